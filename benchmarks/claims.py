@@ -22,7 +22,7 @@ from cohort.results.claims.decision import (
     LEANS_NOT_HELD,
     NOT_HELD,
     decide,
-    together,
+    overall_verdict,
 )
 from cohort.results.claims.verdict import contrasts_of
 from cohort.results.intervals import Sample
@@ -76,7 +76,7 @@ def verdicts(differences: np.ndarray) -> list[str]:
         strict=True,
     )
     return [
-        together(decide([[[Sample(n, *numbers)]] for numbers in zip(*study, strict=True)]))
+        overall_verdict(decide([[[Sample(n, *numbers)]] for numbers in zip(*study, strict=True)]))
         for study in statistics
     ]
 
@@ -201,7 +201,7 @@ def share_held(case: Case, effect: float, seeds: int, studies: int) -> float:
     held = 0
     for _ in range(studies):
         contrasts = contrasts_of(claim, comparison, case.values(effect, seeds, rng))
-        held += together(decide([contrasts])) == HELD
+        held += overall_verdict(decide([contrasts])) == HELD
     return held / studies
 
 

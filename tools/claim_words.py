@@ -6,17 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cohort.results.at import rounds_of
-from cohort.results.claims.claim import FIRST, Claim, short
+from cohort.results.claims.claim import FIRST, Claim, short_name
 from cohort.results.claims.kinds.average import Average
 from cohort.results.claims.kinds.best import Best
 from cohort.results.claims.kinds.bound import Bound
 from cohort.results.claims.kinds.compare import Compare
 from cohort.results.claims.kinds.gain import Gain
-from cohort.results.claims.kinds.gap import AT, Gap
+from cohort.results.claims.kinds.gap import AT, WiderGap
 from cohort.results.claims.kinds.order import Order
 from cohort.results.claims.kinds.slower import Slower
 from cohort.results.claims.kinds.spread import Spread
-from cohort.results.claims.matrix import listed, text
+from cohort.results.claims.matrix import as_list, value_text
 from cohort.results.names import METRICS, Names
 
 WORDS = {
@@ -77,14 +77,16 @@ def amount(claim: Claim, value: float) -> str:
 def settings(labels: Labels, names: Names) -> str:
     """Labels with their values: `CIFAR-10, CINIC-10; FedAvg`."""
     return "; ".join(
-        when(values).removeprefix("in ") if label == AT else values_of(label, listed(values), names)
+        when(values).removeprefix("in ")
+        if label == AT
+        else values_of(label, as_list(values), names)
         for label, values in labels.items()
     )
 
 
 def values_of(label: str, values: Sequence[Any], names: Names) -> str:
     """The names of some values of a label, each once."""
-    return ", ".join(dict.fromkeys(short(label, text(value), names) for value in values))
+    return ", ".join(dict.fromkeys(short_name(label, value_text(value), names) for value in values))
 
 
 def _by_docstring(claim: Claim, names: Names) -> str:
@@ -107,7 +109,7 @@ def _spread(claim: Spread, names: Names) -> str:
         asked.append(f"is {claim.between[0]:g} to {claim.between[1]:g} for every value")
     chosen = (claim.given or {}).get(claim.along)
     label = names.title(claim.along).lower()
-    of = f"{label} ({values_of(claim.along, listed(chosen), names)})" if chosen else label
+    of = f"{label} ({values_of(claim.along, as_list(chosen), names)})" if chosen else label
     return f"{' and '.join(asked)} of {of}"
 
 
@@ -117,8 +119,8 @@ def _best(claim: Best, names: Names) -> str:
     among = values_of(claim.along, claim.among, names)
     others = [
         value
-        for value in listed((claim.given or {}).get(claim.along, []))
-        if text(value) not in map(text, claim.among)
+        for value in as_list((claim.given or {}).get(claim.along, []))
+        if value_text(value) not in map(value_text, claim.among)
     ]
     rest = values_of(claim.along, others, names) or "all others"
     rest = f"each of {rest}" if len(others) > 1 else rest
@@ -160,7 +162,7 @@ def _beyond(claim: Average | Compare | Gain, way: str) -> str:
 
 def _gain(claim: Gain, names: Names) -> str:
     over = [
-        " minus ".join(short(claim.along, text(value), names) for value in pair)
+        " minus ".join(short_name(claim.along, value_text(value), names) for value in pair)
         for pair in claim.over or []
     ]
     return _pairs(claim, names) + (f", by more than {', '.join(over)}" if over else "")
@@ -173,16 +175,16 @@ def _average(claim: Average, names: Names) -> str:
 def _pairs(claim: Average | Gain, names: Names) -> str:
     groups: dict[str, list[Any]] = {}
     for first, second in claim.pairs:
-        groups.setdefault(text(first), []).append(second)
+        groups.setdefault(value_text(first), []).append(second)
     parts = [
-        f"{short(claim.along, first, names)} is {_beyond(claim, 'above')} "
+        f"{short_name(claim.along, first, names)} is {_beyond(claim, 'above')} "
         + values_of(claim.along, seconds, names)
         for first, seconds in groups.items()
     ]
     return f": {'; '.join(parts)}"
 
 
-def _gap(claim: Gap, names: Names) -> str:
+def _gap(claim: WiderGap, names: Names) -> str:
     first, *others = claim.between
     each = "each of " if len(others) > 1 else ""
     lead = (
@@ -222,7 +224,7 @@ KINDS: dict[type[Claim], Callable[[Any, Names], str]] = {
     Compare: _compare,
     Gain: _gain,
     Average: _average,
-    Gap: _gap,
+    WiderGap: _gap,
     Slower: _slower,
     Bound: _bound,
 }

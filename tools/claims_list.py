@@ -19,7 +19,7 @@ from cohort.pipeline.specs import claims_spec
 from cohort.plan import load
 from cohort.results.claims import CLAIMS
 from cohort.results.claims.decision import NOT_HELD
-from cohort.results.claims.judge import Judged, judged
+from cohort.results.claims.judge import JudgedClaim, judged_claims
 from cohort.results.intervals import ENOUGH_SEEDS
 from cohort.results.names import Names
 from tools.claim_words import in_words
@@ -75,12 +75,12 @@ def claims_of(study: str) -> list[Listed]:
     """The claims of a study in its order."""
     with chdir(ROOT):
         spec = claims_spec(load({"studies": [study]}), study)
-        verdicts = judged(spec | {"metrics": {}})
+        verdicts = judged_claims(spec | {"metrics": {}})
     names = Names(orders={}, titles=dict(spec["titles"]))
     return [_listed(study, spec["claims"][verdict.claim], verdict, names) for verdict in verdicts]
 
 
-def _listed(study: str, entry: dict[str, Any], verdict: Judged, names: Names) -> Listed:
+def _listed(study: str, entry: dict[str, Any], verdict: JudgedClaim, names: Names) -> Listed:
     claim = CLAIMS[entry["kind"]].from_spec(entry)
     seeds = [
         point["seeds"] for comparison in entry["comparisons"] for point in comparison["points"]

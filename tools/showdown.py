@@ -14,7 +14,7 @@ from cohort.core.paths import RELEASED
 from cohort.plan import Plan, load
 from cohort.results.across import Scores
 from cohort.results.ranks import Standing, rank_strategies
-from cohort.results.tables.leaderboard import ranked
+from cohort.results.tables.leaderboard import rank_text
 
 STUDY = "showdown"
 PAGE = ROOT / "docs" / "showdown.md"
@@ -80,7 +80,7 @@ def markdown(plan: Plan, experiment: str) -> str:
         ahead = NOTHING if standing.ahead is None else f"{100 * standing.ahead.value:.0f}"
         rows.append(
             [
-                ranked(standing),
+                rank_text(standing),
                 plan.strategies[standing.strategy]["title"],
                 f"{100 * standing.score.value:.2f}",
                 ahead,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cohort.commands.item import _lines
-from cohort.results.claims.judge import judge
+from cohort.results.claims.judge import write_judged
 from cohort.results.comparison import Comparison
 from cohort.results.files import write_metrics
 from cohort.results.names import Names
@@ -90,7 +90,7 @@ def test_whether_a_strategy_is_better(spec: dict[str, Any]) -> None:
             "comparisons": [asdict(one) for one in better.resolved(matrix(main=cells))],
         }
         claims = {"study": "s", "scale": "full", "claims": {"better": entry}}
-        judge(claims | {"metrics": {"main": "main.parquet"}}, ["claims.json", "claims.csv"])
+        write_judged(claims | {"metrics": {"main": "main.parquet"}}, ["claims.json", "claims.csv"])
         quotes = {"better": {"quote": "", "against": "", "reading": ""}}
         (shown,) = read_claims({"claims": ["claims.json"], "quotes": quotes}, RUNS).claims
         assert shown.verdicts == [("our runs", verdict)]

@@ -15,7 +15,7 @@ from cohort.pipeline.partial_metrics import collect_partial
 from cohort.pipeline.specs import claims_spec
 from cohort.plan import Plan, all_studies, claim_names, known_study
 from cohort.results.claims.decision import NOT_HELD
-from cohort.results.claims.judge import Judged, judged
+from cohort.results.claims.judge import JudgedClaim, judged_claims
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> None:
     study, names = find_claims(options.claim)
     plan = load_plan(options, studies=study, only="")
     spec = _spec(plan, study, names)
-    claims = judged(spec)
+    claims = judged_claims(spec)
     if options.json:
         content = {"study": study, "scale": plan.scale, "claims": list(map(asdict, claims))}
         print_json(content)
@@ -92,7 +92,7 @@ def _spec(plan: Plan, study: str, names: Iterable[str]) -> dict[str, Any]:
     return spec | {"claims": claims, "metrics": metrics}
 
 
-def _overview(plan: Plan, claims: Sequence[Judged], *, reproduces: bool) -> Iterator[str]:
+def _overview(plan: Plan, claims: Sequence[JudgedClaim], *, reproduces: bool) -> Iterator[str]:
     """A line per claim, and how many have each verdict."""
     titles = ["claim", *(["paper"] if reproduces else []), "our runs", "finished"]
     rows = []
@@ -113,7 +113,7 @@ def _counted(verdicts: Counter[str]) -> str:
 
 
 def _details(
-    plan: Plan, study: str, claims: Sequence[Judged], *, reproduces: bool
+    plan: Plan, study: str, claims: Sequence[JudgedClaim], *, reproduces: bool
 ) -> Iterator[str]:
     """The sentence, both verdicts and the evidence of each claim, and contradictions."""
     for claim in claims:

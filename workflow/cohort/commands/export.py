@@ -57,7 +57,7 @@ def _written(plan: Plan, study: str, form: str, folder: Path) -> str:
     records = _records(plan, study)
     if not records:
         raise _nothing(plan, study)
-    data = frames.Data.of(tables_of(records.values()))
+    data = frames.RunFrames.of(tables_of(records.values()))
     paths = exports.FORMATS[form](data, folder)
     where = ", ".join(path.name for path in paths)
     return f"{folder}: {len(records)} runs" + (f" in {where}" if form == "csv" else "")

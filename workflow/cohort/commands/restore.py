@@ -17,7 +17,7 @@ from cohort.plan import all_studies
 from cohort.records.record import Record
 from cohort.results.names import METRICS
 from cohort.results.release.folder import MANIFEST, read_manifest
-from cohort.results.release.restoring import Outcome, restore
+from cohort.results.release.restoring import RestoreOutcome, restore
 
 SHOWN = 5  # runs that are named
 METRIC = "test_accuracy"
@@ -75,7 +75,7 @@ def _fetch(address: str, folder: Path) -> None:
         fetch(f"{address}/{file}", folder / file, ADVICE)
 
 
-def _lines(address: str, outcome: Outcome) -> Iterator[str]:
+def _lines(address: str, outcome: RestoreOutcome) -> Iterator[str]:
     counts = (
         (outcome.restored, "restored"),
         (outcome.present, "here already, bit by bit the same"),

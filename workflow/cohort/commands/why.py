@@ -15,7 +15,7 @@ from cohort.core.paths import is_record_file
 from cohort.pipeline.cell_states import CellStatus, find_slurm_logs, made_by_another, status_of
 from cohort.plan import Plan
 from cohort.records.record import Record, read
-from cohort.results.differences import completed
+from cohort.results.differences import completed_settings
 from cohort.training.cell import Cell
 
 MOST_RECORDS = 5  # other records of a folder that are held against the cell
@@ -106,7 +106,7 @@ def _sentence(status: CellStatus, hindrance: str) -> str:
 
 def differing(record: Record, cell: Cell) -> Iterator[str]:
     """Describe how a record differs from a cell: settings, parameters, science versions."""
-    there, science = flat(completed(record.header["settings"])), record.header["science"]
+    there, science = flat(completed_settings(record.header["settings"])), record.header["science"]
     here = flat(cell.plain_settings())
     keys = [key for key in dict.fromkeys([*there, *here]) if there.get(key) != here.get(key)]
     for key in keys:

@@ -15,7 +15,7 @@ from cohort.core.paths import Layout, state_folder
 from cohort.core.sealed_json import write_sealed
 from cohort.pipeline.specs import Spec, experiment_plan, frozen_experiment_path
 from cohort.plan import Plan
-from cohort.results.files import sources_of
+from cohort.results.files import read_sources_hash
 from cohort.training.job.lease import CHECKPOINT
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def collect_partial(plan: Plan, study: str, experiment: str) -> str:
     content = experiment_plan(plan, study, experiment)
     target = Layout(plan.scale, partial=True).metrics(study, experiment)
     sources = _sources(content)
-    if sources_of(target) != sources:
+    if read_sources_hash(target) != sources:
         file = frozen_experiment_path(content)
         write_sealed(file, content, sync=False)
         collecting.collect(file, target, result_of=result_so_far, sources=sources)
@@ -43,12 +43,12 @@ def result_so_far(record: str) -> collecting.Result:
     """The result of a cell from its record, else from its checkpoint, else an empty one."""
     if Path(record).exists():
         with contextlib.suppress(UserError):
-            return collecting.from_record(record)
+            return collecting.read_result(record)
     saved = state_folder(record) / CHECKPOINT
     history = checkpoint.load_history(saved) if saved.exists() else None
     if history is None:
         return collecting.Result("missing", collecting.EMPTY.iloc[:0])
-    return collecting.Result("unfinished", collecting.by_round(history))
+    return collecting.Result("unfinished", collecting.rows_by_round(history))
 
 
 def _sources(content: Spec) -> str:

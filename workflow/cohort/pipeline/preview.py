@@ -14,7 +14,7 @@ from cohort.pipeline.pages import page_spec
 from cohort.pipeline.partial_metrics import collect_partial
 from cohort.pipeline.specs import claims_spec, spec_of
 from cohort.plan import Plan
-from cohort.results.claims.judge import judge
+from cohort.results.claims.judge import write_judged
 from cohort.results.figures.draw import draw
 from cohort.results.report.index import write_index
 from cohort.results.report.page import write_page
@@ -37,7 +37,7 @@ def draw_partial(plan: Plan, name: str) -> Path:
     for entry in page["tables"]:
         tabulate(spec_of(plan, name, entry["name"]), entry["metrics"], entry["files"])
     if study.claims:
-        judge(claims_spec(plan, name, layout), page["claims"])
+        write_judged(claims_spec(plan, name, layout), page["claims"])
     write_page(page, layout.page(name))
     write_index(layout.index())
     return Path(layout.page(name)[0])
@@ -73,5 +73,5 @@ def draw_claims(plan: Plan, study: str) -> list[str]:
     layout = Layout(plan.scale, partial=True)
     for experiment in plan.study(study).claimed():
         collect_partial(plan, study, experiment)
-    judge(claims_spec(plan, study, layout), layout.claims(study))
+    write_judged(claims_spec(plan, study, layout), layout.claims(study))
     return layout.claims(study)

@@ -174,7 +174,7 @@ def win_rates(scores: Scores) -> dict[tuple[str, str], Estimate]:
 
 
 @dataclass(frozen=True)
-class Profile:
+class PerformanceProfile:
     """The share of a strategy's runs that are better than each threshold, and its band."""
 
     shares: np.ndarray
@@ -182,7 +182,7 @@ class Profile:
     high: np.ndarray | None
 
 
-def profiles(scores: Scores, thresholds: np.ndarray) -> list[Profile]:
+def performance_profiles(scores: Scores, thresholds: np.ndarray) -> list[PerformanceProfile]:
     """Compute each strategy's performance profile, weighting settings equally; bands are
     pointwise."""
     weights, resampled = scores.weights(), scores.resampled()
@@ -191,7 +191,7 @@ def profiles(scores: Scores, thresholds: np.ndarray) -> list[Profile]:
     for row in scores.merits:
         is_better = (row[:, None] > limits).astype(float)
         low, high = (None, None) if resampled is None else _band(resampled @ is_better)
-        bands.append(Profile(weights @ is_better, low, high))
+        bands.append(PerformanceProfile(weights @ is_better, low, high))
     return bands
 
 

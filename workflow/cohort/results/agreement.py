@@ -54,13 +54,13 @@ def agreement(ours: Sequence[float], paper: Printed, margin: float) -> Agreement
     error, freedom = standard_error(sample, paper)
     if not error:
         # Few runs may be equal by chance: that there is no spread takes as many as a verdict does.
-        word = _word((difference, difference), (difference, difference), margin)
+        word = _verdict((difference, difference), (difference, difference), margin)
         enough = sample.n >= LEAST_SEEDS
         return Agreement(difference, (difference, difference), word if enough else "cannot tell")
     half = error * float(special.stdtrit(freedom, 1 - ALPHA / 2))
     inner = error * float(special.stdtrit(freedom, 1 - ALPHA))
     interval = (difference - half, difference + half)
-    word = _word((difference - inner, difference + inner), interval, margin)
+    word = _verdict((difference - inner, difference + inner), interval, margin)
     return Agreement(difference, interval, word)
 
 
@@ -94,7 +94,7 @@ def is_believed(ours: Sample, paper: Printed) -> bool:
     return float(special.fdtrc(ours.n - 1, paper.runs - 1, ratio)) > DOUBT
 
 
-def _word(inner: tuple[float, float], outer: tuple[float, float], margin: float) -> Word:
+def _verdict(inner: tuple[float, float], outer: tuple[float, float], margin: float) -> Word:
     """The word on an interval of 90 % and one of 95 %."""
     if round(max(-inner[0], inner[1]) - margin, DIGITS) <= 0:
         return "agrees"

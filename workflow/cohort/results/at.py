@@ -41,7 +41,7 @@ def rounds_of(at: int | str, share: float = 1.0) -> tuple[int, int] | None:
     return min(before + 1, end), end
 
 
-def scaled(at: int | str, share: float) -> int | str:
+def scaled_at(at: int | str, share: float) -> int | str:
     """The same in a run of a share of its rounds: `21-30` of a tenth is `3-3`."""
     rounds = rounds_of(at, share)
     if rounds is None:
@@ -51,7 +51,7 @@ def scaled(at: int | str, share: float) -> int | str:
     return f"{rounds[0]}-{rounds[1]}"
 
 
-def described(at: int | str) -> str:
+def at_in_words(at: int | str) -> str:
     """`at` in words, for the notes of tables."""
     if str(at) in WORDS:
         return WORDS[str(at)]

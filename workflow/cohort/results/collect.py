@@ -17,13 +17,13 @@ from cohort.core.sealed_json import read_sealed
 from cohort.records.history import History
 from cohort.records.record import CLIENT_ARRAYS, Record, read
 from cohort.results.derived import (
-    of_accuracies,
-    of_classes,
-    of_clients,
-    of_labels,
-    of_profile,
-    of_rounds,
-    of_run,
+    class_metrics,
+    client_metrics,
+    label_baselines,
+    round_metrics,
+    run_metrics,
+    step_metrics,
+    tenth_percentile_accuracy,
 )
 from cohort.results.files import write_metrics
 
@@ -80,7 +80,7 @@ def collect(
     for cell in experiment["cells"]:
         seen[cell["digest"]] += 1
         again = f" {seen[cell['digest']]}" if seen[cell["digest"]] > 1 else ""
-        result = (result_of or from_record)(cell["path"])
+        result = (result_of or read_result)(cell["path"])
         labels = {
             "study": experiment["study"],
             "experiment": experiment["experiment"],
@@ -100,25 +100,25 @@ def collect(
     write_metrics(output, table.astype(TYPES), {**experiment, "cells": runs}, sources)
 
 
-def from_record(path: str | Path) -> Result:
+def read_result(path: str | Path) -> Result:
     """Read the metrics of a finished cell from its record."""
     record = read(path)
     counts = record.clients["label_counts"]
-    steps, profiled = of_profile(record.history, len(counts))
+    steps, profiled = step_metrics(record.history, len(counts))
     arrays = {name: record.clients[name] for name in CLIENT_ARRAYS} | profiled
-    arrays |= of_clients(record.history, counts)
-    by_run = of_run(record.history, len(counts)) | of_labels(counts, record.classes)
-    by_run |= of_accuracies(record.clients["accuracy"])
+    arrays |= client_metrics(record.history, counts)
+    by_run = run_metrics(record.history, len(counts)) | label_baselines(counts, record.classes)
+    by_run |= tenth_percentile_accuracy(record.clients["accuracy"])
     last = [len(record.history.cohorts)]
     rows = _table(
         [
-            *_by_round(record.history),
+            *_series_by_round(record.history),
             *(Series(name, [value], round=last) for name, value in by_run.items()),
-            *(Series(name, values, round=_first(values, 1)) for name, values in steps.items()),
-            *(Series(name, values, client=_first(values)) for name, values in arrays.items()),
+            *(Series(name, values, round=_positions(values, 1)) for name, values in steps.items()),
+            *(Series(name, values, client=_positions(values)) for name, values in arrays.items()),
             *(
-                Series(name, values, label=_first(values))
-                for name, values in of_classes(record.classes).items()
+                Series(name, values, label=_positions(values))
+                for name, values in class_metrics(record.classes).items()
             ),
             _label_counts(counts),
         ]
@@ -147,13 +147,13 @@ def _total(pairs: Iterable[tuple[int, float]]) -> float:
     return sum(value for _, value in pairs)
 
 
-def by_round(history: History) -> pd.DataFrame:
+def rows_by_round(history: History) -> pd.DataFrame:
     """The rows of all metrics and costs that are recorded by round."""
-    return _table(list(_by_round(history)))
+    return _table(list(_series_by_round(history)))
 
 
-def _by_round(history: History) -> Iterator[Series]:
-    series = history.metrics | history.cost | of_rounds(history)
+def _series_by_round(history: History) -> Iterator[Series]:
+    series = history.metrics | history.cost | round_metrics(history)
     for name, pairs in series.items():
         rounds, values = zip(*pairs, strict=True) if pairs else ((), ())
         yield Series(name, values, round=rounds)
@@ -167,7 +167,7 @@ def _label_counts(counts: np.ndarray) -> Series:
     return Series("label_count", counts[kept], client=clients, label=labels)
 
 
-def _first(values: Any, begin: int = 0) -> range:
+def _positions(values: Any, begin: int = 0) -> range:
     """The positions of values that lie one after another."""
     return range(begin, begin + len(values))
 

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 from cohort.core.sealed_json import read_sealed
 from cohort.core.typed import typed
 from cohort.results.agreement import Agreement, Printed, agreement
-from cohort.results.at import described
-from cohort.results.best import Key, Runs, inseparable
-from cohort.results.intervals import Sample, paired
+from cohort.results.at import at_in_words
+from cohort.results.best import Key, Runs, inseparable_from_best
+from cohort.results.intervals import Sample, paired_differences
 from cohort.results.measure import BASELINE, CLIENT, Measure
 from cohort.results.names import METRICS, Names
 from cohort.results.paper import PaperValue
@@ -30,7 +30,7 @@ from cohort.results.series import (
     is_generated,
     label_columns,
     read_metric,
-    subtracted,
+    subtract_partners,
     value_per_cell,
     values_by_client,
 )
@@ -89,7 +89,7 @@ class Result:
     def measure(self) -> str:
         """The metric with its unit, and where it was taken."""
         metric = METRICS[self.metric]
-        return metric.label if metric.by == "client" else f"{metric.label}, {described(self.at)}"
+        return metric.label if metric.by == "client" else f"{metric.label}, {at_in_words(self.at)}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,17 +142,17 @@ def compare(
     for measure in measures:
         metrics = read_metric(metrics_file, measure.metric)
         generated = is_generated(metrics)
-        results += _measured(measure, metrics, spec, with_paper=not generated)
+        results += _results_of_measure(measure, metrics, spec, with_paper=not generated)
     return Comparison(
         labels=labels,
-        results=_highest(results, top) if top else _ordered(results, labels, names),
+        results=_highest_clients(results, top) if top else _ordered_results(results, labels, names),
         scale=spec.get("scale", FULL),
         generated=generated,
         has_paper=bool(measures[0].paper) and not generated,
     )
 
 
-def _measured(
+def _results_of_measure(
     measure: Measure, metrics: DataFrame, spec: Mapping[str, Any], *, with_paper: bool
 ) -> list[Result]:
     """The results of one measure."""
@@ -165,7 +165,7 @@ def _measured(
         results = [_with_paper(result, papers[key_of(result)], margin) for result in results]
     results = results if measure.over_settings else _with_contrasts(results)
     runs = {key_of(result): result.values for result in results}
-    best = inseparable(runs, measure.labels, measure.better)
+    best = inseparable_from_best(runs, measure.labels, measure.better)
     return [replace(result, best=key_of(result) in best) for result in results]
 
 
@@ -186,7 +186,7 @@ def _cells(measure: Measure, metrics: DataFrame) -> DataFrame:
         finished=finished,
         diverged=cells["status"] == "diverged",
     )
-    return subtracted(cells, measure.minus) if measure.minus else cells
+    return subtract_partners(cells, measure.minus) if measure.minus else cells
 
 
 def _results(measure: Measure, cells: DataFrame) -> Iterator[Result]:
@@ -252,7 +252,7 @@ def _with_contrasts(results: Sequence[Result]) -> list[Result]:
     compared = []
     for result in results:
         base = bases.get(_setting(result), {}) if "strategy" in result.labels else {}
-        contrast = paired(result.values, base)
+        contrast = paired_differences(result.values, base)
         is_other = result.labels.get("strategy") != BASELINE
         compared.append(replace(result, against=contrast if is_other and contrast.n else None))
     return compared
@@ -266,7 +266,7 @@ def _setting(result: Result) -> Key:
     )
 
 
-def _highest(results: Sequence[Result], count: int) -> list[Result]:
+def _highest_clients(results: Sequence[Result], count: int) -> list[Result]:
     """The results of the clients with the highest values of the first measure, the highest first,
     in each combination of the other labels."""
     first = (result for result in results if result.metric == results[0].metric)
@@ -281,7 +281,9 @@ def _highest(results: Sequence[Result], count: int) -> list[Result]:
     return sorted(chosen, key=lambda result: order[key_of(result)])
 
 
-def _ordered(results: Sequence[Result], labels: Sequence[str], names: Names) -> list[Result]:
+def _ordered_results(
+    results: Sequence[Result], labels: Sequence[str], names: Names
+) -> list[Result]:
     """The results in the study's order of each label; those of the same labels stay in theirs."""
     ranks: dict[str, dict[str, int]] = {}
     for label in labels:

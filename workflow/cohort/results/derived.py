@@ -13,7 +13,7 @@ from cohort.selection.entropy import entropy_bits
 Facts = dict[str, np.ndarray]
 
 
-def of_run(history: History, clients: int) -> dict[str, float]:
+def run_metrics(history: History, clients: int) -> dict[str, float]:
     """The rounds of the lowest test loss and the highest accuracy, how much the accuracy changes
     from round to round and, with several clients, how evenly they are selected."""
     losses = [
@@ -65,7 +65,7 @@ def client_seconds(history: History) -> list[tuple[int, float]]:
     return [(round, value / max(1, len(history.cohorts[round - 1]))) for round, value in training]
 
 
-def of_rounds(history: History) -> dict[str, list[tuple[int, float]]]:
+def round_metrics(history: History) -> dict[str, list[tuple[int, float]]]:
     """By round: the share of its time that was spent on selecting, evaluations for it included,
     the mean client's training time, and how many tasks of several labels save."""
     costs = history.cost
@@ -82,7 +82,7 @@ def of_rounds(history: History) -> dict[str, list[tuple[int, float]]]:
     return {name: values for name, values in by_name.items() if values}
 
 
-def of_clients(history: History, label_counts: np.ndarray) -> dict[str, np.ndarray]:
+def client_metrics(history: History, label_counts: np.ndarray) -> dict[str, np.ndarray]:
     """Per client: the diversity of its labels and, if probed, the mean norm of its probes.
 
     The norm of a client that was never probed is NaN.
@@ -101,14 +101,14 @@ def of_clients(history: History, label_counts: np.ndarray) -> dict[str, np.ndarr
     return facts
 
 
-def of_accuracies(accuracies: np.ndarray) -> dict[str, float]:
+def tenth_percentile_accuracy(accuracies: np.ndarray) -> dict[str, float]:
     """The accuracy of the final model on the clients' own samples that nine in ten clients exceed;
     nothing if no client has samples."""
     reached = accuracies[np.isfinite(accuracies)]
     return {"tenth_percentile_accuracy": float(np.percentile(reached, 10))} if len(reached) else {}
 
 
-def of_profile(history: History, clients: int) -> tuple[Facts, Facts]:
+def step_metrics(history: History, clients: int) -> tuple[Facts, Facts]:
     """What the notes of a profiled run say: means by step within a client's work, over all clients
     and rounds that took it, and means by client, NaN for one that took no step."""
     if not history.profile:
@@ -118,18 +118,18 @@ def of_profile(history: History, clients: int) -> tuple[Facts, Facts]:
     by_step, by_client = {}, {}
     for name in PROFILE[-3:]:
         values = notes[:, PROFILE.index(name)]
-        by_step[f"step_{name}"] = _means(values, step, int(step.max()) + 1)
-        by_client[f"batch_{name}"] = _means(values, client, clients)
+        by_step[f"step_{name}"] = _group_means(values, step, int(step.max()) + 1)
+        by_client[f"batch_{name}"] = _group_means(values, client, clients)
     return by_step, by_client
 
 
-def _means(values: np.ndarray, groups: np.ndarray, count: int) -> np.ndarray:
+def _group_means(values: np.ndarray, groups: np.ndarray, count: int) -> np.ndarray:
     """The mean of the values of each group, NaN for a group without any."""
     sums, sizes = np.bincount(groups, values, count), np.bincount(groups, minlength=count)
     return np.divide(sums, sizes, out=np.full(count, np.nan), where=sizes > 0)
 
 
-def of_classes(classes: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def class_metrics(classes: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The final model's accuracy on each class's test samples, NaN for a class without any."""
     if not classes:
         return {}
@@ -141,7 +141,9 @@ def of_classes(classes: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     }
 
 
-def of_labels(label_counts: np.ndarray, classes: Mapping[str, np.ndarray]) -> dict[str, float]:
+def label_baselines(
+    label_counts: np.ndarray, classes: Mapping[str, np.ndarray]
+) -> dict[str, float]:
     """Baselines that need no model.
 
     The entropy of the test labels is the lowest loss of a constant prediction; the majority

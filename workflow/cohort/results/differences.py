@@ -13,7 +13,7 @@ from cohort.cell.settings import DEFAULTS
 from cohort.core.components import Component
 from cohort.core.paths import CELL_FOLDERS
 from cohort.records.record import Record
-from cohort.results.intervals import Sample, holm, welch
+from cohort.results.intervals import Sample, holm_levels, welch_p_value
 from cohort.training.cell import PARTS
 
 LEAST_PAIRS = 3  # fewer give no word
@@ -55,18 +55,22 @@ class Difference:
 def cell_of(record: Record) -> Cell:
     """Which cell a record is of: its settings, completed by the defaults of those that are younger
     than the record. Two versions of a cell differ in their digests, but not in this."""
-    settings = completed(record.header["settings"])
+    settings = completed_settings(record.header["settings"])
     seed = settings.pop("seed")
     return json.dumps(settings, sort_keys=True), seed
 
 
-def completed(settings: Mapping[str, Any]) -> dict[str, Any]:
+def completed_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings in a record, with the defaults of those that are younger than it."""
-    parts = {part: _complete(components, settings[part]) for part, components in PARTS.items()}
+    parts = {
+        part: _completed_part(components, settings[part]) for part, components in PARTS.items()
+    }
     return DEFAULTS | dict(settings) | parts
 
 
-def _complete(components: Mapping[str, type[Component]], spec: dict[str, Any]) -> dict[str, Any]:
+def _completed_part(
+    components: Mapping[str, type[Component]], spec: dict[str, Any]
+) -> dict[str, Any]:
     if spec["name"] not in components:  # any more
         return spec
     return components[spec["name"]].from_spec(spec).spec()  # without parameters that are gone
@@ -86,15 +90,15 @@ def differences(
 ) -> list[Difference]:
     """The differences in the last value of a metric, of settings for which some seed differs or
     none is common. Runs that diverged are left out. Holm's procedure takes all tests together."""
-    differences, others = [], _grouped(second)
-    for settings, ours in _grouped(first).items():
+    differences, others = [], _by_settings_and_seed(second)
+    for settings, ours in _by_settings_and_seed(first).items():
         theirs = others.get(settings, {})
         common = [seed for seed in ours if seed in theirs]
         if not common or any(not is_same(ours[seed], theirs[seed]) for seed in common):
-            sides = _values(ours, metric), _values(theirs, metric)
-            differences += _tested(settings, *sides, is_paired=bool(common))
+            sides = _last_values(ours, metric), _last_values(theirs, metric)
+            differences += _tested_difference(settings, *sides, is_paired=bool(common))
     enough = [difference for difference in differences if difference.word != FEW]
-    levels = holm([difference.p_value for difference in enough])
+    levels = holm_levels([difference.p_value for difference in enough])
     for difference, level in zip(enough, levels, strict=True):
         difference.level = level
     names = _names([difference.name for difference in differences])
@@ -103,7 +107,7 @@ def differences(
     return differences
 
 
-def _grouped(records: Mapping[Cell, Record]) -> dict[str, dict[int, Record]]:
+def _by_settings_and_seed(records: Mapping[Cell, Record]) -> dict[str, dict[int, Record]]:
     """The records by settings and seed."""
     groups: dict[str, dict[int, Record]] = {}
     for (settings, seed), record in records.items():
@@ -111,7 +115,7 @@ def _grouped(records: Mapping[Cell, Record]) -> dict[str, dict[int, Record]]:
     return groups
 
 
-def _values(records: Mapping[int, Record], metric: str) -> dict[int, float]:
+def _last_values(records: Mapping[int, Record], metric: str) -> dict[int, float]:
     """The last value of each run that did not diverge and has the metric."""
     values = {seed: record.history.last(metric) for seed, record in records.items()}
     return {
@@ -121,7 +125,7 @@ def _values(records: Mapping[int, Record], metric: str) -> dict[int, float]:
     }
 
 
-def _tested(
+def _tested_difference(
     settings: str, first: dict[int, float], second: dict[int, float], *, is_paired: bool
 ) -> list[Difference]:
     """The difference between the values of two sides; none where a side has no value."""
@@ -132,7 +136,7 @@ def _tested(
         return []
     ours, theirs = Sample.of(list(first.values())), Sample.of(list(second.values()))
     sample = Sample.of([second[seed] - first[seed] for seed in first]) if is_paired else None
-    p_value = sample.p_value() if sample else welch(ours, theirs)
+    p_value = sample.p_value() if sample else welch_p_value(ours, theirs)
     return [Difference(settings, first, second, sample, p_value)]
 
 

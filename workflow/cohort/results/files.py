@@ -44,7 +44,7 @@ def write_metrics(
 def read_metrics(file: str | Path, *columns: str) -> DataFrame:
     """Read metrics, or those of these columns that the file has. Raise UserError if the file is
     missing or damaged."""
-    content = _verified(Path(file))
+    content = _verified_bytes(Path(file))
     wanted = [name for name in parquet.read_schema(content).names if not columns or name in columns]
     return pd.read_parquet(content, columns=wanted)
 
@@ -54,10 +54,10 @@ def read_experiment(file: str | Path) -> dict[str, Any]:
     return read_sealed(file, KIND, FIX)
 
 
-def sources_of(file: str | Path) -> str:
+def read_sources_hash(file: str | Path) -> str:
     """The hash of what metrics were collected from; empty if they are missing or damaged."""
     try:
-        _verified(Path(file))
+        _verified_bytes(Path(file))
         return str(read_experiment(Path(file).with_suffix(".json")).get(SOURCES, ""))
     except Refused:
         raise
@@ -65,7 +65,7 @@ def sources_of(file: str | Path) -> str:
         return ""
 
 
-def _verified(file: Path) -> io.BytesIO:
+def _verified_bytes(file: Path) -> io.BytesIO:
     """The bytes of a Parquet file that has the checksum in the JSON file beside it."""
     beside = file.with_suffix(".json")
     expected = read_experiment(beside)[PARQUET_SHA256]

@@ -96,12 +96,12 @@ class Sample:
         return float(special.bdtrc(self.above - 1, self.n, 0.5))
 
 
-def paired(ours: Mapping[str, float], theirs: Mapping[str, float]) -> Sample:
+def paired_differences(ours: Mapping[str, float], theirs: Mapping[str, float]) -> Sample:
     """The differences ours - theirs, over the seeds that both have."""
     return Sample.of([ours[seed] - theirs[seed] for seed in ours if seed in theirs])
 
 
-def holm(p_values: Sequence[float], alpha: float = ALPHA) -> list[float]:
+def holm_levels(p_values: Sequence[float], alpha: float = ALPHA) -> list[float]:
     """The level at which Holm's procedure tests each hypothesis, so that all decisions together
     are wrong with a probability of at most `alpha`.
 
@@ -117,7 +117,7 @@ def holm(p_values: Sequence[float], alpha: float = ALPHA) -> list[float]:
     return levels
 
 
-def welch(first: Sample, second: Sample) -> float:
+def welch_p_value(first: Sample, second: Sample) -> float:
     """The two-sided p-value of the hypothesis that two independent samples have one mean."""
     if min(first.n, second.n) < 2 or first.mean == second.mean:
         return 1.0

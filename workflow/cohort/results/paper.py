@@ -73,7 +73,7 @@ def parse_values(rows: Rows, file: str | Path, item: str, metric: str) -> list[P
     """
     wanted = set()
     for name in split_items(item):
-        names = items_with(rows, name)
+        names = items_containing(rows, name)
         if not names:
             available = dict.fromkeys(row["item"] for row in rows.values())
             raise UserError(
@@ -92,10 +92,10 @@ def split_items(item: str) -> list[str]:
     return [part.strip() for part in item.split(",")]
 
 
-def items_with(rows: Rows, item: str) -> set[str]:
+def items_containing(rows: Rows, item: str) -> set[str]:
     """The items of a file that contain this one: `Fig3/5/6/7` contains `Fig5`."""
     names = {row["item"] for row in rows.values()}
-    return {name for name in names if item in (name, *_parts(name))}
+    return {name for name in names if item in (name, *_split_item(name))}
 
 
 def read_rows(file: str | Path, item: str) -> Rows:
@@ -108,11 +108,11 @@ def read_rows(file: str | Path, item: str) -> Rows:
             f"paper is '{item}', but there is no {file} with the paper's values; add it, "
             "or leave paper out"
         ) from None
-    return _rows(str(file), status.st_ino, status.st_mtime_ns, status.st_size)
+    return _cached_rows(str(file), status.st_ino, status.st_mtime_ns, status.st_size)
 
 
 @functools.lru_cache(maxsize=16)
-def _rows(file: str, *version: int) -> Rows:
+def _cached_rows(file: str, *version: int) -> Rows:
     """The rows of a version of a file. Planning a study asks for those of AML's curves 70 times."""
     with explained(file), open(file, encoding="utf-8", newline="") as lines:
         reader = csv.DictReader(lines)
@@ -152,7 +152,7 @@ def _number(row: Mapping[str, str], column: str, where: str) -> float:
     return number
 
 
-def _parts(item: str) -> list[str]:
+def _split_item(item: str) -> list[str]:
     """Split `Fig3/5/6/7` into Fig3, Fig5, Fig6, Fig7 and `Fig9-12` into Fig9 to Fig12."""
     listed = re.fullmatch(r"([A-Za-z]+)([0-9]+(?:/[0-9]+)+)", item)
     if listed:

@@ -48,7 +48,7 @@ GENERATED = "generated stand-in data: no reproduction of any paper"
 
 
 @dataclass(frozen=True)
-class Runs:
+class RunCounts:
     """How many runs are planned, and how many of them have each status."""
 
     planned: int
@@ -69,11 +69,11 @@ class Runs:
         return f"n = {self.done} of {self.planned} {noun} ({rest})"
 
 
-def runs_behind(metrics: DataFrame) -> Runs:
+def count_runs(metrics: DataFrame) -> RunCounts:
     """Count the runs in metrics by status, each once; needs the columns digest and status only."""
     runs = metrics["digest"].str.partition(" ")[0]  # without the numbers of further panels
     counts = metrics[~runs.duplicated()]["status"].value_counts()
-    return Runs(int(counts.sum()), *(int(counts.get(status, 0)) for status in STATUSES))
+    return RunCounts(int(counts.sum()), *(int(counts.get(status, 0)) for status in STATUSES))
 
 
 def read_metric(file: str | Path, *metrics: str) -> DataFrame:
@@ -98,9 +98,9 @@ def read_metric(file: str | Path, *metrics: str) -> DataFrame:
     return frame.assign(**{label: _as_text(frame[label]) for label in label_columns(frame)})
 
 
-def read_runs(file: str | Path) -> Runs:
+def read_run_counts(file: str | Path) -> RunCounts:
     """Count the runs in a metrics file by status."""
-    return runs_behind(read_metrics(file, "digest", "status"))
+    return count_runs(read_metrics(file, "digest", "status"))
 
 
 def is_generated(metrics: DataFrame) -> bool:
@@ -137,7 +137,7 @@ def value_per_cell(metrics: DataFrame, metric: str, at: int | str) -> DataFrame:
     """
     rows = finite_rows(metrics, metric)
     if rounds_of(at):
-        values = _in_rounds(rows, at)
+        values = _value_in_rounds(rows, at)
     elif at in ("max", "min", "mean"):
         values = rows.groupby("digest")["value"].agg(str(at))
     else:
@@ -167,7 +167,7 @@ def _worst_value(cells: DataFrame, metrics: DataFrame, metric: str) -> Series:
     return cells.groupby(datasets)["value"].transform("max")
 
 
-def _in_rounds(rows: DataFrame, at: int | str) -> Series:
+def _value_in_rounds(rows: DataFrame, at: int | str) -> Series:
     """The value of each run at a round, or its mean over a range of rounds."""
     shares = shares_of(rows)
     limits = {share: rounds_of(at, share) or (0, 0) for share in set(shares)}
@@ -198,7 +198,7 @@ def values_by_client(metrics: DataFrame, metric: str) -> DataFrame:
     )
 
 
-def subtracted(cells: DataFrame, minus: Mapping[str, Mapping[str, str]]) -> DataFrame:
+def subtract_partners(cells: DataFrame, minus: Mapping[str, Mapping[str, str]]) -> DataFrame:
     """Subtract from each cell the value of its partner; keep the cells that have one.
 
     `minus` maps values of one label to those of their partners: `{strategy: {loss: fedavg}}`. A

@@ -54,7 +54,7 @@ class SignedRanks(Sample):
         """Wilcoxon's one-sided p-value; differences of 0 are left out."""
         differences = np.array([value for value in self.values if value])
         ranks = np.round(2 * stats.rankdata(np.abs(differences))).astype(int)  # halves as wholes
-        counts = _ways(ranks)
+        counts = _count_signings(ranks)
         return float(counts[ranks[differences > 0].sum() :].sum() / counts.sum())
 
     def p_value(self) -> float:
@@ -65,12 +65,12 @@ class SignedRanks(Sample):
         differences themselves, in order, without as many at each end as each test may reject."""
         array = np.array(self.values)
         means = np.sort((array[:, None] + array)[np.triu_indices(self.n)] / 2)
-        by_ranks = _middle(means, _ways(np.arange(1, self.n + 1)), level)
-        by_signs = _middle(np.sort(array), _ways(np.ones(self.n, dtype=int)), level)
+        by_ranks = _kept_ends(means, _count_signings(np.arange(1, self.n + 1)), level)
+        by_signs = _kept_ends(np.sort(array), _count_signings(np.ones(self.n, dtype=int)), level)
         return min(by_ranks[0], by_signs[0]), max(by_ranks[1], by_signs[1])
 
 
-def _middle(ordered: np.ndarray, ways: np.ndarray, level: float) -> tuple[float, float]:
+def _kept_ends(ordered: np.ndarray, ways: np.ndarray, level: float) -> tuple[float, float]:
     """The ends of the values that a test does not reject, of which so many, in so many ways, may
     lie on the other side."""
     below = np.cumsum(ways) / ways.sum()
@@ -80,7 +80,7 @@ def _middle(ordered: np.ndarray, ways: np.ndarray, level: float) -> tuple[float,
     return float(ordered[left_out - 1]), float(ordered[-left_out])
 
 
-def _ways(ranks: np.ndarray) -> np.ndarray:
+def _count_signings(ranks: np.ndarray) -> np.ndarray:
     """In how many ways signs can be given to these ranks such that the positive ones add up to 0,
     to 1, to 2, and so on."""
     ways = np.zeros(int(ranks.sum()) + 1)

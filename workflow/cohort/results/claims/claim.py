@@ -148,7 +148,7 @@ class Claim(Component):
 
     def placed(self, point: Point, value: float, names: Names) -> str:
         """A value with the name of its point in parentheses."""
-        words = [called(point, names)]
+        words = [point_name(point, names)]
         words += [point.metric.replace("_", " ")] if point.metric != self.metric else []
         is_named = self.buckets or str(point.at) == str(self.at)
         words += [] if is_named else [str(point.at)]
@@ -197,15 +197,15 @@ def leader_of(at: int | str) -> tuple[str, str] | None:
     return label, value
 
 
-def called(point: Point, names: Names) -> str:
+def point_name(point: Point, names: Names) -> str:
     """The name of a point: its distinguishing label values, or its experiment."""
     return (
-        ", ".join(short(label, point.labels[label], names) for label in point.called)
+        ", ".join(short_name(label, point.labels[label], names) for label in point.called)
         or point.experiment
     )
 
 
-def short(label: str, value: str, names: Names) -> str:
+def short_name(label: str, value: str, names: Names) -> str:
     """The short name of a label value: its title if it has one, else `J4e` or `beta 0.3`."""
     if names.has_title(label, value):
         return names.value(label, value)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from cohort.core.durations import duration
-from cohort.results.claims.claim import Claim, called, short
+from cohort.results.claims.claim import Claim, point_name, short_name
 from cohort.results.claims.decision import (
     HELD,
     LEANS_HELD,
@@ -15,7 +15,7 @@ from cohort.results.claims.decision import (
     NOT_HELD,
     TIE,
     UNDECIDED,
-    Deciding,
+    DecidingContrast,
 )
 from cohort.results.claims.matrix import Comparison, Point
 from cohort.results.claims.values import Value, last_round
@@ -87,7 +87,7 @@ def evidence_of(
     values: Sequence[Value],
     names: Names,
     verdict: str = "",
-    deciding: Deciding | None = None,
+    deciding: DecidingContrast | None = None,
     part: Comparison | None = None,
 ) -> Evidence:
     """The evidence of a comparison with the values of its points; `part` is what of it can be
@@ -102,7 +102,7 @@ def evidence_of(
         shown=claim.shown(part, shown, names) if part else "",
         verdict=verdict,
         difference=_difference(claim, deciding) if deciding else None,
-        remarks=_remarks(comparison, values, names) if part else "",
+        remarks=_run_counts(comparison, values, names) if part else "",
     )
 
 
@@ -123,7 +123,7 @@ def _numbers(claim: Claim, value: Value) -> Numbers:
     return Numbers(mean, sd, low, high, sample.n, value.planned)
 
 
-def _difference(claim: Claim, deciding: Deciding) -> Difference:
+def _difference(claim: Claim, deciding: DecidingContrast) -> Difference:
     contrast = deciding.contrast
     if claim.is_about_every_run():
         return Difference("", "", "", f"in {contrast.above} of {contrast.n} runs")
@@ -137,7 +137,7 @@ def _difference(claim: Claim, deciding: Deciding) -> Difference:
     return Difference(mean, low, high, above)
 
 
-def in_words(
+def evidence_text(
     comparisons: Sequence[Comparison],
     evidence: Sequence[Evidence],
     gap: str,
@@ -145,7 +145,7 @@ def in_words(
 ) -> str:
     """The numbers of all comparisons that could be made, how many hold, and what is missing."""
     several = len(comparisons) > 1
-    titles = [name_of(comparison, names) if several else "" for comparison in comparisons]
+    titles = [comparison_name(comparison, names) if several else "" for comparison in comparisons]
     pairs = [pair for pair in zip(titles, evidence, strict=True) if pair[1].shown]
     lines, made = [part.text(title) for title, part in pairs], [part for _, part in pairs]
     heads = [part.opening for part in made[:1]]
@@ -156,7 +156,7 @@ def in_words(
     return "; ".join(part for part in (text, gap) if part)
 
 
-def statistics(
+def statistics_text(
     comparisons: Sequence[Comparison], evidence: Sequence[Evidence], names: Names
 ) -> str:
     """Mean, deviation, interval and number of runs of each point, once."""
@@ -164,17 +164,17 @@ def statistics(
     for comparison, made in zip(comparisons, evidence, strict=True):
         for point, numbers in zip(comparison.points, made.numbers, strict=True):
             spread = f" ± {numbers.sd}, {numbers.low} to {numbers.high}" if numbers.sd else ""
-            text = f"{named(point, comparison, names)}: {numbers.mean}{spread} (n = {numbers.n})"
+            text = f"{full_point_name(point, comparison, names)}: {numbers.mean}{spread} (n = {numbers.n})"
             texts |= {text: None} if numbers.n else {}
     return "; ".join(texts)
 
 
-def lacking(comparisons: Sequence[Comparison], values: Sequence[Value], names: Names) -> str:
+def missing_points(comparisons: Sequence[Comparison], values: Sequence[Value], names: Names) -> str:
     """The names of the points without a value, or of the first of them."""
     missing: dict[tuple[str, ...], str] = {}
     for comparison, point_values in with_values(comparisons, values):
         missing |= {
-            key(point): named(point, comparison, names)
+            point_key(point): full_point_name(point, comparison, names)
             for point, value in zip(comparison.points, point_values, strict=True)
             if not value.is_complete
         }
@@ -183,13 +183,13 @@ def lacking(comparisons: Sequence[Comparison], values: Sequence[Value], names: N
     return " / ".join(words[:NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def too_few(seeds: int) -> str:
+def too_few_seeds_text(seeds: int) -> str:
     """Why so few seeds give no word."""
     noun = "seed" if seeds == 1 else "seeds"
     return f"{seeds} {noun} in common, at least {LEAST_SEEDS} are needed"
 
 
-def more_seeds(seeds: tuple[int, int], seen: int, seconds: float) -> str:
+def more_seeds_text(seeds: tuple[int, int], seen: int, seconds: float) -> str:
     """How many seeds would decide a claim, and how long the fewest further ones would take."""
     fewest, _ = seeds
     if fewest > MOST_SEEDS:
@@ -217,22 +217,22 @@ def with_values(
         yield comparison, [next(rest) for _ in comparison.points]
 
 
-def name_of(comparison: Comparison, names: Names) -> str:
+def comparison_name(comparison: Comparison, names: Names) -> str:
     """What tells a comparison from the others of its claim."""
-    return ", ".join(short(label, value, names) for label, value in comparison.name.items())
+    return ", ".join(short_name(label, value, names) for label, value in comparison.name.items())
 
 
-def named(point: Point, comparison: Comparison, names: Names) -> str:
+def full_point_name(point: Point, comparison: Comparison, names: Names) -> str:
     """The name of a point, with that of its comparison."""
-    return ", ".join(filter(None, [called(point, names), name_of(comparison, names)]))
+    return ", ".join(filter(None, [point_name(point, names), comparison_name(comparison, names)]))
 
 
-def key(point: Point) -> tuple[str, ...]:
+def point_key(point: Point) -> tuple[str, ...]:
     """What two points that stand for the same cells have in common."""
     return point.experiment, *point.labels.values()
 
 
-def _remarks(comparison: Comparison, values: Sequence[Value], names: Names) -> str:
+def _run_counts(comparison: Comparison, values: Sequence[Value], names: Names) -> str:
     """How many runs of each point did not reach the threshold, diverged, or only guess."""
     remarks = []
     for point, value in zip(comparison.points, values, strict=True):
@@ -242,7 +242,7 @@ def _remarks(comparison: Comparison, values: Sequence[Value], names: Names) -> s
             (value.at_chance, "at chance level"),
         ]
         remarks += [
-            f", {count} of {value.n} runs {what} ({called(point, names)})"
+            f", {count} of {value.n} runs {what} ({point_name(point, names)})"
             for count, what in counts
             if count and value.n > 1
         ]

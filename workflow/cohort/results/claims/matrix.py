@@ -72,10 +72,10 @@ class Matrix:
     ) -> None:
         """Add an experiment with its axes and cells."""
         names = [axis for axis in axes if axis != "seed"]
-        self._axes[experiment] = {axis: list(map(text, axes[axis])) for axis in names}
+        self._axes[experiment] = {axis: list(map(value_text, axes[axis])) for axis in names}
         points: dict[tuple[str, ...], Labels] = {}
         for cell in cells:
-            labels = {axis: text(cell.get(axis)) for axis in names}
+            labels = {axis: value_text(cell.get(axis)) for axis in names}
             key = tuple(labels.values())
             points[key] = labels
             self._rounds[experiment, *key] = cell.get("rounds", 0)
@@ -107,7 +107,7 @@ class Matrix:
         sweeps: dict[tuple[str, ...], list[Labels]] = {}
         for cell in cells:
             sweeps.setdefault(tuple(cell[label] for label in apart), []).append(cell)
-        names = _fewest(apart, [cells[0] for cells in sweeps.values()])
+        names = _fewest_labels(apart, [cells[0] for cells in sweeps.values()])
         order = self._axes[experiment][along]
         comparisons = []
         for sweep in sweeps.values():
@@ -134,7 +134,7 @@ class Matrix:
     def all_points(self, experiment: str, given: Given) -> list[Point]:
         """All points with the values in `given`, named by the labels in which they differ."""
         cells = self._select(experiment, given)
-        names = _fewest(self._varying(experiment, cells), cells)
+        names = _fewest_labels(self._varying(experiment, cells), cells)
         return [Point(experiment, cell, names) for cell in cells]
 
     def check_values(
@@ -142,7 +142,7 @@ class Matrix:
     ) -> list[str]:
         """The values as text; UserError naming the key `where` if one is not on the axis."""
         axis = self._axes[experiment].get(label, [])
-        texts = [text(value) for value in values]
+        texts = [value_text(value) for value in values]
         for value in texts:
             if value not in axis:
                 raise UserError(
@@ -164,7 +164,7 @@ class Matrix:
                     f"{suggest(label, self._axes[experiment])}"
                 )
         wanted = {
-            label: self.check_values(experiment, label, listed(value), "given")
+            label: self.check_values(experiment, label, as_list(value), "given")
             for label, value in given.items()
         }
         cells = self._cells[experiment]
@@ -176,34 +176,34 @@ class Matrix:
         return cells
 
     def _varying(self, experiment: str, cells: list[Labels]) -> list[str]:
-        return [label for label in self._axes[experiment] if _distinct([label], cells) > 1]
+        return [label for label in self._axes[experiment] if _count_distinct([label], cells) > 1]
 
 
-def text(value: Any) -> str:
+def value_text(value: Any) -> str:
     """A label's value as text, as the metrics have it."""
     return NO_VALUE if value is None else label_text(value)
 
 
-def listed(value: Any) -> list[Any]:
+def as_list(value: Any) -> list[Any]:
     """One value or a list of values as a list."""
     return value if isinstance(value, list) else [value]
 
 
 def _follows(label: str, along: str, cells: list[Labels]) -> bool:
     """Whether a label has one value per value of another, as rounds paired with J have."""
-    return _distinct([along, label], cells) == _distinct([along], cells)
+    return _count_distinct([along, label], cells) == _count_distinct([along], cells)
 
 
-def _fewest(labels: list[str], cells: list[Labels]) -> list[str]:
+def _fewest_labels(labels: list[str], cells: list[Labels]) -> list[str]:
     """As few of the labels, the first ones, as distinguish the cells like all of them."""
     fewest: list[str] = []
     for label in labels:
-        if _distinct([*fewest, label], cells) > _distinct(fewest, cells):
+        if _count_distinct([*fewest, label], cells) > _count_distinct(fewest, cells):
             fewest.append(label)
     return fewest
 
 
-def _distinct(labels: list[str], cells: list[Labels]) -> int:
+def _count_distinct(labels: list[str], cells: list[Labels]) -> int:
     """How many combinations of values these labels have."""
     values = (map(cell.__getitem__, labels) for cell in cells)
     return len(set(map(tuple, values)))

@@ -11,7 +11,7 @@ from cohort.results.claims.matrix import Point
 from cohort.results.paper import (
     PaperValue,
     Rows,
-    items_with,
+    items_containing,
     paper_files,
     parse_values,
     read_rows,
@@ -22,7 +22,7 @@ from cohort.results.series import NO_VALUE
 
 
 @dataclass(frozen=True)
-class PaperResult:
+class PaperPoint:
     """The paper's value at a point, and the curve that it can be read from; both may be missing."""
 
     value: PaperValue | None
@@ -38,9 +38,9 @@ class Paper:
             read_rows(file, "") if file.exists() else {} for file in self._files
         ]
 
-    def results(self, points: Sequence[Point], items: str) -> list[PaperResult]:
+    def results(self, points: Sequence[Point], items: str) -> list[PaperPoint]:
         """The paper's result for each point; UserError if an item is unknown or has two values."""
-        results: dict[int, PaperResult] = {}
+        results: dict[int, PaperPoint] = {}
         for metric, at in dict.fromkeys((point.metric, str(point.at)) for point in points):
             indices = [
                 index
@@ -48,27 +48,27 @@ class Paper:
                 if (point.metric, str(point.at)) == (metric, at)
             ]
             same = [points[index] for index in indices]
-            single, curves = self._values(items, metric)
+            single, curves = self._values_by_file(items, metric)
             # the best values are printed with the rounds in which they were reached
             printed = "max" if leader_of(at) else at
             values = self._match([value for value in single if value.at == printed], same, printed)
             matches = zip(indices, values, self._match(curves, same, ""), strict=True)
             for index, value, curve in matches:
-                results[index] = PaperResult(next(iter(value), None), curve)
+                results[index] = PaperPoint(next(iter(value), None), curve)
         return [results[index] for index in range(len(points))]
 
-    def _values(self, items: str, metric: str) -> list[list[PaperValue]]:
+    def _values_by_file(self, items: str, metric: str) -> list[list[PaperValue]]:
         """The values of these items in each file."""
         available = dict.fromkeys(row["item"] for rows in self._rows for row in rows.values())
         for item in split_items(items):
-            if not any(items_with(rows, item) for rows in self._rows):
+            if not any(items_containing(rows, item) for rows in self._rows):
                 files = " nor ".join(map(str, self._files))
                 raise UserError(
                     f"paper is '{item}', which neither {files} holds{suggest(item, available)}"
                 )
         values = []
         for file, rows in zip(self._files, self._rows, strict=True):
-            names = [item for item in split_items(items) if items_with(rows, item)]
+            names = [item for item in split_items(items) if items_containing(rows, item)]
             values.append(parse_values(rows, file, ",".join(names), metric) if names else [])
         return values
 

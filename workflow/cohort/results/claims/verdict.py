@@ -17,23 +17,23 @@ from cohort.results.claims.decision import (
     UNDECIDED,
     Clauses,
     decide,
-    deciding,
+    deciding_contrasts,
+    overall_verdict,
     seeds_to_decide,
-    together,
 )
 from cohort.results.claims.evidence import (
     Evidence,
     evidence_of,
-    in_words,
-    key,
-    lacking,
-    more_seeds,
-    statistics,
-    too_few,
+    evidence_text,
+    missing_points,
+    more_seeds_text,
+    point_key,
+    statistics_text,
+    too_few_seeds_text,
     with_values,
 )
 from cohort.results.claims.matrix import Comparison
-from cohort.results.claims.values import NOTHING, Value, by_seed, with_common_seeds
+from cohort.results.claims.values import NOTHING, Value, values_by_seed, with_common_seeds
 from cohort.results.intervals import LEAST_SEEDS
 from cohort.results.names import Names
 
@@ -44,7 +44,7 @@ NO_PAPER = "no value"
 class Verdict:
     """The verdict in a word, its evidence as text, and the value of each point, once.
 
-    `statistics` are those of each point as text; `seeds` is the range of how many seeds would
+    `statistics_text` are those of each point as text; `seeds` is the range of how many seeds would
     decide a claim that is undecided. `comparisons` are those of the claim one by one; `gap` says
     what is missing for a verdict, or for a clearer one.
     """
@@ -52,7 +52,7 @@ class Verdict:
     word: str
     evidence: str
     values: list[Value]
-    statistics: str = ""
+    statistics_text: str = ""
     seeds: tuple[int, int] | None = None
     comparisons: Sequence[Evidence] = ()
     gap: str = ""
@@ -74,11 +74,11 @@ def judge_runs(
     one seed take.
     """
     pairs = list(with_values(comparisons, values))
-    gap = _gap(comparisons, values, names)
-    rows = [by_seed(own_values) for _, own_values in pairs if _are_complete(own_values)]
+    gap = _missing_runs_text(comparisons, values, names)
+    rows = [values_by_seed(own_values) for _, own_values in pairs if _are_complete(own_values)]
     fewest = min((row.shape[1] for row in rows), default=0)
     if not gap and fewest < (1 if claim.is_over_settings else LEAST_SEEDS):
-        gap = too_few(fewest)
+        gap = too_few_seeds_text(fewest)
     needed, word = None, NOT_ENOUGH if judged else NOT_JUDGED
     if judged and not gap:
         compared = zip(comparisons, rows, strict=True)
@@ -87,25 +87,25 @@ def judge_runs(
             (comparison, with_common_seeds(own_values, row))
             for (comparison, own_values), row in zip(pairs, rows, strict=True)
         ]
-        made = _decided(claim, pairs, contrasts, names)
-        word = together([evidence.verdict for evidence in made])
+        made = _decided_evidence(claim, pairs, contrasts, names)
+        word = overall_verdict([evidence.verdict for evidence in made])
         if word == UNDECIDED and not claim.is_over_settings:
             needed = seeds_to_decide(contrasts)
-            gap = more_seeds(needed, fewest, seconds())
+            gap = more_seeds_text(needed, fewest, seconds())
     else:
         made = [evidence_of(claim, *pair, names) for pair in pairs]
     return Verdict(
         word,
-        in_words(comparisons, made, gap, names),
-        list(_once(comparisons, values).values()),
-        statistics(comparisons, made, names),
+        evidence_text(comparisons, made, gap, names),
+        list(_value_by_point(comparisons, values).values()),
+        statistics_text(comparisons, made, names),
         needed,
         made,
         gap,
     )
 
 
-def _decided(
+def _decided_evidence(
     claim: Claim,
     pairs: Iterable[tuple[Comparison, Sequence[Value]]],
     contrasts: Sequence[Clauses],
@@ -115,7 +115,9 @@ def _decided(
     words = decide(contrasts, every_run=claim.is_about_every_run())
     return [
         evidence_of(claim, comparison, values, names, word, clear)
-        for (comparison, values), word, clear in zip(pairs, words, deciding(contrasts), strict=True)
+        for (comparison, values), word, clear in zip(
+            pairs, words, deciding_contrasts(contrasts), strict=True
+        )
     ]
 
 
@@ -128,15 +130,18 @@ def judge_paper(
     `values` are those of the points of all comparisons, in order.
     """
     made = [
-        _held_up(claim, comparison, own_values, names)
+        _paper_evidence(claim, comparison, own_values, names)
         for comparison, own_values in with_values(comparisons, values)
     ]
     some = any(value.is_complete for value in values)
-    words, missing = [evidence.verdict for evidence in made], lacking(comparisons, values, names)
+    words, missing = (
+        [evidence.verdict for evidence in made],
+        missing_points(comparisons, values, names),
+    )
     gap = f"no value for {missing}" if missing and some else ""
-    word = together(words) if all(words) else NO_PAPER
-    points = list(_once(comparisons, values).values())
-    text = in_words(comparisons, made, gap, names)
+    word = overall_verdict(words) if all(words) else NO_PAPER
+    points = list(_value_by_point(comparisons, values).values())
+    text = evidence_text(comparisons, made, gap, names)
     return Verdict(word, text, points, comparisons=made, gap=gap)
 
 
@@ -150,7 +155,7 @@ def _are_complete(values: Sequence[Value]) -> bool:
     return all(value.is_complete for value in values)
 
 
-def _held_up(
+def _paper_evidence(
     claim: Claim, comparison: Comparison, values: Sequence[Value], names: Names
 ) -> Evidence:
     """Whether a comparison holds, without the points that have no value if it can do without."""
@@ -165,15 +170,20 @@ def _held_up(
     return evidence_of(claim, comparison, values, names, verdict, part=part)
 
 
-def _gap(comparisons: Sequence[Comparison], values: Sequence[Value], names: Names) -> str:
+def _missing_runs_text(
+    comparisons: Sequence[Comparison], values: Sequence[Value], names: Names
+) -> str:
     """Which runs are missing."""
-    points, missing = _once(comparisons, values).values(), lacking(comparisons, values, names)
+    points, missing = (
+        _value_by_point(comparisons, values).values(),
+        missing_points(comparisons, values, names),
+    )
     unplanned = sum(not value.planned for value in points)
     gap = f"lacks runs of {missing}" if missing else ""
     return gap + (f" ({unplanned} of {len(points)} settings are not planned)" if unplanned else "")
 
 
-def _once(
+def _value_by_point(
     comparisons: Sequence[Comparison], values: Sequence[Value]
 ) -> dict[tuple[str, ...], Value]:
     """The value of each point, even if several comparisons share it; if they differ, that of fewest
@@ -181,5 +191,7 @@ def _once(
     points = [point for comparison in comparisons for point in comparison.points]
     once: dict[tuple[str, ...], Value] = {}
     for point, value in zip(points, values, strict=True):
-        once[key(point)] = min(once.get(key(point), value), value, key=lambda shared: shared.n)
+        once[point_key(point)] = min(
+            once.get(point_key(point), value), value, key=lambda shared: shared.n
+        )
     return once

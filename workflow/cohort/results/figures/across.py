@@ -37,7 +37,7 @@ INTERVALS = "intervals of 95\N{NO-BREAK SPACE}%, over seeds, by a stratified boo
 
 
 @dataclass(frozen=True, kw_only=True)
-class Across(Kind):
+class AcrossSettings(Kind):
     """Base of the kinds that compare strategies across settings."""
 
     is_across: ClassVar[bool] = True

@@ -13,7 +13,7 @@ from cohort.results.names import METRICS
 MOST_VALUES = 12  # that the text names one by one
 
 
-def alternative(spec: Mapping[str, Any], comparison: Comparison) -> str:
+def alternative_text(spec: Mapping[str, Any], comparison: Comparison) -> str:
     """A figure's title, axes, panels and hues, and the values at the end."""
     kind, style = KINDS[spec["kind"]].from_spec(spec), Style.of(spec["look"])
     x = kind.x_title(style) if kind.has_axes else ""

@@ -33,7 +33,7 @@ from cohort.results.figures.style import (
 )
 from cohort.results.names import listed, word
 from cohort.results.paper_match import PaperMatch
-from cohort.results.series import cells_of, runs_behind
+from cohort.results.series import cells_of, count_runs
 
 NO_RUNS = "no runs yet"
 
@@ -84,7 +84,7 @@ def sheet(
 
 def note(kind: Kind, measured: DataFrame, cells: DataFrame) -> str:
     """State how many runs the figure shows and explain the marks of incomplete ones."""
-    runs = runs_behind(cells)
+    runs = count_runs(cells)
     parts = [runs.phrase if runs.planned else NO_RUNS]
     if runs.done == runs.planned and len(measured):
         parts = [kind.count(measured)]

@@ -174,20 +174,20 @@ def pale(color: Any) -> Any:
     return tuple(PALE + (1 - PALE) * part for part in mpl_colors.to_rgb(color))
 
 
-def one_deviation(points: Any, unit: str) -> tuple[Any, Any]:
+def deviation_limits(statistics: Any, unit: str) -> tuple[Any, Any]:
     """One standard deviation to either side of a mean, but not below 0 or above 100 % where no
     value lies there. `points` are the `STATISTICS` of one point, or a table of several points'."""
-    mean, sd, least, most = (points[name] for name in STATISTICS)
+    mean, sd, least, most = (statistics[name] for name in STATISTICS)
     low = np.where(least >= 0, np.maximum(mean - sd, 0), mean - sd)
     is_share = (unit == "%") & (most <= 100)
     return low, np.where(is_share, np.minimum(mean + sd, 100), mean + sd)
 
 
 def deviation_bar(unit: str) -> Callable[[Series[float]], tuple[float, float]]:
-    """The error bar of `one_deviation`, as seaborn asks for it."""
+    """The error bar of `deviation_limits`, as seaborn asks for it."""
 
     def limits(values: Series[float]) -> tuple[float, float]:
-        low, high = one_deviation(values.agg(STATISTICS), unit)
+        low, high = deviation_limits(values.agg(STATISTICS), unit)
         return float(low), float(high)
 
     return limits

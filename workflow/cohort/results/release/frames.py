@@ -10,7 +10,7 @@ import pyarrow as pa
 
 
 @dataclass(frozen=True)
-class Data:
+class RunFrames:
     """Finished runs as tidy frames with the columns that docs/records.md lists: a row per run, and
     in the others per value by round, client of a run, round, class, and local step. The column
     `digest` says whose row it is."""
@@ -23,7 +23,7 @@ class Data:
     profiles: pd.DataFrame
 
     @classmethod
-    def of(cls, tables: Mapping[str, pa.Table]) -> Data:
+    def of(cls, tables: Mapping[str, pa.Table]) -> RunFrames:
         """The tables of a release by name; one that is missing has no rows."""
         empty = pa.table({"digest": pa.array([], pa.string())})
         return cls(*(_frame(tables.get(field.name, empty)) for field in fields(cls)))

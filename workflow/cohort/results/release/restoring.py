@@ -16,7 +16,7 @@ from cohort.training.cell import Cell
 
 
 @dataclass
-class Outcome:
+class RestoreOutcome:
     """What became of the runs of a release, by digest: those that were restored, those that have a
     record here already, the same or another, and those that no study plans."""
 
@@ -26,7 +26,7 @@ class Outcome:
     unplanned: list[str] = field(default_factory=list)
 
 
-def restore(folder: Path, address: str, cells: Mapping[str, Cell]) -> Outcome:
+def restore(folder: Path, address: str, cells: Mapping[str, Cell]) -> RestoreOutcome:
     """Write a record for each run of a release that is planned and has none. Records name `address`
     as their source.
 
@@ -41,11 +41,11 @@ def restore(folder: Path, address: str, cells: Mapping[str, Cell]) -> Outcome:
                 f"{address}: the settings of run {cell.digest} do not give this digest "
                 f"({', '.join(names)}); nothing was restored"
             )
-    outcome = Outcome()
+    outcome = RestoreOutcome()
     release = {"release": address, "manifest_sha256": sha256(folder / MANIFEST)}
     for record in records:
         digest = record.header["digest"]
-        source = release | _made(record)
+        source = release | _provenance(record)
         if digest not in cells:
             outcome.unplanned.append(digest)
         elif Path(path := cells[digest].path).exists():
@@ -76,7 +76,7 @@ def _conflicts(record: Record, cell: Cell) -> Iterator[str]:
             yield name
 
 
-def _made(record: Record) -> dict[str, Any]:
+def _provenance(record: Record) -> dict[str, Any]:
     """Where and with what a run was trained, and the hash of its weights."""
     provenance = record.header["provenance"]
     return {

@@ -32,7 +32,7 @@ Row = dict[str, Any]
 def table_of_runs(records: Sequence[Record]) -> pa.Table:
     """The table of these records, in their order."""
     rows = [_row(record) for record in records]
-    names = sorted({name for row in rows for name in row}, key=_rank)
+    names = sorted({name for row in rows for name in row}, key=_column_order)
     fields, columns = [], []
     for name in names:
         values = [row.get(name) for row in rows]
@@ -94,7 +94,7 @@ def _header(values: Row) -> Row:
     }
 
 
-def _rank(name: str) -> tuple[int, str]:
+def _column_order(name: str) -> tuple[int, str]:
     """Settings come between what identifies a run and what it cost."""
     if name in ("digest", "status", "rounds_played"):
         return 0, name

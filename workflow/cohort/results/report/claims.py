@@ -18,7 +18,7 @@ from cohort.results.claims.decision import (
     UNDECIDED,
 )
 from cohort.results.claims.evidence import Difference, Evidence, Numbers
-from cohort.results.claims.judge import Compared, Judged, read_judged
+from cohort.results.claims.judge import JudgedClaim, JudgedComparison, read_judged
 from cohort.results.claims.layout import MEASURED, PAPER, TOO_FEW
 from cohort.results.claims.verdict import NO_PAPER
 from cohort.results.report.render import merged, with_suffix
@@ -64,7 +64,7 @@ class Claim:
     `reading` is what to make of them.
     """
 
-    judged: Judged
+    judged: JudgedClaim
     quote: str
     against: str
     reading: str
@@ -131,16 +131,16 @@ def read_claims(spec: Mapping[str, Any], runs: StudyRuns) -> Claims:
     """The claims of a page, from the JSON file that `judge` writes."""
     judged = read_judged(with_suffix(spec["claims"], ".json"))
     has_paper = any(claim.paper != NO_PAPER for claim in judged)
-    totals = [(SIDES["ours"], _counted(list(map(_measured, judged))))]
+    totals = [(SIDES["ours"], _verdict_counts(list(map(_measured_verdict, judged))))]
     if has_paper:
         papers = [claim.paper for claim in judged]
-        totals.insert(0, ("the paper's own numbers", _counted(papers)))
+        totals.insert(0, ("the paper's own numbers", _verdict_counts(papers)))
     quotes = spec["quotes"]
     claims = [_claim(claim, quotes[claim.claim], runs, has_paper) for claim in judged]
     return Claims(claims, totals, [MEASURED, *([PAPER] if has_paper else []), TOO_FEW])
 
 
-def _counted(verdicts: Sequence[str]) -> list[tuple[str, int]]:
+def _verdict_counts(verdicts: Sequence[str]) -> list[tuple[str, int]]:
     """How many claims have each verdict: held first, then not held and the unclear ones."""
     counts = Counter(verdicts)
     ordered = [verdict for verdict in ORDER if verdict in counts]
@@ -149,14 +149,19 @@ def _counted(verdicts: Sequence[str]) -> list[tuple[str, int]]:
     ]
 
 
-def _measured(claim: Judged) -> str:
+def _measured_verdict(claim: JudgedClaim) -> str:
     """The verdict by our runs, or that there are none."""
     return NO_RUNS if claim.measured == NOT_ENOUGH and not claim.n else claim.measured
 
 
-def _claim(claim: Judged, quotes: Mapping[str, str], runs: StudyRuns, has_paper: bool) -> Claim:
+def _claim(
+    claim: JudgedClaim, quotes: Mapping[str, str], runs: StudyRuns, has_paper: bool
+) -> Claim:
     verdicts = [(SIDES["paper"], claim.paper)] if has_paper else []
-    if (verdict := _measured(claim)) not in (NO_RUNS, NOT_JUDGED):  # which the totals say once
+    if (verdict := _measured_verdict(claim)) not in (
+        NO_RUNS,
+        NOT_JUDGED,
+    ):  # which the totals say once
         verdicts.append((SIDES["ours"], verdict))
     columns = _columns(claim.comparisons)
     return Claim(
@@ -168,7 +173,7 @@ def _claim(claim: Judged, quotes: Mapping[str, str], runs: StudyRuns, has_paper:
             (_setting(comparison, columns), list(_rows(comparison, columns, runs)))
             for comparison in claim.comparisons
         ],
-        sides={"data-paper": claim.paper, "data-ours": _measured(claim)},
+        sides={"data-paper": claim.paper, "data-ours": _measured_verdict(claim)},
         counts=_counts(claim.comparisons),
         notes=_notes(claim),
         labels=merged(
@@ -177,7 +182,7 @@ def _claim(claim: Judged, quotes: Mapping[str, str], runs: StudyRuns, has_paper:
     )
 
 
-def _counts(comparisons: Sequence[Compared]) -> list[str]:
+def _counts(comparisons: Sequence[JudgedComparison]) -> list[str]:
     """How many comparisons hold: by the paper's numbers, and in our runs."""
     counts = []
     for side, whose in SIDES.items():
@@ -191,7 +196,7 @@ def _counts(comparisons: Sequence[Compared]) -> list[str]:
     return counts
 
 
-def _notes(claim: Judged) -> list[str]:
+def _notes(claim: JudgedClaim) -> list[str]:
     is_said = claim.measured == UNDECIDED  # above the numbers
     notes = [f"Our runs: {claim.gap}."] if claim.gap and claim.n and not is_said else []
     notes += [f"Paper: {claim.paper_gap}."] if claim.paper_gap else []
@@ -200,11 +205,11 @@ def _notes(claim: Judged) -> list[str]:
     return notes + ([f"Doubtful: {claim.doubtful}."] if claim.doubtful else [])
 
 
-def _names(comparison: Compared) -> list[str]:
+def _names(comparison: JudgedComparison) -> list[str]:
     return [point.name for point in comparison.points]
 
 
-def _columns(comparisons: Sequence[Compared]) -> list[str]:
+def _columns(comparisons: Sequence[JudgedComparison]) -> list[str]:
     """The names of the points if all comparisons share them, else their places in a comparison, or
     one column of evidence if there are too many."""
     names = list(map(_names, comparisons))
@@ -216,13 +221,13 @@ def _columns(comparisons: Sequence[Compared]) -> list[str]:
     return VALUE if len(longest) == 1 else [*PLACES, *map(str, range(5, 99))][: len(longest)]
 
 
-def _setting(comparison: Compared, columns: Sequence[str]) -> str:
+def _setting(comparison: JudgedComparison, columns: Sequence[str]) -> str:
     """What tells a comparison from the others; if it has one point only, that point."""
     own = _names(comparison) if columns == VALUE else []
     return ", ".join([*([comparison.name] if comparison.name else []), *own])
 
 
-def _rows(comparison: Compared, columns: Sequence[str], runs: StudyRuns) -> Iterator[Row]:
+def _rows(comparison: JudgedComparison, columns: Sequence[str], runs: StudyRuns) -> Iterator[Row]:
     """The paper's row and ours, each if it has any number."""
     for side, evidence in comparison.sides.items():
         cells = _cells(comparison, evidence, columns, runs)
@@ -231,7 +236,7 @@ def _rows(comparison: Compared, columns: Sequence[str], runs: StudyRuns) -> Iter
 
 
 def _cells(
-    comparison: Compared, evidence: Evidence, columns: Sequence[str], runs: StudyRuns
+    comparison: JudgedComparison, evidence: Evidence, columns: Sequence[str], runs: StudyRuns
 ) -> list[Cell]:
     if columns == EVIDENCE:
         return [Cell(Numbers(evidence.shown))]

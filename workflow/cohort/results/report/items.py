@@ -13,7 +13,7 @@ from typing import Any
 from cohort.results.comparison import Comparison
 from cohort.results.figures import KINDS
 from cohort.results.figures.across import NOTHING_IN_COMMON
-from cohort.results.figures.alternative import alternative
+from cohort.results.figures.alternative import alternative_text
 from cohort.results.report.render import data_url, links, merged, with_suffix
 from cohort.results.report.runs import Coverage, StudyRuns
 from cohort.results.report.tables import Table, shown_table
@@ -120,7 +120,7 @@ def _figure(item: Spec, spec: Spec, runs: StudyRuns, folder: Path) -> Item:
     return made(
         image=data_url(with_suffix(item["files"], ".png")),
         narrow=data_url(with_suffix(item["files"], ".narrow.png")),
-        seen=alternative(item, comparison),
+        seen=alternative_text(item, comparison),
     )
 
 

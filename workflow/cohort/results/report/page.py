@@ -22,7 +22,7 @@ from cohort.results.report.items import key_figure, sections
 from cohort.results.report.render import FILTERS, counted, links, merged, render, with_suffix
 from cohort.results.report.runs import Cell, StudyRuns
 from cohort.results.series import GENERATED
-from cohort.results.tables.leaderboard import ranked
+from cohort.results.tables.leaderboard import rank_text
 from cohort.results.tables.spec import STRATEGY, Leaderboard
 
 Spec = Mapping[str, Any]
@@ -46,7 +46,7 @@ def write_page(spec: Spec, outputs: Sequence[str | Path]) -> None:
         key_figure=key_figure(spec, shown),
         runs=runs,
         experiments=[(name, runs.coverage(name)) for name in runs.experiments],
-        made=_made(runs.finished()),
+        made=_provenance_counts(runs.finished()),
         choices=_choices(runs, names),
         made_by_another=_made_by_another(spec, runs),
         generated=GENERATED if _is_generated(runs) else "",
@@ -75,7 +75,7 @@ def _choices(runs: StudyRuns, names: Names) -> list[tuple[str, str, list[tuple[s
     return choices
 
 
-def _made(cells: Sequence[Cell]) -> list[tuple[str, list[tuple[str, int]]]]:
+def _provenance_counts(cells: Sequence[Cell]) -> list[tuple[str, list[tuple[str, int]]]]:
     """With what the runs were made, and how many with each."""
     kinds: dict[str, list[str]] = {
         "Device": [", ".join(cell["devices"]) for cell in cells],
@@ -121,7 +121,7 @@ def _finding(runs: StudyRuns, claims: Claims | None) -> str:
     return f"{ours} finished. Of {counted(len(claims.claims), 'claim')}, {'; '.join(judged)}."
 
 
-def _ranks(spec: Spec, names: Names) -> str:
+def _leader_sentences(spec: Spec, names: Names) -> str:
     """Who leads each leaderboard, and where FedAvg is: `Leaderboard: of 17, FedEntOpt is 1 [1, 4]`,
     each with the interval of its rank."""
     sentences = []
@@ -131,7 +131,7 @@ def _ranks(spec: Spec, names: Names) -> str:
             entries = standings.entries if standings else []
             shown = [*entries[:1], *(entry for entry in entries[1:] if entry.strategy == BASELINE)]
             ranks = (
-                f"{names.value(STRATEGY, entry.strategy)} is {ranked(entry)}" for entry in shown
+                f"{names.value(STRATEGY, entry.strategy)} is {rank_text(entry)}" for entry in shown
             )
             if entries:
                 sentences.append(f" {item['title']}: of {len(entries)}, {' and '.join(ranks)}.")
@@ -144,7 +144,7 @@ def _card(spec: Spec, runs: StudyRuns, claims: Claims | None, names: Names) -> d
     statuses = ("planned", "done", "diverged", "unfinished", "missing")
     return {
         **{key: spec[key] for key in ("name", "title", "question", "source", "scale", "command")},
-        "finding": _finding(runs, claims) + _ranks(spec, names),
+        "finding": _finding(runs, claims) + _leader_sentences(spec, names),
         "left_out": spec["notes"],
         "runs": {status: getattr(coverage.runs, status) for status in statuses},
         "phrase": coverage.runs.phrase,

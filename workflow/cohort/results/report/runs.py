@@ -14,7 +14,7 @@ from typing import Any
 
 from cohort.results.files import read_experiment
 from cohort.results.names import Names
-from cohort.results.series import NO_VALUE, STATUSES, Runs, label_text
+from cohort.results.series import NO_VALUE, STATUSES, RunCounts, label_text
 
 PLACE = ("dataset", "model", "partition", "J", "strategy")
 """The settings that name a cell, as in the path of its record."""
@@ -25,7 +25,7 @@ Cell = dict[str, Any]
 class Coverage:
     """How many of some runs exist, the seconds that they took, and those estimated for the rest."""
 
-    runs: Runs
+    runs: RunCounts
     spent: float
     to_go: float
 
@@ -64,7 +64,7 @@ class StudyRuns:
         names = experiments or tuple(self.experiments)
         cells = {cell["digest"]: cell for name in names for cell in self.experiments[name]}
         counts = Counter(cell["status"] for cell in cells.values())
-        runs = Runs(len(cells), *(counts[status] for status in STATUSES))
+        runs = RunCounts(len(cells), *(counts[status] for status in STATUSES))
         waiting = [key for key, cell in cells.items() if cell["status"] in STATUSES[2:]]
         spent = sum(cell.get("seconds", 0.0) for cell in cells.values())
         return Coverage(runs, spent, sum(self._estimates.get(digest, 0.0) for digest in waiting))

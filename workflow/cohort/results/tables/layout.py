@@ -70,7 +70,7 @@ class Layout:
 
 
 def lay_out(
-    comparison: Comparison, names: Names, *, joined: bool = False, wide: bool = False
+    comparison: Comparison, names: Names, *, slash_joined: bool = False, wide: bool = False
 ) -> Layout:
     """Lay out the results of a table in their order.
 
@@ -85,11 +85,11 @@ def lay_out(
     wide = wide or not comparison.has_paper
     if wide and comparison.has_paper:
         entries = list(map(_beside_paper, results, entries))
-    layout = (_wide if wide else _long)(results, entries, names, measures)
-    if joined := joined and not wide:
+    layout = (_column_per_value if wide else _row_per_result)(results, entries, names, measures)
+    if slash_joined := slash_joined and not wide:
         layout = _joined(layout)
     layout.notes.append(
-        f"{(' / ' if joined else '; ').join(measures)}: mean ± standard deviation over seeds "
+        f"{(' / ' if slash_joined else '; ').join(measures)}: mean ± standard deviation over seeds "
         "[95 % interval of the mean] (number of runs)."
     )
     layout.notes.extend(_notes(entries))
@@ -98,7 +98,7 @@ def lay_out(
     return layout
 
 
-def _wide(
+def _column_per_value(
     results: Sequence[Result], entries: Sequence[Entry], names: Names, measures: Iterable[str]
 ) -> Layout:
     """A column per value of the last label, or per measure if there are several."""
@@ -121,7 +121,7 @@ def _wide(
     return layout
 
 
-def _long(
+def _row_per_result(
     results: Sequence[Result], entries: Sequence[Entry], names: Names, measures: Iterable[str]
 ) -> Layout:
     """A row per result, beside the paper's value."""
@@ -132,14 +132,14 @@ def _long(
     for result, entry in zip(results, entries, strict=True):
         words = [names.value(label, value) for label, value in result.labels.items()]
         words += [result.measure] if several else []
-        line = [_paper(result), entry, Entry(_difference(result))]
+        line = [_paper_entry(result), entry, Entry(_difference(result))]
         layout.lines.append(
             (words, [*line, *([Entry(result.verdict or NO_VALUE)] if judged else [])])
         )
     return layout
 
 
-def _paper(result: Result) -> Entry:
+def _paper_entry(result: Result) -> Entry:
     """The paper's value with its deviation."""
     paper, metric = result.paper, METRICS[result.metric]
     if paper is None:
@@ -152,7 +152,7 @@ def _beside_paper(result: Result, entry: Entry) -> Entry:
     """The entry with the paper's value, if it has one."""
     if result.paper is None:
         return entry
-    printed, difference = _paper(result), _difference(result) if result.values else ""
+    printed, difference = _paper_entry(result), _difference(result) if result.values else ""
     value, _, sd = printed.value.partition(" ± ")
     paper = replace(printed, value=value, sd=sd)
     return replace(entry, paper=paper, difference=difference, verdict=result.verdict)

@@ -134,7 +134,7 @@ def rank_interval(standing: Standing) -> str:
     return f"[{math.floor(low)}, {math.ceil(high)}]"
 
 
-def ranked(standing: Standing) -> str:
+def rank_text(standing: Standing) -> str:
     """The rank with its interval: `3 [1, 6]`."""
     return f"{standing.rank.value:.0f} {rank_interval(standing)}".rstrip()
 
@@ -142,7 +142,7 @@ def ranked(standing: Standing) -> str:
 def _rank(standing: Standing) -> Entry:
     value, interval = f"{standing.rank.value:.0f}", rank_interval(standing)
     mean = value if interval else ""
-    return Entry(ranked(standing), best=standing.leads, mean=mean, interval=interval)
+    return Entry(rank_text(standing), best=standing.leads, mean=mean, interval=interval)
 
 
 def _estimated(estimate: Estimate | None, metric: Metric) -> Entry:

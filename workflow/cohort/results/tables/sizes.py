@@ -50,7 +50,7 @@ def needs_no_runs(spec: Mapping[str, Any]) -> bool:
     return spec.get("kind") == Sizes.name
 
 
-def weigh(spec: Mapping[str, Any]) -> DataFrame:
+def compute_sizes(spec: Mapping[str, Any]) -> DataFrame:
     """Compute the sizes in bytes for the rows of `spec['sizes']`, and add the paper's sizes.
 
     The rows have the keys dataset, model, classes, clients and weights.

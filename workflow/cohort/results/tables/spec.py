@@ -81,7 +81,7 @@ class Leaderboard(TableKind):
     def measures(self) -> list[Measure]:
         return [
             Measure(metric=metric, at=at, labels=(STRATEGY,), over_settings=True)
-            for metric, at in pairs_of(self.metric, self.at, self.also)
+            for metric, at in metrics_with_at(self.metric, self.at, self.also)
         ]
 
 
@@ -159,7 +159,7 @@ class Table(TableKind):
 
     def measures(self) -> list[Measure]:
         """What its results are compared by; the margin applies to measures of `metric` only."""
-        return [self._measure(*pair) for pair in pairs_of(self.metric, self.at, self.also)]
+        return [self._measure(*pair) for pair in metrics_with_at(self.metric, self.at, self.also)]
 
     def _measure(self, metric: str, at: int | str) -> Measure:
         has_margin = self.margin is not None and metric == self.metric
@@ -195,7 +195,9 @@ class Table(TableKind):
             raise UserError("margin needs paper, the item whose values it is held against")
 
 
-def pairs_of(metric: str, at: int | str, also: Sequence[str] | None) -> list[tuple[str, int | str]]:
+def metrics_with_at(
+    metric: str, at: int | str, also: Sequence[str] | None
+) -> list[tuple[str, int | str]]:
     """The metrics of a table, each with its `at`, which is that of the first by default."""
     further = [text.partition(" ")[::2] for text in also or []]
     return [(metric, at), *((name, own_at or at) for name, own_at in further)]

@@ -20,7 +20,7 @@ from cohort.results.tables.leaderboard import (
     lay_out_leaderboard,
     leaderboard_numbers,
 )
-from cohort.results.tables.sizes import lay_out_sizes, needs_no_runs, weigh
+from cohort.results.tables.sizes import compute_sizes, lay_out_sizes, needs_no_runs
 from cohort.results.tables.spec import Leaderboard, Table
 
 
@@ -34,7 +34,7 @@ def tabulate(
     `metrics_file`, and their JSON holds the sizes.
     """
     if needs_no_runs(spec):
-        numbers = weigh(spec)
+        numbers = compute_sizes(spec)
         content, layout = (
             {"sizes": numbers.to_dict("records")},
             lay_out_sizes(numbers, _names(spec)),
@@ -66,7 +66,7 @@ def lay_out_table(spec: Mapping[str, Any], comparison: Comparison, *, wide: bool
     """The comparison of a table, rounded and titled for readers; `wide` as in the paper."""
     if comparison.standings:
         return lay_out_leaderboard(comparison, _names(spec))
-    return lay_out(comparison, _names(spec), joined=spec.get("joined", False), wide=wide)
+    return lay_out(comparison, _names(spec), slash_joined=spec.get("joined", False), wide=wide)
 
 
 def numbers_of(comparison: Comparison) -> pd.DataFrame:

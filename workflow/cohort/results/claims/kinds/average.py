@@ -10,7 +10,7 @@ import numpy as np
 
 from cohort.core.components import parameter
 from cohort.core.errors import UserError
-from cohort.results.claims.claim import Claim, Number, above, short
+from cohort.results.claims.claim import Claim, Number, above, short_name
 from cohort.results.claims.kinds.gain import PAIR
 from cohort.results.claims.matrix import Comparison, Matrix, Point
 from cohort.results.intervals import ALPHA
@@ -87,7 +87,8 @@ class Average(Claim):
         ((difference,),) = self.clauses(comparison, values)
         ranks = self.contrast(difference)
         first, second = (
-            short(self.along, point.labels[self.along], names) for point in comparison.points[:2]
+            short_name(self.along, point.labels[self.along], names)
+            for point in comparison.points[:2]
         )
         mean = self.number(ranks.mean + self.margin)
         margin = f", asked for more than {self.margin:g}" if self.margin else ""

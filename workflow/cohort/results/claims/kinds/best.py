@@ -10,7 +10,7 @@ from cohort.core.components import parameter
 from cohort.core.errors import UserError
 from cohort.results.claims.claim import Claim, Number, above
 from cohort.results.claims.kinds.spread import check_several_points
-from cohort.results.claims.matrix import Comparison, Matrix, Point, text
+from cohort.results.claims.matrix import Comparison, Matrix, Point, value_text
 from cohort.results.names import Names
 
 
@@ -68,7 +68,7 @@ class Best(Claim):
         return "; ".join(self.placed(point, value, names) for point, value in ranked)
 
     def _is_among(self, point: Point) -> bool:
-        return point.labels[self.along] in map(text, self.among)
+        return point.labels[self.along] in map(value_text, self.among)
 
 
 def _ahead(candidates: Sequence[Number], other: Number) -> list[Number]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from cohort.core.components import parameter
-from cohort.results.claims.claim import Claim, Number, above, relation, short
+from cohort.results.claims.claim import Claim, Number, above, relation, short_name
 from cohort.results.claims.matrix import Comparison, Matrix
 from cohort.results.names import Names
 
@@ -64,7 +64,7 @@ class Gain(Claim):
             both = slice(2 * pair, 2 * pair + 2)
             first, second = values[both]
             called = " minus ".join(
-                short(self.along, point.labels[self.along], names)
+                short_name(self.along, point.labels[self.along], names)
                 for point in comparison.points[both]
             )
             words.append(

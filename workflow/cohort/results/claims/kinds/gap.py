@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 from cohort.core.components import parameter
 from cohort.core.errors import UserError
-from cohort.results.claims.claim import Claim, Number, above, relation, short
-from cohort.results.claims.matrix import Comparison, Matrix, text
+from cohort.results.claims.claim import Claim, Number, above, relation, short_name
+from cohort.results.claims.matrix import Comparison, Matrix, value_text
 from cohort.results.names import Names
 
 AT = "at"
@@ -18,7 +18,7 @@ LABELS = {"type": "object", "minProperties": 1}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gap(Claim):
+class WiderGap(Claim):
     """The difference between values of `along` is larger with some labels than with others, or in
     some rounds than in others (`at` among the labels)."""
 
@@ -126,7 +126,9 @@ class Gap(Claim):
 
     def opening(self, comparison: Comparison, names: Names) -> str:
         """The values of the label that are subtracted."""
-        first, *others = (short(self.along, text(value), names) for value in self.between)
+        first, *others = (
+            short_name(self.along, value_text(value), names) for value in self.between
+        )
         return f"{first} minus {' or '.join(others)}"
 
     def _differences(self, values: Sequence[float]) -> tuple[float, float]:

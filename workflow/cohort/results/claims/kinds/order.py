@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
 from cohort.core.components import parameter
-from cohort.results.claims.claim import Claim, Number, above, called, relation
+from cohort.results.claims.claim import Claim, Number, above, point_name, relation
 from cohort.results.claims.matrix import Comparison, Matrix, Point
 from cohort.results.names import Names
 
@@ -52,4 +52,4 @@ class Order(Claim):
 
     def opening(self, comparison: Comparison, names: Names) -> str:
         """The values of the label."""
-        return ", ".join(called(point, names) for point in comparison.points)
+        return ", ".join(point_name(point, names) for point in comparison.points)

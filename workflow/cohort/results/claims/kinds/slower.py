@@ -113,10 +113,10 @@ class Slower(Claim):
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
         """The goal, and when the other reaches it."""
         if self._by_best():
-            return f"best in round {self.number(values[0])}, {_late(values[1], values[0])}"
+            return f"best in round {self.number(values[0])}, {_lateness(values[1], values[0])}"
         goal, reached = comparison.points[0], self._reached(comparison, values)
         last = self._last(goal)
-        return f"{self.placed(goal, values[0], names)} by round {last}, {_late(reached, last)}"
+        return f"{self.placed(goal, values[0], names)} by round {last}, {_lateness(reached, last)}"
 
     def counts_rounds(self) -> bool:
         """Whether it compares rounds, not values of the metric."""
@@ -135,7 +135,7 @@ class Slower(Claim):
         return limits[1]
 
 
-def _late(reached: float, by: float) -> str:
+def _lateness(reached: float, by: float) -> str:
     """When the goal is reached, and how many times as late as by the leader."""
     if reached == float("inf"):
         return "never reached"

@@ -9,7 +9,7 @@ import numpy as np
 
 from cohort.core.components import parameter
 from cohort.results.figures.kind import Averaging
-from cohort.results.figures.style import BAND, legend_line, one_deviation
+from cohort.results.figures.style import BAND, deviation_limits, legend_line
 from cohort.results.names import BY_ROUND, METRICS
 from cohort.results.series import finite_rows
 
@@ -64,7 +64,7 @@ class CostCurves(Averaging):
                 axes.plot(
                     costs, values["mean"], color=colors[hue], linestyle=style.dash(self.hue, hue)
                 )
-                low, high = one_deviation(values, METRICS[self.metric].unit)
+                low, high = deviation_limits(values, METRICS[self.metric].unit)
                 axes.fill_between(costs, low, high, color=colors[hue], **BAND)
         self.draw_reference(axes)
         axes.set_xlim(left=0, auto=None)

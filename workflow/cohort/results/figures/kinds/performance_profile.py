@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from cohort.results.across import Scores, profiles
-from cohort.results.figures.across import Across
+from cohort.results.across import Scores, performance_profiles
+from cohort.results.figures.across import AcrossSettings
 from cohort.results.figures.style import BAND, legend_line
 from cohort.results.names import METRICS, Names
 
@@ -25,7 +25,7 @@ THRESHOLDS, MARGIN = 301, 0.02  # how many of them, and the share of the range b
 
 
 @dataclass(frozen=True, kw_only=True)
-class PerformanceProfile(Across):
+class PerformanceProfile(AcrossSettings):
     """For each value on the x axis, the share of a strategy's runs that are better than it.
 
     A strategy whose curve is nowhere below another's is better at every quantile. Where curves
@@ -41,7 +41,9 @@ class PerformanceProfile(Across):
     def draw_scores(self, axes: Axes, scores: Scores, style: Style) -> None:
         colors = style.colors(self.hue, list(scores.strategies))
         thresholds = _thresholds(scores)
-        for strategy, profile in zip(scores.strategies, profiles(scores, thresholds), strict=True):
+        for strategy, profile in zip(
+            scores.strategies, performance_profiles(scores, thresholds), strict=True
+        ):
             color, dash = colors[strategy], style.dash(self.hue, strategy)
             shares = 100 * profile.shares
             line = {"color": color, "linestyle": dash, **style.stroke(self.hue, strategy)}
@@ -56,7 +58,9 @@ class PerformanceProfile(Across):
         """A sentence with the value that half of each strategy's runs outperform."""
         thresholds = _thresholds(scores)
         texts = []
-        for strategy, profile in zip(scores.strategies, profiles(scores, thresholds), strict=True):
+        for strategy, profile in zip(
+            scores.strategies, performance_profiles(scores, thresholds), strict=True
+        ):
             middle = thresholds[np.abs(profile.shares - 0.5).argmin()]
             texts.append(f"{names.value(self.hue, strategy)} {self.number(float(middle))}")
         return f"Half of the runs are better than {'; '.join(texts)}"

@@ -9,7 +9,7 @@ import numpy as np
 
 from cohort.core.lazy import lazy
 from cohort.results.across import Estimate, Scores, win_rates
-from cohort.results.figures.across import Across
+from cohort.results.figures.across import AcrossSettings
 from cohort.results.figures.style import name_places
 from cohort.results.names import METRICS, Names
 
@@ -30,7 +30,7 @@ DARK = 0.38  # so far from a half text is white
 
 
 @dataclass(frozen=True, kw_only=True)
-class WinRates(Across):
+class WinRates(AcrossSettings):
     """For each two strategies the probability of improvement: in what share of seeds, averaged over
     settings, the row is ahead of the column."""
 
