@@ -45,7 +45,7 @@ Noise = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
 is above 0, so that it pulls the mean towards a false verdict."""
 
 
-def stuck(share: float) -> Noise:
+def noise_with_stuck_runs(share: float) -> Noise:
     """Normal noise, with this share of the other strategy's runs at chance level."""
     median = ndtri(0.5 / (1 - share))
     return lambda rng, shape: (
@@ -60,8 +60,8 @@ NOISES: dict[str, Noise] = {
     "deviation of each seed its own (log-normal)": lambda rng, shape: (
         rng.normal(size=shape) * np.exp(rng.normal(size=shape))
     ),
-    "one run in five stuck at chance level": stuck(0.2),
-    "one run in ten diverged": stuck(0.1),
+    "one run in five stuck at chance level": noise_with_stuck_runs(0.2),
+    "one run in ten diverged": noise_with_stuck_runs(0.1),
 }
 
 
@@ -92,7 +92,9 @@ def share_of(words: Sequence[str], looks: Sequence[np.ndarray]) -> float:
     return sum(word in words for word in last) / len(last)
 
 
-def rates(noise: Noise, seeds: Sequence[int], count: int, studies: int) -> tuple[float, ...]:
+def verdict_rates(
+    noise: Noise, seeds: Sequence[int], count: int, studies: int
+) -> tuple[float, ...]:
     """The shares of false held, false not held, right held and right not held of claims of so many
     comparisons, looked at with each of these numbers of seeds in turn."""
     rng = np.random.default_rng([*seeds, count])
@@ -115,7 +117,7 @@ def table_of_noises(studies: int = STUDIES) -> str:
     """The rates by noise, number of seeds and number of comparisons as a table in Markdown."""
     lines = [f"| noise | seeds | {' | '.join(RATES)} |", "|---|---:|" + "---:|" * len(RATES)]
     for (name, noise), seeds in product(NOISES.items(), [*((n,) for n in SEEDS), TWICE]):
-        by_count = [rates(noise, seeds, count, studies) for count in COMPARISONS]
+        by_count = [verdict_rates(noise, seeds, count, studies) for count in COMPARISONS]
         texts = [
             " / ".join(f"{100 * rate:.1f}" for rate in kind) for kind in zip(*by_count, strict=True)
         ]

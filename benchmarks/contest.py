@@ -14,7 +14,7 @@ from benchmarks.machine import cores
 from benchmarks.peers import PEERS, ROOT, environment, python_of
 from benchmarks.processes import Failed, Workers
 from benchmarks.rates import OPERATIONS
-from benchmarks.sweeps import interleaved, times_faster
+from benchmarks.sweeps import time_interleaved, times_faster
 
 
 @dataclass(frozen=True)
@@ -103,8 +103,8 @@ def contest(entries: Sequence[Entry], folder: Path, rounds: int, *, alone: bool 
     available = [entry for entry in entries if entry.title not in outcome.missing]
     for entry in available:
         if alone and entry not in RATES.values():
-            _alone(entry, folder, outcome)
-    _side_by_side(
+            _measure_alone(entry, folder, outcome)
+    _time_in_turns(
         [entry for entry in available if entry.title not in outcome.failed], folder, rounds, outcome
     )
     return outcome
@@ -131,7 +131,7 @@ def largest_difference(answer: np.ndarray, reference: np.ndarray) -> float:
     )
 
 
-def _alone(entry: Entry, folder: Path, outcome: Outcome) -> None:
+def _measure_alone(entry: Entry, folder: Path, outcome: Outcome) -> None:
     """Run one round for the result and one for peak memory.
 
     Nothing else runs, because the proportional set size counts pages shared with other variants
@@ -147,7 +147,7 @@ def _alone(entry: Entry, folder: Path, outcome: Outcome) -> None:
         outcome.failed[entry.title] = str(error)
 
 
-def _side_by_side(entries: Sequence[Entry], folder: Path, rounds: int, outcome: Outcome) -> None:
+def _time_in_turns(entries: Sequence[Entry], folder: Path, rounds: int, outcome: Outcome) -> None:
     with ExitStack() as stack:
         variants = {}
         for entry in entries:
@@ -155,7 +155,7 @@ def _side_by_side(entries: Sequence[Entry], folder: Path, rounds: int, outcome: 
                 variants[entry.title] = stack.enter_context(entry.live(folder))
             except Failed as error:
                 outcome.failed[entry.title] = str(error)
-        outcome.seconds, failed = interleaved(variants, rounds, _log)
+        outcome.seconds, failed = time_interleaved(variants, rounds, _log)
         outcome.failed |= failed
 
 

@@ -10,12 +10,12 @@ import numpy as np
 import torch
 
 from benchmarks.networks import build, forward_operations, round_operations
-from benchmarks.work import SEED, Work, describe, read_workload
+from benchmarks.work import SEED, Work, read_workload, write_description
 from benchmarks.workloads import Workload
 from cohort.core.randomness import generator, torch_seed
 
 
-def drawn(workload: Workload) -> Work:
+def draw_work(workload: Workload) -> Work:
     """Draw a workload's data for its timed rounds and two more."""
     values, labels = _samples(workload)
     cohorts = [_cohort(workload, round) for round in range(1, workload.rounds + 3)]
@@ -24,16 +24,16 @@ def drawn(workload: Workload) -> Work:
     return Work(workload, values, labels, weights, np.array(cohorts), np.array(orders))
 
 
-def save(given: Work, folder: Path) -> None:
+def save_work(given: Work, folder: Path) -> None:
     """Write drawn work into a folder, as `read_work` reads it."""
-    describe(given.workload, folder)
+    write_description(given.workload, folder)
     np.save(folder / "values.npy", given.values)
     np.save(folder / "labels.npy", given.labels)
     np.savez(folder / "weights.npz", allow_pickle=False, **given.weights)
     np.savez(folder / "schedule.npz", cohorts=given.cohorts, orders=given.orders)
 
 
-def facts(workload: Workload) -> dict[str, int]:
+def network_facts(workload: Workload) -> dict[str, int]:
     """The workload's number of weights, and the FLOPs of a forward pass and of a round."""
     return {
         "weights": sum(parameter.numel() for parameter in build(workload).state_dict().values()),
@@ -72,8 +72,8 @@ def _orders(workload: Workload, round: int, cohort: np.ndarray) -> np.ndarray:
 def main(folder: Path) -> None:
     """Draw the workload that is described in a folder."""
     workload = read_workload(folder)
-    save(drawn(workload), folder)
-    (folder / "facts.json").write_text(json.dumps(facts(workload)))
+    save_work(draw_work(workload), folder)
+    (folder / "facts.json").write_text(json.dumps(network_facts(workload)))
 
 
 if __name__ == "__main__":

@@ -98,7 +98,9 @@ def measure(tiny: bool, picture: Path | None, folder: Path) -> Section:
 def _measured(workload: Workload, folder: Path) -> Point:
     here = folder / f"{workload.name}-{workload.model}-{workload.cohort}"
     return Point(
-        workload, work.write(workload, here), contest(ENTRIES, here, workload.rounds, alone=False)
+        workload,
+        work.draw_workload(workload, here),
+        contest(ENTRIES, here, workload.rounds, alone=False),
     )
 
 

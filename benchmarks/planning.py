@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.processes import Command
-from benchmarks.project import add_study, copied, environment, planned
-from benchmarks.sweeps import Summary, interleaved, times_faster
+from benchmarks.project import add_study, copy_project, environment, plan_study
+from benchmarks.sweeps import Summary, time_interleaved, times_faster
 from benchmarks.tables import Goal, number, seconds, table
 
 SETTINGS = {
@@ -97,7 +97,7 @@ class Planning:
 
 def plan_cells(sizes: tuple[int, ...], rounds: int, folder: Path) -> Planning:
     """Measure dry runs of studies of these sizes, each a multiple of 1,000 cells."""
-    project = copied(folder / "project")
+    project = copy_project(folder / "project")
     variants: dict[str, Command] = {}
     for cells in sizes:
         bare = folder / f"bare{cells}"
@@ -105,10 +105,10 @@ def plan_cells(sizes: tuple[int, ...], rounds: int, folder: Path) -> Planning:
         (bare / "Snakefile").write_text(BARE.format(cells=cells))
         (bare / "job.py").touch()
         variants[f"ours {cells}"] = dry_run(project, cells)
-        assert len(planned(project, study_of(cells)).cells) == cells
+        assert len(plan_study(project, study_of(cells)).cells) == cells
         variants[f"bare {cells}"] = Command(COMMAND, os.environ, bare)
     variants[f"ours {sizes[0]}"].run()  # compiles the bytecode
-    taken, failed = interleaved(variants, rounds, warm=False)
+    taken, failed = time_interleaved(variants, rounds, warm=False)
     measured = [cells for cells in sizes if {f"ours {cells}", f"bare {cells}"} <= taken.keys()]
     return Planning(
         {cells: (taken[f"ours {cells}"], taken[f"bare {cells}"]) for cells in measured},

@@ -24,7 +24,7 @@ PARTS = (
 )
 
 
-def copied(target: Path, root: Path = ROOT) -> Path:
+def copy_project(target: Path, root: Path = ROOT) -> Path:
     """Copy the project's files, without results, into a folder."""
     target.mkdir(parents=True, exist_ok=True)
     for part in PARTS:
@@ -48,7 +48,7 @@ def add_study(
     (project / f"config/studies/{name}.yaml").write_text(yaml.safe_dump(study))
 
 
-def planned(project: Path, study: str) -> Plan:
+def plan_study(project: Path, study: str) -> Plan:
     """Plan one study of a project folder."""
     with contextlib.chdir(project):
         return load({"studies": study})

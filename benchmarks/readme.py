@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from benchmarks.page import put
+from benchmarks.page import put_section
 from benchmarks.peers import ROOT
 from benchmarks.tables import NOTHING, table
 from cohort.results.comparison import ONE_RUN
@@ -54,12 +54,12 @@ class Result:
         return [self.item, self.what, str(self.runs), *numbers, self.verdict]
 
 
-def curve(name: str, **labels: str) -> Rows:
+def read_curve(name: str, **labels: str) -> Rows:
     """The rows of a file of `docs/curves` with these labels."""
     return _read(ROOT / "docs" / "curves" / f"{name}.csv", labels)
 
 
-def published(study: str, item: str, at: str, **labels: str) -> float:
+def published_percent(study: str, item: str, at: str, **labels: str) -> float:
     """The one value of a paper's item with these labels, in percent."""
     wanted = {"item": item, "at": at, **labels}
     (row,) = _read(ROOT / "resources" / "paper_values" / f"{study}.csv", wanted)
@@ -71,7 +71,7 @@ def _read(file: Path, wanted: Mapping[str, str]) -> Rows:
         return [row for row in csv.DictReader(lines) if wanted.items() <= row.items()]
 
 
-def percent(rows: Rows, column: str, first: int = 1, last: int = 10**6) -> float:
+def mean_percent(rows: Rows, column: str, first: int = 1, last: int = 10**6) -> float:
     """The mean of a column over the rounds from `first` to `last`, in percent."""
     return 100 * mean(float(row[column]) for row in rows if first <= int(row["round"]) <= last)
 
@@ -85,21 +85,23 @@ def results() -> Iterator[Result]:
         ("fedentopt-dp", "FedEntOpt with differential privacy"),
     ):
         labels = {"dataset": "cifar10", "model": "lenet5", "partition": "dir-0.1"}
-        paper = published("fedentopt", "TableI", "last-10", strategy=strategy, **labels)
-        rows = curve(f"fedentopt_dir-0.1_{strategy}_seed0")
+        paper = published_percent("fedentopt", "TableI", "last-10", strategy=strategy, **labels)
+        rows = read_curve(f"fedentopt_dir-0.1_{strategy}_seed0")
         what = f"{title}, CIFAR-10, LeNet-5, Dir(0.1)"
-        yield Result("FedEntOpt, Table I", what, 1, paper, percent(rows, "test_accuracy", 491))
+        yield Result("FedEntOpt, Table I", what, 1, paper, mean_percent(rows, "test_accuracy", 491))
     for data, title in (("cifar10-unit", "CIFAR-10"), ("fashion-mnist", "Fashion-MNIST")):
         labels = {"dataset": data, "model": "lenet5", "strategy": "peco"}
-        paper = published("peco", "TableII", "21-30", **labels)
-        rows = curve("peco_workloads_test_accuracy_seed0", dataset=data)
+        paper = published_percent("peco", "TableII", "21-30", **labels)
+        rows = read_curve("peco_workloads_test_accuracy_seed0", dataset=data)
         what = f"PECO, {title}, CNN, rounds 21 to 30"
-        yield Result("PECO, Table II", what, 1, paper, percent(rows, "peco", 21, 30))
+        yield Result("PECO, Table II", what, 1, paper, mean_percent(rows, "peco", 21, 30))
     for data, title, epochs in (("mnist", "MNIST", 5), ("cifar10", "CIFAR-10", 30)):
         labels = {"dataset": data, "partition": "classes-1"}
-        paper = published("stratify", "TableI", "max", strategy="stratify-uniform", **labels)
-        rows = curve("stratify_single_seed0", **labels)
-        best = [percent([row], "stratify-uniform") for row in rows if row["stratify-uniform"]]
+        paper = published_percent(
+            "stratify", "TableI", "max", strategy="stratify-uniform", **labels
+        )
+        rows = read_curve("stratify_single_seed0", **labels)
+        best = [mean_percent([row], "stratify-uniform") for row in rows if row["stratify-uniform"]]
         done = f"{epochs}" if len(best) == epochs else f"{len(best)} of {epochs}"
         what = f"Stratify by samples, {title}, #C = 1, best of {done} epochs"
         yield Result("Stratify, Table I", what, 1, paper, max(best))
@@ -130,11 +132,11 @@ def _aml() -> Iterator[Result]:
         ),
         ("AML, Fig. 1 (log)", "CIFAR-100, centralized, OneCycle, epoch 5 of 500", "onecycle", 5),
     ):
-        rows = curve(f"aml_{name}_seed0")
-        logged = percent(
+        rows = read_curve(f"aml_{name}_seed0")
+        logged = mean_percent(
             [row for row in rows if row["authors_test_accuracy"]], "authors_test_accuracy", first
         )
-        yield Result(item, what, 1, logged, percent(rows, "test_accuracy", first))
+        yield Result(item, what, 1, logged, mean_percent(rows, "test_accuracy", first))
 
 
 def measured() -> str:
@@ -209,14 +211,14 @@ def _sweep(page: str, part: str) -> dict[str, list[str]]:
 def update(text: str) -> str:
     """The README with today's tables between their markers."""
     for name, made in (("showdown", showdown()), ("results", measured()), ("speed", speed())):
-        text = put(text, name, made, "python -m benchmarks.readme")
+        text = put_section(text, name, made, "python -m benchmarks.readme")
     return text
 
 
-def write() -> None:
+def write_readme() -> None:
     """Bring README.md up to date."""
     README.write_text(update(README.read_text()))
 
 
 if __name__ == "__main__":
-    write()
+    write_readme()

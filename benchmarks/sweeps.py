@@ -34,7 +34,7 @@ class Summary:
         return cls(statistics.median(values), min(values), (quarters[0], quarters[2]))
 
 
-def interleaved(
+def time_interleaved(
     variants: Mapping[str, Variant],
     rounds: int,
     log: Callable[[str], None] = lambda text: None,

@@ -49,7 +49,7 @@ def measure(workload: Workload, folder: Path) -> Section:
     """Measure the rounds of a workload by every variant."""
     single_sample = workload.batch == 1
     entries = SINGLE_SAMPLE if single_sample else (*ALL, *TRAINERS.get(workload.name, ()))
-    facts = work.write(workload, folder)
+    facts = work.draw_workload(workload, folder)
     outcome = contest((*entries, *RATES.values()), folder, workload.rounds)
     results = Results(
         outcome,

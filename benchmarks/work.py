@@ -53,20 +53,20 @@ class Work:
         return (round - 1) % len(self.cohorts)
 
 
-def write(workload: Workload, folder: Path) -> dict[str, int]:
+def draw_workload(workload: Workload, folder: Path) -> dict[str, int]:
     """Draw a workload into a new folder; return its `weights`, and FLOPs of `forward` and `round`.
 
     Drawing runs in a child process: if this process loaded torch, it would share those pages with
     the variants and so reduce their proportional set sizes.
     """
     folder.mkdir(parents=True)
-    describe(workload, folder)
+    write_description(workload, folder)
     subprocess.run([sys.executable, "-m", "benchmarks.draw", folder], env=environment(), check=True)
     facts: dict[str, int] = json.loads((folder / "facts.json").read_text())
     return facts
 
 
-def describe(workload: Workload, folder: Path) -> None:
+def write_description(workload: Workload, folder: Path) -> None:
     """Write the description of a workload into a folder."""
     (folder / "workload.json").write_text(json.dumps(asdict(workload)))
 

@@ -30,20 +30,20 @@ NAMES_OF_PEOPLE = ("Gini",)
 Labels = Mapping[str, Any]
 
 
-def in_words(claim: Claim, names: Names) -> str:
+def claim_in_words(claim: Claim, names: Names) -> str:
     """What a claim compares: where, the metric, when, and what is asked of it.
 
     A kind without words of its own is described by its docstring.
     """
     describe = KINDS.get(type(claim), _by_docstring)
-    words = f"{quantity(claim.metric, claim.at, claim.buckets)} {describe(claim, names)}"
+    words = f"{quantity_phrase(claim.metric, claim.at, claim.buckets)} {describe(claim, names)}"
     along = getattr(claim, "along", "")  # its values are named in what is asked
     given = {label: values for label, values in (claim.given or {}).items() if label != along}
-    where = f"for {settings(given, names)}, " if given else ""
+    where = f"for {labels_phrase(given, names)}, " if given else ""
     return where + words.replace(" :", ":")
 
 
-def quantity(metric: str, at: int | str, buckets: int | None = None) -> str:
+def quantity_phrase(metric: str, at: int | str, buckets: int | None = None) -> str:
     """A metric and when it is taken: `test accuracy in rounds 21 to 30`."""
     title, comma, detail = METRICS[metric].title.partition(", ")
     if not title.startswith(NAMES_OF_PEOPLE):
@@ -52,10 +52,10 @@ def quantity(metric: str, at: int | str, buckets: int | None = None) -> str:
     if str(at).startswith(FIRST):
         goal = float(str(at).removeprefix(FIRST)) * METRICS[metric].scale
         return f"the first round with a {title} of {goal:g} {METRICS[metric].unit}".rstrip()
-    return f"{title} {when(at, buckets)}"
+    return f"{title} {rounds_phrase(at, buckets)}"
 
 
-def when(at: int | str, buckets: int | None = None) -> str:
+def rounds_phrase(at: int | str, buckets: int | None = None) -> str:
     """At which rounds a value is taken."""
     if str(at) in WORDS:
         return WORDS[str(at)]
@@ -66,7 +66,7 @@ def when(at: int | str, buckets: int | None = None) -> str:
     return f"in {each}rounds {limits[0]} to {limits[1]}"
 
 
-def amount(claim: Claim, value: float) -> str:
+def amount_phrase(claim: Claim, value: float) -> str:
     """A difference with its unit; percent differ by points."""
     unit = "round" if claim.counts_rounds() else METRICS[claim.metric].unit
     if unit in ("%", "points", "round"):
@@ -74,10 +74,10 @@ def amount(claim: Claim, value: float) -> str:
     return f"{value:g} {unit}".rstrip()
 
 
-def settings(labels: Labels, names: Names) -> str:
+def labels_phrase(labels: Labels, names: Names) -> str:
     """Labels with their values: `CIFAR-10, CINIC-10; FedAvg`."""
     return "; ".join(
-        when(values).removeprefix("in ")
+        rounds_phrase(values).removeprefix("in ")
         if label == AT
         else values_of(label, as_list(values), names)
         for label, values in labels.items()
@@ -102,9 +102,13 @@ def _order(claim: Order, names: Names) -> str:
 def _spread(claim: Spread, names: Names) -> str:
     asked = []
     if claim.within is not None:
-        asked.append(f"differs by at most {amount(claim, claim.within)} between any two values")
+        asked.append(
+            f"differs by at most {amount_phrase(claim, claim.within)} between any two values"
+        )
     if claim.beyond is not None:
-        asked.append(f"differs by more than {amount(claim, claim.beyond)} between some two values")
+        asked.append(
+            f"differs by more than {amount_phrase(claim, claim.beyond)} between some two values"
+        )
     if claim.between:
         asked.append(f"is {claim.between[0]:g} to {claim.between[1]:g} for every value")
     chosen = (claim.given or {}).get(claim.along)
@@ -139,12 +143,12 @@ def _compare(claim: Compare, names: Names) -> str:
 def _other(claim: Compare, other: Labels, names: Names) -> str:
     """Describe the other side of a comparison, as far as it differs from the claim's own."""
     at, metric = other.get("at", claim.at), other.get("metric", claim.metric)
-    where = settings(other.get("given", {}), names)
+    where = labels_phrase(other.get("given", {}), names)
     words = ["that", where and f"of {where}"]
     if metric != claim.metric:
-        words = [quantity(metric, at), where and f"for {where}"]
+        words = [quantity_phrase(metric, at), where and f"for {where}"]
     elif at != claim.at:
-        words.append(when(at))
+        words.append(rounds_phrase(at))
     if other.get("experiment", claim.experiment) != claim.experiment:
         words.append(f"in experiment `{other['experiment']}`")
     return " ".join(filter(None, words))
@@ -154,10 +158,10 @@ def _beyond(claim: Average | Compare | Gain, way: str) -> str:
     """`above`, `more than 5 points above`, or `at most 2 points below`."""
     if claim.margin < 0:
         other = {"above": "below", "below": "above"}[way]
-        return f"at most {amount(claim, -claim.margin)} {other}"
+        return f"at most {amount_phrase(claim, -claim.margin)} {other}"
     if claim.counts_rounds() and not claim.margin:
         return {"above": "after", "below": "before"}[way]
-    return f"more than {amount(claim, claim.margin)} {way}" if claim.margin else way
+    return f"more than {amount_phrase(claim, claim.margin)} {way}" if claim.margin else way
 
 
 def _gain(claim: Gain, names: Names) -> str:
@@ -192,10 +196,11 @@ def _gap(claim: WiderGap, names: Names) -> str:
         f"{each}{values_of(claim.along, others, names)}"
     )
     if claim.grows is None:
-        than, larger = (settings(labels or {}, names) for labels in (claim.than, claim.larger))
+        than, larger = (labels_phrase(labels or {}, names) for labels in (claim.than, claim.larger))
         return f"{lead} is larger for {larger} than for {than}"
     chains = [
-        " to ".join(f"({settings(labels, names)})" for labels in chain) for chain in claim.chains()
+        " to ".join(f"({labels_phrase(labels, names)})" for labels in chain)
+        for chain in claim.chains()
     ]
     return f"{lead} grows from {', and from '.join(chains)}"
 

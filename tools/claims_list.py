@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.page import put
+from benchmarks.page import put_section
 from benchmarks.tables import table
 from cohort.pipeline.specs import claims_spec
 from cohort.plan import load
@@ -22,7 +22,7 @@ from cohort.results.claims.decision import NOT_HELD
 from cohort.results.claims.judge import JudgedClaim, judged_claims
 from cohort.results.intervals import ENOUGH_SEEDS
 from cohort.results.names import Names
-from tools.claim_words import in_words
+from tools.claim_words import claim_in_words
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE, CONTRADICTIONS = ROOT / "docs/claims-list.md", ROOT / "docs/contradictions.md"
@@ -32,7 +32,7 @@ OWN = "No sentence of the paper, but a question of this study"
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedClaim:
     """A claim as the list shows it."""
 
     study: str
@@ -71,23 +71,27 @@ class Listed:
         )
 
 
-def claims_of(study: str) -> list[Listed]:
+def claims_of(study: str) -> list[ListedClaim]:
     """The claims of a study in its order."""
     with chdir(ROOT):
         spec = claims_spec(load({"studies": [study]}), study)
         verdicts = judged_claims(spec | {"metrics": {}})
     names = Names(orders={}, titles=dict(spec["titles"]))
-    return [_listed(study, spec["claims"][verdict.claim], verdict, names) for verdict in verdicts]
+    return [
+        _listed_claim(study, spec["claims"][verdict.claim], verdict, names) for verdict in verdicts
+    ]
 
 
-def _listed(study: str, entry: dict[str, Any], verdict: JudgedClaim, names: Names) -> Listed:
+def _listed_claim(
+    study: str, entry: dict[str, Any], verdict: JudgedClaim, names: Names
+) -> ListedClaim:
     claim = CLAIMS[entry["kind"]].from_spec(entry)
     seeds = [
         point["seeds"] for comparison in entry["comparisons"] for point in comparison["points"]
     ]
     word, evidence = verdict.paper, verdict.paper_evidence
     holding = re.search(r"\b\d+ of \d+(?= hold: )", evidence) if word != "no value" else None
-    return Listed(
+    return ListedClaim(
         study,
         verdict.claim,
         claim.quote,
@@ -96,7 +100,7 @@ def _listed(study: str, entry: dict[str, Any], verdict: JudgedClaim, names: Name
         claim.where,
         claim.says,
         claim.experiment,
-        in_words(claim, names),
+        claim_in_words(claim, names),
         word,
         len(entry["comparisons"]),
         holding[0] if holding else "",
@@ -104,9 +108,9 @@ def _listed(study: str, entry: dict[str, Any], verdict: JudgedClaim, names: Name
     )
 
 
-def section(claims: Sequence[Listed]) -> str:
+def section(claims: Sequence[ListedClaim]) -> str:
     """The counts by study, and the claims of each, by sentence."""
-    parts = [_counts(claims)]
+    parts = [_counts_table(claims)]
     for study in dict.fromkeys(claim.study for claim in claims):
         of_study = [claim for claim in claims if claim.study == study]
         parts.append(f"## {study}")
@@ -114,22 +118,22 @@ def section(claims: Sequence[Listed]) -> str:
     return "\n\n".join(parts)
 
 
-def _groups(claims: Iterable[Listed]) -> list[list[Listed]]:
+def _groups(claims: Iterable[ListedClaim]) -> list[list[ListedClaim]]:
     """Claims of one sentence together, those without any last."""
-    groups: dict[str, list[Listed]] = {}
+    groups: dict[str, list[ListedClaim]] = {}
     for claim in claims:
         groups.setdefault(claim.quote, []).append(claim)
     return sorted(groups.values(), key=lambda group: not group[0].quote)
 
 
-def _by_sentence(claims: Sequence[Listed]) -> str:
+def _by_sentence(claims: Sequence[ListedClaim]) -> str:
     quote = claims[0].quote
     where = "; ".join(dict.fromkeys(claim.where for claim in claims))
     head = f"“{quote}” ({where})" if quote else f"{OWN} ({where})"
     return "\n".join([f"{head}\n", *(claim.line() for claim in claims)])
 
 
-def _counts(claims: Sequence[Listed]) -> str:
+def _counts_table(claims: Sequence[ListedClaim]) -> str:
     titles = ["study", "sentences", "claims", "held", "not held", "tie", "no value", "five seeds"]
     rows = []
     studies = list(dict.fromkeys(claim.study for claim in claims))
@@ -142,23 +146,23 @@ def _counts(claims: Sequence[Listed]) -> str:
     return table(titles, rows)
 
 
-def update(text: str, claims: Sequence[Listed]) -> str:
+def update_list(text: str, claims: Sequence[ListedClaim]) -> str:
     """The page with today's list between its markers."""
-    return put(text, "claims", section(claims), COMMAND)
+    return put_section(text, "claims", section(claims), COMMAND)
 
 
-def contradicted(text: str, claims: Iterable[Listed]) -> str:
+def update_contradictions(text: str, claims: Iterable[ListedClaim]) -> str:
     """The page of contradictions with today's list between its markers."""
     items = [claim.contradiction() for claim in claims if claim.paper == NOT_HELD]
-    return put(text, "contradictions", "\n".join(items), COMMAND)
+    return put_section(text, "contradictions", "\n".join(items), COMMAND)
 
 
 def main() -> None:
     """Bring both pages up to date."""
     claims = [claim for study in PAPERS for claim in claims_of(study)]
-    PAGE.write_text(update(PAGE.read_text(encoding="utf-8"), claims), encoding="utf-8")
+    PAGE.write_text(update_list(PAGE.read_text(encoding="utf-8"), claims), encoding="utf-8")
     text = CONTRADICTIONS.read_text(encoding="utf-8")
-    CONTRADICTIONS.write_text(contradicted(text, claims), encoding="utf-8")
+    CONTRADICTIONS.write_text(update_contradictions(text, claims), encoding="utf-8")
 
 
 if __name__ == "__main__":

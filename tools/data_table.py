@@ -62,9 +62,17 @@ def main(mirror: str = "") -> None:
     sets = []
     for dataset, declared in datasets.items():
         with tempfile.TemporaryDirectory() as folder:
-            if alone(get, dataset, declared, folder, mirror):
-                seconds = alone(prepare, dataset, declared, folder)
-                sets.append(row_of(dataset, declared, Path(folder), seconds, alone(load, folder)))
+            if run_in_process(put_raw_files, dataset, declared, folder, mirror):
+                seconds = run_in_process(measure_preparing, dataset, declared, folder)
+                sets.append(
+                    row_of(
+                        dataset,
+                        declared,
+                        Path(folder),
+                        seconds,
+                        run_in_process(measure_loading, folder),
+                    )
+                )
             else:
                 sets.append(row_of_absent(dataset, declared))
         print(*sets[-1], sep=" | ")
@@ -73,18 +81,18 @@ def main(mirror: str = "") -> None:
     PAGE.write_text(f"{before}{BEGIN}\n{table(SETS, sets)}\n{END}{after}", encoding="utf-8")
 
 
-def alone(function: Callable[..., Any], *arguments: Any) -> Any:
+def run_in_process(function: Callable[..., Any], *arguments: Any) -> Any:
     """Call a function in a process of its own, so that memory is measured separately."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(function, arguments)
 
 
-def get(dataset: str, declared: DatasetInfo, folder: str, mirror: str) -> bool:
+def put_raw_files(dataset: str, declared: DatasetInfo, folder: str, mirror: str) -> bool:
     """Put the raw files into resources/raw, and return whether they could be had."""
     os.chdir(folder)
     mock.patch("cohort.data.fetch.WAITS", ()).start()
     if mirror:
-        mock.patch("cohort.data.download.fetch", not_asked).start()
+        mock.patch("cohort.data.download.fetch", refuse_download).start()
     raw = Path("resources/raw", dataset)
     try:
         for name, file in declared["files"].items():
@@ -95,12 +103,12 @@ def get(dataset: str, declared: DatasetInfo, folder: str, mirror: str) -> bool:
     return True
 
 
-def not_asked(url: str, target: Path) -> None:
+def refuse_download(url: str, target: Path) -> None:
     """Replace fetching, so that no data set of many gigabytes is downloaded."""
     raise UserError(f"{url} is not asked, because a mirror is named")
 
 
-def prepare(dataset: str, declared: DatasetInfo, folder: str) -> float:
+def measure_preparing(dataset: str, declared: DatasetInfo, folder: str) -> float:
     """Parse and store a data set; return the seconds that it took."""
     os.chdir(folder)
     freeze(Planned("data.h5", PLAN, declared | {"dataset": dataset}, {}, {}))
@@ -109,7 +117,7 @@ def prepare(dataset: str, declared: DatasetInfo, folder: str) -> float:
     return time.perf_counter() - begin
 
 
-def load(folder: str) -> tuple[float, float]:
+def measure_loading(folder: str) -> tuple[float, float]:
     """Seconds to load both splits on the CPU as a cell does, and the growth of the process's peak memory
     in MB."""
     import torch
@@ -147,7 +155,7 @@ def row_of(
     with h5py.File(folder / "data.h5") as file:
         labels = [file[f"{part}/labels"][:] for part in ("train", "test")]
         means, deviations = (
-            moments(file["train/values"][:], file.attrs["scale"])
+            channel_moments(file["train/values"][:], file.attrs["scale"])
             if file.attrs["kind"] == "images"
             else ("-", "-")
         )
@@ -159,11 +167,11 @@ def row_of(
         f"{sum(file.stat().st_size for file in raw):,}",
         " + ".join(f"{len(part):,}" for part in labels),
         str(len(np.unique(labels[0]))),
-        " + ".join(each_class(np.bincount(part)) for part in labels),
+        " + ".join(class_sizes(np.bincount(part)) for part in labels),
         means,
         deviations,
         f"{(folder / 'data.h5').stat().st_size / 1e6:.1f}",
-        f"{whole(declared) / 1e6:,.1f}",
+        f"{total_bytes(declared) / 1e6:,.1f}",
         f"{seconds:.2f}",
         f"{loading[0]:.2f}",
         f"{loading[1]:.0f}",
@@ -178,7 +186,7 @@ def row_of_absent(dataset: str, declared: DatasetInfo) -> tuple[str, ...]:
         "files": str(len(declared["files"])),
         "samples": f"{declared['train']:,} + {declared['test']:,}",
         "classes": str(declared["classes"]),
-        "whole set MB": f"{whole(declared) / 1e6:,.1f}",
+        "whole set MB": f"{total_bytes(declared) / 1e6:,.1f}",
     }
     return tuple(row.values())
 
@@ -189,7 +197,7 @@ def publisher(file: DatasetInfo) -> str:
     return urlsplit(source).hostname or source.removeprefix("package:").partition("/")[0]
 
 
-def whole(declared: DatasetInfo) -> int:
+def total_bytes(declared: DatasetInfo) -> int:
     """Bytes of all values, plus two per label and two per group number."""
     numbers = 2 if declared.get("groups") else 1
     wide = np.dtype(TYPES[declared.get("kind", "images")]).itemsize
@@ -198,7 +206,7 @@ def whole(declared: DatasetInfo) -> int:
     )
 
 
-def moments(images: np.ndarray, scale: float) -> tuple[str, str]:
+def channel_moments(images: np.ndarray, scale: float) -> tuple[str, str]:
     """Mean and standard deviation of each channel, divided by the scale."""
     channels = [images[:, number] for number in range(images.shape[1])]
     means, deviations = (
@@ -208,7 +216,7 @@ def moments(images: np.ndarray, scale: float) -> tuple[str, str]:
     return means, deviations
 
 
-def each_class(counts: np.ndarray) -> str:
+def class_sizes(counts: np.ndarray) -> str:
     """Class sizes in short: one number if all are equal, smallest and largest if there are too many."""
     if len(set(counts)) == 1:
         return f"{counts[0]:,} each"

@@ -32,7 +32,7 @@ from cohort.data.sampling import share_of
 from cohort.models import MODELS
 from cohort.results.figures.style import COLORS, PAGE_WIDTH, apply_theme
 from cohort.training.procedures.stratified.label_schedule import ClientData, batches
-from tools.handoffs import dealt
+from tools.handoffs import deal_labels
 
 MODEL, POPULATION, BATCH, DRAWS = "stratify-cnn", 5000, 100, 200
 STEPS, LR = 300, 0.05  # of the training between the two measurements
@@ -43,12 +43,12 @@ Draw = Callable[[ClientData, int, np.random.Generator], np.ndarray]
 """Draws a batch of so many samples."""
 
 
-def simple_random(data: ClientData, batch: int, rng: np.random.Generator) -> np.ndarray:
+def draw_simple_random(data: ClientData, batch: int, rng: np.random.Generator) -> np.ndarray:
     """Any samples, each with the same probability."""
     return rng.choice(len(data.labels), batch, replace=False)
 
 
-def equal_shares(data: ClientData, batch: int, rng: np.random.Generator) -> np.ndarray:
+def draw_equal_shares(data: ClientData, batch: int, rng: np.random.Generator) -> np.ndarray:
     """Draw a batch with the same share of each label's samples (stratified sampling)."""
     counts = np.bincount(data.labels)
     parts = [
@@ -58,12 +58,12 @@ def equal_shares(data: ClientData, batch: int, rng: np.random.Generator) -> np.n
     return np.concatenate(parts)
 
 
-def scheduled(data: ClientData, batch: int, rng: np.random.Generator) -> np.ndarray:
+def draw_scheduled(data: ClientData, batch: int, rng: np.random.Generator) -> np.ndarray:
     """The first batch of an epoch of Stratify's label schedule."""
     return batches(data, rng, batch=batch).samples[:batch]
 
 
-def one_client(data: ClientData, batch: int, rng: np.random.Generator) -> np.ndarray:
+def draw_from_one_client(data: ClientData, batch: int, rng: np.random.Generator) -> np.ndarray:
     """Samples of one client; each client with the same probability."""
     own = data.samples[int(rng.integers(len(data.samples)))]
     return rng.choice(own, min(batch, len(own)), replace=False)
@@ -80,7 +80,7 @@ class Estimate(NamedTuple):
 FIELDS = Estimate._fields
 
 
-def estimated(
+def estimate_errors(
     gradient: Callable[[np.ndarray], Tensor],
     draw: Callable[[np.random.Generator], np.ndarray],
     truth: Tensor,
@@ -133,26 +133,27 @@ class Population:
                         weight.sub_(weight.grad, alpha=LR)
 
 
-def measured(population: Population, draws: int, steps: int) -> pd.DataFrame:
+def measure_draws(population: Population, draws: int, steps: int) -> pd.DataFrame:
     """The estimates of all ways to draw a batch, before and after training."""
     parts = {
-        title: dealt(name, population.labels, CLIENTS, seed=0) for name, title in PARTITIONS.items()
+        title: deal_labels(name, population.labels, CLIENTS, seed=0)
+        for name, title in PARTITIONS.items()
     }
     whole = next(iter(parts.values()))
     ways: dict[str, tuple[Draw, ClientData]] = {
-        "simple random": (simple_random, whole),
-        "equal shares of labels": (equal_shares, whole),
+        "simple random": (draw_simple_random, whole),
+        "equal shares of labels": (draw_equal_shares, whole),
     }
     for title, data in parts.items():
-        ways[f"Stratify's schedule, {title}"] = scheduled, data
-        ways[f"one client, {title}"] = one_client, data
+        ways[f"Stratify's schedule, {title}"] = draw_scheduled, data
+        ways[f"one client, {title}"] = draw_from_one_client, data
     rows = []
     for taken in (0, steps):
         population.train(taken)
         truth = population.truth()
         for name, (draw, data) in ways.items():
             drawn = partial(draw, data, BATCH)
-            rows.append((taken, name, *estimated(population.gradient, drawn, truth, draws)))
+            rows.append((taken, name, *estimate_errors(population.gradient, drawn, truth, draws)))
     return pd.DataFrame(rows, columns=["steps", "batch", *FIELDS])
 
 
@@ -169,7 +170,7 @@ def summary(measurements: pd.DataFrame) -> str:
     return table(["batch", *titles], rows)
 
 
-def picture(measurements: pd.DataFrame, file: Path) -> None:
+def plot(measurements: pd.DataFrame, file: Path) -> None:
     """Plot bias and variance on a logarithmic axis, one panel before and one after training."""
     long = measurements.melt(["steps", "batch"], list(FIELDS), "estimate").query("value > 0")
     with rc_context():
@@ -213,11 +214,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     samples = replace(samples, values=samples.values[some], labels=samples.labels[some])
     torch.manual_seed(torch_seed(0, "initial weights"))
     network = MODELS[MODEL]().build(tuple(samples.values.shape[1:]), 10)
-    measurements = measured(Population(network, samples), DRAWS, STEPS)
+    measurements = measure_draws(Population(network, samples), DRAWS, STEPS)
     if chosen.out:
         measurements.to_csv(chosen.out, index=False, float_format="%.6g")
     if chosen.figure:
-        picture(measurements, chosen.figure)
+        plot(measurements, chosen.figure)
     print(summary(measurements))
 
 

@@ -31,7 +31,7 @@ CASES = [(10, 1), (10, 5), (10, 50), (10, 150), (20, 5), (50, 5), (100, 5)]
 """Clients, and labels in a chunk."""
 
 
-def dealt(partition: str, labels: np.ndarray, clients: int, seed: int) -> ClientData:
+def deal_labels(partition: str, labels: np.ndarray, clients: int, seed: int) -> ClientData:
     """A partition of these labels, drawn as for a cell with this seed."""
     parts = parse_name(partition).deal(Pool(labels), clients, generator(seed, "partition"))
     counts = [np.bincount(labels[part], minlength=labels.max() + 1) for part in parts]
@@ -49,14 +49,16 @@ def naive_transfers(counts: np.ndarray, rng: np.random.Generator) -> int:
     return int(np.count_nonzero(np.diff(clients)))
 
 
-def measured(labels: np.ndarray, cases: Iterable[tuple[int, int]], partitions: int) -> pd.DataFrame:
+def measure_handoffs(
+    labels: np.ndarray, cases: Iterable[tuple[int, int]], partitions: int
+) -> pd.DataFrame:
     """Tasks and transfers of the first epoch on each partition, and what share of naive ones they
     save."""
     rows = []
     for clients, chunk in cases:
         for seed in range(partitions):
             data, rng = (
-                dealt(SCHEME, labels, clients, seed),
+                deal_labels(SCHEME, labels, clients, seed),
                 generator(seed, "label schedule", round=1),
             )
             epoch = single_samples(data, rng, chunk=chunk, retained=RETAINED)
@@ -98,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="tools.handoffs", description=summary.__doc__)
     parser.add_argument("--out", type=Path, help="write every partition's counts as CSV")
     chosen = parser.parse_args(arguments)
-    measurements = measured(LABELS, CASES, PARTITIONS)
+    measurements = measure_handoffs(LABELS, CASES, PARTITIONS)
     if chosen.out:
         measurements.round(4).to_csv(chosen.out, index=False)
     print(summary(measurements))

@@ -72,7 +72,7 @@ def files() -> list[Path]:
     return sorted(PACKAGE.rglob("*.py"))
 
 
-def imported(node: ast.AST) -> list[str]:
+def imported_names(node: ast.AST) -> list[str]:
     """The modules, or names in them, that a statement or `lazy("module")` imports."""
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
@@ -83,14 +83,14 @@ def imported(node: ast.AST) -> list[str]:
     return []
 
 
-def arrows() -> set[tuple[str, str]]:
+def room_imports() -> set[tuple[str, str]]:
     """Pairs (importer, imported) of parts, wherever a file imports: at its top, inside a function,
     under TYPE_CHECKING or lazily."""
     parts, pairs = modules(), set()
     for part, contents in parts.items():
         for file in contents:
             for node in ast.walk(tree_of(file)):
-                names = [name for name in imported(node) if name.startswith("cohort.")]
+                names = [name for name in imported_names(node) if name.startswith("cohort.")]
                 pairs |= {(part, room_of(name)) for name in names}
     return {(importer, other) for importer, other in pairs if importer != other and other in parts}
 
@@ -116,7 +116,7 @@ def inner_imports() -> list[Place]:
             for node in ast.walk(function):
                 if isinstance(node, ast.Import | ast.ImportFrom):
                     statements[node.lineno] = node
-        imports += [Place(file, imported(node)[0]) for node in statements.values()]
+        imports += [Place(file, imported_names(node)[0]) for node in statements.values()]
     return imports
 
 
@@ -148,7 +148,7 @@ def table() -> str:
         "| room | imports | files | lines | longest file | longest function |",
         "|---|---|---|---|---|---|",
     ]
-    parts, drawn = modules(), sorted(arrows())
+    parts, drawn = modules(), sorted(room_imports())
     for room in (part for floor in reversed(FLOORS) for part in floor):
         below = ", ".join(other for importer, other in drawn if importer == room) or "-"
         lines = [lines_of(file) for file in parts[room]]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from benchmarks.page import put
+from benchmarks.page import put_section
 from benchmarks.peers import ROOT
 from benchmarks.tables import NOTHING, table
 from cohort.core.paths import RELEASED
@@ -98,7 +98,7 @@ def markdown(plan: Plan, experiment: str) -> str:
     )
 
 
-def by_setting(plan: Plan, experiment: str) -> str:
+def accuracies_by_setting(plan: Plan, experiment: str) -> str:
     """The mean accuracy of each selector, the best ranked first, in each setting."""
     standings, runs = leaderboard(plan, experiment)
     titles = plan.study(STUDY).titles.get("partition", {})
@@ -126,9 +126,9 @@ def update(text: str) -> str:
         parts += [f"**{title}**", markdown(plan, experiment)]
         parts += [
             "Mean accuracy % by setting:",
-            by_setting(plan, experiment),
+            accuracies_by_setting(plan, experiment),
         ]
-    return put(text, "leaderboards", "\n\n".join(parts), "python -m tools.showdown")
+    return put_section(text, "leaderboards", "\n\n".join(parts), "python -m tools.showdown")
 
 
 if __name__ == "__main__":

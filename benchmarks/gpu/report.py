@@ -74,7 +74,7 @@ class Report:
     def _save(self) -> None:
         taken = {"commit": self.commit, "seconds": round(time.monotonic() - self.began, 1)}
         content = {"rows": self.rows, "failures": self.failures}
-        results.put(self.file, self.piece, _machine(self.device) | taken | content)
+        results.put_entry(self.file, self.piece, _machine(self.device) | taken | content)
 
 
 def _machine(device: torch.device) -> dict[str, str]:

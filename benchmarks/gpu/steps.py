@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from benchmarks.draw import drawn
+from benchmarks.draw import draw_work
 from benchmarks.gpu.report import Report
 from benchmarks.gpu.rounds import TRAINERS, Player
-from benchmarks.gpu.timing import interleaved
+from benchmarks.gpu.timing import interleaved_seconds
 from benchmarks.variants.inputs import network
 from benchmarks.variants.ours import samples_of
 from benchmarks.work import Work
@@ -68,7 +68,7 @@ def measure(report: Report) -> None:
     report.plan(len(workloads))
     for workload in workloads:
         with report.step(workload.title) as until:
-            _epochs(drawn(workload), report, until)
+            _epochs(draw_work(workload), report, until)
 
 
 def _epochs(given: Work, report: Report, until: float) -> None:
@@ -79,7 +79,7 @@ def _epochs(given: Work, report: Report, until: float) -> None:
     trainers = {f"{trainer} trainer": Player(given, trainer, device) for trainer in TRAINERS}
     ways: dict[str, Callable[[], None]] = {**trainers, **graphs}
     most = 1 if report.is_trial else MOST
-    for way, seconds in interleaved(ways, device, most, until).items():
+    for way, seconds in interleaved_seconds(ways, device, most, until).items():
         captured = graphs[way].is_captured() if way in graphs else "-"
         report.add(
             {

@@ -16,8 +16,8 @@ def finish(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
-def interleaved(
-    functions: Mapping[str, Callable[[], object]], device: torch.device, most: int, until: float
+def interleaved_seconds(
+    functions: Mapping[str, Callable[[], object]], device: torch.device, most: int, deadline: float
 ) -> dict[str, list[float]]:
     """Seconds of each call, at most this many of each and no sweep that would end after `until`.
 
@@ -31,7 +31,7 @@ def interleaved(
             if sweep:
                 taken[name].append(seconds)
         now = time.monotonic()
-        if sweep >= LEAST and now + (now - began) > until:
+        if sweep >= LEAST and now + (now - began) > deadline:
             break
     return taken
 

@@ -13,7 +13,7 @@ from cohort.commands.screen import print_json, prose, table
 from cohort.core.errors import UserError, closest, suggest
 from cohort.pipeline.partial_metrics import collect_partial
 from cohort.pipeline.specs import claims_spec
-from cohort.plan import Plan, all_studies, claim_names, known_study
+from cohort.plan import Plan, all_studies, claim_names, require_study
 from cohort.results.claims.decision import NOT_HELD
 from cohort.results.claims.judge import JudgedClaim, judged_claims
 
@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> None:
     """Print what the paper's values and our runs say of a claim, or of each claim of a study."""
     study, names = find_claims(options.claim)
     plan = load_plan(options, studies=study, only="")
-    spec = _spec(plan, study, names)
+    spec = _judging_spec(plan, study, names)
     claims = judged_claims(spec)
     if options.json:
         content = {"study": study, "scale": plan.scale, "claims": list(map(asdict, claims))}
@@ -66,7 +66,7 @@ def find_claims(text: str) -> tuple[str, list[str]]:
             meant = f"{every[near]}.{near}" if near else ""
             raise UserError(f"there is no study or claim '{text}'{suggest(claim, studies, meant)}")
         return having[0], [claim]
-    study = known_study(study or claim)
+    study = require_study(study or claim)
     claims = claim_names(study)
     if not claims:
         raise UserError(f"{study} has no claims")
@@ -77,19 +77,19 @@ def find_claims(text: str) -> tuple[str, list[str]]:
     return study, [claim]
 
 
-def _spec(plan: Plan, study: str, names: Iterable[str]) -> dict[str, Any]:
+def _judging_spec(plan: Plan, study: str, claims: Iterable[str]) -> dict[str, Any]:
     """The spec to judge these claims by, with metrics collected from what exists."""
     spec = claims_spec(plan, study)
-    claims: Mapping[str, Any] = {name: spec["claims"][name] for name in names}
+    entries: Mapping[str, Any] = {name: spec["claims"][name] for name in claims}
     points = [
         point["experiment"]
-        for claim in claims.values()
+        for claim in entries.values()
         for comparison in claim["comparisons"]
         for point in comparison["points"]
     ]
     used = [name for name in dict.fromkeys(points) if name in spec["metrics"]]
     metrics = {name: collect_partial(plan, study, name) for name in used}
-    return spec | {"claims": claims, "metrics": metrics}
+    return spec | {"claims": entries, "metrics": metrics}
 
 
 def _overview(plan: Plan, claims: Sequence[JudgedClaim], *, reproduces: bool) -> Iterator[str]:
@@ -101,14 +101,16 @@ def _overview(plan: Plan, claims: Sequence[JudgedClaim], *, reproduces: bool) ->
         rows.append([claim.claim, *paper, claim.measured, f"{claim.n} of {claim.planned}"])
     yield from table(titles, rows)
     measured = Counter(claim.measured for claim in claims)
-    yield prose(f"our runs, scale {plan.scale}: {_counted(measured)}")
+    yield prose(f"our runs, scale {plan.scale}: {_counts_text(measured)}")
     if reproduces:
-        yield prose(f"the paper's own values: {_counted(Counter(claim.paper for claim in claims))}")
+        yield prose(
+            f"the paper's own values: {_counts_text(Counter(claim.paper for claim in claims))}"
+        )
         if contradicted := [claim.claim for claim in claims if claim.paper == NOT_HELD]:
             yield prose(f"the paper contradicts itself: {', '.join(contradicted)}")
 
 
-def _counted(verdicts: Counter[str]) -> str:
+def _counts_text(verdicts: Counter[str]) -> str:
     return ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common())
 
 

@@ -58,7 +58,7 @@ def print_cost(plan: Plan, gpu: str = "") -> None:
         print(line)
         for job in experiment["jobs"]:
             print(_job_line(job))
-    sentences = [_sentence(costs["core_hours"], costs["missing"]), _gpu_sentence(costs)]
+    sentences = [_core_sentence(costs["core_hours"], costs["missing"]), _gpu_sentence(costs)]
     for text in [*costs["notes"], *sentences]:
         print(prose(text))
 
@@ -128,12 +128,12 @@ def facts(plan: Plan, gpu_name: str = "") -> dict[str, Any]:
     }
 
 
-def total(plan: Plan, missing: list[Cell]) -> str:
+def total_sentence(plan: Plan, missing: list[Cell]) -> str:
     """The sentence about what the missing cells take."""
-    return _sentence(Estimates(plan, find_gpu()).core_hours(missing), len(missing))
+    return _core_sentence(Estimates(plan, find_gpu()).core_hours(missing), len(missing))
 
 
-def _sentence(hours: float, missing: int) -> str:
+def _core_sentence(hours: float, missing: int) -> str:
     if not missing:
         return "no cell is missing"
     cells = "1 cell is" if missing == 1 else f"{missing} cells are"

@@ -16,16 +16,21 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from cohort.commands.cost import total
+from cohort.commands.cost import total_sentence
 from cohort.commands.planning import add_only, config_texts, load_plan
 from cohort.core.errors import UserError, suggest
 from cohort.core.paths import state_folder
 from cohort.pipeline import preview
-from cohort.pipeline.cell_states import CellStatus, find_slurm_logs, made_by_another, status_of
+from cohort.pipeline.cell_states import (
+    CellStatus,
+    find_slurm_logs,
+    made_by_another_version,
+    status_of,
+)
 from cohort.pipeline.driver import lock_directory
-from cohort.pipeline.specs import look
+from cohort.pipeline.specs import look_of
 from cohort.pipeline.stages import output_files
-from cohort.plan import Plan, known_study
+from cohort.plan import Plan, require_study
 from cohort.results.comparison import Comparison, Result
 from cohort.results.intervals import ALPHA, Sample
 from cohort.results.names import METRICS, Names
@@ -35,7 +40,7 @@ from cohort.results.tables.sizes import needs_no_runs
 from cohort.training.cell import Cell
 
 
-def add_run(parser: argparse.ArgumentParser) -> None:
+def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     """Add --config and its like, and whether to run."""
     add_only(parser)
     parser.add_argument("-n", "--dry-run", action="store_true", help="only say what it would cost")
@@ -80,7 +85,7 @@ def find_item(
     """The figure or table `STUDY.NAME` by the plan that was asked for; `study` stands in for the
     study. What needs no runs is found only `with_sizes`."""
     named, _, name = text.partition(".")
-    plan = load_plan(options, studies=study or known_study(named))
+    plan = load_plan(options, studies=study or require_study(named))
     drawn = plan.study(study or named).drawn()
     shown = [key for key, spec in drawn.items() if with_sizes or not needs_no_runs(spec)]
     for note in plan.notes if name not in shown else ():
@@ -110,17 +115,17 @@ def run_item(
         f"{item.study}.{item.name} at scale {item.plan.scale}: "
         f"{len(cells)} cells of {item.spec['experiment']}"
     )
-    for name, count in _strategies(missing):
+    for name, count in _count_by_strategy(missing):
         print(f"  {name}: {count} {'to train' if again else 'missing'}")
     for note in item.plan.notes:
         print(note)
-    print(total(item.plan, missing))
+    print(total_sentence(item.plan, missing))
     print(f"$ {item.command}", flush=True)
     comparison = None
     if not dry_run:
-        discard(again)
+        discard_results(again)
         comparison = _run(item, against=against)
-    for sentence in [] if again and dry_run else made_by_another(item.cells()):
+    for sentence in [] if again and dry_run else made_by_another_version(item.cells()):
         print(sentence)
     return comparison
 
@@ -133,7 +138,7 @@ def _run(item: Item, *, against: bool) -> Comparison:
     return print_result(item, against=against, is_complete=done.returncode == 0)
 
 
-def discard(cells: Sequence[CellStatus]) -> None:
+def discard_results(cells: Sequence[CellStatus]) -> None:
     """Delete records and checkpoints, so that their cells are trained from the beginning."""
     if not cells:
         return
@@ -143,7 +148,7 @@ def discard(cells: Sequence[CellStatus]) -> None:
             shutil.rmtree(state_folder(status.cell.path), ignore_errors=True)
 
 
-def _strategies(missing: Iterable[Cell]) -> list[tuple[str, int]]:
+def _count_by_strategy(missing: Iterable[Cell]) -> list[tuple[str, int]]:
     return sorted(Counter(cell.settings.strategy for cell in missing).items())
 
 
@@ -162,13 +167,13 @@ def print_result(item: Item, *, against: bool, is_complete: bool) -> Comparison:
     """Print the results of an item, with the verdict against FedAvg or else against the paper, and
     where it is drawn; return them."""
     comparison, files = result_of(item, is_complete=is_complete)
-    names = Names.of(look(item.plan, item.study, item.spec["experiment"]))
+    names = Names.of(look_of(item.plan, item.study, item.spec["experiment"]))
     if comparison.standings:
         for line in _standing_lines(comparison, names):
             print(line)
     for title, results in {} if comparison.standings else comparison.by_measure().items():
         print(f"\n{title}" + (" (generated data: no reproduction)" if comparison.generated else ""))
-        for line in _lines(results, names, comparison.scale, against=against):
+        for line in _result_lines(results, names, comparison.scale, against=against):
             print(line)
         if against and (sentence := _unequal_seeds(results, names)):
             print(sentence)
@@ -183,27 +188,34 @@ def _standing_lines(comparison: Comparison, names: Names) -> Iterator[str]:
     for words, entries in layout.lines:
         rows.append([*words, *(entry.value for entry in entries)])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    yield from (_aligned(texts, widths) for texts in rows)
+    yield from (_aligned_line(texts, widths) for texts in rows)
     yield from layout.notes
 
 
-def _lines(results: Sequence[Result], names: Names, scale: str, *, against: bool) -> Iterator[str]:
+def _result_lines(
+    results: Sequence[Result], names: Names, scale: str, *, against: bool
+) -> Iterator[str]:
     """The results as aligned columns, below the settings that several of them share."""
-    varying = [label for label in results[0].labels if label in _varying(results)]
+    varying = [label for label in results[0].labels if label in _varying_labels(results)]
     own = ["strategy", *(label for label in varying if "." in label)]  # what a strategy is
     groups: dict[str, list[list[str]]] = {}
     for result in results:
-        setting = _phrases(result, [label for label in varying if label not in own], names)
-        last = _against(result) if against else _difference(result, scale)
-        texts = [_phrases(result, own, names), _paper(result), _ours(result), last]
+        setting = _label_phrase(result, [label for label in varying if label not in own], names)
+        last = _contrast_text(result) if against else _difference_text(result, scale)
+        texts = [
+            _label_phrase(result, own, names),
+            _paper_value_text(result),
+            _our_value_text(result),
+            last,
+        ]
         groups.setdefault(setting, []).append(texts)
     head = ["", "paper", "ours", "against FedAvg" if against else "difference"]
     rows = [head, *chain.from_iterable(groups.values())]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    yield _aligned(head, widths)
+    yield _aligned_line(head, widths)
     for setting, lines in groups.items():
         yield from [setting] if setting else []
-        yield from (_aligned(texts, widths) for texts in lines)
+        yield from (_aligned_line(texts, widths) for texts in lines)
 
 
 def _unequal_seeds(results: Sequence[Result], names: Names) -> str:
@@ -221,25 +233,25 @@ def _unequal_seeds(results: Sequence[Result], names: Names) -> str:
     return f"unequal seeds: {', '.join(counts)}; differences are over the seeds that both have"
 
 
-def _varying(results: Sequence[Result]) -> set[str]:
+def _varying_labels(results: Sequence[Result]) -> set[str]:
     """The labels in which results differ, and that of the strategy."""
     values = {value for result in results for value in result.labels.items()}
     counts = Counter(label for label, _ in values)
     return {"strategy", *(label for label, count in counts.items() if count > 1)}
 
 
-def _aligned(texts: Sequence[str], widths: Sequence[int]) -> str:
+def _aligned_line(texts: Sequence[str], widths: Sequence[int]) -> str:
     fields = (text.ljust(width) for text, width in zip(texts, widths, strict=True))
     return "  " + "  ".join(fields).rstrip()
 
 
-def _phrases(result: Result, labels: Iterable[str], names: Names) -> str:
+def _label_phrase(result: Result, labels: Iterable[str], names: Names) -> str:
     """The values of some labels as text."""
     shown = (label for label in labels if result.labels.get(label, NO_VALUE) != NO_VALUE)
     return ", ".join(names.phrase(label, result.labels[label]) for label in shown)
 
 
-def _ours(result: Result) -> str:
+def _our_value_text(result: Result) -> str:
     if not result.values:
         return f"{NO_VALUE} (0 of {result.planned})"
     ours = _in_display_units(result, result.sample)
@@ -248,13 +260,13 @@ def _ours(result: Result) -> str:
     return f"{ours.mean:.{_digits(result)}f}{spread} ({ours.n} of {result.planned}{diverged})"
 
 
-def _paper(result: Result) -> str:
+def _paper_value_text(result: Result) -> str:
     metric = METRICS[result.metric]
     paper = result.paper
     return NO_VALUE if paper is None else f"{paper.value * metric.scale:.{metric.digits}f}"
 
 
-def _against(result: Result) -> str:
+def _contrast_text(result: Result) -> str:
     if result.against is None or not result.against.n:
         return ""
     contrast, digits = _in_display_units(result, result.against), _digits(result)
@@ -265,7 +277,7 @@ def _against(result: Result) -> str:
     return f"{contrast.word(METRICS[result.metric].better)} ({bounds})"
 
 
-def _difference(result: Result, scale: str) -> str:
+def _difference_text(result: Result, scale: str) -> str:
     if result.paper is None or not result.values:
         return ""
     metric = METRICS[result.metric]

@@ -68,5 +68,5 @@ def load_plan(options: argparse.Namespace, **fixed: Any) -> Plan:
     config take precedence."""
     overrides = dict(yaml_files.parse_override(text) for text in config_texts(options))
     if getattr(options, "studies", None):
-        overrides["studies"] = list(map(planning.known_study, options.studies))
+        overrides["studies"] = list(map(planning.require_study, options.studies))
     return planning.load(overrides | fixed)

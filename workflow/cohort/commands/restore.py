@@ -41,14 +41,14 @@ def run(options: argparse.Namespace) -> None:
     plan = load_plan(options)
     for study in all_studies():
         plan.study(study)
-    with _folders(options.source, options.studies) as folders:
+    with _release_folders(options.source, options.studies) as folders:
         for address, folder in folders.items():
-            for line in _lines(address, restore(folder, address, plan.cells)):
+            for line in _outcome_lines(address, restore(folder, address, plan.cells)):
                 print(line)
 
 
 @contextmanager
-def _folders(source: str, studies: list[str]) -> Iterator[dict[str, Path]]:
+def _release_folders(source: str, studies: list[str]) -> Iterator[dict[str, Path]]:
     """The folder of each release; one with an address of the web is downloaded to a temporary
     folder."""
     if not source.startswith(("https://", "http://")):
@@ -64,18 +64,18 @@ def _folders(source: str, studies: list[str]) -> Iterator[dict[str, Path]]:
         with tempfile.TemporaryDirectory(prefix="cohort-release-") as name:
             addresses = {f"{source.rstrip('/')}/{study}": Path(name, study) for study in studies}
             for address, folder in addresses.items():
-                _fetch(address, folder)
+                _fetch_release(address, folder)
             yield addresses
 
 
-def _fetch(address: str, folder: Path) -> None:
+def _fetch_release(address: str, folder: Path) -> None:
     folder.mkdir()
     fetch(f"{address}/{MANIFEST}", folder / MANIFEST, ADVICE)
     for file in read_manifest(folder)["files"]:
         fetch(f"{address}/{file}", folder / file, ADVICE)
 
 
-def _lines(address: str, outcome: RestoreOutcome) -> Iterator[str]:
+def _outcome_lines(address: str, outcome: RestoreOutcome) -> Iterator[str]:
     counts = (
         (outcome.restored, "restored"),
         (outcome.present, "here already, bit by bit the same"),
@@ -84,13 +84,13 @@ def _lines(address: str, outcome: RestoreOutcome) -> Iterator[str]:
     )
     yield f"{address}: " + "; ".join(f"{len(runs)} runs {text}" for runs, text in counts if runs)
     for digest, (here, released) in [*outcome.different.items()][:SHOWN]:
-        yield f"  {digest}: {_described(here)} here, {_described(released)} in the release"
+        yield f"  {digest}: {_run_text(here)} here, {_run_text(released)} in the release"
     if outcome.unplanned:
         more = ", ..." if len(outcome.unplanned) > SHOWN else ""
         yield f"  not planned: {', '.join(outcome.unplanned[:SHOWN])}{more}"
 
 
-def _described(record: Record) -> str:
+def _run_text(record: Record) -> str:
     """The last accuracy of a run, and where it was trained: `52.69 % (native on AMD EPYC)`."""
     value = METRICS[METRIC].scale * record.history.last(METRIC)
     made = record.header["provenance"]

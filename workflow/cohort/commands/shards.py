@@ -118,7 +118,7 @@ def _print_summary(
         f"{np.log2(classes):.2f} is every class alike"
     )
     verb = "borrowing" if exact else "sharing"
-    print(f"overlapping clients: {_overlap(shards, verb)}")
+    print(f"overlapping clients: {_overlap_sentence(shards, verb)}")
     held_or_set_aside = np.union1d(np.concatenate(shards.indices), shards.validation)
     if left_out := total_samples - len(held_or_set_aside):
         print(f"samples that nobody holds: {left_out}")
@@ -130,7 +130,7 @@ def _print_spread(name: str, values: np.ndarray) -> None:
     print(f"{name:20}{values.min():>8}{np.median(values):>8g}{values.max():>8}")
 
 
-def _overlap(shards: Shards, verb: str) -> str:
+def _overlap_sentence(shards: Shards, verb: str) -> str:
     if shards.overlap is None:
         return "0"
     shares = shards.overlap[shards.overlap > 0]

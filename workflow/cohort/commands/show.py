@@ -38,9 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Print a record, or where a figure or table stands."""
     if is_item(options.what):
-        item_facts.show(options.what, options)
+        item_facts.print_item(options.what, options)
         return
-    record = read(found_record(options.what))
+    record = read(find_record(options.what))
     if options.json:
         print_json(facts(record))
     else:
@@ -108,7 +108,7 @@ def _summary(values: np.ndarray) -> dict[str, float]:
     }
 
 
-def found_record(text: str) -> Path:
+def find_record(text: str) -> Path:
     """The record with this path or this beginning of a digest."""
     if "/" in text or text.endswith(".h5"):
         return Path(text)

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from cohort.commands.item import Item, add_run, find_item, run_item
+from cohort.commands.item import Item, add_run_arguments, find_item, run_item
 from cohort.core import own
 from cohort.core.errors import UserError, suggest
 from cohort.core.files import write_text
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="train the cells again that your own files made in another version",
     )
-    add_run(parser)
+    add_run_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> None:
             raise UserError(f"there is no strategy '{name}'{suggest(name, shown.plan.strategies)}")
     experiment = shown.plan.study(shown.study).experiments[shown.spec["experiment"]]
     new = [name for name in strategies if name not in experiment.axes["strategy"]]
-    study = written_study(shown, new) if new else ""
+    study = write_study(shown, new) if new else ""
     item = find_item(options.on, options, study)
     comparison = run_item(item, against=True, dry_run=options.dry_run, retrain=options.retrain)
     if comparison and comparison.standings:
@@ -66,7 +66,7 @@ def rank_line(standings: Standings, strategy: str) -> str:
     return f"{strategy}: rank {entry.rank.value:.0f} of {len(standings.entries)} {ends}".rstrip()
 
 
-def written_study(item: Item, strategies: Sequence[str]) -> str:
+def write_study(item: Item, strategies: Sequence[str]) -> str:
     """Write the study that adds strategies to an item's experiment, and return its name. One that
     is impossible at any scale is not written, because every command would stumble over it."""
     experiment = item.spec["experiment"]

@@ -9,10 +9,15 @@ from typing import Any
 
 from cohort.commands.planning import add_config, load_plan
 from cohort.commands.run import find_cell
-from cohort.commands.show import found_record
+from cohort.commands.show import find_record
 from cohort.core.errors import UserError
 from cohort.core.paths import is_record_file
-from cohort.pipeline.cell_states import CellStatus, find_slurm_logs, made_by_another, status_of
+from cohort.pipeline.cell_states import (
+    CellStatus,
+    find_slurm_logs,
+    made_by_another_version,
+    status_of,
+)
 from cohort.plan import Plan
 from cohort.records.record import Record, read
 from cohort.results.differences import completed_settings
@@ -33,16 +38,16 @@ def run(options: argparse.Namespace) -> None:
     """Print why the cell would be trained, or that it would not."""
     plan = load_plan(options)
     cell = find_cell(plan, options.cell)
-    lines = _of_cell(plan, cell) if cell else _of_record(plan, options.cell)
+    lines = _explain_cell(plan, cell) if cell else _explain_record(plan, options.cell)
     for line in lines:
         print(line)
 
 
-def _of_cell(plan: Plan, cell: Cell) -> Iterator[str]:
+def _explain_cell(plan: Plan, cell: Cell) -> Iterator[str]:
     """The state of the cell and, if it is not done, how the other records of its folder differ."""
     status = status_of(cell, find_slurm_logs())
     yield f"{cell.path}: {_sentence(status, _hindrance(plan, cell))}"
-    yield from made_by_another([status])
+    yield from made_by_another_version([status])
     if status.is_finished:
         return
     folder, own = Path(cell.path).parent, f"seed{cell.settings.seed}-"
@@ -55,16 +60,16 @@ def _of_cell(plan: Plan, cell: Cell) -> Iterator[str]:
         except UserError as error:
             yield f"  {error}"
             continue
-        for difference in differing(neighbor, cell):
+        for difference in differences_from(neighbor, cell):
             yield f"  {file.name} has {difference}"
     if not others:
         yield f"  there is no other record in {folder}"
 
 
-def _of_record(plan: Plan, text: str) -> Iterator[str]:
+def _explain_record(plan: Plan, text: str) -> Iterator[str]:
     """Explain that no study has the cell of this record, and how it differs from the cells that
     came in its place. Raise UserError if there is no such record."""
-    file = found_record(text)
+    file = find_record(text)
     record = read(file)
     yield (
         f"{file}: nothing would: no study has this cell at scale {plan.scale} "
@@ -73,7 +78,7 @@ def _of_record(plan: Plan, text: str) -> Iterator[str]:
     seed = record.header["settings"]["seed"]
     for cell in plan.cells.values():
         is_neighbor = Path(cell.path).parent == file.parent and cell.settings.seed == seed
-        for difference in differing(record, cell) if is_neighbor else ():
+        for difference in differences_from(record, cell) if is_neighbor else ():
             yield f"  it has {difference}, {cell.digest}"
 
 
@@ -104,10 +109,13 @@ def _sentence(status: CellStatus, hindrance: str) -> str:
     }[status.state]
 
 
-def differing(record: Record, cell: Cell) -> Iterator[str]:
+def differences_from(record: Record, cell: Cell) -> Iterator[str]:
     """Describe how a record differs from a cell: settings, parameters, science versions."""
-    there, science = flat(completed_settings(record.header["settings"])), record.header["science"]
-    here = flat(cell.plain_settings())
+    there, science = (
+        flat_settings(completed_settings(record.header["settings"])),
+        record.header["science"],
+    )
+    here = flat_settings(cell.plain_settings())
     keys = [key for key in dict.fromkeys([*there, *here]) if there.get(key) != here.get(key)]
     for key in keys:
         yield f"{key} {there.get(key, 'unset')}, the cell {here.get(key, 'unset')}"
@@ -118,7 +126,7 @@ def differing(record: Record, cell: Cell) -> Iterator[str]:
         yield "the settings of the cell, but data of another checksum or scaling"
 
 
-def flat(settings: Mapping[str, Any]) -> dict[str, Any]:
+def flat_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings with the parameters of a strategy's parts as `selector.buffer`."""
     by_name: dict[str, Any] = {}
     for key, value in settings.items():

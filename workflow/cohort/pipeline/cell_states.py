@@ -64,10 +64,10 @@ class CellStatus:
 def status_of(cell: Cell, slurm_logs: Mapping[str, Path]) -> CellStatus:
     """The state of a cell by its record, its state folder and the log of its last job."""
     if Path(cell.path).exists():
-        return _of_record(cell)
+        return _status_by_record(cell)
     folder, log = state_folder(cell.path), last_log(cell, slurm_logs)
     header = saved_header(folder)
-    saved, changed = header.get("round"), _changed(header)
+    saved, changed = header.get("round"), _changed_files(header)
     if is_held(folder):
         round, rate = _progress(train_log(cell.path))
         return CellStatus(cell, "running", round=max(round, saved or 0), rate=rate)
@@ -81,7 +81,7 @@ def status_of(cell: Cell, slurm_logs: Mapping[str, Path]) -> CellStatus:
     return CellStatus(cell, state, round=saved or 0, changed=changed)
 
 
-def made_by_another(cells: Iterable[CellStatus]) -> list[str]:
+def made_by_another_version(cells: Iterable[CellStatus]) -> list[str]:
     """A sentence for each of the user's own files that made records, or checkpoints, of these cells
     in another version than the current one."""
     changed: dict[bool, list[tuple[str, ...]]] = {True: [], False: []}
@@ -93,7 +93,7 @@ def made_by_another(cells: Iterable[CellStatus]) -> list[str]:
     ]
 
 
-def waiting(plan: Plan, study: str, experiment: str) -> list[CellStatus]:
+def waiting_cells(plan: Plan, study: str, experiment: str) -> list[CellStatus]:
     """The cells of an experiment that cannot run here, each with the reason."""
     return [
         CellStatus(plan.cells[row.digest], "waiting", reason=reason)
@@ -106,7 +106,7 @@ def hours_left(plan: Plan, cells: Iterable[CellStatus]) -> dict[str, float]:
     at the pace of the finished cells of each kind of device."""
     left, finished = 0.0, []
     for status in cells:
-        seconds = estimate(plan, status.cell)
+        seconds = estimated_seconds(plan, status.cell)
         if status.is_finished and status.device:
             finished.append((status.device, status.seconds, seconds))
         elif not status.is_finished:
@@ -114,7 +114,7 @@ def hours_left(plan: Plan, cells: Iterable[CellStatus]) -> dict[str, float]:
     return {device: left * pace / 3600 for device, pace in ({"": 1.0} | paces(finished)).items()}
 
 
-def estimate(plan: Plan, cell: Cell) -> float:
+def estimated_seconds(plan: Plan, cell: Cell) -> float:
     """The estimated seconds of all rounds of a cell on one CPU core."""
     return round_seconds(cell, plan.info(cell))
 
@@ -147,22 +147,22 @@ def find_slurm_logs(quiet_seconds: float = START_SECONDS) -> dict[str, Path]:
     }
 
 
-def failure(status: CellStatus, slurm_logs: Mapping[str, Path]) -> str:
+def failure_text(status: CellStatus, slurm_logs: Mapping[str, Path]) -> str:
     """A failed cell with the last words of its log, and the command that shows the whole log."""
     log = last_log(status.cell, slurm_logs)
     more = f"\n  more: less {log}" if log else ""
     return f"failed: {status.cell.path}\n  {status.reason or 'no log'}{more}"
 
 
-def failures(cells: Iterable[Cell]) -> list[str]:
+def failure_texts(cells: Iterable[Cell]) -> list[str]:
     """Sentences about the failed cells among these, once no job is running any more."""
     logs = find_slurm_logs(quiet_seconds=0)
     missing = [cell for cell in cells if not Path(cell.path).exists()]
     statuses = (status_of(cell, logs) for cell in missing)
-    return [failure(status, logs) for status in statuses if status.state == "failed"]
+    return [failure_text(status, logs) for status in statuses if status.state == "failed"]
 
 
-def _of_record(cell: Cell) -> CellStatus:
+def _status_by_record(cell: Cell) -> CellStatus:
     try:
         record = read(cell.path)
     except UserError as error:
@@ -176,19 +176,19 @@ def _of_record(cell: Cell) -> CellStatus:
         record.header["status"],
         seconds,
         device,
-        changed=_changed(made),
+        changed=_changed_files(made),
         restored=restored,
     )
 
 
-def accuracies(cell: Cell) -> list[tuple[int, float]]:
+def logged_accuracies(cell: Cell) -> list[tuple[int, float]]:
     """The test accuracies by round that the log of an unfinished cell names, without repetition."""
     log = train_log(cell.path)
     matches = ACCURACY.findall(log.read_text(errors="replace")) if log.exists() else []
     return sorted({int(round): float(value) for round, value in matches}.items())
 
 
-def _changed(provenance: Mapping[str, Any]) -> tuple[str, ...]:
+def _changed_files(provenance: Mapping[str, Any]) -> tuple[str, ...]:
     """The user's own files that changed after a run of this provenance."""
     return tuple(own.changed_files(own.versions_in(provenance)))
 

@@ -21,15 +21,15 @@ from cohort.core.lazy import lazy
 from cohort.core.locks import try_lock
 from cohort.core.paths import DRIVER_LOCK, RESULTS, RUN_OPTIONS, UNRESOLVED, state_folder
 from cohort.core.sealed_json import write_sealed
-from cohort.pipeline.cell_states import failures
+from cohort.pipeline.cell_states import failure_texts
 from cohort.pipeline.cleanup import remove_previews
-from cohort.pipeline.module import attach, check_prefix, check_triggers
+from cohort.pipeline.module import attach_handlers, check_prefix, check_triggers
 from cohort.pipeline.slurm import Watch, check_slurm
 from cohort.pipeline.specs import experiment_plan, frozen_experiment_path
-from cohort.pipeline.stages import Stages, exiting
+from cohort.pipeline.stages import Stages, exit_on_error
 from cohort.pipeline.stopping import Stopping
-from cohort.pipeline.targets import requested
-from cohort.plan import Plan, misnamed, misnamed_studies
+from cohort.pipeline.targets import requested_items
+from cohort.plan import Plan, misnamed_error, misnamed_studies
 from cohort.records.record import is_valid
 from cohort.results.report.index import write_index
 from cohort.training.cell import Cell
@@ -76,7 +76,7 @@ class Driver:
         check_folder(Path.cwd())
         if self.plan is not None:
             self.plan.on_note = partial(print, file=sys.stderr)
-            for note in [*map(misnamed, misnamed_studies()), *self.plan.notes]:
+            for note in [*map(misnamed_error, misnamed_studies()), *self.plan.notes]:
                 self.plan.on_note(note)
             self._limit_memory()
             cells = self.plan.cells.values()
@@ -90,7 +90,7 @@ class Driver:
             "onsuccess": self.on_success,
             "onerror": self.on_error,
         }
-        attach(self.workflow, handlers)
+        attach_handlers(self.workflow, handlers)
 
     def _limit_memory(self) -> None:
         """Run only as many local jobs at once as fit into memory, unless the user sets a limit."""
@@ -110,7 +110,7 @@ class Driver:
     def _on_slurm(self) -> bool:
         return getattr(self.workflow.executor_plugin, "name", "") == "slurm"
 
-    @exiting
+    @exit_on_error
     def on_start(self) -> None:
         """Lock the working directory, freeze the plan for the jobs, clean up, handle signals."""
         if self.plan is None or self.lock is not None:  # another workflow may call it once more
@@ -121,7 +121,7 @@ class Driver:
             shutil.rmtree(UNRESOLVED, ignore_errors=True)
             freeze_plan(self.plan)
             # An orphan may have published others since, which Snakemake deletes before their jobs.
-            remove_finished_states(self.already_recorded)
+            remove_published_originals(self.already_recorded)
         self.drop_default_limit()
         if self._on_slurm():
             Watch(self.workflow)
@@ -147,8 +147,8 @@ class Driver:
         if self.plan is None:
             return
         self.stopping.uninstall()
-        with _reported():
-            remove_finished_states(self.plan.cells.values())
+        with _errors_printed():
+            remove_published_originals(self.plan.cells.values())
         remove_previews(self.plan.scale, self._requested())
         if self.stages.reported:
             write_index(self.plan.layout.index())
@@ -161,16 +161,16 @@ class Driver:
         if self.plan is None or self.lock is None:
             return
         self.stopping.uninstall()
-        with _reported():
+        with _errors_printed():
             restore_records(self.plan)
-            remove_finished_states(self.plan.cells.values())
-        with _reported():
-            for failed in failures(self.plan.cells.values()):
+            remove_published_originals(self.plan.cells.values())
+        with _errors_printed():
+            for failed in failure_texts(self.plan.cells.values()):
                 print(failed, file=sys.stderr)
         if self.stopping.received:
             self.stopping.finish()
             return
-        with _reported():
+        with _errors_printed():
             for file in preview.draw_requested(self.plan, self._requested()):
                 print(f"drawn from the records that exist: {file}", file=sys.stderr)
             write_index(self.plan.layout.index())
@@ -178,11 +178,11 @@ class Driver:
     def _requested(self) -> list[tuple[str, str]]:
         """The studies, figures and tables that Snakemake was asked for."""
         assert self.plan is not None, "only the driver plans"
-        return requested(self.plan, self.workflow.dag_settings.targets, self.renamed)
+        return requested_items(self.plan, self.workflow.dag_settings.targets, self.renamed)
 
 
 @contextlib.contextmanager
-def _reported() -> Iterator[None]:
+def _errors_printed() -> Iterator[None]:
     """Print a UserError as one line: Snakemake would print the stack of its handlers."""
     try:
         with explained(RESULTS):
@@ -219,7 +219,7 @@ def restore_records(plan: Plan) -> None:
             publish(finished, cell.path)
 
 
-def remove_finished_states(cells: Iterable[Cell]) -> None:
+def remove_published_originals(cells: Iterable[Cell]) -> None:
     """Delete the finished states of cells whose valid record is in place.
 
     Otherwise a cell whose record is deleted would be published again instead of trained.

@@ -8,8 +8,8 @@ from typing import Any
 from cohort.core.errors import UserError
 from cohort.core.paths import RELEASED, RESULTS
 from cohort.core.shipped import shipped
-from cohort.plan import known_study
 from cohort.plan import load as load_plan
+from cohort.plan import require_study
 from cohort.records.record import read
 from cohort.results.release.folder import MANIFEST, read_tables
 from cohort.results.release.frames import RunFrames
@@ -21,7 +21,7 @@ def load(study: str, source: str = "results", **config: Any) -> RunFrames:
     (`released`), or the release in another folder. `config` overrides keys of config/config.yaml.
     """
     if source == RESULTS:
-        plan = load_plan({"studies": known_study(study), **config})
+        plan = load_plan({"studies": require_study(study), **config})
         paths = (Path(plan.cells[digest].path) for digest in plan.digests(study))
         records = [read(path) for path in paths if path.exists()]
         if not records:

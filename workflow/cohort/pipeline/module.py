@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from cohort.core.errors import UserError
-from cohort.pipeline.stages import exiting
+from cohort.pipeline.stages import exit_on_error
 
 Handler = Callable[[], None]
 TRIGGERS = {"mtime", "params"}  # of reruns, as in profiles/default
@@ -34,7 +34,7 @@ def check_triggers(workflow: Any) -> None:
         )
 
 
-def attach(workflow: Any, handlers: Mapping[str, Handler]) -> None:
+def attach_handlers(workflow: Any, handlers: Mapping[str, Handler]) -> None:
     """Call handlers at the events of the using workflow, such as `onstart`, before its own ones.
 
     Its own may be registered before or after the module is read. A module that is read a second
@@ -44,12 +44,12 @@ def attach(workflow: Any, handlers: Mapping[str, Handler]) -> None:
         return
     workflow.cohort_is_attached = True
     for event, handler in handlers.items():
-        before = partial(_before, exiting(handler))
+        before = partial(_run_before, exit_on_error(handler))
         setattr(workflow, f"_{event}", before(getattr(workflow, f"_{event}")))
         setattr(workflow, event, partial(_register, workflow, event, before))
 
 
-def _before(handler: Handler, own: Callable[[str], None]) -> Callable[[str], None]:
+def _run_before(handler: Handler, own: Callable[[str], None]) -> Callable[[str], None]:
     """Both handlers, one after the other."""
 
     def both(log: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cohort.core import own
 from cohort.core.paths import Layout
-from cohort.pipeline.specs import Spec, spec_of, titles
+from cohort.pipeline.specs import Spec, spec_of, titles_of
 from cohort.plan import Plan, Study
 from cohort.plan.axes import Values
 from cohort.plan.cost import START_SECONDS, round_seconds
@@ -26,17 +26,17 @@ def page_spec(plan: Plan, name: str, layout: Layout | None = None) -> Spec:
         "scale": plan.scale,
         "notes": study.notes,
         "my": {module: own.version_of(module) for module in own.modules()},
-        "titles": titles(plan, name, study.strategies(study.experiments)),
+        "titles": titles_of(plan, name, study.strategies(study.experiments)),
         "experiments": {
             key: {"runs": layout.runs(name, key), "seconds": _estimates(plan, experiment)}
             for key, experiment in study.experiments.items()
         },
-        "figures": [_item(plan, study, key, layout) for key in study.figures],
-        "tables": [_item(plan, study, key, layout) for key in study.tables],
+        "figures": [_item_spec(plan, study, key, layout) for key in study.figures],
+        "tables": [_item_spec(plan, study, key, layout) for key in study.tables],
         "claims": layout.claims(name) if study.claims else [],
         "quotes": {key: _quotes(claim) for key, claim in study.claims.items()},
-        "claims_command": command(plan, f"{name}_claims"),
-        "command": command(plan, name),
+        "claims_command": target_command(plan, f"{name}_claims"),
+        "command": target_command(plan, name),
     }
 
 
@@ -45,7 +45,7 @@ def _quotes(claim: Values) -> dict[str, str]:
     return {key: str(claim.get(key, "")) for key in ("quote", "against", "reading")}
 
 
-def command(plan: Plan, target: str) -> str:
+def target_command(plan: Plan, target: str) -> str:
     """The command that makes a target at the plan's scale."""
     return f"snakemake {target}" + (f" --config scale={plan.scale}" if plan.scale != FULL else "")
 
@@ -60,7 +60,7 @@ def _estimates(plan: Plan, experiment: Experiment) -> dict[str, float]:
     return estimates
 
 
-def _item(plan: Plan, study: Study, name: str, layout: Layout) -> Spec:
+def _item_spec(plan: Plan, study: Study, name: str, layout: Layout) -> Spec:
     """A figure or table with its files and the command that makes it; one of sizes has no
     experiment."""
     spec = spec_of(plan, study.name, name)
@@ -71,5 +71,5 @@ def _item(plan: Plan, study: Study, name: str, layout: Layout) -> Spec:
         "experiment": "" if needs_no_runs(spec) else spec["experiment"],
         "metrics": "" if needs_no_runs(spec) else layout.metrics(study.name, spec["experiment"]),
         "files": files(study.name, name),
-        "command": command(plan, f"{study.name}_{name}"),
+        "command": target_command(plan, f"{study.name}_{name}"),
     }

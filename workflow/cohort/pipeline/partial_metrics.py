@@ -31,7 +31,7 @@ def collect_partial(plan: Plan, study: str, experiment: str) -> str:
     that by the current code; return their file."""
     content = experiment_plan(plan, study, experiment)
     target = Layout(plan.scale, partial=True).metrics(study, experiment)
-    sources = _sources(content)
+    sources = _sources_hash(content)
     if read_sources_hash(target) != sources:
         file = frozen_experiment_path(content)
         write_sealed(file, content, sync=False)
@@ -51,7 +51,7 @@ def result_so_far(record: str) -> collecting.Result:
     return collecting.Result("unfinished", collecting.rows_by_round(history))
 
 
-def _sources(content: Spec) -> str:
+def _sources_hash(content: Spec) -> str:
     """A hash of the cells of an experiment, of the code that collects them, and of the version of
     each of their records and checkpoints."""
     digest = hashlib.sha256(json.dumps(content).encode())

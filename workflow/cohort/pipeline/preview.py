@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from cohort.core.paths import CLAIMS_TABLE, Layout
-from cohort.pipeline.cell_states import failures
+from cohort.pipeline.cell_states import failure_texts
 from cohort.pipeline.pages import page_spec
 from cohort.pipeline.partial_metrics import collect_partial
 from cohort.pipeline.specs import claims_spec, spec_of
@@ -31,7 +31,7 @@ def draw_partial(plan: Plan, name: str) -> Path:
     page = page_spec(plan, name, layout)
     rows = [row for experiment in study.experiments.values() for row in experiment.rows]
     cells = {row.digest: plan.cells[row.digest] for row in rows}
-    page["notes"] = [*page["notes"], *failures(cells.values())]
+    page["notes"] = [*page["notes"], *failure_texts(cells.values())]
     for entry in page["figures"]:
         draw(spec_of(plan, name, entry["name"]), entry["metrics"], entry["files"])
     for entry in page["tables"]:

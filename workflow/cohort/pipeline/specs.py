@@ -44,12 +44,12 @@ def spec_of(plan: Plan, study: str, name: str) -> Spec:
         "study": study,
         "name": name,
         "scale": plan.scale,
-        "look": look(plan, study, spec["experiment"]),
+        "look": look_of(plan, study, spec["experiment"]),
         **({"paper_values": str(paper)} if paper else {}),
     }
 
 
-def look(plan: Plan, study: str, experiment: str) -> Spec:
+def look_of(plan: Plan, study: str, experiment: str) -> Spec:
     """How a figure or table shows an experiment's labels: their order, titles, colors; `Round`.
 
     Strategies have the order and the colors of the whole study: FedAvg the first one, then those of
@@ -67,12 +67,12 @@ def look(plan: Plan, study: str, experiment: str) -> Spec:
         "orders": axes | {"strategy": names},
         "strategies": sorted(strategies, key=lambda name: name != BASELINE),
         "methods": plan.study(study).methods,
-        "titles": titles(plan, study, names),
+        "titles": titles_of(plan, study, names),
         "round": round_names.pop() if len(round_names) == 1 else "Round",
     }
 
 
-def titles(plan: Plan, study: str, strategies: Iterable[str]) -> dict[str, dict[str, str]]:
+def titles_of(plan: Plan, study: str, strategies: Iterable[str]) -> dict[str, dict[str, str]]:
     """The titles of label values: the study's own, and config/strategies.yaml's for the others."""
     own = plan.study(study).titles
     defaults = {name: plan.strategies[name]["title"] for name in strategies}
@@ -87,6 +87,6 @@ def claims_spec(plan: Plan, name: str, layout: Layout | None = None) -> Spec:
         "scale": plan.scale,
         "reproduces": any(file.exists() for file in paper_files(name)),
         "claims": study.claims,
-        "titles": titles(plan, name, study.strategies(study.claimed())),
+        "titles": titles_of(plan, name, study.strategies(study.claimed())),
         "metrics": {key: layout.metrics(name, key) for key in study.claimed()},
     }

@@ -39,7 +39,7 @@ Files = list[str]
 T = TypeVar("T")
 
 
-def exiting(function: Callable[..., T]) -> Callable[..., T]:
+def exit_on_error(function: Callable[..., T]) -> Callable[..., T]:
     """Let an input function, or a handler of an event, end Snakemake on a UserError, for which
     Snakemake would print a traceback."""
 
@@ -108,19 +108,19 @@ class Stages:
         needed = (cell.inputs["shards"], cell.inputs["data"])
         return [file for file in needed if not os.path.exists(file)][:1]
 
-    @exiting
+    @exit_on_error
     def collect_inputs(self, wildcards: Wildcards) -> Files:
         """The paths of an experiment's records, one for each cell."""
         study = self._study(wildcards)
-        _entry(study, "experiment", wildcards.experiment, study.experiments)
-        return records(self.plan, study.name, wildcards.experiment)
+        _require_entry(study, "experiment", wildcards.experiment, study.experiments)
+        return record_files(self.plan, study.name, wildcards.experiment)
 
     def collect_plan(self, wildcards: Wildcards) -> str:
         """The plan file of an experiment: a new name, and so a rerun, when its cells change."""
         experiment = experiment_plan(self.plan, wildcards.study, wildcards.experiment)
         return frozen_experiment_path(experiment)
 
-    @exiting
+    @exit_on_error
     def unknown(self, wildcards: Wildcards) -> Files:
         """Raise a UserError for a target that no rule is called after."""
         names = [f"{study}_{name}" for study in all_studies() for name in drawn_names(study)]
@@ -139,11 +139,11 @@ class Stages:
             raise UserError(f"there is no study '{wildcards.study}'{choices}")
         return self.plan.study(wildcards.study)
 
-    @exiting
+    @exit_on_error
     def metrics(self, wildcards: Wildcards) -> Files:
         """The metrics that a figure or table shows, and the paper's values if it names any."""
         study = self._study(wildcards)
-        spec = _entry(study, "figure or table", wildcards.name, study.drawn())
+        spec = _require_entry(study, "figure or table", wildcards.name, study.drawn())
         paper = study.paper_file(spec)
         metrics = [] if needs_no_runs(spec) else [spec["experiment"]]
         files = [self.plan.layout.metrics(study.name, experiment) for experiment in metrics]
@@ -153,7 +153,7 @@ class Stages:
         """The spec of a figure or table as JSON: a rerun when any of it changes."""
         return _as_param(spec_of(self.plan, wildcards.study, wildcards.name))
 
-    @exiting
+    @exit_on_error
     def claim_inputs(self, wildcards: Wildcards) -> Files:
         """The metrics that a study's claims are judged by, and the paper's values."""
         study = self._study(wildcards)
@@ -164,14 +164,14 @@ class Stages:
         """The spec of a study's claims as JSON."""
         return _as_param(claims_spec(self.plan, wildcards.study))
 
-    @exiting
+    @exit_on_error
     def page_inputs(self, wildcards: Wildcards) -> Files:
         """The runs, metrics, figures, tables and claims that a study's page shows."""
         study, layout = self._study(wildcards), self.plan.layout
         self.reported[study.name] = None
         files = [layout.runs(study.name, key) for key in study.experiments]
         files += [layout.metrics(study.name, key) for key in study.experiments]
-        return [*files, *all_drawn(self.plan, study)]
+        return [*files, *drawn_files(self.plan, study)]
 
     def page_spec(self, wildcards: Wildcards) -> str:
         """The spec of a study's page as JSON."""
@@ -209,20 +209,20 @@ def _as_param(spec: Spec) -> str:
     return json.dumps(spec).replace("<", r"\u003c")
 
 
-def _entry(study: Study, kind: str, name: str, entries: Mapping[str, T]) -> T:
+def _require_entry(study: Study, kind: str, name: str, entries: Mapping[str, T]) -> T:
     """The entry of a study that a file is called after."""
     if name not in entries:
         raise UserError(f"{study.name} has no {kind} '{name}'{suggest(name, entries)}")
     return entries[name]
 
 
-def records(plan: Plan, study: str, experiment: str) -> Files:
+def record_files(plan: Plan, study: str, experiment: str) -> Files:
     """The records of an experiment, each once."""
     rows = plan.study(study).experiments[experiment].rows
     return list(dict.fromkeys(plan.cells[row.digest].path for row in rows))
 
 
-def all_drawn(plan: Plan, study: Study) -> Files:
+def drawn_files(plan: Plan, study: Study) -> Files:
     """The files of all figures and tables of a study, and of its claims."""
     claims = plan.layout.claims(study.name) if study.claims else []
     files = [file for name in study.drawn() for file in output_files(plan, study, name)]

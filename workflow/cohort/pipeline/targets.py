@@ -8,7 +8,14 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from cohort.core.paths import CLAIMS_TABLE, RESULTS
-from cohort.pipeline.stages import Files, Wildcards, all_drawn, exiting, output_files, records
+from cohort.pipeline.stages import (
+    Files,
+    Wildcards,
+    drawn_files,
+    exit_on_error,
+    output_files,
+    record_files,
+)
 from cohort.plan import Plan, all_studies, drawn_names
 from cohort.results.tables.sizes import needs_no_runs
 
@@ -29,14 +36,14 @@ def targets(
     if plan is None:
         return
     files = _Targets(plan)
-    yield "all", _target(files.everything, check)
+    yield "all", _checked_target(files.everything, check)
     for study in all_studies():
-        yield study, _target(partial(files.studies, [study]), check)
+        yield study, _checked_target(partial(files.studies, [study]), check)
         for name in drawn_names(study):
-            yield f"{study}_{name}", _target(partial(files.drawn, study, name), check)
+            yield f"{study}_{name}", _checked_target(partial(files.drawn, study, name), check)
 
 
-def requested(
+def requested_items(
     plan: Plan, targets: Iterable[str], renamed: Callable[[str], str] = str
 ) -> list[tuple[str, str]]:
     """The studies, and the names of their figures and tables, that these targets of a command line
@@ -49,11 +56,11 @@ def requested(
         elif file := DRAWN_FILE.fullmatch(target):
             items.append((file[1] or file[3], file[2] or ""))
         else:
-            items += [(study, name) for study, name in _named(target, renamed)]
+            items += [(study, name) for study, name in _items_of_target(target, renamed)]
     return list(dict.fromkeys(items))
 
 
-def _named(target: str, renamed: Callable[[str], str]) -> Iterator[tuple[str, str]]:
+def _items_of_target(target: str, renamed: Callable[[str], str]) -> Iterator[tuple[str, str]]:
     """The study that a target is called after, or the figure or table and its study."""
     for study in all_studies():
         if target == renamed(study):
@@ -63,10 +70,10 @@ def _named(target: str, renamed: Callable[[str], str]) -> Iterator[tuple[str, st
                 yield study, name
 
 
-def _target(files: Callable[[], Files], check: Callable[[], None] | None) -> Target:
+def _checked_target(files: Callable[[], Files], check: Callable[[], None] | None) -> Target:
     """A target with these files, once `check` has passed."""
 
-    @exiting
+    @exit_on_error
     def target(wildcards: Wildcards) -> Files:
         if check is not None:
             check()
@@ -92,7 +99,7 @@ class _Targets:
             return [self.plan.cells[digest].path for digest in self.plan.digests(*names)]
         files = []
         for study in map(self.plan.study, names):
-            files += self._measured(study.name, study.experiments) + all_drawn(self.plan, study)
+            files += self._measured(study.name, study.experiments) + drawn_files(self.plan, study)
             files += self.plan.layout.page(study.name)
         return files
 
@@ -123,6 +130,6 @@ class _Targets:
             metrics = self.plan.layout.metrics(study, experiment)
             files.append(metrics)
             if os.path.exists(metrics):
-                paths = records(self.plan, study, experiment)
+                paths = record_files(self.plan, study, experiment)
                 files += [record for record in paths if not os.path.exists(record)]
         return files

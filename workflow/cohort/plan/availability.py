@@ -84,8 +84,8 @@ class Availability:
             replace(
                 study,
                 experiments=experiments,
-                figures=_drawn_from(experiments, study.figures),
-                tables=_drawn_from(experiments, study.tables),
+                figures=_items_of(experiments, study.figures),
+                tables=_items_of(experiments, study.tables),
                 skipped=skipped,
             ),
             notes,
@@ -131,6 +131,6 @@ class Availability:
         return "; ".join([*([f"{logins}; set data_paths"] if hidden else []), *lacking])
 
 
-def _drawn_from(experiments: Container[str], drawn: Mapping[str, Any]) -> dict[str, Any]:
+def _items_of(experiments: Container[str], drawn: Mapping[str, Any]) -> dict[str, Any]:
     """The figures or tables of these experiments."""
     return {name: spec for name, spec in drawn.items() if spec["experiment"] in experiments}

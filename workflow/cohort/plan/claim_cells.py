@@ -14,7 +14,7 @@ from cohort.results.claims.paper import Paper
 from cohort.results.paper import paper_files
 
 
-def resolve(
+def resolve_claims(
     claims: Mapping[str, Values], matrix: Matrix, shares: Mapping[str, float], study: str
 ) -> dict[str, Values]:
     """Check each claim and add its comparisons and the shares of rounds of its experiments.
@@ -27,11 +27,11 @@ def resolve(
     resolved = {}
     for name, spec in claims.items():
         with located(f"claims.{name}"):
-            resolved[name] = _resolved(spec, matrix, shares, paper, study)
+            resolved[name] = _resolved_claim(spec, matrix, shares, paper, study)
     return resolved
 
 
-def _resolved(
+def _resolved_claim(
     spec: Values, matrix: Matrix, shares: Mapping[str, float], paper: Paper, study: str
 ) -> Values:
     claim = CLAIMS[spec["kind"]].from_spec(spec)

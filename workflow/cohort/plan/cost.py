@@ -57,7 +57,7 @@ def client_steps(cell: Cell, info: DatasetInfo) -> int:
 
 
 @functools.cache
-def evaluations(every: int | str, rounds: int) -> int:
+def count_evaluations(every: int | str, rounds: int) -> int:
     """Count the rounds that are evaluated."""
     return sum(is_evaluated(every, round) for round in range(1, rounds)) + 1
 
@@ -65,16 +65,16 @@ def evaluations(every: int | str, rounds: int) -> int:
 def round_seconds(cell: Cell, info: DatasetInfo) -> float:
     """Estimate the time of all rounds on one core: local steps, evaluations and what comes with a
     round."""
-    return sum(_round_seconds(part, info) for part in _parts(cell))
+    return sum(_round_seconds(part, info) for part in _phases(cell))
 
 
 def _round_seconds(cell: Cell, info: DatasetInfo) -> float:
     settings, load = cell.settings, cell.procedure.workload(cell.settings.rounds)
-    step, trained, tested = _rates(cell, info)
+    step, trained, tested = _seconds_by_work(cell, info)
     batch = _mean_batch(cell, info)
     steps = client_steps(cell, info) * (step + batch * trained)
     passes = load.passes * settings.cohort * batch * tested
-    evaluated = _evaluated(cell, info) * tested * load.networks
+    evaluated = _evaluated_samples(cell, info) * tested * load.networks
     overhead = cell.procedure.overhead(settings.clients, info["classes"]).seconds
     around = settings.rounds * (ROUND_SECONDS + settings.cohort * CLIENT_SECONDS)
     return steps + passes + evaluated + overhead + around
@@ -93,17 +93,17 @@ def paces(finished: Iterable[tuple[str, float, float]]) -> dict[str, float]:
     return {key: taken[key] / estimated[key] for key in taken}
 
 
-def operations(cell: Cell, info: DatasetInfo) -> float:
+def count_operations(cell: Cell, info: DatasetInfo) -> float:
     """Count the floating-point operations of convolutions and matrix products in all rounds: two
     for a multiplication and its addition, three times as many in training as in evaluation."""
-    return sum(_operations(part, info) for part in _parts(cell))
+    return sum(_operations(part, info) for part in _phases(cell))
 
 
 def _operations(cell: Cell, info: DatasetInfo) -> float:
     load, batch = cell.procedure.workload(cell.settings.rounds), _mean_batch(cell, info)
     trained = 3 * client_steps(cell, info) * batch
     passed = load.passes * cell.settings.cohort * batch
-    tested = load.networks * _evaluated(cell, info)
+    tested = load.networks * _evaluated_samples(cell, info)
     return 2 * counts_of(cell, info).multiply_adds * (trained + passed + tested)
 
 
@@ -111,13 +111,13 @@ def serial_steps(cell: Cell, info: DatasetInfo) -> float:
     """Count the local steps that follow one another on a GPU: clients of a cohort that the batched
     trainer takes step together."""
     steps = 0.0
-    for part in _parts(cell):
+    for part in _phases(cell):
         together = "batched" in part.procedure.takes()
         steps += client_steps(part, info) / (part.settings.cohort if together else 1)
     return steps
 
 
-def _evaluated(cell: Cell, info: DatasetInfo) -> float:
+def _evaluated_samples(cell: Cell, info: DatasetInfo) -> float:
     """Estimate how many samples are evaluated in all rounds: to measure the run, and for what the
     selector needs to know."""
     cohort, size = cell.settings.cohort, _client_size(cell, info)
@@ -129,7 +129,7 @@ def _evaluated(cell: Cell, info: DatasetInfo) -> float:
     evaluators = (kind() for kind in EVALUATORS.values())
     plans = ((evaluator.plan(cell), evaluator.samples(counts)) for evaluator in evaluators)
     samples_evaluated = sum(
-        evaluations(plan, cell.settings.rounds) * samples for plan, samples in plans if plan
+        count_evaluations(plan, cell.settings.rounds) * samples for plan, samples in plans if plan
     )
     needs = needs_of(cell.selector)
     evaluating = {(need.gathered, need.reserved) for need in needs if need.evaluates}
@@ -139,7 +139,7 @@ def _evaluated(cell: Cell, info: DatasetInfo) -> float:
     return float(samples_evaluated)
 
 
-def _rates(cell: Cell, info: DatasetInfo) -> tuple[float, float, float]:
+def _seconds_by_work(cell: Cell, info: DatasetInfo) -> tuple[float, float, float]:
     """Estimate the seconds of one core for a local step, whatever its batch, for a sample in a
     step, and for a sample that is evaluated."""
     settings, counts, shape = cell.settings, counts_of(cell, info), tuple(info["shape"])
@@ -210,7 +210,7 @@ def _mean_batch(cell: Cell, info: DatasetInfo) -> float:
     return size / math.ceil(size / cell.settings.batch)
 
 
-def _parts(cell: Cell) -> list[Cell]:
+def _phases(cell: Cell) -> list[Cell]:
     """The parts of a run that have any rounds."""
     return [part for part in cell.procedure.parts(cell) if part.settings.rounds]
 

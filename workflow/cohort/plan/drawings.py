@@ -9,7 +9,7 @@ from typing import Any
 
 from cohort.core.errors import UserError, suggest
 from cohort.plan.axes import Values
-from cohort.plan.wire_sizes import check_sizes
+from cohort.plan.wire_sizes import check_paper_item
 from cohort.results.at import check_at
 from cohort.results.figures import KINDS, Kind
 from cohort.results.paper import paper_file
@@ -22,7 +22,7 @@ Matrix = tuple[Mapping[str, list[Any]], Sequence[Values]]
 """The axes of an experiment and its cells."""
 
 
-def facets(
+def checked_facets(
     spec: Values, axes: Mapping[str, list[Any]], cells: Iterable[Values], study: str
 ) -> list[Labels]:
     """Check a figure or table and return the groups of labels that a thinned scale must cover.
@@ -31,7 +31,7 @@ def facets(
     gaps, the label along which it subtracts.
     """
     if needs_no_runs(spec):
-        check_sizes(spec, study)
+        check_paper_item(spec, study)
         return []
     item = _kind_of(spec).from_spec(spec)
     item.check()
@@ -57,7 +57,7 @@ def facets(
     return [item.panels(), item.facets()[len(item.panels()) :]]
 
 
-def key_figure(text: Mapping[str, Any], figures: Mapping[str, Values]) -> str:
+def checked_key_figure(text: Mapping[str, Any], figures: Mapping[str, Values]) -> str:
     """The figure that a study's page opens with, if it names one."""
     name: str = text.get("key_figure", "")
     if name and name not in figures:

@@ -16,7 +16,7 @@ Text = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Source:
+class ExtendedExperiment:
     """The source of an experiment that extends another: a study, its text, and the name of one of
     its experiments."""
 
@@ -31,7 +31,9 @@ class Source:
         return {key: spec for key, spec in drawn.items() if spec["experiment"] == self.experiment}
 
 
-def sources(text: Text, read: Callable[[str], Text], studies: Iterable[str]) -> dict[str, Source]:
+def extended_experiments(
+    text: Text, read: Callable[[str], Text], studies: Iterable[str]
+) -> dict[str, ExtendedExperiment]:
     """The sources that the experiments of a study extend, by experiment; `read` gives a study's
     text."""
     extended = {}
@@ -50,11 +52,13 @@ def sources(text: Text, read: Callable[[str], Text], studies: Iterable[str]) -> 
         if further := source["experiments"][experiment].get("extends"):
             raise UserError(f"{where}, which extends {further} itself; extend that one")
         added = [name.removeprefix("+") for name in block.get("strategy", [])]
-        extended[key] = Source(study, source, experiment, added)
+        extended[key] = ExtendedExperiment(study, source, experiment, added)
     return extended
 
 
-def inherited(text: Text, extended: Mapping[str, Source], section: str) -> dict[str, Values]:
+def inherited_items(
+    text: Text, extended: Mapping[str, ExtendedExperiment], section: str
+) -> dict[str, Values]:
     """The figures, or tables, that extended studies have of these experiments and this one has
     not."""
     own = {*text.get("figures", {}), *text.get("tables", {})}

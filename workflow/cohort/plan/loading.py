@@ -21,9 +21,9 @@ from cohort.data.dataset_info import DatasetInfo
 from cohort.partition import Scheme
 from cohort.plan.availability import Availability, generated_notes
 from cohort.plan.axes import Values
-from cohort.plan.entries import dataset_names, entries
+from cohort.plan.entries import dataset_names, read_entries
 from cohort.plan.expansion import expand_study
-from cohort.plan.extension import inherited, sources
+from cohort.plan.extension import extended_experiments, inherited_items
 from cohort.plan.located import located
 from cohort.plan.only import check_only, is_wanted, parse_only
 from cohort.plan.resolution import Resolver
@@ -53,7 +53,7 @@ class Plan:
         self.config, self.scale, self.scales = config, config["scale"], list(scales)
         self.layout = Layout(self.scale)
         self.datasets, self.strategies = (
-            entries(name, validator) for name in ("datasets", "strategies")
+            read_entries(name, validator) for name in ("datasets", "strategies")
         )
         self.studies: dict[str, Study] = {}
         self.notes: list[str] = []
@@ -102,7 +102,7 @@ class Plan:
     def _expanded(self, file: Path, text: dict[str, Any]) -> tuple[Study, list[str]]:
         """The study of this text with all of its cells, and notes on what the scale left out."""
         with located(file):
-            extended = sources(text, self._text, all_studies())
+            extended = extended_experiments(text, self._text, all_studies())
         seeds = self.config.get("seeds", 0)
         return expand_study(file, text, self.scale, self._scale, self._resolver, extended, seeds)
 
@@ -177,7 +177,7 @@ def unexpanded(overrides: Mapping[str, Any] | None = None, *, whole: bool = Fals
     with located(f"{CONFIG_FILE} or --config"):
         for file in misnamed_studies():
             if file.stem in _as_list(config.get("studies")):
-                raise UserError(misnamed(file))
+                raise UserError(misnamed_error(file))
         validator.check(config, "config")
         if config.get("my", own.PACKAGE) != own.named():
             raise UserError(
@@ -232,7 +232,7 @@ def misnamed_studies() -> list[Path]:
     return [file for file in files if not _can_be_a_study(file.stem)]
 
 
-def misnamed(file: Path) -> str:
+def misnamed_error(file: Path) -> str:
     """The error sentence about a study file with an invalid name."""
     if file.stem in RULES:
         return f"{file}: no study is called '{file.stem}': a rule of the pipeline is; rename it"
@@ -250,11 +250,13 @@ def drawn_names(study: str) -> list[str]:
     """
     try:
         content = read_yaml(study_file(study))
-        extended = sources(content, lambda name: read_yaml(study_file(name)), all_studies())
+        extended = extended_experiments(
+            content, lambda name: read_yaml(study_file(name)), all_studies()
+        )
         names = [
             name
             for section in ("figures", "tables")
-            for name in (inherited(content, extended, section) | content.get(section, {}))
+            for name in (inherited_items(content, extended, section) | content.get(section, {}))
         ]
         names += [CLAIMS_TABLE] if content.get("claims") else []
         return [name for name in dict.fromkeys(names) if re.fullmatch(WORD, name)]
@@ -267,11 +269,11 @@ def claim_names(study: str) -> list[str]:
     return list(read_yaml(study_file(study)).get("claims", {}))
 
 
-def known_study(name: str) -> str:
+def require_study(name: str) -> str:
     """The name of a study. Raise UserError if there is none of that name."""
     if name not in (studies := all_studies()):
         for file in misnamed_studies():
             if file.stem == name:
-                raise UserError(misnamed(file))
+                raise UserError(misnamed_error(file))
         raise UserError(f"there is no study '{name}'{suggest(name, studies)}")
     return name

@@ -33,8 +33,8 @@ def resource_request(
     minutes = TIME_FACTOR * (START_SECONDS + round_seconds(cell, info)) / 60
     megabytes = MEMORY_FACTOR * memory_mb(cell, info) + SNAKEMAKE_MB
     return (
-        _step(times * _step(megabytes, MEGABYTES), MEGABYTES),
-        min(_step(times * _step(minutes, MINUTES), MINUTES), longest),
+        _smallest_step(times * _smallest_step(megabytes, MEGABYTES), MEGABYTES),
+        min(_smallest_step(times * _smallest_step(minutes, MINUTES), MINUTES), longest),
     )
 
 
@@ -43,7 +43,7 @@ def jobs_needed(cell: Cell, info: DatasetInfo, longest: int = MAX_RUNTIME) -> in
     return math.ceil((START_SECONDS + round_seconds(cell, info)) / (60 * longest))
 
 
-def _step(amount: float, steps: tuple[int, ...]) -> int:
+def _smallest_step(amount: float, steps: tuple[int, ...]) -> int:
     """The first step that is enough, or the last."""
     return next((step for step in steps if step >= amount), steps[-1])
 

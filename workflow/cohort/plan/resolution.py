@@ -34,7 +34,7 @@ from cohort.plan.checks import (
     check_shape,
 )
 from cohort.plan.located import located
-from cohort.plan.scale import Scale, scaled
+from cohort.plan.scale import Scale, scaled_values
 from cohort.training.cell import PARTS, Cell
 
 DEFAULT_PARTS = {"objective": {"name": "cross-entropy"}, "server": {"name": "average"}}
@@ -70,7 +70,7 @@ class Resolver:
 
     def plan_cell(self, values: Values, scale: Scale) -> Cell:
         """Plan the cell of these values at a scale, and everything that it needs."""
-        values = scaled(values, scale)
+        values = scaled_values(values, scale)
         settings = _complete(values)
         overrides = tuple((key, value) for key, value in values.items() if "." in key)
         shards, seed = self.plan_shards(settings), settings["seed"]
@@ -114,13 +114,13 @@ class Resolver:
             settings=settings,
             generated=info.get("generated", False),
             inputs={"data": self._memoized(self._data, settings.dataset).path},
-            **self._memoized(self._parts, settings.strategy, overrides),
+            **self._memoized(self._strategy_parts, settings.strategy, overrides),
         )
         for check in (check_shape, check_cohort, check_procedure, check_evaluators):
             check(cell, info)
         return replace(cell, science=_versions(cell)), cell.identity()
 
-    def _parts(self, name: str, overrides: Overrides) -> dict[str, Any]:
+    def _strategy_parts(self, name: str, overrides: Overrides) -> dict[str, Any]:
         """Build the selector, objective and server rule of a strategy with these overrides."""
         parts = {}
         for part, components in PARTS.items():
@@ -139,7 +139,7 @@ class Resolver:
         info = self.datasets[dataset]
         settings = {"dataset": dataset} | sample_info(info)
         science = {f"dataset:{dataset}": PARSERS[parser_name(dataset, info)].science}
-        checksums = {name: checksum(file) for name, file in info["files"].items()}
+        checksums = {name: declared_checksum(file) for name, file in info["files"].items()}
         identity = sample_identity(dataset, info) | {"files": checksums}
         digest = digest_of(identity, science)
         raw = {name: raw_file(dataset, name) for name in info["files"]}
@@ -200,7 +200,7 @@ def _versions(cell: Cell) -> dict[str, int]:
     }
 
 
-def checksum(file: Mapping[str, Any]) -> str:
+def declared_checksum(file: Mapping[str, Any]) -> str:
     """The checksum that identifies a raw file.
 
     A file behind a login may have none: then every version that a user provides counts as the same.

@@ -17,7 +17,7 @@ Scale = Mapping[str, Any]
 Identity = frozenset[tuple[str, Any]]  # here, too, 1 and 1.0 are the same setting
 
 
-def scaled(values: Values, scale: Scale) -> Values:
+def scaled_values(values: Values, scale: Scale) -> Values:
     """Scale a cell's samples and rounds, with the settings that depend on the number of rounds."""
     changed = dict(values)
     if "rounds" in scale:
@@ -100,7 +100,7 @@ def with_seeds(cells: list[Values], count: int) -> list[Values]:
     seeds: dict[Identity, list[Any]] = {}
     firsts: dict[Identity, Values] = {}
     for cell in cells:
-        rest = _but_seed(cell)
+        rest = _without_seed(cell)
         firsts.setdefault(rest, cell)
         seeds.setdefault(rest, []).append(cell["seed"])
     seeded = []
@@ -111,7 +111,7 @@ def with_seeds(cells: list[Values], count: int) -> list[Values]:
     return seeded
 
 
-def thinned(cells: list[Values], facets: Iterable[tuple[str, ...]]) -> list[Values]:
+def thinned_cells(cells: list[Values], facets: Iterable[tuple[str, ...]]) -> list[Values]:
     """Enough cells to show each panel and each hue of every figure once, but not each hue in each,
     and each strategy, with all their seeds.
 
@@ -124,11 +124,11 @@ def thinned(cells: list[Values], facets: Iterable[tuple[str, ...]]) -> list[Valu
             if _labels(cell, columns) not in seen:
                 seen.add(_labels(cell, columns))
                 kept[position] = None
-    wanted = {_but_seed(cells[position]) for position in kept}
-    return [cell for cell in cells if _but_seed(cell) in wanted]
+    wanted = {_without_seed(cells[position]) for position in kept}
+    return [cell for cell in cells if _without_seed(cell) in wanted]
 
 
-def _but_seed(cell: Values) -> Identity:
+def _without_seed(cell: Values) -> Identity:
     return frozenset((key, value) for key, value in cell.items() if key != "seed")
 
 

@@ -109,7 +109,7 @@ class Validator:
     def _check(self, value: Any, schema: Mapping[str, Any]) -> None:
         error = best_match(Strict(schema, registry=self.registry).iter_errors(value))
         if error is not None:
-            raise UserError(explain(error))
+            raise UserError(explain_error(error))
 
 
 def named_schema(name: str) -> dict[str, Any]:
@@ -118,7 +118,7 @@ def named_schema(name: str) -> dict[str, Any]:
     return schema
 
 
-def explain(error: ValidationError) -> str:
+def explain_error(error: ValidationError) -> str:
     """A validation error as one sentence that begins with the key."""
     while error.context:
         error = min(error.context, key=lambda inner: -len(inner.path))

@@ -34,7 +34,7 @@ def _sizes(cells: Iterable[Values], datasets: Mapping[str, Any]) -> list[Values]
     return list(sizes.values())
 
 
-def check_sizes(spec: Mapping[str, Any], study: str) -> None:
+def check_paper_item(spec: Mapping[str, Any], study: str) -> None:
     """Raise UserError if the table names an item that the paper's values do not hold."""
     file = paper_file(study, spec)
     if file is not None:

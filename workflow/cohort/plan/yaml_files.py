@@ -38,7 +38,7 @@ def read_yaml(path: str | Path) -> Any:
     try:
         with open(path, encoding="utf-8") as file:
             content = yaml.load(file, StrictLoader)
-        _count(content, {})
+        _count_values(content, {})
         return content
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
@@ -50,7 +50,7 @@ def read_yaml(path: str | Path) -> Any:
         raise UserError(f"{path}{line}: {getattr(error, 'problem', None) or error}") from None
 
 
-def _count(value: Any, counts: dict[int, int]) -> int:
+def _count_values(value: Any, counts: dict[int, int]) -> int:
     """The number of values in a value. Raise a ValueError for too many, or for too large a number.
 
     `known` holds the counts of the mappings and lists that were counted already, by id.
@@ -61,7 +61,7 @@ def _count(value: Any, counts: dict[int, int]) -> int:
         return 1
     if id(value) not in counts:
         parts = value.values() if isinstance(value, dict) else value
-        counts[id(value)] = 1 + sum(_count(part, counts) for part in parts)
+        counts[id(value)] = 1 + sum(_count_values(part, counts) for part in parts)
     if counts[id(value)] > MOST_VALUES:
         raise ValueError(f"more than {MOST_VALUES} values, aliases included")
     return counts[id(value)]

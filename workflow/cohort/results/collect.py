@@ -73,7 +73,7 @@ def collect(
     and class. For metrics by step, `round` is the step, counted from 1. A cell that is shown in
     several panels is there once for each, under its digest with a number: the digest tells runs
     apart. `plan` is the experiment's JSON file; `result_of` reads a cell (default: its record);
-    `sources` says which files were read, see `sources_of`.
+    `sources` says which files were read, see `read_sources_hash`.
     """
     experiment = read_sealed(plan, "a plan file", PLAN_FIX)
     heads, parts, runs, seen = [], [], [], Counter[str]()

@@ -61,7 +61,8 @@ def make_figure(
     kind = kind_of(spec)
     style = Style.of(spec["look"])
     parts = [
-        Part(part, part.select(read_metric(metrics_file, *part.metrics()))) for part in kind.parts()
+        Part(part, part.select(read_metric(metrics_file, *part.metrics())))
+        for part in kind.by_metric()
     ]
     if is_generated(parts[0].metrics):
         return sheet(parts, style, [GENERATED], is_narrow=is_narrow)

@@ -75,7 +75,7 @@ class Kind(Component):
         width = min(WIDEST, width)
         return width, min(tallest, max(SHORTEST, width * share))
 
-    def parts(self) -> list[Kind]:
+    def by_metric(self) -> list[Kind]:
         """One figure per metric, drawn side by side; `limits` apply to the first only."""
         return [self, *map(self.of_metric, self.also or ())]
 
@@ -114,7 +114,7 @@ class Kind(Component):
     def measures(self) -> list[Measure]:
         """What its runs are compared by: its metrics by round, or else their accuracy."""
         at = getattr(self, "at", "")
-        metrics = [part.metric for part in self.parts() if METRICS[part.metric].by == "round"]
+        metrics = [part.metric for part in self.by_metric() if METRICS[part.metric].by == "round"]
         labels = [label for label in self.shown() if label not in (CLIENT, "class", "seed")]
         return [
             Measure(
@@ -155,7 +155,7 @@ class Kind(Component):
 
     def subject(self) -> str:
         """What the picture is of, in its alternative text."""
-        return listed([part.y_title() for part in self.parts()])
+        return listed([part.y_title() for part in self.by_metric()])
 
     def handle(self, value: str, style: Style, color: str) -> Artist:
         """The legend's handle for a value of the hue."""

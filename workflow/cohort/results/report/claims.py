@@ -77,7 +77,7 @@ class Claim:
     sides: dict[str, str]
 
     @property
-    def group(self) -> str:
+    def heading(self) -> str:
         """Under which heading it stands."""
         if self.judged.paper == NOT_HELD:
             return CONTRADICTED
@@ -94,7 +94,7 @@ class Claim:
         return len(self.comparisons) > MOST_ROWS
 
     @property
-    def has_numbers(self) -> bool:
+    def has_rows(self) -> bool:
         """Whether any number is known."""
         return any(rows for _, rows in self.comparisons)
 
@@ -122,7 +122,7 @@ class Claims:
         """The claims by heading: those first that are contradicted."""
         groups: dict[str, list[Claim]] = {CONTRADICTED: [], REFUTED: [], OTHERS: []}
         for claim in self.claims:
-            groups[claim.group].append(claim)
+            groups[claim.heading].append(claim)
         shown = [(name, claims) for name, claims in groups.items() if claims]
         return shown if len(shown) > 1 or shown[0][0] != OTHERS else [(ALL, self.claims)]
 
