@@ -26,8 +26,8 @@ Runs = dict[str, float]
 def inseparable_from_best(
     results: Mapping[Key, Runs], labels: Sequence[str], better: str
 ) -> set[Key]:
-    """The results with the best mean, and those that 95 % intervals cannot separate from it, among
-    those that differ only in their strategy.
+    """The keys of the results with the best mean, and of those that 95 % intervals cannot separate
+    from it, among results that differ only in their strategy.
 
     Results without strategies compete along their last label that is no condition: one data set is
     not better than another. They are paired by seed where they have seeds in common; fewer than

@@ -41,7 +41,8 @@ TYPES = {"metric": "string", **dict.fromkeys(POSITIONS, "Int64"), "value": "floa
 
 @dataclass(frozen=True)
 class Series:
-    """The values of a metric, each at a round (or step), a client, a label, or two of them."""
+    """The values of a metric by position: each has a round (or step), a client, a label, or two of
+    them."""
 
     metric: str
     values: Any
@@ -52,7 +53,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Result:
-    """A cell's status, its metrics as rows of the table, and what its record says about itself."""
+    """A cell's status, its metrics as rows of the table, and the `facts_of` its record."""
 
     status: str
     values: pd.DataFrame
@@ -69,11 +70,11 @@ def collect(
     """Write the metrics of an experiment's cells to a Parquet file, and beside it, as JSON, the
     status of each cell with the settings, provenance and cost that its record states.
 
-    It has a row per cell, metric and round, client or class; label counts have a row per client
-    and class. For metrics by step, `round` is the step, counted from 1. A cell that is shown in
-    several panels is there once for each, under its digest with a number: the digest tells runs
-    apart. `plan` is the experiment's JSON file; `result_of` reads a cell (default: its record);
-    `sources` says which files were read, see `read_sources_hash`.
+    The Parquet file has a row per cell, metric and round, client or class; label counts have a row
+    per client and class. For metrics by step, `round` is the step, counted from 1. A cell that is
+    shown in several panels is there once for each, under its digest with a number: the digest tells
+    runs apart. `plan` is the experiment's JSON file; `result_of` reads a cell (default: its
+    record); `sources` is a hash of the files that were read, see `read_sources_hash`.
     """
     experiment = read_sealed(plan, "a plan file", PLAN_FIX)
     heads, parts, runs, seen = [], [], [], Counter[str]()
@@ -101,7 +102,7 @@ def collect(
 
 
 def read_result(path: str | Path) -> Result:
-    """Read the metrics of a finished cell from its record."""
+    """Read the status, metrics and facts of a finished cell from its record."""
     record = read(path)
     counts = record.clients["label_counts"]
     steps, profiled = step_metrics(record.history, len(counts))
@@ -127,7 +128,7 @@ def read_result(path: str | Path) -> Result:
 
 
 def facts_of(record: Record) -> dict[str, Any]:
-    """What a record says about itself: its settings, where and when it was made, what it cost."""
+    """The settings and provenance of a record, and its cost summed over rounds, for JSON."""
     header, cost = record.header, record.history.cost
     made = header["provenance"]
     totals = {name: _total(cost.get(name, ())) for name in COSTS}
@@ -160,7 +161,8 @@ def _series_by_round(history: History) -> Iterator[Series]:
 
 
 def _label_counts(counts: np.ndarray) -> Series:
-    """The counts above 0, and the last one always: it states how many clients and classes exist."""
+    """The label counts above 0, and always the last one, whose position states how many clients and
+    classes exist."""
     kept = counts > 0
     kept[-1, -1] = True
     clients, labels = np.nonzero(kept)
@@ -168,12 +170,13 @@ def _label_counts(counts: np.ndarray) -> Series:
 
 
 def _positions(values: Any, begin: int = 0) -> range:
-    """The positions of values that lie one after another."""
+    """The positions of values that lie one after another, from `begin` on."""
     return range(begin, begin + len(values))
 
 
 def _table(parts: Sequence[Series]) -> pd.DataFrame:
-    """One row per value; a position that a metric has not is missing."""
+    """A row per value, with its metric and its round, client and label; those that a metric lacks
+    are missing values."""
     if not parts:
         return EMPTY.iloc[:0]
     lengths = [len(part.values) for part in parts]

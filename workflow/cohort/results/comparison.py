@@ -49,8 +49,9 @@ class Result:
 
     `values` holds one value per run, in the metric's stored unit: a diverged run counts with the
     worst value, an unfinished one not at all. Of the `finished` runs, those without a value will
-    never have one. `best` marks what cannot be separated from the best, `verdict` says whether the
-    paper agrees, or why that cannot be told, and `against` compares with FedAvg seed by seed.
+    never have one. `best` marks results that cannot be separated from the best, `verdict` says
+    whether the paper agrees, or why that cannot be told, and `against` is the sample of differences
+    from FedAvg seed by seed.
     """
 
     labels: dict[str, str]
@@ -96,8 +97,8 @@ class Result:
 class Comparison:
     """All results of a figure or table, in the order in which they are shown.
 
-    `description` says in words what is seen in a figure that shows no means of its runs. Only a
-    table that ranks strategies across settings has `standings`.
+    `description` puts a figure into words that shows no means of its runs. Only a table that ranks
+    strategies across settings has `standings`.
     """
 
     labels: list[str]
@@ -114,7 +115,7 @@ class Comparison:
 
     @classmethod
     def read(cls, file: str | Path) -> Comparison:
-        """Read it from a JSON file. Raise UserError if that is missing or damaged."""
+        """Read a comparison from a JSON file. Raise UserError if the file is missing or damaged."""
         comparison: Comparison = typed(cls, read_sealed(file, "a comparison", FIX))
         return comparison
 
@@ -155,7 +156,8 @@ def compare(
 def _results_of_measure(
     measure: Measure, metrics: DataFrame, spec: Mapping[str, Any], *, with_paper: bool
 ) -> list[Result]:
-    """The results of one measure."""
+    """The results of one measure, with the paper's values, differences from FedAvg and marks of the
+    best."""
     cells = _cells(measure, metrics)
     results = list(_results(measure, cells))
     if measure.paper and with_paper:
@@ -190,7 +192,7 @@ def _cells(measure: Measure, metrics: DataFrame) -> DataFrame:
 
 
 def _results(measure: Measure, cells: DataFrame) -> Iterator[Result]:
-    """A result for each combination of the labels."""
+    """A result for each combination of the measure's labels, without the paper's value."""
     labels = list(measure.labels)
     groups = list(cells.groupby(labels, sort=False)) if labels else [((), cells)]
     others = [name for name in label_columns(cells) if name not in labels]
@@ -226,7 +228,8 @@ def _paper_values(
 
 
 def _with_paper(result: Result, paper: PaperValue | None, margin: float | None) -> Result:
-    """The result beside the paper's value; there is a verdict if there is a margin."""
+    """The result with the paper's value; with a margin, also the agreement of both and a
+    verdict."""
     result = replace(result, paper=paper, margin=margin)
     if margin is None:
         return result
@@ -243,7 +246,7 @@ def _with_paper(result: Result, paper: PaperValue | None, margin: float | None) 
 
 
 def _with_contrasts(results: Sequence[Result]) -> list[Result]:
-    """The results, each compared with FedAvg's in the same setting if there is one."""
+    """The results, each with its differences from FedAvg's in the same setting if there is one."""
     bases = {
         _setting(result): result.values
         for result in results
@@ -259,16 +262,15 @@ def _with_contrasts(results: Sequence[Result]) -> list[Result]:
 
 
 def _setting(result: Result) -> Key:
-    """The values of those labels of a result that are no part of its strategy, as `selector.alpha`
-    is."""
+    """The values of a result's labels that are no part of its strategy, as `selector.alpha` is."""
     return tuple(
         value for label, value in result.labels.items() if label != "strategy" and "." not in label
     )
 
 
 def _highest_clients(results: Sequence[Result], count: int) -> list[Result]:
-    """The results of the clients with the highest values of the first measure, the highest first,
-    in each combination of the other labels."""
+    """The results of the `count` clients with the highest values of the first measure, the highest
+    first, in each combination of the other labels."""
     first = (result for result in results if result.metric == results[0].metric)
     counts: Counter[Key] = Counter()
     best = []
@@ -284,7 +286,8 @@ def _highest_clients(results: Sequence[Result], count: int) -> list[Result]:
 def _ordered_results(
     results: Sequence[Result], labels: Sequence[str], names: Names
 ) -> list[Result]:
-    """The results in the study's order of each label; those of the same labels stay in theirs."""
+    """The results sorted by the study's order of each label's values; equal labels keep their
+    order."""
     ranks: dict[str, dict[str, int]] = {}
     for label in labels:
         values = names.ordered(label, (result.labels[label] for result in results))

@@ -14,8 +14,9 @@ Facts = dict[str, np.ndarray]
 
 
 def run_metrics(history: History, clients: int) -> dict[str, float]:
-    """The rounds of the lowest test loss and the highest accuracy, how much the accuracy changes
-    from round to round and, with several clients, how evenly they are selected."""
+    """The metrics of a whole run that follow from its history: the rounds of the lowest test loss
+    and the highest accuracy, how much the accuracy changes from round to round and, with several
+    clients, how evenly they are selected."""
     losses = [
         (value, round)
         for round, value in history.metrics.get("test_loss", [])
@@ -38,8 +39,8 @@ def run_metrics(history: History, clients: int) -> dict[str, float]:
 
 
 def swing(history: History) -> dict[str, float]:
-    """The standard deviation of the changes of the test accuracy from one round to the next;
-    nothing without three rounds in a row."""
+    """The standard deviation of the changes of the test accuracy from one round to the next, as a
+    metric; empty without three rounds in a row."""
     accuracies = history.metrics.get("test_accuracy", [])
     pairs = itertools.pairwise(accuracies)
     changes = [after[1] - before[1] for before, after in pairs if after[0] == before[0] + 1]
@@ -48,8 +49,9 @@ def swing(history: History) -> dict[str, float]:
 
 
 def best_round(history: History) -> dict[str, float]:
-    """`best_round`, the first round with the highest test accuracy, and `client_seconds_to_best`,
-    the mean client's training time up to its end; without an accuracy, nothing."""
+    """The metrics `best_round`, the first round with the highest test accuracy, and
+    `client_seconds_to_best`, the mean client's training time up to its end; empty without an
+    accuracy."""
     accuracies = history.metrics.get("test_accuracy", [])
     rounds = [(-value, round) for round, value in accuracies if np.isfinite(value)]
     if not rounds:
@@ -60,14 +62,15 @@ def best_round(history: History) -> dict[str, float]:
 
 
 def client_seconds(history: History) -> list[tuple[int, float]]:
-    """By round: the time of training, divided by the clients that took part."""
+    """Pairs of a round and its seconds of training divided by the clients that took part."""
     training = history.cost.get("seconds_training", [])
     return [(round, value / max(1, len(history.cohorts[round - 1]))) for round, value in training]
 
 
 def round_metrics(history: History) -> dict[str, list[tuple[int, float]]]:
-    """By round: the share of its time that was spent on selecting, evaluations for it included,
-    the mean client's training time, and how many tasks of several labels save."""
+    """Metrics by round that follow from the history: the share of time spent on selecting,
+    evaluations for it included, the mean client's training time, and the share of tasks saved by
+    tasks of several labels."""
     costs = history.cost
     whole = dict(costs.get("seconds", []))
     selecting = costs.get("seconds_selecting", [])
@@ -83,7 +86,8 @@ def round_metrics(history: History) -> dict[str, list[tuple[int, float]]]:
 
 
 def client_metrics(history: History, label_counts: np.ndarray) -> dict[str, np.ndarray]:
-    """Per client: the diversity of its labels and, if probed, the mean norm of its probes.
+    """Metrics by client: the diversity of its labels and, if any was probed, the mean norm of its
+    probes.
 
     The norm of a client that was never probed is NaN.
     """
@@ -102,15 +106,16 @@ def client_metrics(history: History, label_counts: np.ndarray) -> dict[str, np.n
 
 
 def tenth_percentile_accuracy(accuracies: np.ndarray) -> dict[str, float]:
-    """The accuracy of the final model on the clients' own samples that nine in ten clients exceed;
-    nothing if no client has samples."""
+    """The accuracy on own samples, by the final model, that nine in ten clients exceed, as a
+    metric; empty if no client has samples."""
     reached = accuracies[np.isfinite(accuracies)]
     return {"tenth_percentile_accuracy": float(np.percentile(reached, 10))} if len(reached) else {}
 
 
 def step_metrics(history: History, clients: int) -> tuple[Facts, Facts]:
-    """What the notes of a profiled run say: means by step within a client's work, over all clients
-    and rounds that took it, and means by client, NaN for one that took no step."""
+    """The means of a profiled run's loss, accuracy and seconds: by step within a client's work,
+    over all clients and rounds that took it, and by client, NaN for one that took no step. Both are
+    empty for a run that was not profiled."""
     if not history.profile:
         return {}, {}
     notes = np.concatenate(history.profile)
@@ -124,13 +129,15 @@ def step_metrics(history: History, clients: int) -> tuple[Facts, Facts]:
 
 
 def _group_means(values: np.ndarray, groups: np.ndarray, count: int) -> np.ndarray:
-    """The mean of the values of each group, NaN for a group without any."""
+    """The mean of the values of each of `count` groups, NaN for a group without any; `groups` are
+    indices."""
     sums, sizes = np.bincount(groups, values, count), np.bincount(groups, minlength=count)
     return np.divide(sums, sizes, out=np.full(count, np.nan), where=sizes > 0)
 
 
 def class_metrics(classes: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The final model's accuracy on each class's test samples, NaN for a class without any."""
+    """The final model's accuracy on each class's test samples as a metric, NaN for a class without
+    any."""
     if not classes:
         return {}
     tested = classes["tested"]
@@ -144,7 +151,7 @@ def class_metrics(classes: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 def label_baselines(
     label_counts: np.ndarray, classes: Mapping[str, np.ndarray]
 ) -> dict[str, float]:
-    """Baselines that need no model.
+    """Metrics of baselines that need no model.
 
     The entropy of the test labels is the lowest loss of a constant prediction; the majority
     accuracy is that of always predicting the class of which clients hold the most samples.
@@ -167,7 +174,7 @@ def gini(counts: np.ndarray) -> float:
 
 
 def longest_gap(cohorts: list[np.ndarray], clients: int) -> int:
-    """The longest run of rounds in which a client was not selected, over all clients."""
+    """The most rounds in a row in which a client was not selected, over all clients."""
     last, longest = np.zeros(clients, dtype=np.int64), 0
     for round, cohort in enumerate(cohorts, start=1):
         longest = max(longest, int((round - last[cohort]).max()) - 1)

@@ -33,7 +33,8 @@ def write_metrics(
     file: str | Path, metrics: DataFrame, experiment: Mapping[str, Any], sources: str = ""
 ) -> None:
     """Write metrics to a Parquet file, and beside it as JSON the experiment, with the checksums of
-    both; `sources` is a hash of the files that they were collected from, if it is of use."""
+    both. `sources` is a hash of the files that the metrics were collected from, for
+    `read_sources_hash`."""
     with replacing(file) as temporary:
         metrics.to_parquet(temporary, index=False)
         checksum = sha256(temporary)
@@ -42,20 +43,22 @@ def write_metrics(
 
 
 def read_metrics(file: str | Path, *columns: str) -> DataFrame:
-    """Read metrics, or those of these columns that the file has. Raise UserError if the file is
-    missing or damaged."""
+    """Read the metrics in a Parquet file, only these columns if any are named, as far as the file
+    has them. Raise UserError if the file is missing or damaged."""
     content = _verified_bytes(Path(file))
     wanted = [name for name in parquet.read_schema(content).names if not columns or name in columns]
     return pd.read_parquet(content, columns=wanted)
 
 
 def read_experiment(file: str | Path) -> dict[str, Any]:
-    """Read the JSON file beside metrics. Raise UserError if it is missing or damaged."""
+    """Read the experiment from the JSON file beside a metrics file. Raise UserError if it is
+    missing or damaged."""
     return read_sealed(file, KIND, FIX)
 
 
 def read_sources_hash(file: str | Path) -> str:
-    """The hash of what metrics were collected from; empty if they are missing or damaged."""
+    """Read the hash of the files that metrics were collected from; empty if the metrics are missing
+    or damaged."""
     try:
         _verified_bytes(Path(file))
         return str(read_experiment(Path(file).with_suffix(".json")).get(SOURCES, ""))
@@ -66,7 +69,8 @@ def read_sources_hash(file: str | Path) -> str:
 
 
 def _verified_bytes(file: Path) -> io.BytesIO:
-    """The bytes of a Parquet file that has the checksum in the JSON file beside it."""
+    """Read a Parquet file. Raise UserError unless it has the checksum in the JSON file beside
+    it."""
     beside = file.with_suffix(".json")
     expected = read_experiment(beside)[PARQUET_SHA256]
     try:

@@ -41,13 +41,14 @@ class PaperValue:
     runs: int | None = None
 
     def fits(self, labels: Labels) -> bool:
-        """Whether these labels contradict none of the value's own."""
+        """Whether these labels contradict none of the labels that the paper states for the
+        value."""
         return all(labels.get(name, value) == value for name, value in self.labels.items())
 
 
 def paper_file(study: str, spec: Mapping[str, Any]) -> Path | None:
-    """The file of the paper's values that a figure or table names, if it names any. Without a file
-    of curves, a figure of curves shows the single values that have a round."""
+    """The file of the paper's values for a figure or table, None if its spec names none. Without a
+    file of curves, a figure of curves shows the single values that have a round."""
     if not spec.get("paper"):
         return None
     single, curves = paper_files(study)
@@ -55,7 +56,8 @@ def paper_file(study: str, spec: Mapping[str, Any]) -> Path | None:
 
 
 def paper_files(study: str) -> tuple[Path, Path]:
-    """The files of a paper's single values and of its curves; either may be missing."""
+    """The path of the file of a paper's single values and of that of its curves; either may be
+    missing."""
     own_folder = own.folder() / FOLDER.name
     folder = own_folder if list(own_folder.glob(f"{study}*.csv")) else shipped(FOLDER)
     return folder / f"{study}.csv", folder / f"{study}_curves.csv"
@@ -88,18 +90,19 @@ def parse_values(rows: Rows, file: str | Path, item: str, metric: str) -> list[P
 
 
 def split_items(item: str) -> list[str]:
-    """The items that a key `paper` names, separated by commas."""
+    """Split a study's key `paper` into the items that it names, separated by commas."""
     return [part.strip() for part in item.split(",")]
 
 
 def items_containing(rows: Rows, item: str) -> set[str]:
-    """The items of a file that contain this one: `Fig3/5/6/7` contains `Fig5`."""
+    """The item names of a file's rows that contain this item: `Fig3/5/6/7` contains `Fig5`."""
     names = {row["item"] for row in rows.values()}
     return {name for name in names if item in (name, *_split_item(name))}
 
 
 def read_rows(file: str | Path, item: str) -> Rows:
-    """Read the rows of a file by line number; `item` is only for the error message."""
+    """Read the rows of a paper's file by line number. Raise UserError if it does not exist; only
+    the message needs `item`."""
     try:
         with explained(file):
             status = Path(file).stat()

@@ -20,9 +20,9 @@ else:
 
 @dataclass(frozen=True)
 class SignedRanks(Sample):
-    """One difference per setting. What is tested is whether their center is above 0: both by signed
-    ranks, which suppose that differences lie symmetrically, and by signs, which suppose nothing.
-    `interval` has those centers that not both tests reject."""
+    """One difference per setting. Two tests ask whether their center is above 0: signed ranks,
+    which suppose that differences lie symmetrically, and signs, which suppose nothing. `interval`
+    has those centers that not both tests reject."""
 
     unit: ClassVar[str] = "settings"
 
@@ -47,7 +47,8 @@ class SignedRanks(Sample):
         )
 
     def p_above(self) -> float:
-        """The one-sided p-value: the larger one of both tests."""
+        """The one-sided p-value of the hypothesis that the center is not above 0: the larger one of
+        both tests."""
         return max(self.signed_rank_test(), self._sign_test())
 
     def signed_rank_test(self) -> float:
@@ -61,8 +62,8 @@ class SignedRanks(Sample):
         return min(1.0, 2 * min(self.p_above(), (-self).p_above()))
 
     def interval(self, level: float = ALPHA) -> tuple[float, float]:
-        """From the lowest to the highest center: of the means of two differences, and of the
-        differences themselves, in order, without as many at each end as each test may reject."""
+        """The interval of the center: the wider ends of those of the signed-rank test, over means
+        of two differences each, and of the sign test, over the differences themselves."""
         array = np.array(self.values)
         means = np.sort((array[:, None] + array)[np.triu_indices(self.n)] / 2)
         by_ranks = _kept_ends(means, _count_signings(np.arange(1, self.n + 1)), level)
@@ -71,8 +72,8 @@ class SignedRanks(Sample):
 
 
 def _kept_ends(ordered: np.ndarray, ways: np.ndarray, level: float) -> tuple[float, float]:
-    """The ends of the values that a test does not reject, of which so many, in so many ways, may
-    lie on the other side."""
+    """The lowest and highest of the ordered values that a test does not reject. `ways` counts, for
+    each value of its statistic, the equally likely signs that give it."""
     below = np.cumsum(ways) / ways.sum()
     left_out = int((below <= level / 2 + 1e-12).sum())
     if not left_out:
@@ -81,8 +82,8 @@ def _kept_ends(ordered: np.ndarray, ways: np.ndarray, level: float) -> tuple[flo
 
 
 def _count_signings(ranks: np.ndarray) -> np.ndarray:
-    """In how many ways signs can be given to these ranks such that the positive ones add up to 0,
-    to 1, to 2, and so on."""
+    """Count the ways to give signs to these ranks such that the positive ones add up to 0, to 1, to
+    2, and so on."""
     ways = np.zeros(int(ranks.sum()) + 1)
     ways[0] = 1
     for rank in ranks:

@@ -43,13 +43,15 @@ class DecidingContrast:
 
     @classmethod
     def of(cls, contrast: Sample, alternatives: int, level: float) -> DecidingContrast:
-        """The bounds of one of so many alternatives, tested at this level for not held."""
+        """The contrast with its bounds: `alternatives` contrasts of its clause share 5 % for held,
+        and not held is tested at this level."""
         low, _ = contrast.interval(2 * ALPHA / alternatives)
         return cls(contrast, low, contrast.interval(2 * level)[1])
 
 
 def decide(comparisons: Sequence[Clauses], *, every_run: bool = False) -> list[str]:
-    """The verdict on each comparison of a claim; with `every_run` all runs must bear it out."""
+    """The verdict on each comparison of a claim; with `every_run` it holds only if all runs bear it
+    out."""
     if every_run:
         return [
             _leaning_verdict(_verdict_by_every_run(clauses), clauses) for clauses in comparisons
@@ -68,13 +70,15 @@ def decide(comparisons: Sequence[Clauses], *, every_run: bool = False) -> list[s
 
 
 def overall_verdict(verdicts: Sequence[str]) -> str:
-    """The verdict on a claim: all its comparisons must hold."""
+    """The verdict on a claim from those on its comparisons, all of which must hold: the worst
+    one."""
     worst_first = (NOT_HELD, LEANS_NOT_HELD, TIE, UNDECIDED, LEANS_HELD)
     return next((verdict for verdict in worst_first if verdict in verdicts), HELD)
 
 
 def deciding_contrasts(comparisons: Sequence[Clauses]) -> list[DecidingContrast | None]:
-    """For each comparison the best contrast of its worst clause; None if it has no clause."""
+    """For each comparison the best contrast of its worst clause, on which the verdict depends; None
+    if it has no clause."""
     contrasts: list[DecidingContrast | None] = []
     levels = _levels(comparisons)
     for clauses in comparisons:
@@ -116,7 +120,7 @@ def _seeds_needed(comparisons: Sequence[Clauses]) -> int:
 def _map_contrasts(
     comparisons: Sequence[Clauses], change: Callable[[Sample], Sample]
 ) -> list[Clauses]:
-    """The comparisons with each contrast changed."""
+    """The comparisons with `change` applied to each contrast."""
     changed = []
     for clauses in comparisons:
         changed.append([list(map(change, clause)) for clause in clauses])
@@ -124,21 +128,23 @@ def _map_contrasts(
 
 
 def _drawn_contrast(contrast: Sample, rng: np.random.Generator) -> Sample:
-    """The contrast with a mean and a deviation that are as likely as those seen."""
+    """The contrast with a mean and a deviation drawn from their posterior."""
     n = contrast.n
     sd = contrast.sd * float(np.sqrt((n - 1) / rng.chisquare(n - 1)))
     return replace(contrast, mean=contrast.mean + sd / np.sqrt(n) * float(rng.normal()), sd=sd)
 
 
 def _expected_contrast(contrast: Sample, n: int) -> Sample:
-    """The contrast with n seeds, of which as many are above 0 as of a normal distribution."""
+    """The contrast as n seeds with the same mean and deviation would show it; as many are above 0
+    as of a normal distribution."""
     share = float(special.ndtr(contrast.mean / contrast.sd)) if contrast.sd else contrast.mean > 0
     above = round(n * share)
     return replace(contrast, n=n, above=above, below=n - above)
 
 
 def _levels(comparisons: Sequence[Clauses]) -> Iterator[float]:
-    """The level at which each clause is tested for not held."""
+    """The level at which each clause is tested for not held, by Holm's procedure over all
+    clauses."""
     return iter(holm_levels([_refutation(clause) for clauses in comparisons for clause in clauses]))
 
 
@@ -158,19 +164,19 @@ def _verdict_by_every_run(clauses: Clauses) -> str:
 
 
 def _is_tie(clause: Sequence[Sample]) -> bool:
-    """Whether the best contrasts are 0 in every seed, so that no number of seeds decides."""
+    """Whether the clause's best contrast is 0 in every seed, so that no number of seeds decides."""
     best = max(clause, key=_strength)
     return best.mean == 0 and best.sd == 0
 
 
 def _leaning_verdict(verdict: str, clauses: Clauses) -> str:
-    """The verdict, paler if there are too few seeds for it."""
+    """The verdict, weakened to `leans towards ...` if there are too few seeds for it."""
     seeds = min((contrast.n for clause in clauses for contrast in clause), default=ENOUGH_SEEDS)
     return LEANING.get(verdict, verdict) if seeds < ENOUGH_SEEDS else verdict
 
 
 def _strength(contrast: Sample) -> float:
-    """The mean in half-widths of its interval."""
+    """The contrast's mean in half-widths of its interval."""
     half = contrast.half_width()
     if half:
         return contrast.mean / half

@@ -46,8 +46,8 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Difference:
-    """By how much a comparison exceeds what its claim asks, the bounds of that, and in how many
-    seeds it does; only the last for a claim about every run."""
+    """By how much a comparison exceeds what its claim asks, the bounds of this difference, and in
+    how many seeds it is above 0; a claim about every run has only the last."""
 
     mean: str
     low: str
@@ -56,7 +56,7 @@ class Difference:
 
     @property
     def text(self) -> str:
-        """All of it."""
+        """The difference with its bounds, and the number of seeds, in one text."""
         bounds = [self.mean, f"{self.low} to {self.high}"] if self.mean else []
         return ", ".join([*bounds, self.seeds])
 
@@ -90,8 +90,8 @@ def evidence_of(
     deciding: DecidingContrast | None = None,
     part: Comparison | None = None,
 ) -> Evidence:
-    """The evidence of a comparison with the values of its points; `part` is what of it can be
-    judged, all or nothing unless said otherwise."""
+    """The evidence of a comparison with the values of its points. `part` is the part of it that can
+    be judged; by default the whole if all values are complete, else nothing."""
     by_point = dict(zip(map(id, comparison.points), values, strict=True))
     if part is None and all(value.is_complete for value in values):
         part = comparison
@@ -107,7 +107,7 @@ def evidence_of(
 
 
 def _numbers(claim: Claim, value: Value) -> Numbers:
-    """The runs behind a point, or the paper's value for it."""
+    """Format the runs behind a point, or the paper's value for it."""
     sample = value.sample
     if not sample.n:
         return Numbers(
@@ -143,7 +143,8 @@ def evidence_text(
     gap: str,
     names: Names,
 ) -> str:
-    """The numbers of all comparisons that could be made, how many hold, and what is missing."""
+    """The numbers of all comparisons that could be made as text, how many hold, and the `gap`: what
+    is missing."""
     several = len(comparisons) > 1
     titles = [comparison_name(comparison, names) if several else "" for comparison in comparisons]
     pairs = [pair for pair in zip(titles, evidence, strict=True) if pair[1].shown]
@@ -159,7 +160,7 @@ def evidence_text(
 def statistics_text(
     comparisons: Sequence[Comparison], evidence: Sequence[Evidence], names: Names
 ) -> str:
-    """Mean, deviation, interval and number of runs of each point, once."""
+    """Mean, deviation, interval and number of runs of each point as text, each point once."""
     texts: dict[str, None] = {}
     for comparison, made in zip(comparisons, evidence, strict=True):
         for point, numbers in zip(comparison.points, made.numbers, strict=True):
@@ -170,7 +171,7 @@ def statistics_text(
 
 
 def missing_points(comparisons: Sequence[Comparison], values: Sequence[Value], names: Names) -> str:
-    """The names of the points without a value, or of the first of them."""
+    """The names of the points without a complete value, or of the first of them, as text."""
     missing: dict[tuple[str, ...], str] = {}
     for comparison, point_values in with_values(comparisons, values):
         missing |= {
@@ -184,13 +185,14 @@ def missing_points(comparisons: Sequence[Comparison], values: Sequence[Value], n
 
 
 def too_few_seeds_text(seeds: int) -> str:
-    """Why so few seeds give no word."""
+    """A text that says that so few seeds in common give no verdict."""
     noun = "seed" if seeds == 1 else "seeds"
     return f"{seeds} {noun} in common, at least {LEAST_SEEDS} are needed"
 
 
 def more_seeds_text(seeds: tuple[int, int], seen: int, seconds: float) -> str:
-    """How many seeds would decide a claim, and how long the fewest further ones would take."""
+    """A text on how many seeds, a range, would decide a claim, and how long the fewest further ones
+    would take at `seconds` each; `seen` seeds have run."""
     fewest, _ = seeds
     if fewest > MOST_SEEDS:
         return f"more than {MOST_SEEDS} seeds would be needed to decide it"
@@ -211,29 +213,31 @@ def seeds_text(seeds: tuple[int, int]) -> str:
 def with_values(
     comparisons: Sequence[Comparison], values: Sequence[Value]
 ) -> Iterator[tuple[Comparison, list[Value]]]:
-    """Pair each comparison with the values of its points; `values` holds those of all, in order."""
+    """Pair each comparison with the values of its points; `values` holds those of all comparisons
+    in order."""
     rest = iter(values)
     for comparison in comparisons:
         yield comparison, [next(rest) for _ in comparison.points]
 
 
 def comparison_name(comparison: Comparison, names: Names) -> str:
-    """What tells a comparison from the others of its claim."""
+    """The label values that tell a comparison from the others of its claim, as text."""
     return ", ".join(short_name(label, value, names) for label, value in comparison.name.items())
 
 
 def full_point_name(point: Point, comparison: Comparison, names: Names) -> str:
-    """The name of a point, with that of its comparison."""
+    """The name of a point, followed by that of its comparison."""
     return ", ".join(filter(None, [point_name(point, names), comparison_name(comparison, names)]))
 
 
 def point_key(point: Point) -> tuple[str, ...]:
-    """What two points that stand for the same cells have in common."""
+    """A key that points of different comparisons share if they stand for the same cells."""
     return point.experiment, *point.labels.values()
 
 
 def _run_counts(comparison: Comparison, values: Sequence[Value], names: Names) -> str:
-    """How many runs of each point did not reach the threshold, diverged, or only guess."""
+    """Text for the evidence: how many runs of each point did not reach the threshold, diverged, or
+    ended at chance level, and to how many rounds means are restricted."""
     remarks = []
     for point, value in zip(comparison.points, values, strict=True):
         counts = [

@@ -36,7 +36,7 @@ GENERATED_EVIDENCE = "generated stand-in data"
 
 @dataclass(frozen=True)
 class NamedPoint:
-    """A point of a comparison: its name, and the cells behind it."""
+    """A point of a comparison: its name, and the experiment and labels of its cells."""
 
     name: str
     experiment: str
@@ -46,7 +46,7 @@ class NamedPoint:
 @dataclass(frozen=True)
 class JudgedComparison:
     """A comparison of a claim: what tells it from the others, its points, and the evidence by the
-    paper's values (`paper`) and our runs (`ours`)."""
+    paper's values (side `paper`) and by our runs (side `ours`)."""
 
     name: str
     points: list[NamedPoint]
@@ -95,7 +95,8 @@ def write_judged(spec: Mapping[str, Any], outputs: Sequence[str | Path]) -> None
 
 
 def judged_claims(spec: Mapping[str, Any]) -> list[JudgedClaim]:
-    """Each claim with its verdicts and evidence, by our runs and by the paper's own values."""
+    """Judge each claim of `spec` by our runs and by the paper's own values, and return it with its
+    verdicts and evidence."""
     paper = Paper(spec["study"])
     names = Names(orders={}, titles=dict(spec.get("titles", {})))
     read = cache(partial(_read_metric, spec["metrics"]))  # claims share experiments and metrics
@@ -104,7 +105,7 @@ def judged_claims(spec: Mapping[str, Any]) -> list[JudgedClaim]:
 
 
 def claims_table(claims: Sequence[JudgedClaim]) -> pd.DataFrame:
-    """The claims as a table without the comparisons one by one."""
+    """The claims as a table, a row each, without their single comparisons."""
     rows = []
     for claim in claims:
         row = dataclasses.asdict(claim)
@@ -124,13 +125,14 @@ def read_judged(file: str | Path) -> list[JudgedClaim]:
 
 
 def _read_metric(files: Mapping[str, str], experiment: str, metric: str) -> pd.DataFrame | None:
-    """The metrics of an experiment and metric; None without a file of this experiment."""
+    """The rows of a metric in the metrics file of an experiment; None without one. `files` holds
+    them by experiment."""
     return read_metric(files[experiment], metric) if experiment in files else None
 
 
 def _is_judged(spec: Mapping[str, Any]) -> bool:
-    """Whether runs at this scale can support a claim: those of a paper's study at full scale only,
-    those of a study that reproduces no paper at any scale."""
+    """Whether runs at the spec's scale can support a claim: those of a paper's study at full scale
+    only, those of a study that reproduces no paper at any scale."""
     return spec["scale"] == "full" or not spec.get("reproduces", True)
 
 
@@ -214,7 +216,8 @@ def _named_point(claim: Claim, point: Point, names: Names) -> NamedPoint:
 
 
 def _with_scaled_rounds(comparison: Comparison, shares: Mapping[str, float]) -> Comparison:
-    """The comparison for runs that train these shares of their rounds, by experiment."""
+    """The comparison for runs that train shares of their full rounds, given by experiment: each
+    `at` is scaled."""
     points = [
         dataclasses.replace(point, at=scaled_at(point.at, shares[point.experiment]))
         for point in comparison.points

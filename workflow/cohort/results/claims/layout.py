@@ -26,8 +26,8 @@ TOO_FEW = f"{NOT_ENOUGH.capitalize()}: a planned run is missing, or there are fe
 
 
 def lay_out(claims: Sequence[JudgedClaim], scale: str) -> Layout:
-    """A row per claim: sentence, place, and the verdicts on our runs and, if there are any, on the
-    paper's values."""
+    """Lay out claims as a table, a row each: sentence, where the paper says it, and the verdicts on
+    our runs and, if there are any, on the paper's values."""
     has_paper = any(claim.paper != NO_PAPER for claim in claims)
     columns = ["Measured", "The paper's own numbers say"] if has_paper else ["Measured"]
     layout = Layout(["Claim", "Where"], columns, prose=True)

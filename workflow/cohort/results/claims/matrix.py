@@ -43,8 +43,8 @@ class Comparison:
         return {point.labels[label]: point for point in self.points}
 
     def at(self, label: str, values: Sequence[str]) -> Comparison:
-        """The comparison of the points with these values of a label, in this order; UserError if
-        there is no such point."""
+        """A comparison of only the points with these values of a label, in this order. Raise
+        UserError if there is no such point."""
         points = self.by(label)
         if missing := [value for value in values if value not in points]:
             labels = (set(point.labels.items()) for point in self.points)
@@ -87,13 +87,14 @@ class Matrix:
         return self._rounds[point.experiment, *point.labels.values()]
 
     def seeds(self, point: Point) -> int:
-        """The number of a point's cells."""
+        """The number of a point's cells, which differ in their seed only."""
         return self._seeds[point.experiment, *point.labels.values()]
 
     def sweeps(self, experiment: str, given: Given, along: str) -> list[Comparison]:
-        """Ordered sweeps over the label `along`, one for each combination of the other labels.
+        """The cells along the label `along` in the order of its axis: one comparison for each
+        combination of the other labels.
 
-        A label that varies together with it, such as rounds paired with J, is not held fixed.
+        A label that varies together with `along`, such as rounds paired with J, is not held fixed.
         """
         cells = self._select(experiment, given)
         if along not in self._axes[experiment]:
@@ -140,7 +141,8 @@ class Matrix:
     def check_values(
         self, experiment: str, label: str, values: Iterable[Any], where: str
     ) -> list[str]:
-        """The values as text; UserError naming the key `where` if one is not on the axis."""
+        """The values of a label as text. Raise UserError, which names the study's key `where`, if
+        one is not on the axis."""
         axis = self._axes[experiment].get(label, [])
         texts = [value_text(value) for value in values]
         for value in texts:
@@ -180,7 +182,7 @@ class Matrix:
 
 
 def value_text(value: Any) -> str:
-    """A label's value as text, as the metrics have it."""
+    """A label's value as text, as the metrics have it; a dash for None."""
     return NO_VALUE if value is None else label_text(value)
 
 
@@ -190,12 +192,12 @@ def as_list(value: Any) -> list[Any]:
 
 
 def _follows(label: str, along: str, cells: list[Labels]) -> bool:
-    """Whether a label has one value per value of another, as rounds paired with J have."""
+    """Whether `label` has one value for each value of `along`, as rounds paired with J have."""
     return _count_distinct([along, label], cells) == _count_distinct([along], cells)
 
 
 def _fewest_labels(labels: list[str], cells: list[Labels]) -> list[str]:
-    """As few of the labels, the first ones, as distinguish the cells like all of them."""
+    """The first few of the labels that distinguish the cells as well as all of them."""
     fewest: list[str] = []
     for label in labels:
         if _count_distinct([*fewest, label], cells) > _count_distinct(fewest, cells):
@@ -204,6 +206,6 @@ def _fewest_labels(labels: list[str], cells: list[Labels]) -> list[str]:
 
 
 def _count_distinct(labels: list[str], cells: list[Labels]) -> int:
-    """How many combinations of values these labels have."""
+    """Count the combinations of values that these labels have in the cells."""
     values = (map(cell.__getitem__, labels) for cell in cells)
     return len(set(map(tuple, values)))

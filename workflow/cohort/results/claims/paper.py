@@ -23,14 +23,15 @@ from cohort.results.series import NO_VALUE
 
 @dataclass(frozen=True)
 class PaperPoint:
-    """The paper's value at a point, and the curve that it can be read from; both may be missing."""
+    """What the paper reports of a point of a claim: its value, and the curve from which the value
+    can be read. Either may be missing."""
 
     value: PaperValue | None
     curve: list[PaperValue]
 
 
 class Paper:
-    """The values of a study's paper; each of its files is read once."""
+    """The values that a study's paper prints; each of their files is read once."""
 
     def __init__(self, study: str):
         self._files = paper_files(study)
@@ -39,7 +40,8 @@ class Paper:
         ]
 
     def results(self, points: Sequence[Point], items: str) -> list[PaperPoint]:
-        """The paper's result for each point; UserError if an item is unknown or has two values."""
+        """What the paper's `items` (tables and figures) report of each point. Raise UserError if an
+        item is unknown or has two values for a point."""
         results: dict[int, PaperPoint] = {}
         for metric, at in dict.fromkeys((point.metric, str(point.at)) for point in points):
             indices = [
@@ -58,7 +60,9 @@ class Paper:
         return [results[index] for index in range(len(points))]
 
     def _values_by_file(self, items: str, metric: str) -> list[list[PaperValue]]:
-        """The values of these items in each file."""
+        """The paper's values of a metric in these items (its tables and figures): a list from the
+        file of single values and one from that of curves. Raise UserError for an item that neither
+        holds."""
         available = dict.fromkeys(row["item"] for rows in self._rows for row in rows.values())
         for item in split_items(items):
             if not any(items_containing(rows, item) for rows in self._rows):

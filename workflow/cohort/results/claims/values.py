@@ -80,12 +80,13 @@ class Value:
 
 
 def cut_off(value: float, rounds: float) -> float:
-    """The value of a run; the round after its last one if it did not reach a threshold."""
+    """The round in which a run reached a threshold; for NEVER the round after its last one."""
     return rounds + 1 if value == NEVER else value
 
 
 def values_by_seed(values: Sequence[Value]) -> np.ndarray:
-    """A row for each of these values, with a column for each seed that they all have.
+    """The values of runs as an array: a row for each of these points, a column for each seed that
+    all of them have.
 
     If a run did not reach a threshold, all that reached it after `last_round`, or never, count as
     if they had reached it in the round after that.
@@ -98,13 +99,14 @@ def values_by_seed(values: Sequence[Value]) -> np.ndarray:
 
 
 def last_round(values: Sequence[Value]) -> float:
-    """The last round of the shortest run that did not reach a threshold: as far as is known of all
-    of them."""
+    """The last round of the shortest run that did not reach a threshold; later rounds are not known
+    of all runs."""
     return min(value.rounds for value in values if value.censored)
 
 
 def with_common_seeds(values: Sequence[Value], rows: np.ndarray) -> list[Value]:
-    """The values of the seeds that all have, with the means of these rows, which are `values_by_seed`."""
+    """The values with the runs of the seeds that all have; their means are those of `rows`, made by
+    `values_by_seed`."""
     common = set.intersection(*(set(value.seeds) for value in values))
     shared = []
     for value, row in zip(values, rows, strict=True):
@@ -119,9 +121,9 @@ def measured_values(
 ) -> list[Value]:
     """The value of each point in our runs; `read` returns the metrics of an experiment and metric.
 
-    A diverged run counts with the worst value, an unfinished run not at all.
-    Points whose cells are not planned at this scale, or whose data set is missing, have no value.
-    Seeds that this scale leaves out count as planned: without them the value is not known.
+    A diverged run counts with the worst value, an unfinished run not at all. Points whose cells are
+    not planned at this scale, or whose data set is missing, have no value. Seeds that this scale
+    leaves out count as planned: without them the value is not known.
     """
     keys = dict.fromkeys((point.experiment, point.metric, point.at) for point in points)
     results = {
@@ -162,14 +164,15 @@ def _values_by_labels(metrics: DataFrame | None, metric: str, at: int | str) -> 
 
 
 def is_at_chance(cells: DataFrame, metrics: DataFrame, metric: str, at: int | str) -> Series:
-    """Whether the accuracy of a cell is at most that of a guess, or above it by less than 5 %."""
+    """Whether the accuracy of each cell is at most that of a guess, or above it by less than 5
+    %."""
     if counts_rounds(at) or not metric.endswith("accuracy"):
         return cells["value"].isna() & False
     return cells["value"] <= 1.05 * cells["digest"].map(chance_level(metrics))
 
 
 def _value_of_runs(cells: Sequence[Run]) -> Value:
-    """The value of cells that differ in their seed only."""
+    """The mean value over runs that differ in their seed only."""
     runs = [run for run in cells if run.value == run.value]
     seeds = {str(run.seed): run.value for run in runs}
     lasted = [run.lasted for run in runs if run.lasted == run.lasted]
@@ -184,7 +187,7 @@ def _value_of_runs(cells: Sequence[Run]) -> Value:
 def seconds_per_seed(
     points: Sequence[Point], read: Callable[[str, str], DataFrame | None]
 ) -> float:
-    """How long the runs of one seed of these points took; NaN if the metrics do not say."""
+    """The seconds that the runs of one seed of these points took; NaN if the metrics do not say."""
     cells = {(point.experiment, *point.labels.values()): point for point in points}
     timed = [replace(point, metric="seconds", at="mean") for point in cells.values()]
     return sum(value.value * value.rounds for value in measured_values(timed, read))
@@ -202,15 +205,15 @@ def paper_values(points: Sequence[Point], paper: Paper, items: str) -> list[Valu
 
 
 def _leader_point(point: Point) -> Point:
-    """The point whose best value another is to reach."""
+    """The point whose best value the given point is to reach."""
     leader = leader_of(point.at)
     assert leader, point.at
     return replace(point, labels=point.labels | dict([leader]))
 
 
 def _paper_rounds(result: PaperPoint, leader: PaperPoint) -> Value:
-    """The round of the best value, which is all that a table prints, if it reaches that of the
-    leader."""
+    """The round of the paper's best value, which is all that a table prints, if that value reaches
+    the leader's best."""
     value, goal = result.value, leader.value
     if value is None or goal is None or value.round is None:
         return Value(NOTHING)
@@ -231,7 +234,7 @@ def _paper_value(point: Point, result: PaperPoint) -> Value:
 
 
 def _display_scale(metric: str, at: int | str) -> float:
-    """The factor from a stored value to the shown one."""
+    """The factor from a value as stored to the value as shown."""
     return 1.0 if counts_rounds(at) else METRICS[metric].scale
 
 
@@ -251,7 +254,7 @@ def _curve_value(point: Point, curve: list[PaperValue]) -> float:
 def value_at(metrics: DataFrame, metric: str, at: int | str) -> DataFrame:
     """One row per planned cell, whose `value` is the metric at `at`.
 
-    If `at` asks for a threshold, that is the first round that reaches it: infinity if the run
+    If `at` asks for a threshold, the value is the first round that reaches it: infinity if the run
     diverged or ended without reaching it, NaN if an unfinished run has not reached it yet, or if
     the run whose best value is the threshold has none. Otherwise it is that of `value_per_cell`.
     """

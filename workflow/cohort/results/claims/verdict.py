@@ -42,9 +42,9 @@ NO_PAPER = "no value"
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict in a word, its evidence as text, and the value of each point, once.
+    """The verdict on a claim (`word`), its evidence as text, and the value of each point, once.
 
-    `statistics_text` are those of each point as text; `seeds` is the range of how many seeds would
+    `statistics` are those of each point as text; `seeds` is the range of how many seeds would
     decide a claim that is undecided. `comparisons` are those of the claim one by one; `gap` says
     what is missing for a verdict, or for a clearer one.
     """
@@ -67,11 +67,11 @@ def judge_runs(
     judged: bool = True,
     seconds: Callable[[], float] = lambda: NOTHING,
 ) -> Verdict:
-    """Judge a claim on our runs; there is no word at a scale that is not `judged`, nor before all
-    runs are finished.
+    """Judge a claim on our runs. A scale that is not `judged`, or a planned run that is not
+    finished, prevents a verdict.
 
-    `values` are those of the points of all comparisons, in order; `seconds` is how long the runs of
-    one seed take.
+    `values` are those of the points of all comparisons, in order; `seconds` returns how long the
+    runs of one seed take.
     """
     pairs = list(with_values(comparisons, values))
     gap = _missing_runs_text(comparisons, values, names)
@@ -111,7 +111,7 @@ def _decided_evidence(
     contrasts: Sequence[Clauses],
     names: Names,
 ) -> list[Evidence]:
-    """The evidence of each comparison with its verdict."""
+    """The evidence of every comparison, with the verdict by its contrasts."""
     words = decide(contrasts, every_run=claim.is_about_every_run())
     return [
         evidence_of(claim, comparison, values, names, word, clear)
@@ -124,8 +124,8 @@ def _decided_evidence(
 def judge_paper(
     claim: Claim, comparisons: Sequence[Comparison], values: Sequence[Value], names: Names
 ) -> Verdict:
-    """Judge a claim on the paper's own values, single ones without an interval, if it has enough of
-    them.
+    """Judge a claim on the paper's own values, single ones without an interval, if the paper has
+    enough of them.
 
     `values` are those of the points of all comparisons, in order.
     """
@@ -146,7 +146,8 @@ def judge_paper(
 
 
 def contrasts_of(claim: Claim, comparison: Comparison, rows: np.ndarray) -> Clauses:
-    """What a comparison asks, as samples over the seeds; `rows` has a row for each point."""
+    """The clauses of a comparison with samples over the seeds as contrasts; `rows` has a row of
+    values for each point."""
     clauses = claim.clauses(comparison, list(rows))
     return [list(map(claim.contrast, clause)) for clause in clauses]
 
@@ -158,7 +159,8 @@ def _are_complete(values: Sequence[Value]) -> bool:
 def _paper_evidence(
     claim: Claim, comparison: Comparison, values: Sequence[Value], names: Names
 ) -> Evidence:
-    """Whether a comparison holds, without the points that have no value if it can do without."""
+    """Judge a comparison by the paper's values, without the points that have none if the claim can
+    do without; return the evidence."""
     pairs = zip(comparison.points, values, strict=True)
     points = [point for point, value in pairs if value.is_complete]
     if len(points) < len(values) and not claim.has_enough(points):
@@ -173,7 +175,7 @@ def _paper_evidence(
 def _missing_runs_text(
     comparisons: Sequence[Comparison], values: Sequence[Value], names: Names
 ) -> str:
-    """Which runs are missing."""
+    """A text that says which runs are missing; empty if none is."""
     points, missing = (
         _value_by_point(comparisons, values).values(),
         missing_points(comparisons, values, names),
@@ -186,8 +188,8 @@ def _missing_runs_text(
 def _value_by_point(
     comparisons: Sequence[Comparison], values: Sequence[Value]
 ) -> dict[tuple[str, ...], Value]:
-    """The value of each point, even if several comparisons share it; if they differ, that of fewest
-    runs."""
+    """The value of each point by its key; of different values that comparisons have for one point,
+    that of fewest runs."""
     points = [point for comparison in comparisons for point in comparison.points]
     once: dict[tuple[str, ...], Value] = {}
     for point, value in zip(points, values, strict=True):

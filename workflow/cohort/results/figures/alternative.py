@@ -14,7 +14,8 @@ MOST_VALUES = 12  # that the text names one by one
 
 
 def alternative_text(spec: Mapping[str, Any], comparison: Comparison) -> str:
-    """A figure's title, axes, panels and hues, and the values at the end."""
+    """A picture's alternative text: a figure's title, axes, panels and hues, and the values at the
+    end."""
     kind, style = KINDS[spec["kind"]].from_spec(spec), Style.of(spec["look"])
     x = kind.x_title(style) if kind.has_axes else ""
     labels = kind.facets()
@@ -32,7 +33,8 @@ def _values(label: str, style: Style) -> str:
 
 
 def _means(results: Sequence[Result], labels: Sequence[str], style: Style) -> list[str]:
-    """The mean of each curve or bar; if there are many, the lowest and highest of each hue."""
+    """A text with the mean of each curve or bar; if there are many, the lowest and highest of each
+    hue."""
     groups: dict[tuple[str, ...], list[float]] = {}
     for result in results:
         key = tuple(result.labels[label] for label in labels if label in result.labels)

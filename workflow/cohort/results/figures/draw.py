@@ -56,8 +56,8 @@ def draw(spec: Mapping[str, Any], metrics_file: str | Path, outputs: Sequence[st
 def make_figure(
     spec: Mapping[str, Any], metrics_file: str | Path, *, is_narrow: bool = False
 ) -> Figure:
-    """Draw the figure of `spec` with matplotlib's current settings; if it `is_narrow`, its panels
-    lie one below the other."""
+    """Draw the figure of `spec` with matplotlib's current settings; the panels of one that
+    `is_narrow` lie one below the other."""
     kind = kind_of(spec)
     style = Style.of(spec["look"])
     parts = [
@@ -74,7 +74,8 @@ def make_figure(
 
 
 def compare_figure(spec: Mapping[str, Any], metrics_file: str | Path) -> Comparison:
-    """The comparison of the runs that a figure shows."""
+    """Compare the runs that a figure shows; its description is in words where no means are
+    drawn."""
     kind = kind_of(spec)
     comparison = compare(kind.measures(), spec, metrics_file)
     if comparison.generated or not kind.is_across:
@@ -86,7 +87,7 @@ def compare_figure(spec: Mapping[str, Any], metrics_file: str | Path) -> Compari
 
 
 def kind_of(spec: Mapping[str, Any]) -> Kind:
-    """The kind of figure that a spec describes."""
+    """The kind of figure that a spec describes, with its fields."""
     return KINDS[spec["kind"]].from_spec(spec)
 
 

@@ -15,7 +15,7 @@ FILE = "events.out.tfevents.0.cohort"
 
 
 def write_events(folder: Path, scalars: Iterable[tuple[int, Mapping[str, float]]]) -> None:
-    """Write the scalars of a run, by step, to an event file in this folder."""
+    """Write the scalars of a run, by step and tag, to a TensorBoard event file in this folder."""
     with replacing(folder / FILE) as temporary, open(temporary, "wb") as file:
         file.write(_encode_record(_encode_text(3, VERSION)))
         for step, values in scalars:
@@ -46,7 +46,7 @@ TABLE = tuple(_entries())
 
 
 def _encode_record(event: bytes) -> bytes:
-    """An event with its length, and the masked checksums of both."""
+    """Frame an event with its length, and the masked checksums of both."""
     length = struct.pack("<Q", len(event))
     return length + _masked_checksum(length) + event + _masked_checksum(event)
 
@@ -69,12 +69,13 @@ def _encode_bytes(field: int, content: bytes) -> bytes:
 
 
 def _encode_key(field: int, kind: int) -> bytes:
-    """The number of a field, and how it is written: 0 varint, 2 bytes, 5 four bytes."""
+    """Encode the number of a field with its wire type: 0 varint, 2 bytes, 5 four bytes."""
     return _encode_varint(field << 3 | kind)
 
 
 def _encode_varint(number: int) -> bytes:
-    """A whole number in groups of seven bits, the lowest first."""
+    """Encode a whole number as a varint: groups of seven bits, the lowest first, with the high bit
+    set in all but the last byte."""
     groups = bytearray()
     while number > 0x7F:
         groups.append(number & 0x7F | 0x80)

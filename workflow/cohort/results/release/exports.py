@@ -20,7 +20,7 @@ LABELS = ("dataset", "model", "partition", "J", "strategy", "seed")
 
 
 def write_csv(data: RunFrames, folder: Path) -> list[Path]:
-    """Write a CSV file for each frame that has rows; lists are JSON texts."""
+    """Write a CSV file for each frame that has rows and return the paths; lists are JSON texts."""
     frames = {field.name: getattr(data, field.name) for field in dataclasses.fields(data)}
     labels = data.runs[["digest", *LABELS]]
     frames["curves"] = labels.merge(data.curves, on="digest")
@@ -36,7 +36,7 @@ def write_csv(data: RunFrames, folder: Path) -> list[Path]:
 
 def write_tensorboard(data: RunFrames, folder: Path) -> list[Path]:
     """Write an event file for each run, with its metrics and costs by round, in a folder that is
-    called like its record."""
+    called like its record; return the paths."""
     curves = dict(list(data.curves.groupby("digest")))
     folders = []
     for run in data.runs.to_dict("records"):
@@ -48,7 +48,7 @@ def write_tensorboard(data: RunFrames, folder: Path) -> list[Path]:
 
 
 def _scalars_by_round(curves: pd.DataFrame) -> Iterator[tuple[int, dict[str, float]]]:
-    """The values of each round by their tags, `metrics/test_accuracy`."""
+    """Pairs of a round and its values by tag, such as `metrics/test_accuracy`."""
     tagged = curves.assign(tag=curves["group"] + "/" + curves["metric"])
     for round, rows in tagged.groupby("round"):
         yield int(str(round)), dict(zip(rows["tag"], rows["value"], strict=True))

@@ -17,8 +17,8 @@ from cohort.training.cell import Cell
 
 @dataclass
 class RestoreOutcome:
-    """What became of the runs of a release, by digest: those that were restored, those that have a
-    record here already, the same or another, and those that no study plans."""
+    """What became of the runs of a release, by digest: those restored, those that have a record
+    here already, the same or another one, and those that no study plans."""
 
     restored: list[str] = field(default_factory=list)
     present: list[str] = field(default_factory=list)
@@ -63,8 +63,8 @@ def restore(folder: Path, address: str, cells: Mapping[str, Cell]) -> RestoreOut
 
 
 def _conflicts(record: Record, cell: Cell) -> Iterator[str]:
-    """The settings and science versions that a run states and its planned cell has not. A parameter
-    that only one of them has is not among them: at its default it does not change a digest."""
+    """The settings and science versions in which a run contradicts its planned cell. A parameter
+    that only one of them has is no conflict: at its default it does not change a digest."""
     stated = record.header["settings"] | record.header["science"]
     expected: dict[str, Any] = cell.plain_settings() | cell.science
     for name, value in stated.items():
@@ -77,7 +77,7 @@ def _conflicts(record: Record, cell: Cell) -> Iterator[str]:
 
 
 def _provenance(record: Record) -> dict[str, Any]:
-    """Where and with what a run was trained, and the hash of its weights."""
+    """The provenance of a run, and the hash of its weights, for comparing two runs."""
     provenance = record.header["provenance"]
     return {
         "weights_sha256": record.header["weights_sha256"],

@@ -47,7 +47,8 @@ def table_of_runs(records: Sequence[Record]) -> pa.Table:
 
 
 def headers_of(table: pa.Table) -> Iterator[tuple[Row, Row]]:
-    """The header of each run's record, and the bytes that were sent, by content."""
+    """Rebuild each run's record header from the table, paired with the bytes that were sent, by
+    content."""
     packed = {field.name for field in table.schema if (field.metadata or {}) == IS_JSON}
     for row in table.to_pylist():
         values = {name: value for name, value in row.items() if value is not None}
@@ -95,7 +96,7 @@ def _header(values: Row) -> Row:
 
 
 def _column_order(name: str) -> tuple[int, str]:
-    """Settings come between what identifies a run and what it cost."""
+    """A sort key: settings come between what identifies a run and what it cost."""
     if name in ("digest", "status", "rounds_played"):
         return 0, name
     return (2 if name in FIXED or name.startswith(VERSION) else 1), name

@@ -21,7 +21,7 @@ Columns = dict[str, Any]
 
 
 def tables_of(records: Iterable[Record]) -> dict[str, pa.Table]:
-    """The tables of these records by name, each sorted by digest; none that would be empty."""
+    """Convert records to tables by name, each sorted by digest; empty ones are left out."""
     ordered = sorted(records, key=lambda record: record.header["digest"])
     columns_of = {
         "curves": _curves,
@@ -40,8 +40,8 @@ def tables_of(records: Iterable[Record]) -> dict[str, pa.Table]:
 
 
 def records_of(tables: Mapping[str, pa.Table]) -> Iterator[Record]:
-    """The records that these tables were made of, by digest. Tables that were not made of records
-    may raise any error."""
+    """Rebuild the records that these tables were made of, by digest. Tables that were not made of
+    records may raise any error."""
     by_digest = {name: _tables_by_run(table) for name, table in tables.items() if name != "runs"}
     for header, traffic in headers_of(tables["runs"]):
         parts = {name: parts.get(header["digest"]) for name, parts in by_digest.items()}
@@ -53,7 +53,7 @@ def records_of(tables: Mapping[str, pa.Table]) -> Iterator[Record]:
 
 
 def _run_table(digest: str, columns: Columns) -> pa.Table:
-    """The rows of one run in a table."""
+    """A table of one run's columns, with its digest in each row."""
     rows = len(next(iter(columns.values()), ()))
     digests = pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), [digest])
     return pa.table({"digest": digests} | columns)
@@ -107,7 +107,7 @@ def _profile(record: Record) -> Columns:
 
 
 def _tables_by_run(table: pa.Table) -> dict[str, pa.Table]:
-    """The rows of each run in a table that is sorted by digest."""
+    """Split a table that is sorted by digest into one table per run."""
     digests = table["digest"].cast(pa.string()).to_numpy(zero_copy_only=False)
     begins = np.flatnonzero(np.r_[True, digests[1:] != digests[:-1]])
     ends = np.r_[begins[1:], len(digests)]
@@ -118,7 +118,8 @@ def _tables_by_run(table: pa.Table) -> dict[str, pa.Table]:
 
 
 def _filled_columns(part: pa.Table | None) -> dict[str, np.ndarray]:
-    """The columns of one run's rows, without positions and columns that only other runs fill."""
+    """The columns of one run's rows, without those that index them (digest, client, class) or that
+    only other runs fill."""
     if part is None:
         return {}
     return {

@@ -39,7 +39,7 @@ MOST_ROWS = 3  # more comparisons are folded away
 @dataclass(frozen=True)
 class Cell:
     """A point in the table of a claim: its numbers, its name where its column does not say it, and
-    the anchor of its runs."""
+    the page anchor of its runs."""
 
     numbers: Numbers
     name: str = ""
@@ -48,7 +48,8 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """One side of a comparison: the paper's numbers or ours, and the verdict on them."""
+    """One side of a comparison in the table of a claim: the paper's numbers or ours, and the
+    verdict on them."""
 
     whose: str
     cells: list[Cell]
@@ -58,10 +59,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim with its verdicts, and a table with rows for each comparison.
+    """A claim as the page shows it: with its verdicts, and a table with rows for each comparison.
 
-    `quote` is the paper's sentence; `against` are its own numbers where they contradict it, and
-    `reading` is what to make of them.
+    `quote` is the paper's sentence; `against` are the paper's own numbers where they contradict it,
+    and `reading` is what to make of them.
     """
 
     judged: JudgedClaim
@@ -78,40 +79,41 @@ class Claim:
 
     @property
     def heading(self) -> str:
-        """Under which heading it stands."""
+        """The heading of the study's page under which the claim stands."""
         if self.judged.paper == NOT_HELD:
             return CONTRADICTED
         return REFUTED if self.judged.measured in (NOT_HELD, LEANS_NOT_HELD) else OTHERS
 
     @property
     def outlook(self) -> str:
-        """What would decide it."""
+        """What would decide an undecided claim, as text; empty for any other."""
         return self.judged.gap if self.judged.measured == UNDECIDED else ""
 
     @property
     def is_long(self) -> bool:
-        """Whether its comparisons are folded away at first."""
+        """Whether the claim's comparisons are folded away at first."""
         return len(self.comparisons) > MOST_ROWS
 
     @property
     def has_rows(self) -> bool:
-        """Whether any number is known."""
+        """Whether any comparison of the claim has a row, of the paper's numbers or of ours."""
         return any(rows for _, rows in self.comparisons)
 
     @property
     def is_named(self) -> bool:
-        """Whether its comparisons have names that tell them apart."""
+        """Whether any comparison of the claim has a name that tells it from the others."""
         return any(name for name, _ in self.comparisons)
 
     @property
     def has_differences(self) -> bool:
-        """Whether any of its comparisons has an interval."""
+        """Whether any row of the claim has a difference with its bounds."""
         return any(row.difference for _, rows in self.comparisons for row in rows)
 
 
 @dataclass(frozen=True)
 class Claims:
-    """All claims of a study, how many have each verdict, and how verdicts come about."""
+    """All claims of a study's page, how many have each verdict, and notes on how verdicts come
+    about."""
 
     claims: list[Claim]
     totals: list[tuple[str, list[tuple[str, int]]]]
@@ -119,7 +121,7 @@ class Claims:
 
     @property
     def groups(self) -> list[tuple[str, list[Claim]]]:
-        """The claims by heading: those first that are contradicted."""
+        """Pairs of a heading and its claims, contradicted ones first."""
         groups: dict[str, list[Claim]] = {CONTRADICTED: [], REFUTED: [], OTHERS: []}
         for claim in self.claims:
             groups[claim.heading].append(claim)
@@ -128,7 +130,7 @@ class Claims:
 
 
 def read_claims(spec: Mapping[str, Any], runs: StudyRuns) -> Claims:
-    """The claims of a page, from the JSON file that `judge` writes."""
+    """Read the claims of a page from the JSON file that `write_judged` writes."""
     judged = read_judged(with_suffix(spec["claims"], ".json"))
     has_paper = any(claim.paper != NO_PAPER for claim in judged)
     totals = [(SIDES["ours"], _verdict_counts(list(map(_measured_verdict, judged))))]
@@ -141,7 +143,7 @@ def read_claims(spec: Mapping[str, Any], runs: StudyRuns) -> Claims:
 
 
 def _verdict_counts(verdicts: Sequence[str]) -> list[tuple[str, int]]:
-    """How many claims have each verdict: held first, then not held and the unclear ones."""
+    """Count the claims with each verdict: held first, then not held and the unclear ones."""
     counts = Counter(verdicts)
     ordered = [verdict for verdict in ORDER if verdict in counts]
     return [
@@ -150,7 +152,7 @@ def _verdict_counts(verdicts: Sequence[str]) -> list[tuple[str, int]]:
 
 
 def _measured_verdict(claim: JudgedClaim) -> str:
-    """The verdict by our runs, or that there are none."""
+    """The verdict by our runs, or NO_RUNS if there are none."""
     return NO_RUNS if claim.measured == NOT_ENOUGH and not claim.n else claim.measured
 
 
@@ -183,7 +185,7 @@ def _claim(
 
 
 def _counts(comparisons: Sequence[JudgedComparison]) -> list[str]:
-    """How many comparisons hold: by the paper's numbers, and in our runs."""
+    """Sentences on how many comparisons hold: by the paper's numbers, and in our runs."""
     counts = []
     for side, whose in SIDES.items():
         evidence = [compared.sides[side] for compared in comparisons if side in compared.sides]
@@ -210,8 +212,8 @@ def _names(comparison: JudgedComparison) -> list[str]:
 
 
 def _columns(comparisons: Sequence[JudgedComparison]) -> list[str]:
-    """The names of the points if all comparisons share them, else their places in a comparison, or
-    one column of evidence if there are too many."""
+    """The titles of the columns: the names of the points if all comparisons share them, else their
+    positions in a comparison, or one column of evidence if there are too many."""
     names = list(map(_names, comparisons))
     longest = max(names, key=len, default=[])
     if len(longest) > MOST_COLUMNS:
@@ -222,13 +224,13 @@ def _columns(comparisons: Sequence[JudgedComparison]) -> list[str]:
 
 
 def _setting(comparison: JudgedComparison, columns: Sequence[str]) -> str:
-    """What tells a comparison from the others; if it has one point only, that point."""
+    """The name that tells a comparison from the others, with its point's if it has only one."""
     own = _names(comparison) if columns == VALUE else []
     return ", ".join([*([comparison.name] if comparison.name else []), *own])
 
 
 def _rows(comparison: JudgedComparison, columns: Sequence[str], runs: StudyRuns) -> Iterator[Row]:
-    """The paper's row and ours, each if it has any number."""
+    """The paper's row and ours, each only if it has any number."""
     for side, evidence in comparison.sides.items():
         cells = _cells(comparison, evidence, columns, runs)
         if any(cell.numbers.mean for cell in cells):

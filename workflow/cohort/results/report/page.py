@@ -60,8 +60,8 @@ def _is_generated(runs: StudyRuns) -> bool:
 
 
 def _choices(runs: StudyRuns, names: Names) -> list[tuple[str, str, list[tuple[str, str]]]]:
-    """The values to filter by: for each label its name, its title, and titles with the values that
-    have them, separated by spaces."""
+    """The choices of the page's filters: for each label its name, its title, and pairs of the
+    values, separated by spaces, and the title that they share."""
     cells = (cell["labels"] for cells in runs.experiments.values() for cell in cells)
     labels = merged(cells)
     choices = []
@@ -76,7 +76,7 @@ def _choices(runs: StudyRuns, names: Names) -> list[tuple[str, str, list[tuple[s
 
 
 def _provenance_counts(cells: Sequence[Cell]) -> list[tuple[str, list[tuple[str, int]]]]:
-    """With what the runs were made, and how many with each."""
+    """Count runs by device, trainer, commit and versions."""
     kinds: dict[str, list[str]] = {
         "Device": [", ".join(cell["devices"]) for cell in cells],
         "Trainer": [cell["trainer"] for cell in cells],
@@ -87,8 +87,8 @@ def _provenance_counts(cells: Sequence[Cell]) -> list[tuple[str, list[tuple[str,
 
 
 def _made_by_another(spec: Spec, runs: StudyRuns) -> list[str]:
-    """A sentence for each of the user's own files that made records in another version than that
-    of the spec."""
+    """A sentence for each of the user's own files of which some record was made with another
+    version than the spec's."""
     current = spec["my"]
     changed = (
         own.changed_files(cell["my"], lambda module: current.get(module, ""))
@@ -102,7 +102,8 @@ def _versions(versions: Mapping[str, str]) -> str:
 
 
 def _finding(runs: StudyRuns, claims: Claims | None) -> str:
-    """What came out so far: what a paper says of itself, and what our runs say."""
+    """A sentence on what came out so far: finished runs, and how many claims the paper's numbers
+    and ours bear out."""
     total = runs.coverage().runs
     finished = total.done + total.diverged
     ours = (
@@ -122,8 +123,8 @@ def _finding(runs: StudyRuns, claims: Claims | None) -> str:
 
 
 def _leader_sentences(spec: Spec, names: Names) -> str:
-    """Who leads each leaderboard, and where FedAvg is: `Leaderboard: of 17, FedEntOpt is 1 [1, 4]`,
-    each with the interval of its rank."""
+    """Sentences on who leads each leaderboard, and where FedAvg is, each with the interval of its
+    rank: `Leaderboard: of 17, FedEntOpt is 1 [1, 4]`."""
     sentences = []
     for item in spec["tables"]:
         if item.get("kind") == Leaderboard.name:
@@ -139,7 +140,7 @@ def _leader_sentences(spec: Spec, names: Names) -> str:
 
 
 def _card(spec: Spec, runs: StudyRuns, claims: Claims | None, names: Names) -> dict[str, Any]:
-    """What the index shows of a study."""
+    """The card of a study, plain data that the index shows of it."""
     coverage, finished = runs.coverage(), runs.finished()
     statuses = ("planned", "done", "diverged", "unfinished", "missing")
     return {

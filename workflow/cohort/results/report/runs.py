@@ -23,7 +23,8 @@ Cell = dict[str, Any]
 
 @dataclass(frozen=True)
 class Coverage:
-    """How many of some runs exist, the seconds that they took, and those estimated for the rest."""
+    """Some runs counted by status, the seconds that they took (`spent`), and those estimated for
+    the rest (`to_go`)."""
 
     runs: RunCounts
     spent: float
@@ -60,7 +61,7 @@ class StudyRuns:
         self._anchors: dict[tuple[str, ...], dict[tuple[str, ...], str]] = {}
 
     def coverage(self, *experiments: str) -> Coverage:
-        """How far these experiments are; all of them if none is named."""
+        """The coverage of these experiments together; of all if none is named."""
         names = experiments or tuple(self.experiments)
         cells = {cell["digest"]: cell for name in names for cell in self.experiments[name]}
         counts = Counter(cell["status"] for cell in cells.values())
@@ -70,11 +71,12 @@ class StudyRuns:
         return Coverage(runs, spent, sum(self._estimates.get(digest, 0.0) for digest in waiting))
 
     def finished(self) -> list[Cell]:
-        """The runs that have a record."""
+        """The cells that have a record."""
         return [cell for cell in self.cells.values() if "settings" in cell]
 
     def anchor(self, experiment: str, labels: Mapping[str, str]) -> str:
-        """The anchor of the group with these label values; empty if none of its runs is there."""
+        """The page anchor of the group with these label values; empty if none of its runs is
+        finished."""
         cells = self.experiments.get(experiment, [])
         names = tuple(name for name in labels if cells and name in cells[0]["labels"])
         if (experiment, *names) not in self._anchors:
@@ -140,7 +142,7 @@ def texts(labels: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _common(many: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """The settings that have the same value in all runs."""
+    """The settings, as text, that have the same value in all runs."""
     runs = list(map(texts, many))
     first = runs[0] if runs else {}
     return {key: value for key, value in first.items() if _is_shared(key, value, runs)}

@@ -51,7 +51,7 @@ class Entry:
 
     @property
     def pieces(self) -> tuple[Entry, ...]:
-        """What is separated by slashes: the parts, or the cell itself."""
+        """The entries that are separated by slashes: the parts, or the cell itself."""
         return self.parts or (self,)
 
 
@@ -72,10 +72,10 @@ class Layout:
 def lay_out(
     comparison: Comparison, names: Names, *, slash_joined: bool = False, wide: bool = False
 ) -> Layout:
-    """Lay out the results of a table in their order.
+    """Lay out the results of a comparison as a table, in their order.
 
-    `joined` puts the measures, or else the values of the last label, into one row, separated by
-    slashes. A `wide` table has them in columns, with the paper's value within each cell.
+    `slash_joined` puts the measures, or else the values of the last label, into one row, separated
+    by slashes. A `wide` table has them in columns, with the paper's value within each cell.
     """
     results = comparison.results
     if not results:
@@ -101,7 +101,7 @@ def lay_out(
 def _column_per_value(
     results: Sequence[Result], entries: Sequence[Entry], names: Names, measures: Iterable[str]
 ) -> Layout:
-    """A column per value of the last label, or per measure if there are several."""
+    """Lay out a column per value of the last label, or per measure if there are several."""
     labels = list(results[0].labels)
     *rows, across = labels
     columns = names.ordered(across, (result.labels[across] for result in results))
@@ -124,7 +124,8 @@ def _column_per_value(
 def _row_per_result(
     results: Sequence[Result], entries: Sequence[Entry], names: Names, measures: Iterable[str]
 ) -> Layout:
-    """A row per result, beside the paper's value."""
+    """Lay out a row per result with the columns Paper, Measured and Difference, and Verdict if any
+    result has one."""
     several, judged = len(list(measures)) > 1, any(result.verdict for result in results)
     columns = ["Paper", "Measured", "Difference", *(["Verdict"] if judged else [])]
     heads = [*map(names.title, results[0].labels), *([MEASURE] if several else [])]
@@ -140,7 +141,8 @@ def _row_per_result(
 
 
 def _paper_entry(result: Result) -> Entry:
-    """The paper's value with its deviation."""
+    """The table cell of the paper's value: with ± its deviation if there is one, and a mark if it
+    is doubtful."""
     paper, metric = result.paper, METRICS[result.metric]
     if paper is None:
         return Entry(NO_VALUE)
@@ -149,7 +151,7 @@ def _paper_entry(result: Result) -> Entry:
 
 
 def _beside_paper(result: Result, entry: Entry) -> Entry:
-    """The entry with the paper's value, if it has one."""
+    """The entry of our result, with the paper's value if it has one."""
     if result.paper is None:
         return entry
     printed, difference = _paper_entry(result), _difference(result) if result.values else ""
@@ -159,7 +161,7 @@ def _beside_paper(result: Result, entry: Entry) -> Entry:
 
 
 def _difference(result: Result) -> str:
-    """Our mean less the paper's value."""
+    """Our mean less the paper's value, as text in the unit shown."""
     metric = METRICS[result.metric]
     if result.paper is None or not result.values:
         return NO_VALUE
@@ -253,7 +255,7 @@ def _paper_notes(comparison: Comparison) -> list[str]:
 
 
 def _margin(result: Result) -> str:
-    """The largest difference that agrees, with its unit."""
+    """The largest difference that agrees, as text with its unit."""
     unit = METRICS[result.metric].unit
     unit = ("point" if result.margin == 1 else "points") if unit == "%" else unit
     return f"{result.margin:g} {unit}".rstrip()

@@ -68,22 +68,25 @@ class Average(Claim):
         return points
 
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
-        """The differences in all settings, each the mean over seeds, less the margin."""
+        """A single clause with a single array: in each setting the mean difference over seeds, less
+        the margin."""
         pairs = zip(values[::2], values[1::2], strict=True)
         return [[np.array([np.mean(above(first, second, self.margin)) for first, second in pairs])]]
 
     def contrast(self, difference: Number) -> SignedRanks:
-        """The differences in all settings by their signed ranks."""
+        """The differences in all settings as signed ranks."""
         return SignedRanks.of(np.round(difference, 9))
 
     def side(self, comparison: Comparison, values: Sequence[float]) -> int:
-        """Whether the test of single values is clear on one side or the other."""
+        """Whether the signed-rank test of single values is clear for the claim (1), against it
+        (-1), or neither (0)."""
         ((difference,),) = self.clauses(comparison, values)
         ranks = self.contrast(difference)
         return int(ranks.p_above() <= ALPHA) - int((-ranks).p_above() <= ALPHA)
 
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
-        """The mean difference, in how many settings there is one, and the p-value."""
+        """The mean difference, in how many settings the first value is larger, and the p-value, as
+        text."""
         ((difference,),) = self.clauses(comparison, values)
         ranks = self.contrast(difference)
         first, second = (

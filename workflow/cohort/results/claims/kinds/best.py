@@ -49,7 +49,7 @@ class Best(Claim):
         return sweeps
 
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
-        """For each other value, one of `among` is better."""
+        """A clause for each other value: one of `among` is better."""
         sign = -1 if self.better() == "low" else 1
         candidates: list[Number] = []
         others: list[Number] = []
@@ -62,7 +62,7 @@ class Best(Claim):
         return 0 < sum(map(self._is_among, points)) < len(points)
 
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
-        """All values, the best first."""
+        """The values of all points as text, the best first."""
         pairs = zip(comparison.points, values, strict=True)
         ranked = sorted(pairs, key=lambda pair: pair[1], reverse=self.better() == "high")
         return "; ".join(self.placed(point, value, names) for point, value in ranked)

@@ -117,7 +117,7 @@ class Bars(Averaging):
         return self.x in PROFILES
 
     def _is_filled(self, style: Style) -> bool:
-        """Whether a profile has room for bars, which it has with a single hue."""
+        """Whether a profile is drawn as filled bars, for which it has room with a single hue."""
         return len(style.orders.get(self.hue, [])) == 1
 
     def draw(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:

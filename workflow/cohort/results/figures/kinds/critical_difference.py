@@ -151,5 +151,5 @@ def _p_value(ranked: Ranking) -> str:
 
 
 def _rows(strategies: int) -> int:
-    """How many names are one below the other."""
+    """The number of names that are written one below the other."""
     return -(-strategies // 2)

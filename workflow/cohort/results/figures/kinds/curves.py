@@ -154,7 +154,7 @@ class Curves(Averaging):
     def _draw_curve(
         self, axes: Axes, runs: DataFrame, line: dict[str, Any], *, has_band: bool
     ) -> None:
-        """Draw one hue: in its own dashes as far as all runs go, then dotted."""
+        """Draw the mean curve of one hue: in its own dashes as far as all runs go, then dotted."""
         color = line["color"]
         counts = runs.groupby("round")["digest"].nunique()
         complete = counts.index[counts == runs["digest"].nunique()]
@@ -229,8 +229,8 @@ class Curves(Averaging):
 
 
 def bucket_means(rows: DataFrame, size: int) -> DataFrame:
-    """The mean of each run's values in rounds 1 to `size`, and so on, at the last round of each
-    bucket. A bucket that a run ended within is left out."""
+    """The mean of each run's values in rounds 1 to `size`, in the next `size` rounds, and so on, at
+    the last round of each bucket. A bucket that a run ended within is left out."""
     sizes = (size * shares_of(rows)).round().clip(lower=1).astype(int)
     ends = -(-rows["round"] // sizes) * sizes
     whole = ends <= rows.groupby("digest")["round"].transform("max")
@@ -241,8 +241,8 @@ def bucket_means(rows: DataFrame, size: int) -> DataFrame:
 
 def thin_rounds(rows: DataFrame) -> DataFrame:
     """Leave out rounds that lie too close to be told apart: one of two stays, or one of three, and
-    so on, counted from the last, and those in which a run ends. The column `every` says how many.
-    """
+    so on, counted from the last, and those in which a run ends. The new column `every` says how
+    many rounds one stands for."""
     rounds = np.sort(rows["round"].unique())
     every = max(1, math.ceil(len(rounds) / MOST_POINTS))
     ends = rows.groupby("digest")["round"].max()
@@ -251,7 +251,7 @@ def thin_rounds(rows: DataFrame) -> DataFrame:
 
 
 def _thinned_points(points: list[Any]) -> list[Any]:
-    """A curve's points thinned out, its last one included."""
+    """A curve's points thinned out like its rounds, the last one included."""
     return points[::-1][:: math.ceil(len(points) / MOST_POINTS)][::-1]
 
 

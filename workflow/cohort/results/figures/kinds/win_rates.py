@@ -31,8 +31,8 @@ DARK = 0.38  # so far from a half text is white
 
 @dataclass(frozen=True, kw_only=True)
 class WinRates(AcrossSettings):
-    """For each two strategies the probability of improvement: in what share of seeds, averaged over
-    settings, the row is ahead of the column."""
+    """A matrix of strategies: the probability of improvement of the row over the column, which is
+    the share of seeds in which it is ahead, averaged over settings."""
 
     name: ClassVar[str] = "win_rates"
     picture: ClassVar[str] = "A matrix"
@@ -108,7 +108,7 @@ class WinRates(AcrossSettings):
 
 
 def _is_clear(rate: Estimate, scores: Scores) -> bool:
-    """Whether the interval of a rate lies on one side of a half, and rests on enough runs."""
+    """Whether a rate's interval lies on one side of a half, and rests on enough runs."""
     if rate.interval is None or scores.values.shape[1] < FEWEST_RUNS:
         return False
     return rate.interval[0] > 0.5 or rate.interval[1] < 0.5
