@@ -39,7 +39,7 @@ PICTURE = ROOT / "docs" / "images" / "growth.png"
 
 
 def parts(tiny: bool) -> Mapping[str, Part]:
-    """The measurable parts by name; with `tiny`, scaled down to run in seconds."""
+    """The measurable parts of the benchmark by name; with `tiny`, scaled down to run in seconds."""
 
     def sized(workload: Workload) -> Workload:
         return workload.tiny() if tiny else workload

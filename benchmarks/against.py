@@ -65,7 +65,7 @@ class Comparison:
         return self.ratio > 1 + TOLERANCE
 
     def row(self) -> list[str]:
-        """One row of the table, under TITLES."""
+        """The row of the table under TITLES."""
         ratios = [new / old for old, new in zip(self.old, self.new, strict=True)]
         low, high = Summary.of(ratios).quarters
         return [
@@ -81,7 +81,7 @@ class Comparison:
 
 
 def parts(tiny: bool) -> Mapping[str, Part]:
-    """Everything that can be compared, by name."""
+    """The comparable parts of the benchmark by name; with `tiny`, scaled down."""
 
     def rounds(workload: Workload, entries: Sequence[Entry], sweeps: int) -> Part:
         load = workload.tiny() if tiny else workload
@@ -107,7 +107,8 @@ def compare_rounds(
     *,
     alone: bool = True,
 ) -> list[Comparison]:
-    """Compare the time of a round and its memory. Both trees read the same samples and weights."""
+    """Compare two trees by the seconds of a round and its memory. Both read the same samples and
+    weights."""
     work.draw_workload(workload, folder)
     old, new = (_entries_of_tree(tree, side, entries) for side, tree in trees._asdict().items())
     outcomes = []
@@ -127,7 +128,7 @@ def compare_rounds(
 
 
 def compare_starts(sweeps: int, trees: Trees, folder: Path) -> list[Comparison]:
-    """Compare how long a cell takes from the start of its process to its first checkpoint."""
+    """Compare two trees by the time from the start of a cell's process to its first checkpoint."""
     old, new = map(start.cells, _project_folders(trees, folder))
     comparisons = []
     for name in (start.CELL, start.BY_NAME):
@@ -136,7 +137,8 @@ def compare_starts(sweeps: int, trees: Trees, folder: Path) -> list[Comparison]:
 
 
 def compare_large_sizes(tiny: bool, trees: Trees, folder: Path) -> list[Comparison]:
-    """Compare dry runs of a large study, rounds of many clients and rounds of a large network."""
+    """Compare two source trees at one large size of each workload of W6: a dry run of many cells,
+    rounds of many clients, and rounds of a large network."""
     cells = growth.CELLS[0] if tiny else growth.CELLS[-1]
     old, new = (planning.dry_run(project, cells) for project in _project_folders(trees, folder))
     comparisons = _compare_commands("W6", f"dry run of {cells:,} cells", old, new, 1 if tiny else 4)
@@ -166,8 +168,8 @@ def _compare_commands(
 
 
 def _project_folders(trees: Trees, folder: Path) -> tuple[Path, Path]:
-    """Make a project folder of each source tree. The old tree was checked out for us, so it is its
-    own."""
+    """The project folders of the old and the new source tree: the old tree itself, which was
+    checked out for this benchmark, and a copy of the new one."""
     return trees.old, copy_project(folder, trees.new)
 
 
@@ -216,7 +218,7 @@ def check_out(revision: str, folder: Path, repository: Path) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line; its exit status is 1 if anything is worse or failed."""
+    """Run the command line; return 1 if anything is worse or failed."""
     parser = argparse.ArgumentParser(
         prog="benchmarks.against", description="Compare the working tree with a revision of it."
     )

@@ -46,7 +46,7 @@ is above 0, so that it pulls the mean towards a false verdict."""
 
 
 def noise_with_stuck_runs(share: float) -> Noise:
-    """Normal noise, with this share of the other strategy's runs at chance level."""
+    """Make a normal noise in which this share of the other strategy's runs is at chance level."""
     median = ndtri(0.5 / (1 - share))
     return lambda rng, shape: (
         rng.normal(size=shape) + STUCK * (rng.random(size=shape) < share) - median
@@ -66,7 +66,8 @@ NOISES: dict[str, Noise] = {
 
 
 def verdicts(differences: np.ndarray) -> list[str]:
-    """The verdict on each study, of differences by study, comparison and seed."""
+    """Judge simulated studies: the verdict on each, of differences by study, comparison and
+    seed."""
     n = differences.shape[-1]
     statistics = zip(
         differences.mean(-1).tolist(),
@@ -82,7 +83,8 @@ def verdicts(differences: np.ndarray) -> list[str]:
 
 
 def share_of(words: Sequence[str], looks: Sequence[np.ndarray]) -> float:
-    """The share of studies with one of these verdicts at the first look that has a clear one."""
+    """The share of studies whose first clear verdict, over several looks at growing numbers of
+    seeds, is one of `words`."""
     last = [""] * len(looks[0])
     for differences in looks:
         new = verdicts(differences)
@@ -95,7 +97,7 @@ def share_of(words: Sequence[str], looks: Sequence[np.ndarray]) -> float:
 def verdict_rates(
     noise: Noise, seeds: Sequence[int], count: int, studies: int
 ) -> tuple[float, ...]:
-    """The shares of false held, false not held, right held and right not held of claims of so many
+    """The shares of false held, false not held, right held and right not held of claims of `count`
     comparisons, looked at with each of these numbers of seeds in turn."""
     rng = np.random.default_rng([*seeds, count])
     shape = (studies, count, seeds[-1])
@@ -153,8 +155,8 @@ class Case:
         return made, comparison
 
     def values(self, effect: float, seeds: int, rng: np.random.Generator) -> np.ndarray:
-        """A value for each point and seed; what the points of a seed share has the same spread as
-        what they do not."""
+        """Draw a value for each point and seed; what the points of a seed share has the same spread
+        as what they do not."""
         count = len(self.base)
         own, shared = rng.normal(size=(count, seeds)), rng.normal(size=seeds)
         means = np.array(self.base) + effect * np.array(self.towards)
@@ -229,14 +231,15 @@ def table_of_settings(studies: int = STUDIES) -> str:
 
 
 def share_ahead(noise: Noise, settings: int, studies: int) -> float:
-    """The share of studies that hold one strategy to be ahead on average over so many settings."""
+    """The share of studies that hold one strategy to be ahead on average over `settings`
+    settings."""
     rng = np.random.default_rng(settings)
     samples = map(SignedRanks.of, noise(rng, (studies, settings)))
     return sum(decide([[[sample]]]) == [HELD] for sample in samples) / studies
 
 
 def main() -> None:
-    """Print the tables and put them into the page."""
+    """Print the tables of rates and put them into the page."""
     tables = "\n\n".join([table_of_noises(), table_of_kinds(), table_of_settings()])
     print(tables)
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)

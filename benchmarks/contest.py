@@ -19,7 +19,8 @@ from benchmarks.sweeps import time_interleaved, times_faster
 
 @dataclass(frozen=True)
 class Entry:
-    """One variant: its title, module under benchmarks.variants, processes, options and source."""
+    """One variant of a contest: its title, module under benchmarks.variants, processes, options and
+    source tree."""
 
     title: str
     module: str
@@ -29,11 +30,11 @@ class Entry:
 
     @property
     def peer(self) -> str | None:
-        """The peer whose virtual environment it needs; None if it runs in ours."""
+        """The peer whose virtual environment the variant needs; None if it runs in ours."""
         return self.module if self.module in PEERS else None
 
     def live(self, folder: Path) -> Workers:
-        """Start the processes of an entry, ready to work on the workload drawn into `folder`."""
+        """Start the variant's processes, ready to work on the workload drawn into `folder`."""
         python = python_of(self.peer) if self.peer else Path(sys.executable)
         command = [
             str(python),
@@ -63,7 +64,7 @@ RATES = {style: Entry(style, "rate", cores(), ("--style", style)) for style in O
 
 @dataclass
 class Outcome:
-    """Measurements by entry title.
+    """Measurements of a contest by entry title.
 
     `seconds` has one value per sweep, `answers` the result of the first round, `failed` the reason.
     """
@@ -132,7 +133,8 @@ def largest_difference(answer: np.ndarray, reference: np.ndarray) -> float:
 
 
 def _measure_alone(entry: Entry, folder: Path, outcome: Outcome) -> None:
-    """Run one round for the result and one for peak memory.
+    """Run one round of a variant for the result and one for peak memory, and put both into
+    `outcome`.
 
     Nothing else runs, because the proportional set size counts pages shared with other variants
     only in part.

@@ -25,7 +25,7 @@ def draw_work(workload: Workload) -> Work:
 
 
 def save_work(given: Work, folder: Path) -> None:
-    """Write drawn work into a folder, as `read_work` reads it."""
+    """Write drawn work into a folder, from which `read_work` reads it."""
     write_description(given.workload, folder)
     np.save(folder / "values.npy", given.values)
     np.save(folder / "labels.npy", given.labels)
@@ -34,7 +34,8 @@ def save_work(given: Work, folder: Path) -> None:
 
 
 def network_facts(workload: Workload) -> dict[str, int]:
-    """The workload's number of weights, and the FLOPs of a forward pass and of a round."""
+    """The number of weights of a workload's network, and the FLOPs of a forward pass and of a
+    round."""
     return {
         "weights": sum(parameter.numel() for parameter in build(workload).state_dict().values()),
         "forward": forward_operations(workload),
@@ -43,7 +44,7 @@ def network_facts(workload: Workload) -> dict[str, int]:
 
 
 def _samples(workload: Workload) -> tuple[np.ndarray, np.ndarray]:
-    """Noise, plus a faint pattern for each class."""
+    """Draw the images, noise plus a faint pattern for each class, and their labels."""
     rng, count = np.random.default_rng(SEED), workload.clients * workload.size
     labels = rng.integers(0, workload.classes, count)
     patterns = rng.integers(0, 80, (workload.classes, *workload.shape), dtype=np.uint8)
@@ -62,7 +63,7 @@ def _cohort(workload: Workload, round: int) -> np.ndarray:
 
 
 def _orders(workload: Workload, round: int, cohort: np.ndarray) -> np.ndarray:
-    """The order of samples in a round, indexed by client of the cohort and epoch."""
+    """Draw the order of samples in a round, indexed by client of the cohort and epoch."""
     rngs = [generator(SEED, "batches", round=round, client=int(client)) for client in cohort]
     orders = [rng.permutation(workload.size) for rng in rngs for _ in range(workload.epochs)]
     shape = (workload.cohort, workload.epochs, workload.size)
@@ -70,7 +71,7 @@ def _orders(workload: Workload, round: int, cohort: np.ndarray) -> np.ndarray:
 
 
 def main(folder: Path) -> None:
-    """Draw the workload that is described in a folder."""
+    """Draw the workload whose description is in a folder, and write it there."""
     workload = read_workload(folder)
     save_work(draw_work(workload), folder)
     (folder / "facts.json").write_text(json.dumps(network_facts(workload)))

@@ -15,7 +15,7 @@ CHECKS = 10
 
 
 def measure(workload: Workload, rounds: int, folder: Path) -> Section:
-    """Measure memory and time after each tenth of the rounds."""
+    """Measure memory and time of a long run after each tenth of its rounds."""
     work.draw_workload(workload, folder)
     memory, rows = [], []
     with OURS.live(folder) as live:

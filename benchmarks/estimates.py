@@ -93,7 +93,8 @@ def measure(kinds: dict[str, dict[str, Any]], folder: Path) -> Section:
 
 
 def _put_noise_for_images(project: Path, mirror: Path) -> None:
-    """Put noise into the place of some data sets, in files like their publishers'."""
+    """Write noise into the mirror in place of the images of some data sets, in files like their
+    publishers', and describe these files in the project's config/datasets.yaml."""
     entries = project / "config/datasets.yaml"
     described, rng = yaml.safe_load(entries.read_text()), np.random.default_rng(0)
     for name, (side, train, test) in IMAGES.items():

@@ -53,8 +53,8 @@ class Point:
 
 
 def measure(tiny: bool, picture: Path | None, folder: Path) -> Section:
-    """Measure how time grows with clients, network size and cells; draw the curves into `picture`,
-    if given."""
+    """Measure how the time of a round scales with its clients and with the network's size, and the
+    time of a dry run with the number of cells; draw the curves into `picture`, if given."""
     by_clients = [
         _measured(replace(CLIENTS, cohort=cohort), folder)
         for cohort in (COHORTS[:1] if tiny else COHORTS)

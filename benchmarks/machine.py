@@ -24,7 +24,7 @@ PACKAGES = ("torch", "numpy", "snakemake")
 
 
 def cores() -> int:
-    """CPU cores available to this process."""
+    """The number of CPU cores available to this process."""
     return len(os.sched_getaffinity(0))
 
 

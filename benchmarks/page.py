@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def put_section(text: str, name: str, section: str, command: str = "make bench") -> str:
-    """Return the page with this section between its markers, which are appended if missing."""
+    """Return the text with this section between its markers, which are appended if missing."""
     begin, end = f"<!-- {name}: made by `{command}` -->", f"<!-- end of {name} -->"
     if begin not in text:
         text = f"{text.rstrip()}\n\n{begin}\n{end}\n".lstrip()
@@ -18,5 +18,6 @@ def put_section(text: str, name: str, section: str, command: str = "make bench")
 
 
 def write_section(page: Path, name: str, section: str) -> None:
-    """Replace the section with this name in a page's file; start the file if there is none."""
+    """Replace the section with this name in a page's file, or append it; start the file if there is
+    none."""
     page.write_text(put_section(page.read_text() if page.exists() else "", name, section))

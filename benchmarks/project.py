@@ -25,7 +25,7 @@ PARTS = (
 
 
 def copy_project(target: Path, root: Path = ROOT) -> Path:
-    """Copy the project's files, without results, into a folder."""
+    """Copy the project's files, without results, into a folder; return the folder."""
     target.mkdir(parents=True, exist_ok=True)
     for part in PARTS:
         source = root / part

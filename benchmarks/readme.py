@@ -39,7 +39,7 @@ Rows = list[dict[str, str]]
 
 @dataclass(frozen=True)
 class Result:
-    """A published value beside ours, both in percent."""
+    """A published value and ours, both in percent."""
 
     item: str
     what: str
@@ -49,18 +49,18 @@ class Result:
     verdict: str = ONE_RUN
 
     def cells(self) -> list[str]:
-        """The row of the table."""
+        """The cells of the table's row."""
         numbers = [f"{self.paper:.2f}", f"{self.ours:.2f}", f"{self.ours - self.paper:+.2f}"]
         return [self.item, self.what, str(self.runs), *numbers, self.verdict]
 
 
 def read_curve(name: str, **labels: str) -> Rows:
-    """The rows of a file of `docs/curves` with these labels."""
+    """The rows of a file in `docs/curves` that have these labels."""
     return _read(ROOT / "docs" / "curves" / f"{name}.csv", labels)
 
 
 def published_percent(study: str, item: str, at: str, **labels: str) -> float:
-    """The one value of a paper's item with these labels, in percent."""
+    """The only value of a paper's item with these labels, in percent."""
     wanted = {"item": item, "at": at, **labels}
     (row,) = _read(ROOT / "resources" / "paper_values" / f"{study}.csv", wanted)
     return 100 * float(row["value"])
@@ -77,7 +77,7 @@ def mean_percent(rows: Rows, column: str, first: int = 1, last: int = 10**6) -> 
 
 
 def results() -> Iterator[Result]:
-    """Every result that was trained as its paper describes it."""
+    """Yield every result that was trained as its paper describes it."""
     yield from _aml()
     for strategy, title in (
         ("fedavg", "FedAvg"),
@@ -109,7 +109,7 @@ def results() -> Iterator[Result]:
 
 
 def _ucb() -> Iterator[Result]:
-    """The accuracies on own samples that the slides print."""
+    """Yield the accuracies on own samples that the slides print, with ours."""
     titles = {"ucb": "UCB", "fedavg": "random"}
     for result in comparison("ucb", "results").results:
         if result.paper:
@@ -140,7 +140,8 @@ def _aml() -> Iterator[Result]:
 
 
 def measured() -> str:
-    """The table of published values beside ours, and the claims that contradict themselves."""
+    """Markdown: the table of published values beside ours, and the claims that contradict
+    themselves."""
     titles = ["source", "what", "runs", "published %", "ours %", "difference", "agreement"]
     rows = table(titles, [result.cells() for result in results()])
     listed = re.findall(
@@ -159,7 +160,7 @@ def measured() -> str:
 
 
 def showdown() -> str:
-    """The ranks and accuracies of the leaderboards of docs/showdown.md, side by side."""
+    """Markdown: the ranks and accuracies of the leaderboards of docs/showdown.md, side by side."""
     page = (ROOT / "docs" / "showdown.md").read_text()
     ranks = re.findall(r"^\| (\d+ \[.*?\]) +\| (.*?) +\| ([\d.]+)", page, re.MULTILINE)
     boards: list[dict[str, list[str]]] = []
@@ -180,7 +181,7 @@ def _study(name: str) -> dict[str, Any]:
 
 
 def speed() -> str:
-    """Seconds per round and memory of each framework, as docs/performance.md has them."""
+    """Markdown: seconds per round and memory of each framework, as docs/performance.md has them."""
     page = PERFORMANCE.read_text()
     columns = [_sweep(page, part) for part in ("W1", "W2")]
     versions = re.findall(r"^Measured (\S+) .*Peers: (.*)\.$", page, re.MULTILINE)
@@ -194,7 +195,8 @@ def speed() -> str:
 
 
 def _sweep(page: str, part: str) -> dict[str, list[str]]:
-    """Median seconds per round and memory by the beginnings of variants; the first one counts."""
+    """Median seconds per round and memory on a page, by the first words of a variant's title; the
+    first variant that begins so counts."""
     section = page.partition(f"<!-- {part}: ")[2].partition(f"<!-- end of {part} ")[0]
     lines = [line.strip("| ").split("|") for line in section.splitlines() if line.startswith("| ")]
     titles = [cell.strip() for cell in lines[0]]
@@ -209,7 +211,7 @@ def _sweep(page: str, part: str) -> dict[str, list[str]]:
 
 
 def update(text: str) -> str:
-    """The README with today's tables between their markers."""
+    """Replace the tables between the markers of README's text by today's."""
     for name, made in (("showdown", showdown()), ("results", measured()), ("speed", speed())):
         text = put_section(text, name, made, "python -m benchmarks.readme")
     return text

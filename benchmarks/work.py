@@ -41,12 +41,12 @@ class Work:
         return self.workload.batches(self.epochs(round, client))
 
     def epochs(self, round: int, client: int) -> np.ndarray:
-        """The order of a client's samples in each epoch of a round."""
+        """The order of a client's samples in each epoch of a round, as indices into its shard."""
         row = self._row(round)
         return self.orders[row, list(self.cohorts[row]).index(client)]
 
     def shard(self, client: int) -> slice:
-        """The slice of all samples that a client holds."""
+        """The slice of a client's samples among all samples."""
         return slice(client * self.workload.size, (client + 1) * self.workload.size)
 
     def _row(self, round: int) -> int:
@@ -85,6 +85,6 @@ def read_work(folder: Path) -> Work:
 
 
 def read_workload(folder: Path) -> Workload:
-    """Read the description of a workload alone."""
+    """Read the description of a workload alone, without its samples."""
     stored = json.loads((folder / "workload.json").read_text())
     return Workload(**stored | {"shape": tuple(stored["shape"])})

@@ -36,7 +36,7 @@ Settings = dict[str, Any]
 
 
 def cells_table(study: str) -> str:
-    """The cells of a study at each scale, as CSV."""
+    """The cells of a study at each scale, as CSV text."""
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
     writer.writeheader()
@@ -47,7 +47,7 @@ def cells_table(study: str) -> str:
 
 @functools.cache
 def plan_everything(study: str, scale: str = "full") -> Plan:
-    """The plan of a study, as if all data behind logins were here."""
+    """Plan a study as if all data behind logins were here."""
     with contextlib.chdir(ROOT):
         datasets = read_yaml(Path("config/datasets.yaml"))
         logins = [name for name, info in datasets.items() if "login" in str(info["files"])]
@@ -83,7 +83,8 @@ def _rows(plan: Plan, study: str) -> Iterator[Row]:
 
 
 def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """The settings of a cell, those of its strategy's parts with names like `selector.buffer`."""
+    """Yield the settings of a cell, those of its strategy's parts with names like
+    `selector.buffer`."""
     for key, value in settings.items():
         if isinstance(value, Mapping):
             yield from _flat(value, f"{prefix}{key}.")
@@ -125,7 +126,7 @@ def merge_rows(rows: list[Row]) -> list[Row]:
 
 
 def _written_row(row: Row) -> Row:
-    """A row as it is written."""
+    """Format a row as the table is written."""
     digest = hashlib.sha256(" ".join(sorted(row["digests"])).encode()).hexdigest()[:8]
     seeds = row["seed"]
     written = {key: "|".join(map(str, row[key])) for key in AXES} | {"digests": digest}
@@ -135,7 +136,7 @@ def _written_row(row: Row) -> Row:
 
 
 def main() -> None:
-    """Write the tables of all studies."""
+    """Write the tables of all studies into files."""
     with contextlib.chdir(ROOT):
         studies = all_studies()
     for study in studies:

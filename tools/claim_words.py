@@ -31,7 +31,7 @@ Labels = Mapping[str, Any]
 
 
 def claim_in_words(claim: Claim, names: Names) -> str:
-    """What a claim compares: where, the metric, when, and what is asked of it.
+    """A phrase on what a claim compares: where, the metric, when, and what is asked of it.
 
     A kind without words of its own is described by its docstring.
     """
@@ -44,7 +44,7 @@ def claim_in_words(claim: Claim, names: Names) -> str:
 
 
 def quantity_phrase(metric: str, at: int | str, buckets: int | None = None) -> str:
-    """A metric and when it is taken: `test accuracy in rounds 21 to 30`."""
+    """A metric and the rounds at which it is taken, as text: `test accuracy in rounds 21 to 30`."""
     title, comma, detail = METRICS[metric].title.partition(", ")
     if not title.startswith(NAMES_OF_PEOPLE):
         title = title[0].lower() + title[1:]
@@ -56,7 +56,7 @@ def quantity_phrase(metric: str, at: int | str, buckets: int | None = None) -> s
 
 
 def rounds_phrase(at: int | str, buckets: int | None = None) -> str:
-    """At which rounds a value is taken."""
+    """The rounds at which a value is taken, as text."""
     if str(at) in WORDS:
         return WORDS[str(at)]
     limits = rounds_of(at)
@@ -67,7 +67,7 @@ def rounds_phrase(at: int | str, buckets: int | None = None) -> str:
 
 
 def amount_phrase(claim: Claim, value: float) -> str:
-    """A difference with its unit; percent differ by points."""
+    """A difference with its unit, as text; percent differ by points."""
     unit = "round" if claim.counts_rounds() else METRICS[claim.metric].unit
     if unit in ("%", "points", "round"):
         unit = ("round" if unit == "round" else "point") + ("" if value == 1 else "s")
@@ -75,7 +75,7 @@ def amount_phrase(claim: Claim, value: float) -> str:
 
 
 def labels_phrase(labels: Labels, names: Names) -> str:
-    """Labels with their values: `CIFAR-10, CINIC-10; FedAvg`."""
+    """Labels with their values as text: `CIFAR-10, CINIC-10; FedAvg`."""
     return "; ".join(
         rounds_phrase(values).removeprefix("in ")
         if label == AT
@@ -85,7 +85,7 @@ def labels_phrase(labels: Labels, names: Names) -> str:
 
 
 def values_of(label: str, values: Sequence[Any], names: Names) -> str:
-    """The names of some values of a label, each once."""
+    """The names of some values of a label as text, each once."""
     return ", ".join(dict.fromkeys(short_name(label, value_text(value), names) for value in values))
 
 

@@ -50,7 +50,8 @@ class ListedClaim:
     seeds: tuple[int, int]  # the fewest and the most of any setting
 
     def line(self) -> str:
-        """The claim as an item of the list; in its own words if it quotes no sentence."""
+        """The claim as an item of the list in Markdown; in its own words if it quotes no
+        sentence."""
         low, high = self.seeds
         seeds = f"{low}" if low == high else f"{low} to {high}"
         noun = "seed" if self.seeds == (1, 1) else "seeds"
@@ -64,7 +65,7 @@ class ListedClaim:
         )
 
     def contradiction(self) -> str:
-        """The claim as an item of those that their own paper contradicts."""
+        """The claim as an item, in Markdown, of those that their own paper contradicts."""
         return (
             f"- **`{self.study}.{self.name}`**, {self.where}: “{self.quote}”\n"
             f"  *Numbers:* {self.against}\n  *Reading:* {self.reading}"
@@ -72,7 +73,7 @@ class ListedClaim:
 
 
 def claims_of(study: str) -> list[ListedClaim]:
-    """The claims of a study in its order."""
+    """Judge the claims of a study by its paper's values; return them in the study's order."""
     with chdir(ROOT):
         spec = claims_spec(load({"studies": [study]}), study)
         verdicts = judged_claims(spec | {"metrics": {}})
@@ -109,7 +110,7 @@ def _listed_claim(
 
 
 def section(claims: Sequence[ListedClaim]) -> str:
-    """The counts by study, and the claims of each, by sentence."""
+    """The list in Markdown: the counts by study, and the claims of each, by sentence."""
     parts = [_counts_table(claims)]
     for study in dict.fromkeys(claim.study for claim in claims):
         of_study = [claim for claim in claims if claim.study == study]
@@ -119,7 +120,7 @@ def section(claims: Sequence[ListedClaim]) -> str:
 
 
 def _groups(claims: Iterable[ListedClaim]) -> list[list[ListedClaim]]:
-    """Claims of one sentence together, those without any last."""
+    """Group the claims of one sentence together, those without any last."""
     groups: dict[str, list[ListedClaim]] = {}
     for claim in claims:
         groups.setdefault(claim.quote, []).append(claim)
@@ -147,18 +148,18 @@ def _counts_table(claims: Sequence[ListedClaim]) -> str:
 
 
 def update_list(text: str, claims: Sequence[ListedClaim]) -> str:
-    """The page with today's list between its markers."""
+    """Replace the list between the markers of a page's text."""
     return put_section(text, "claims", section(claims), COMMAND)
 
 
 def update_contradictions(text: str, claims: Iterable[ListedClaim]) -> str:
-    """The page of contradictions with today's list between its markers."""
+    """Replace the list between the markers of the page of contradictions."""
     items = [claim.contradiction() for claim in claims if claim.paper == NOT_HELD]
     return put_section(text, "contradictions", "\n".join(items), COMMAND)
 
 
 def main() -> None:
-    """Bring both pages up to date."""
+    """Bring both pages of claims up to date."""
     claims = [claim for study in PAPERS for claim in claims_of(study)]
     PAGE.write_text(update_list(PAGE.read_text(encoding="utf-8"), claims), encoding="utf-8")
     text = CONTRADICTIONS.read_text(encoding="utf-8")

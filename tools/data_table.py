@@ -56,7 +56,8 @@ DatasetInfo = dict[str, Any]
 
 
 def main(mirror: str = "") -> None:
-    """Measure all data sets and write the tables between their marks."""
+    """Measure all data sets, print their rows, and write the table between its marks in
+    docs/data.md."""
     mirror = str(Path(mirror).resolve()) if mirror else ""
     datasets = yaml.safe_load((ROOT / "config/datasets.yaml").read_text(encoding="utf-8"))
     sets = []
@@ -82,13 +83,15 @@ def main(mirror: str = "") -> None:
 
 
 def run_in_process(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function in a process of its own, so that memory is measured separately."""
+    """Call a function in a process of its own, so that memory is measured separately; return its
+    result."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(function, arguments)
 
 
 def put_raw_files(dataset: str, declared: DatasetInfo, folder: str, mirror: str) -> bool:
-    """Put the raw files into resources/raw, and return whether they could be had."""
+    """Put a data set's raw files into resources/raw of a folder; return whether they could be
+    had."""
     os.chdir(folder)
     mock.patch("cohort.data.fetch.WAITS", ()).start()
     if mirror:
@@ -104,7 +107,7 @@ def put_raw_files(dataset: str, declared: DatasetInfo, folder: str, mirror: str)
 
 
 def refuse_download(url: str, target: Path) -> None:
-    """Replace fetching, so that no data set of many gigabytes is downloaded."""
+    """Raise UserError in place of fetching, so that no data set of many gigabytes is downloaded."""
     raise UserError(f"{url} is not asked, because a mirror is named")
 
 
@@ -118,8 +121,8 @@ def measure_preparing(dataset: str, declared: DatasetInfo, folder: str) -> float
 
 
 def measure_loading(folder: str) -> tuple[float, float]:
-    """Seconds to load both splits on the CPU as a cell does, and the growth of the process's peak memory
-    in MB."""
+    """Load both splits on the CPU as a cell does; return the seconds, and the growth of the
+    process's peak memory in MB."""
     import torch
 
     from cohort.data import samples
@@ -192,13 +195,14 @@ def row_of_absent(dataset: str, declared: DatasetInfo) -> tuple[str, ...]:
 
 
 def publisher(file: DatasetInfo) -> str:
-    """The host or package a file comes from."""
+    """The host or package that a raw file comes from."""
     source = file.get("source") or file["login"]
     return urlsplit(source).hostname or source.removeprefix("package:").partition("/")[0]
 
 
 def total_bytes(declared: DatasetInfo) -> int:
-    """Bytes of all values, plus two per label and two per group number."""
+    """The bytes of a whole data set in memory: of all values, plus two per label and two per group
+    number."""
     numbers = 2 if declared.get("groups") else 1
     wide = np.dtype(TYPES[declared.get("kind", "images")]).itemsize
     return (declared["train"] + declared["test"]) * (
@@ -207,7 +211,7 @@ def total_bytes(declared: DatasetInfo) -> int:
 
 
 def channel_moments(images: np.ndarray, scale: float) -> tuple[str, str]:
-    """Mean and standard deviation of each channel, divided by the scale."""
+    """The means and the standard deviations of the channels, divided by the scale, as two texts."""
     channels = [images[:, number] for number in range(images.shape[1])]
     means, deviations = (
         " ".join(f"{moment(channel) / scale:.4f}" for channel in channels)
@@ -217,7 +221,8 @@ def channel_moments(images: np.ndarray, scale: float) -> tuple[str, str]:
 
 
 def class_sizes(counts: np.ndarray) -> str:
-    """Class sizes in short: one number if all are equal, smallest and largest if there are too many."""
+    """Class sizes as text: one number if all are equal, smallest and largest if there are too
+    many."""
     if len(set(counts)) == 1:
         return f"{counts[0]:,} each"
     return (

@@ -44,12 +44,13 @@ Draw = Callable[[ClientData, int, np.random.Generator], np.ndarray]
 
 
 def draw_simple_random(data: ClientData, batch: int, rng: np.random.Generator) -> np.ndarray:
-    """Any samples, each with the same probability."""
+    """Draw a batch from all samples, each with the same probability: their indices."""
     return rng.choice(len(data.labels), batch, replace=False)
 
 
 def draw_equal_shares(data: ClientData, batch: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw a batch with the same share of each label's samples (stratified sampling)."""
+    """Draw a batch with the same share of each label's samples (stratified sampling): their
+    indices."""
     counts = np.bincount(data.labels)
     parts = [
         rng.choice(np.flatnonzero(data.labels == label), batch * count // counts.sum(), False)
@@ -59,12 +60,13 @@ def draw_equal_shares(data: ClientData, batch: int, rng: np.random.Generator) ->
 
 
 def draw_scheduled(data: ClientData, batch: int, rng: np.random.Generator) -> np.ndarray:
-    """The first batch of an epoch of Stratify's label schedule."""
+    """Draw the first batch of an epoch of Stratify's label schedule: the samples' indices."""
     return batches(data, rng, batch=batch).samples[:batch]
 
 
 def draw_from_one_client(data: ClientData, batch: int, rng: np.random.Generator) -> np.ndarray:
-    """Samples of one client; each client with the same probability."""
+    """Draw a batch from the samples of one client, each client with the same probability: their
+    indices."""
     own = data.samples[int(rng.integers(len(data.samples)))]
     return rng.choice(own, min(batch, len(own)), replace=False)
 
@@ -86,7 +88,7 @@ def estimate_errors(
     truth: Tensor,
     draws: int,
 ) -> Estimate:
-    """Bias and variance of the gradient of drawn batches, added over all weights."""
+    """Estimate bias and variance of the gradient of drawn batches, added over all weights."""
     mean, squares = torch.zeros_like(truth), 0.0
     for index in range(draws):
         estimate = gradient(draw(generator(0, "gradients", round=index)))
@@ -99,14 +101,15 @@ def estimate_errors(
 
 
 class Population:
-    """Samples with a network whose gradients on them are measured."""
+    """Samples, and a network whose gradients on them are measured."""
 
     def __init__(self, network: nn.Module, samples: Samples):
         self.network, self.samples = network, samples
         self.labels = samples.labels.numpy()
 
     def gradient(self, chosen: np.ndarray) -> Tensor:
-        """The gradient of the mean loss of some samples, of all weights in a row."""
+        """The gradient of the mean loss of the chosen samples, that of all weights in one
+        vector."""
         self.network.zero_grad()
         indices = torch.from_numpy(chosen)
         outputs = self.network(self.samples.inputs(indices))
@@ -123,7 +126,7 @@ class Population:
         return torch.stack(shares).sum(dim=0)
 
     def train(self, steps: int) -> None:
-        """Steps of plain SGD on simple random batches."""
+        """Take steps of plain SGD on simple random batches."""
         for step in range(steps):
             rng = generator(0, "training", round=step)
             self.gradient(rng.choice(len(self.labels), BATCH, replace=False))
@@ -134,7 +137,7 @@ class Population:
 
 
 def measure_draws(population: Population, draws: int, steps: int) -> pd.DataFrame:
-    """The estimates of all ways to draw a batch, before and after training."""
+    """Estimate the errors of all ways to draw a batch, before and after training."""
     parts = {
         title: deal_labels(name, population.labels, CLIENTS, seed=0)
         for name, title in PARTITIONS.items()
@@ -171,7 +174,8 @@ def summary(measurements: pd.DataFrame) -> str:
 
 
 def plot(measurements: pd.DataFrame, file: Path) -> None:
-    """Plot bias and variance on a logarithmic axis, one panel before and one after training."""
+    """Plot bias and variance into a file, on a logarithmic axis, one panel before and one after
+    training."""
     long = measurements.melt(["steps", "batch"], list(FIELDS), "estimate").query("value > 0")
     with rc_context():
         apply_theme()
@@ -202,7 +206,7 @@ def plot(measurements: pd.DataFrame, file: Path) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure, print the table, and write the estimates and the figure."""
+    """Measure gradients, print the table, and write the estimates and the figure."""
     parser = argparse.ArgumentParser(prog="tools.gradients")
     parser.add_argument("data", type=Path, help="prepared CIFAR-10, in resources/data")
     parser.add_argument("--out", type=Path, help="write the estimates as CSV")

@@ -32,15 +32,15 @@ CASES = [(10, 1), (10, 5), (10, 50), (10, 150), (20, 5), (50, 5), (100, 5)]
 
 
 def deal_labels(partition: str, labels: np.ndarray, clients: int, seed: int) -> ClientData:
-    """A partition of these labels, drawn as for a cell with this seed."""
+    """Deal samples with these labels to clients, drawn as for a cell with this seed."""
     parts = parse_name(partition).deal(Pool(labels), clients, generator(seed, "partition"))
     counts = [np.bincount(labels[part], minlength=labels.max() + 1) for part in parts]
     return ClientData(parts, labels, np.stack(counts, axis=1))
 
 
 def naive_transfers(counts: np.ndarray, rng: np.random.Generator) -> int:
-    """How often the model changes hands in an epoch if each scheduled label goes to any client that
-    holds it. `counts` has a row for each label and a column for each client."""
+    """Count how often the model changes hands in an epoch if each scheduled label goes to any
+    client that holds it. `counts` has a row for each label and a column for each client."""
     labels = np.array(scheduled_labels(frequencies(counts), rng))
     clients = np.empty_like(labels)
     for label, held in enumerate(counts):
@@ -52,8 +52,8 @@ def naive_transfers(counts: np.ndarray, rng: np.random.Generator) -> int:
 def measure_handoffs(
     labels: np.ndarray, cases: Iterable[tuple[int, int]], partitions: int
 ) -> pd.DataFrame:
-    """Tasks and transfers of the first epoch on each partition, and what share of naive ones they
-    save."""
+    """Count tasks and transfers of the first epoch on each partition, and what share of naive ones
+    they save."""
     rows = []
     for clients, chunk in cases:
         for seed in range(partitions):
@@ -75,7 +75,7 @@ def measure_handoffs(
 
 
 def summary(measurements: pd.DataFrame) -> str:
-    """Means and standard deviations over the partitions, as a Markdown table."""
+    """Format means and standard deviations over the partitions as a Markdown table."""
     titles = ["clients", "chunk", "tasks saved (%)", "transfers saved (%)"]
     titles += ["transfers of an epoch", "per client"]
     rows = [
@@ -96,7 +96,7 @@ def _spread(values: pd.Series[float], digits: int = 0) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Count, print the table and write every partition's counts into a CSV file."""
+    """Count hand-offs, print the table and write every partition's counts into a CSV file."""
     parser = argparse.ArgumentParser(prog="tools.handoffs", description=summary.__doc__)
     parser.add_argument("--out", type=Path, help="write every partition's counts as CSV")
     chosen = parser.parse_args(arguments)

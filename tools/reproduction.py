@@ -31,19 +31,21 @@ WAITING = (f"| {NO_RESULT_YET}", f"| {NOT_ENOUGH} (")
 
 
 def update(text: str, study: str) -> str:
-    """The page of a study with the tables of its released runs between the markers."""
+    """Replace the tables between the markers of a study's page by those of its released runs."""
     return put_section(text, "tables", section(study), f"python -m tools.reproduction {study}")
 
 
 def section(study: str) -> str:
-    """How the released runs of a study were made, its tables, and the verdicts on its claims."""
+    """The section in Markdown: how the released runs of a study were made, its tables, and the
+    verdicts on its claims."""
     runs = read_release(ROOT / RELEASED / study)
     return "\n\n".join([_provenance_text(study, runs), *_tables(study)])
 
 
 @contextmanager
 def in_restored_folder(study: str) -> Iterator[None]:
-    """Work in a folder of its own in which only the released runs of a study exist."""
+    """Change to a temporary folder in which only the released runs of a study exist, within this
+    block."""
     with tempfile.TemporaryDirectory() as work, chdir(work):
         for name in ("config", "resources", "rules", "Snakefile"):
             Path(name).symlink_to(ROOT / name)
@@ -54,14 +56,14 @@ def in_restored_folder(study: str) -> Iterator[None]:
 
 @functools.cache
 def comparison(study: str, table: str) -> Comparison:
-    """What the released runs of a study say of one of its tables."""
+    """Compare the released runs of a study by one of its tables."""
     with in_restored_folder(study):
         files = preview.draw_item(load({"studies": study}), study, table)
         return Comparison.read(next(file for file in files if file.endswith(".json")))
 
 
 def _tables(study: str) -> list[str]:
-    """The tables in Markdown."""
+    """The tables of a study's released runs in Markdown."""
     with in_restored_folder(study):
         cohort(["draw", study])
         files = Path("results/full/partial/tables", study).glob("*.md")
@@ -72,7 +74,7 @@ def _tables(study: str) -> list[str]:
 
 
 def rows_with_runs(table: str) -> str:
-    """A table in Markdown without its rows that wait for runs; empty if nothing else is in it."""
+    """Drop the rows of a Markdown table that wait for runs; empty if no other is in it."""
     lines = table.splitlines()
     shown = [line for line in lines if not any(words in line for words in WAITING)]
     rows = [line for line in shown if line.startswith("| ")]
@@ -84,7 +86,8 @@ def rows_with_runs(table: str) -> str:
 
 
 def _provenance_text(study: str, runs: Sequence[Record]) -> str:
-    """How many runs were released, what they cost, and how to see them or train them again."""
+    """A paragraph on how many runs were released, what they cost, and how to see them or train them
+    again."""
     costs = [value for run in runs for _, value in run.history.cost["seconds"]]
     devices = Counter(device for run in runs for device in run.header["provenance"]["devices"])
     where = ", ".join(f"{device} ({count})" for device, count in devices.most_common())

@@ -24,7 +24,7 @@ TITLES = ("rank", "selector", "accuracy %", "ahead of random %", "s/round", "kB/
 
 
 def finished_experiments(plan: Plan) -> list[str]:
-    """The experiments with a leaderboard of which all runs are released."""
+    """The names of the experiments with a leaderboard of which all runs are released."""
     released = set(_runs()["digest"])
     study = plan.study(STUDY)
     return [
@@ -50,8 +50,8 @@ def _runs() -> pd.DataFrame:
 
 
 def _values() -> pd.DataFrame:
-    """For each run its accuracy over the last rounds, its costs per round, and the Gini coefficient
-    of its clients' turns."""
+    """A table of each run's accuracy over the last rounds, its costs per round, and the Gini
+    coefficient of its clients' turns."""
     folder = ROOT / RELEASED / STUDY
     curves = pd.read_parquet(folder / "curves.parquet").merge(_runs(), on="digest")
     is_last = curves["round"] > curves["rounds_played"] - LAST
@@ -65,13 +65,13 @@ def _values() -> pd.DataFrame:
 
 
 def _gini(turns: pd.Series) -> float:
-    """Half the mean difference between two clients, over their mean."""
+    """The Gini coefficient: half the mean difference between two clients, over their mean."""
     differences = turns.to_numpy()[:, None] - turns.to_numpy()
     return float(abs(differences).mean() / (2 * turns.mean()))
 
 
 def markdown(plan: Plan, experiment: str) -> str:
-    """The leaderboard as a table."""
+    """The leaderboard of an experiment as a Markdown table."""
     standings, runs = leaderboard(plan, experiment)
     means = runs.groupby("strategy")[["simulated_seconds", "bytes_down", "gini"]].mean()
     rows = []
@@ -99,7 +99,8 @@ def markdown(plan: Plan, experiment: str) -> str:
 
 
 def accuracies_by_setting(plan: Plan, experiment: str) -> str:
-    """The mean accuracy of each selector, the best ranked first, in each setting."""
+    """A Markdown table of the mean accuracy of each selector, the best ranked first, in each
+    setting."""
     standings, runs = leaderboard(plan, experiment)
     titles = plan.study(STUDY).titles.get("partition", {})
     named = runs.assign(partition=runs["partition"].map(lambda name: titles.get(name, name)))
@@ -118,7 +119,7 @@ def accuracies_by_setting(plan: Plan, experiment: str) -> str:
 
 
 def update(text: str) -> str:
-    """The page with the tables of all complete leaderboards between its markers."""
+    """Replace the tables of all complete leaderboards between the markers of a page's text."""
     plan = load({"studies": STUDY})
     parts = []
     for experiment in finished_experiments(plan):

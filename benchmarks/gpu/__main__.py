@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _failures(names: Sequence[str], file: Path) -> list[str]:
-    """List what failed in these pieces, one line each, from a results file."""
+    """List the failures of these pieces in a results file, one line each."""
     entries = results.read_entries(file)
     return [f"{name}: {line}" for name in names for line in entries[name]["failures"]]
 
@@ -75,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(names: Sequence[str], file: Path, options: argparse.Namespace) -> None:
-    """Run pieces in one process, which is stopped if it hangs."""
+    """Measure pieces in one process, which is stopped if it hangs."""
     for name in names:
         print(f"{name}: {PIECES[name].title}, at most {LIMIT_SECONDS:.0f} s", flush=True)
         results.put_entry(file, name, {"failures": []})

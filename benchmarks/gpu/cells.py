@@ -58,7 +58,8 @@ def _time_workload(
 def _time_side_by_side(
     count: int, folder: Path, report: Report, until: float
 ) -> tuple[list[float], float | None]:
-    """Seconds until all cells have played a round, and the GPU memory that all took."""
+    """Play rounds in so many processes at once: the seconds of each sweep until all are done, and
+    the GPU memory that all took."""
     device = report.device
     command = [sys.executable, "-m", "benchmarks.variants.ours", str(folder)]
     options = ["--trainer", "batched", "--device", device.type]
@@ -71,5 +72,5 @@ def _time_side_by_side(
 
 
 def _free_bytes(device: torch.device) -> int | None:
-    """Bytes that are free on the GPU."""
+    """The bytes that are free on the GPU; None on a CPU."""
     return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else None

@@ -42,7 +42,7 @@ class Layer(NamedTuple):
         return f"{inside} to {outside}, {self.kernel}x{self.kernel}, {self.side}x{self.side}"
 
     def direct(self, weight: Tensor, images: Tensor) -> Tensor:
-        """One client's convolution, as the network has it."""
+        """Convolve the images of one client as the network does."""
         return conv2d(images, weight, stride=self.stride, padding=self.padding)
 
     def unfolded(self, weight: Tensor, images: Tensor) -> Tensor:
@@ -55,7 +55,7 @@ class Layer(NamedTuple):
 
 
 def measure(report: Report) -> None:
-    """Time every layer of the three networks."""
+    """Time every convolution of the three networks."""
     set_up("float32", report.device)
     layers = list(dict.fromkeys(layer for name in NETWORKS for layer in layers_of(name)))
     if report.is_trial:
@@ -103,7 +103,8 @@ def _time_layer(layer: Layer, report: Report, until: float) -> None:
 def _ways_to_convolve(
     layer: Layer, clients: int, batch: int, device: torch.device
 ) -> tuple[dict[str, Callable[[], object]], float]:
-    """The three ways, and how much the results of the first two differ."""
+    """The three ways to convolve, as functions by name, and how much the results of the first two
+    differ."""
     torch.manual_seed(0)
     inside, outside = layer.channels
     weights = torch.randn(clients, outside, inside, layer.kernel, layer.kernel, device=device)

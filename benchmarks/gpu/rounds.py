@@ -46,7 +46,7 @@ class Player:
 
 
 def measure(report: Report) -> None:
-    """Time both trainers on each workload."""
+    """Time the serial and the batched trainer on each workload."""
     set_up("float32", report.device)
     workloads = [each.tiny() for each in (W2A, W3)] if report.is_trial else WORKLOADS
     report.plan(len(workloads))
@@ -82,7 +82,8 @@ def _difference(weights: np.ndarray, reference: np.ndarray) -> float | None:
 
 
 def _reset_peak(device: torch.device) -> int:
-    """Bytes of tensors on the GPU; counts their peak anew from here."""
+    """Count the peak of GPU memory anew from here; return the bytes of tensors that are there
+    now."""
     if device.type == "cpu":
         return 0
     gc.collect()  # CUDA graphs of earlier workloads

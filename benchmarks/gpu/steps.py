@@ -46,7 +46,7 @@ class CapturedEpoch:
             self.steps(images, labels)
 
     def is_captured(self) -> str:
-        """Whether the steps were replayed from CUDA graphs, and why not."""
+        """`yes` if the steps were replayed from CUDA graphs, else why not."""
         if not self.parameters[0].is_cuda:
             return "skipped: CUDA graphs need a GPU"
         return "yes" if all(self.steps.captures.values()) else "no: the capture failed"
@@ -62,7 +62,7 @@ class CapturedEpoch:
 
 
 def measure(report: Report) -> None:
-    """Time an epoch of single-sample steps in every way."""
+    """Time an epoch of single-sample steps, with and without CUDA graphs."""
     set_up("float32", report.device)
     workloads = (replace(W3.tiny(), clients=1, cohort=1),) if report.is_trial else WORKLOADS
     report.plan(len(workloads))

@@ -19,7 +19,7 @@ from cohort.results.claims.judge import JudgedClaim, judged_claims
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the claim, --details and --json."""
+    """Add the claim or study, --details and --json."""
     add_config(parser)
     parser.add_argument(
         "claim",
@@ -50,8 +50,8 @@ def run(options: argparse.Namespace) -> None:
 
 
 def find_claims(text: str) -> tuple[str, list[str]]:
-    """The study and the name of the claim `STUDY.CLAIM`, or of the one claim of this name in any
-    study; all claims where a study is named."""
+    """Find the study and its claims: the one of `STUDY.CLAIM`, the only one of this name in any
+    study, or all of a study. Raise UserError if there is none, or several studies have it."""
     studies = all_studies()
     study, _, claim = text.rpartition(".")
     if not study and claim not in studies:
@@ -78,7 +78,8 @@ def find_claims(text: str) -> tuple[str, list[str]]:
 
 
 def _judging_spec(plan: Plan, study: str, claims: Iterable[str]) -> dict[str, Any]:
-    """The spec to judge these claims by, with metrics collected from what exists."""
+    """The spec by which to judge these claims of a study; it collects the metrics of the
+    experiments that they compare from the records that exist."""
     spec = claims_spec(plan, study)
     entries: Mapping[str, Any] = {name: spec["claims"][name] for name in claims}
     points = [
@@ -93,7 +94,7 @@ def _judging_spec(plan: Plan, study: str, claims: Iterable[str]) -> dict[str, An
 
 
 def _overview(plan: Plan, claims: Sequence[JudgedClaim], *, reproduces: bool) -> Iterator[str]:
-    """A line per claim, and how many have each verdict."""
+    """Yield a table with a line per claim, and sentences on how many have each verdict."""
     titles = ["claim", *(["paper"] if reproduces else []), "our runs", "finished"]
     rows = []
     for claim in claims:
@@ -117,7 +118,8 @@ def _counts_text(verdicts: Counter[str]) -> str:
 def _details(
     plan: Plan, study: str, claims: Sequence[JudgedClaim], *, reproduces: bool
 ) -> Iterator[str]:
-    """The sentence, both verdicts and the evidence of each claim, and contradictions."""
+    """Yield lines with the sentence, both verdicts and the evidence of each claim, and
+    contradictions."""
     for claim in claims:
         yield f"{study}.{claim.claim}: {claim.says} ({claim.where})"
         if reproduces:

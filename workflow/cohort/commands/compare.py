@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print which cells differ, by how much, and whether significantly."""
+    """Print which cells of two sides differ, by how much, and whether significantly."""
     first, second = read_side(options.a), read_side(options.b)
     _check_metric(options.metric, [*first.values(), *second.values()])
     changes = differences(first, second, options.metric)
@@ -47,7 +47,8 @@ def run(options: argparse.Namespace) -> None:
 
 
 def read_side(text: str) -> Side:
-    """The records of one side by cell; of two versions of a cell, the younger file."""
+    """Read the records of a folder or git revision by cell; of two versions of a cell, the younger
+    file."""
     folder = Path(text)
     if folder.is_dir():
         roots = (folder / CELLS, folder / "cells", folder)
@@ -67,13 +68,13 @@ def read_side(text: str) -> Side:
 
 
 def _record_files(folder: Path) -> list[Path]:
-    """The records in a folder, the oldest first."""
+    """List the record files in a folder, the oldest first."""
     files = (file for file in folder.rglob("seed*.h5") if is_record_file(file))
     return sorted(files, key=lambda file: file.stat().st_mtime)
 
 
 def _commit(text: str) -> str | None:
-    """The hash of a revision of this repository; None if there is none of that name."""
+    """The hash of a git revision of this repository; None if there is none of that name."""
     command = ["git", "rev-parse", "--verify", "--quiet", "--end-of-options", f"{text}^{{commit}}"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -89,7 +90,7 @@ def _check_metric(metric: str, records: Iterable[Record]) -> None:
 
 
 def facts(first: Side, second: Side, changes: list[Difference], metric: str) -> dict[str, Any]:
-    """How two sides differ: counts, cells of one side alone, and each difference."""
+    """How two sides differ, for JSON: counts, cells of one side alone, and each difference."""
     both = [cell for cell in first if cell in second]
     return {
         "metric": metric,
@@ -141,7 +142,7 @@ def _print(
 
 
 def _provenance_text(records: Mapping[Cell, Record]) -> str:
-    """By which trainers, on which devices and with which torch the records were made."""
+    """A text on which trainers, on which devices and with which torch made the records."""
     made = [record.header["provenance"] for record in records.values()]
     trainers = dict.fromkeys(provenance["trainer"] for provenance in made)
     devices = {device: None for provenance in made for device in provenance["devices"]}

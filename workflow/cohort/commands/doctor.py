@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print what each check finds. Raise UserError if one fails."""
+    """Print the findings of all checks. Raise UserError if one fails."""
     plan = load_plan(options)
     folder = Path(RESULTS) if Path(RESULTS).exists() else Path()
     checks: dict[str, Callable[[], Iterator[Finding]]] = {
@@ -93,20 +93,20 @@ def _run_check(check: Callable[[], Iterator[Finding]]) -> list[Finding]:
 
 
 def check_python() -> Iterator[Finding]:
-    """Whether this Python is new enough."""
+    """Check that this Python is new enough."""
     oldest = ".".join(map(str, OLDEST_PYTHON))
     state = OK if sys.version_info >= OLDEST_PYTHON else FAILED
     yield state, f"{platform.python_version()} ({sys.executable}); {oldest} or newer is needed"
 
 
 def check_pytorch() -> Iterator[Finding]:
-    """Whether PyTorch can be imported and multiplies."""
+    """Check that PyTorch can be imported and multiplies."""
     total = float((torch.ones(2, 2) @ torch.ones(2, 2)).sum())
     yield (OK if total == 8 else FAILED), f"{torch.__version__}, {torch.get_num_threads()} threads"
 
 
 def check_gpu(device: str) -> Iterator[Finding]:
-    """Which GPUs PyTorch sees; it must see one if the config wants one."""
+    """Name the GPUs that PyTorch sees; it must see one if the config wants one."""
     if not torch.cuda.is_available():
         state, sentence = (FAILED, "device is cuda, but") if device == "cuda" else (OK, "")
         yield state, f"{sentence} PyTorch sees none; cells train on the CPU".strip()
@@ -118,7 +118,7 @@ def check_gpu(device: str) -> Iterator[Finding]:
 
 
 def check_native_trainer() -> Iterator[Finding]:
-    """Whether generated machine code trains as plain PyTorch does."""
+    """Check that generated machine code trains as plain PyTorch does."""
     rng = np.random.default_rng(0)
     samples = data.Samples(
         torch.from_numpy(rng.normal(size=(32, 1, 8, 8))),
@@ -144,7 +144,7 @@ def check_native_trainer() -> Iterator[Finding]:
 
 
 def check_slurm_profiles() -> Iterator[Finding]:
-    """Whether SLURM answers, and which account and partition each profile for it names."""
+    """Check that SLURM answers, and name the account and partition of each profile for it."""
     if not any(shutil.which(command) for command in SLURM_COMMANDS):
         yield OK, "not on this machine; cells train here"
         return
@@ -163,7 +163,7 @@ def check_slurm_profiles() -> Iterator[Finding]:
 
 
 def _profiles(folder: str) -> list[Path]:
-    """The profiles in a folder that submit to SLURM."""
+    """List the Snakemake profiles in a folder that submit to SLURM."""
     files = sorted(Path(folder).expanduser().glob("*/*.yaml"))
     return [
         file
@@ -181,7 +181,7 @@ def _resources(profile: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_locks(folder: Path) -> Iterator[Finding]:
-    """Whether a locked file in this folder is seen as locked, and free once it is closed."""
+    """Check that a locked file in this folder is seen as locked, and free once it is closed."""
     check_writable(folder)
     with explained(folder), tempfile.TemporaryDirectory(dir=folder, prefix=".doctor-") as temporary:
         path = Path(temporary, "lock")
@@ -211,7 +211,7 @@ def _file_system(folder: Path) -> str:
 
 
 def check_disk(folder: Path) -> Iterator[Finding]:
-    """How much space and how many files are left."""
+    """State how much space and how many files are left in this folder; warn if few."""
     usage = os.statvfs(folder)
     gigabytes = usage.f_bavail * usage.f_frsize / 2**30
     yield (OK if gigabytes >= LEAST_GB else WARNING), f"{gigabytes:,.0f} GB are free"
@@ -221,7 +221,7 @@ def check_disk(folder: Path) -> Iterator[Finding]:
 
 
 def check_raw_files(plan: Plan) -> Iterator[Finding]:
-    """Whether the listed studies' data are here, in the mirror, or have to be downloaded."""
+    """State whether the listed studies' data are here, in the mirror, or have to be downloaded."""
     mirror = plan.config.get("data_mirror", "")
     for planned in plan.data.values():
         dataset, entries = planned.settings["dataset"], planned.inputs.items()

@@ -42,7 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Write a release for each study: the runs that have records, and those that an earlier release
-    in the same folder holds and the study still plans. Other formats hold the runs with records."""
+    in the same folder holds and the study still plans. Other formats hold the runs with records.
+    Print what was written."""
     plan = load_plan(options)
     for study in plan.listed:
         if options.format == PARQUET:
@@ -53,7 +54,8 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _write_exports(plan: Plan, study: str, form: str, folder: Path) -> str:
-    """Write the runs of a study that have records in this form; say what was written."""
+    """Write the runs of a study that have records in the format `form`; return a line that says
+    what was written."""
     records = _read_records(plan, study)
     if not records:
         raise _no_runs_error(plan, study)
@@ -64,7 +66,7 @@ def _write_exports(plan: Plan, study: str, form: str, folder: Path) -> str:
 
 
 def _write_release(plan: Plan, study: str, folder: Path) -> str:
-    """Release the runs of a study; say what the release holds."""
+    """Write the release of a study's runs; return a line that says what it holds."""
     digests = set(plan.digests(study))
     released = _read_released(folder)
     runs = {digest: run for digest, run in released.items() if digest in digests}
@@ -80,7 +82,7 @@ def _write_release(plan: Plan, study: str, folder: Path) -> str:
 
 
 def _read_records(plan: Plan, study: str) -> dict[str, Record]:
-    """The records that the cells of a study have, by digest."""
+    """Read the records that the cells of a study have, by digest."""
     paths = (Path(plan.cells[digest].path) for digest in plan.digests(study))
     records = (read(path) for path in paths if path.exists())
     return {record.header["digest"]: record for record in records}
@@ -91,7 +93,7 @@ def _no_runs_error(plan: Plan, study: str) -> UserError:
 
 
 def _read_released(folder: Path) -> dict[str, Record]:
-    """The runs of the release in a folder; none if there is none."""
+    """Read the runs of the release in a folder, by digest; none if there is no release."""
     if not (folder / MANIFEST).exists():
         return {}
     return {record.header["digest"]: record for record in read_release(folder)}

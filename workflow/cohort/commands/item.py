@@ -41,7 +41,7 @@ from cohort.training.cell import Cell
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add --config and its like, and whether to run."""
+    """Add --config, --scale, --seeds, --only and --dry-run."""
     add_only(parser)
     parser.add_argument("-n", "--dry-run", action="store_true", help="only say what it would cost")
 
@@ -57,7 +57,7 @@ class Item:
 
     @property
     def spec(self) -> dict[str, Any]:
-        """The entry of the figure or table in its study."""
+        """The study's entry of the figure or table."""
         return self.plan.study(self.study).drawn()[self.name]
 
     @property
@@ -66,7 +66,7 @@ class Item:
         return f"{self.study}_{self.name}"
 
     def cells(self) -> list[CellStatus]:
-        """The states of the cells that it shows, of those that can be run here."""
+        """The states of the cells that the item shows, of those that can be run here."""
         logs, plan = find_slurm_logs(), self.plan
         rows = plan.rows([self.study]).get((self.study, self.spec["experiment"]), [])
         return [status_of(plan.cells[row.digest], logs) for row in rows]
@@ -82,8 +82,8 @@ class Item:
 def find_item(
     text: str, options: argparse.Namespace, study: str = "", *, with_sizes: bool = False
 ) -> Item:
-    """The figure or table `STUDY.NAME` by the plan that was asked for; `study` stands in for the
-    study. What needs no runs is found only `with_sizes`."""
+    """Find the figure or table `STUDY.NAME` in the plan of these options, or `NAME` in `study`
+    instead. One that needs no runs is found only `with_sizes`. Raise UserError if there is none."""
     named, _, name = text.partition(".")
     plan = load_plan(options, studies=study or require_study(named))
     drawn = plan.study(study or named).drawn()
@@ -99,8 +99,9 @@ def find_item(
 def run_item(
     item: Item, *, against: bool, dry_run: bool, retrain: bool = False
 ) -> Comparison | None:
-    """Say which cells the item shows and what the missing ones cost, train them, print the item's
-    lines, with the verdict against FedAvg or else against the paper, and return the comparison.
+    """Print which cells the item shows and what the missing ones cost, train these, print the
+    item's results, with the verdict against FedAvg or else against the paper, and return the
+    comparison.
 
     With `retrain`, cells that the user's own files made in another version count as missing. Raise
     a UserError for a damaged record, with which nothing could be drawn.
@@ -131,7 +132,8 @@ def run_item(
 
 
 def _run(item: Item, *, against: bool) -> Comparison:
-    """Train what is missing and print the lines of an item, of what exists if some cells fail."""
+    """Train what is missing, then print the results of an item, of what exists if some cells fail;
+    return them."""
     done = subprocess.run([sys.executable, "-m", *shlex.split(item.command)], check=False)
     if done.returncode:
         print("not all cells were trained; what exists is shown")
@@ -139,7 +141,7 @@ def _run(item: Item, *, against: bool) -> Comparison:
 
 
 def discard_results(cells: Sequence[CellStatus]) -> None:
-    """Delete records and checkpoints, so that their cells are trained from the beginning."""
+    """Delete the records and checkpoints of cells, so that these are trained from the beginning."""
     if not cells:
         return
     with lock_directory():  # no driver may be at work
@@ -153,8 +155,8 @@ def _count_by_strategy(missing: Iterable[Cell]) -> list[tuple[str, int]]:
 
 
 def result_of(item: Item, *, is_complete: bool) -> tuple[Comparison, list[str]]:
-    """The comparison of an item's runs, and the files of its drawing: a preview where it was not
-    drawn in full."""
+    """Read the comparison of an item's runs, and list the files of its drawing; draw a preview
+    where it was not drawn in full."""
     if item.plan.config.get("only") or not is_complete:
         files = preview.draw_item(item.plan, item.study, item.name)
     else:
@@ -165,7 +167,7 @@ def result_of(item: Item, *, is_complete: bool) -> tuple[Comparison, list[str]]:
 
 def print_result(item: Item, *, against: bool, is_complete: bool) -> Comparison:
     """Print the results of an item, with the verdict against FedAvg or else against the paper, and
-    where it is drawn; return them."""
+    the files of its drawing; return the comparison."""
     comparison, files = result_of(item, is_complete=is_complete)
     names = Names.of(look_of(item.plan, item.study, item.spec["experiment"]))
     if comparison.standings:
@@ -182,7 +184,7 @@ def print_result(item: Item, *, against: bool, is_complete: bool) -> Comparison:
 
 
 def _standing_lines(comparison: Comparison, names: Names) -> Iterator[str]:
-    """The leaderboard as aligned columns, with its notes."""
+    """Yield the leaderboard as lines of aligned columns, and its notes."""
     layout = lay_out_leaderboard(comparison, names)
     rows = [["", *layout.columns]]
     for words, entries in layout.lines:
@@ -195,7 +197,8 @@ def _standing_lines(comparison: Comparison, names: Names) -> Iterator[str]:
 def _result_lines(
     results: Sequence[Result], names: Names, scale: str, *, against: bool
 ) -> Iterator[str]:
-    """The results as aligned columns, below the settings that several of them share."""
+    """Yield the results as lines of aligned columns, below the settings that several of them
+    share."""
     varying = [label for label in results[0].labels if label in _varying_labels(results)]
     own = ["strategy", *(label for label in varying if "." in label)]  # what a strategy is
     groups: dict[str, list[list[str]]] = {}
@@ -234,7 +237,7 @@ def _unequal_seeds(results: Sequence[Result], names: Names) -> str:
 
 
 def _varying_labels(results: Sequence[Result]) -> set[str]:
-    """The labels in which results differ, and that of the strategy."""
+    """The labels in which results differ, and always `strategy`."""
     values = {value for result in results for value in result.labels.items()}
     counts = Counter(label for label, _ in values)
     return {"strategy", *(label for label, count in counts.items() if count > 1)}
@@ -246,7 +249,8 @@ def _aligned_line(texts: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _label_phrase(result: Result, labels: Iterable[str], names: Names) -> str:
-    """The values of some labels as text."""
+    """The values of these labels of a result as one text, separated by commas; labels without a
+    value are left out."""
     shown = (label for label in labels if result.labels.get(label, NO_VALUE) != NO_VALUE)
     return ", ".join(names.phrase(label, result.labels[label]) for label in shown)
 

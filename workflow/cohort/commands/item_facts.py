@@ -17,7 +17,7 @@ from cohort.results.tables.sizes import needs_no_runs
 
 
 def print_item(text: str, options: argparse.Namespace) -> None:
-    """Print where a figure or table stands."""
+    """Print what stands behind a figure or table: its files, cells, time left and command."""
     item = find_item(text, options, with_sizes=True)
     cells = [] if needs_no_runs(item.spec) else item.cells()
     if options.json:
@@ -27,7 +27,8 @@ def print_item(text: str, options: argparse.Namespace) -> None:
 
 
 def facts(item: Item, cells: list[CellStatus]) -> dict[str, Any]:
-    """Where a figure or table stands: its files, its cells by state, hours left, its command."""
+    """What stands behind a figure or table, for JSON: its files, its cells by state, hours left,
+    its command."""
     counts = Counter(status.state for status in cells)
     files = output_files(item.plan, item.plan.study(item.study), item.name)
     return {

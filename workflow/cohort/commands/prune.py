@@ -26,7 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Prune what no study has at any scale, or what was restored."""
+    """Print the files that no study has at any scale, or records that were restored; delete them
+    with --delete."""
     if options.restored:
         prune(restored_records(), delete=options.delete)
         return
@@ -52,13 +53,14 @@ def prune(paths: Iterable[Path], *, delete: bool) -> None:
 
 
 def restored_records() -> list[Path]:
-    """The records that were restored from releases, not trained here."""
+    """List the records that were restored from releases, not trained here."""
     records = (path for path in Path(CELLS).rglob("seed*.h5") if is_record_file(path))
     return [path for path in records if "restored" in read(path).header]
 
 
 def unused_paths(plans: Iterable[Plan]) -> list[Path]:
-    """Records and shards that no plan has, and state folders of such cells or of finished ones.
+    """Records and shards that no plan has, and state folders of cells that no plan has or that are
+    finished.
 
     The state of a cell that is being trained is never among them.
     """

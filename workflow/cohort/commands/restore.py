@@ -37,7 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Restore the releases of these studies, or all that there are."""
+    """Turn the released runs of these studies, or of all that a release exists of, into records,
+    and print how many of each release were restored."""
     plan = load_plan(options)
     for study in all_studies():
         plan.study(study)
@@ -49,7 +50,7 @@ def run(options: argparse.Namespace) -> None:
 
 @contextmanager
 def _release_folders(source: str, studies: list[str]) -> Iterator[dict[str, Path]]:
-    """The folder of each release; one with an address of the web is downloaded to a temporary
+    """Yield the folder of each release by its address; one on the web is downloaded to a temporary
     folder."""
     if not source.startswith(("https://", "http://")):
         root = shipped(source)
@@ -91,7 +92,8 @@ def _outcome_lines(address: str, outcome: RestoreOutcome) -> Iterator[str]:
 
 
 def _run_text(record: Record) -> str:
-    """The last accuracy of a run, and where it was trained: `52.69 % (native on AMD EPYC)`."""
+    """The last accuracy of a run, and where it was trained, as text: `52.69 % (native on AMD
+    EPYC)`."""
     value = METRICS[METRIC].scale * record.history.last(METRIC)
     made = record.header["provenance"]
     return f"{value:.2f} % ({made['trainer']} on {', '.join(made['devices'])})"

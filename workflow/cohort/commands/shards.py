@@ -62,12 +62,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print the shards."""
+    """Print which samples and labels clients hold."""
     print_shards(load_plan(options), {key: getattr(options, key) for key in SHARD_KEYS})
 
 
 def print_shards(plan: Plan, settings: dict[str, Any]) -> None:
-    """Deal as the workflow would, without writing, and print what the clients hold.
+    """Deal shards as the workflow would, without writing them, and print what the clients hold.
 
     Label counts are printed for small federations only.
     """

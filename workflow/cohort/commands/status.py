@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def read_releases() -> dict[str, set[str]]:
-    """The digests of the released runs by study."""
+    """Read the digests of the released runs by study."""
     releases: dict[str, set[str]] = {}
     for manifest in shipped(RELEASED).glob(f"*/{MANIFEST}"):
         runs = read_release(manifest.parent)
@@ -107,7 +107,7 @@ def print_released(plan: Plan, releases: Mapping[str, set[str]], *, as_json: boo
 def statuses(
     plan: Plan, slurm_logs: Mapping[str, Path], finished: Mapping[str, CellStatus] | None = None
 ) -> Statuses:
-    """The states of all cells of the listed studies, those that cannot be run here included.
+    """Read the states of all cells of the listed studies, those that cannot be run here included.
 
     `finished` cells, by digest, are not read again while their records exist.
     """
@@ -132,7 +132,7 @@ def statuses(
 
 
 def unique_cells(by_experiment: Statuses) -> list[CellStatus]:
-    """The status of each cell once, even if several experiments share it."""
+    """The statuses of all experiments, each cell once even if several share it."""
     every = (status for group in by_experiment.values() for status in group)
     return list({status.cell.digest: status for status in every}.values())
 
@@ -172,8 +172,8 @@ def print_status(plan: Plan) -> None:
 
 
 def facts(plan: Plan) -> dict[str, Any]:
-    """Counts of cells by state and of restored ones, every unfinished cell, held jobs, hours left,
-    notes, and the cells that own files made in another version."""
+    """For JSON: counts of cells by state and of restored ones, every unfinished cell, held jobs,
+    hours left, notes, and the cells that own files made in another version."""
     by_experiment = statuses(plan, find_slurm_logs())
     cells = unique_cells(by_experiment)
     counted = []
@@ -203,19 +203,19 @@ def runnable_cells(cells: Iterable[CellStatus]) -> list[CellStatus]:
 
 
 def cell_name(status: CellStatus) -> str:
-    """A cell for people: its path without the folder of all cells and the suffix."""
+    """A cell's name for people: its path without the folder of all cells and the suffix."""
     return status.cell.path.removeprefix(f"{CELLS}/").removesuffix(".h5")
 
 
 def under_way_line(status: CellStatus) -> str:
-    """A cell that has begun: `running 12/400  3.2 rounds/s  cifar10/...`."""
+    """A line on a cell that has begun: `running 12/400 3.2 rounds/s cifar10/...`."""
     rate = f"{status.rate:.3g} rounds/s  " if status.rate else ""
     text = f"{status.state} {status.round}/{status.rounds}  {rate}"
     return text + shortened(cell_name(status), WIDTH - len(text))
 
 
 def time_left_lines(plan: Plan, cells: Iterable[CellStatus]) -> Iterator[str]:
-    """A line on the hours left for each kind of device."""
+    """Yield a line on the hours left for each kind of device."""
     for device, hours in hours_left(plan, runnable_cells(cells)).items():
         if hours and not device:
             yield f"left: {duration(3600 * hours)} of one CPU core, as estimated"
@@ -224,7 +224,7 @@ def time_left_lines(plan: Plan, cells: Iterable[CellStatus]) -> Iterator[str]:
 
 
 def _count_table(by_experiment: Statuses) -> Iterator[str]:
-    """A table with a line for each experiment and a column for each state that occurs."""
+    """Yield the lines of a table: one for each experiment, a column for each state that occurs."""
     counts = {name: _count_by_state(group) for name, group in by_experiment.items()}
     occurring = {*ALWAYS, *(status.state for status in unique_cells(by_experiment))}
     states = [state for state in STATES if state in occurring]

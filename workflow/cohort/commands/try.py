@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run the strategies, compare them with those of the figure or table, and print all."""
+    """Run the strategies, compare them with those of the figure or table, and print all results."""
     everything = {"scale": None, "only": None, "seeds": None}
     shown = find_item(options.on, argparse.Namespace(**vars(options) | everything))
     strategies = list(dict.fromkeys(options.strategies))
@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def rank_line(standings: Standings, strategy: str) -> str:
-    """`mine: rank 3 of 17 [1, 6]`, or why it has none."""
+    """A line on a strategy's rank, `mine: rank 3 of 17 [1, 6]`, or why it has none."""
     entry = next((entry for entry in standings.entries if entry.strategy == strategy), None)
     if entry is None:
         return f"{strategy}: no rank, as no seed of a setting has finished with all strategies"
@@ -86,7 +86,8 @@ def write_study(item: Item, strategies: Sequence[str]) -> str:
 
 
 def study_name(words: Sequence[str]) -> str:
-    """The name of a study made of these words; a digest of them ends one that would be too long."""
+    """The name `try_...` of a study made of these words; a digest ends one that would be too
+    long."""
     name = f"try_{re.sub(r'[^a-z0-9]+', '_', '_'.join(words))}"
     if len(name) <= LONGEST:
         return name

@@ -79,10 +79,11 @@ def run(options: argparse.Namespace) -> None:
 
 
 def check_reproduced(plan: Plan, cell: Cell, before: Record, until: int | None) -> None:
-    """Train a cell again and compare it with its record.
+    """Train a cell again, print what differs from its record, and raise UserError for differences
+    that are not allowed.
 
     On the same kind of device, by the same trainer and with the same versions, all bits must be the
-    same; else every metric must be within its tolerance at the end.
+    same; else the last accuracies and losses must lie within their tolerance.
     """
     make_inputs(plan, cell)
     print(f"{cell.path}: training it again", flush=True)
@@ -108,8 +109,8 @@ def check_reproduced(plan: Plan, cell: Cell, before: Record, until: int | None) 
 
 
 def beyond_tolerance(before: History, after: History, until: int | None) -> Iterator[str]:
-    """The accuracies and losses of which the means of the last tenth of two runs, or of their first
-    rounds, differ by more than `POINTS` and `SHARE`."""
+    """Describe accuracies and losses of which the means over the last tenth of the two runs, up to
+    round `until`, differ by more than `POINTS` and `SHARE` allow."""
     last = until or max(len(before.cohorts), len(after.cohorts))
     for name in dict.fromkeys([*before.metrics, *after.metrics]):
         if not name.endswith(("_accuracy", "_loss")):
@@ -123,14 +124,14 @@ def beyond_tolerance(before: History, after: History, until: int | None) -> Iter
 
 
 def _final_mean(series: Mapping[int, float]) -> float:
-    """The mean of the last tenth of a metric's values, NaN if there are none."""
+    """The mean of the last tenth of a metric's values by round, NaN if there are none."""
     values = list(series.values())
     last = values[-max(1, len(values) // 10) :]
     return sum(last) / len(last) if last else nan
 
 
 def draw_released_runs(plan: Plan, count: int) -> list[tuple[Cell, Record]]:
-    """Some released runs of the listed studies, drawn at random, each with its cell."""
+    """Draw some released runs of the listed studies at random, each with its cell."""
     folders = (shipped(RELEASED) / study for study in plan.listed)
     records = [run for folder in folders if folder.is_dir() for run in read_release(folder)]
     planned = set(plan.digests(*plan.listed))
@@ -142,7 +143,7 @@ def draw_released_runs(plan: Plan, count: int) -> list[tuple[Cell, Record]]:
 
 
 def finished_cell(plan: Plan, text: str | None) -> Cell:
-    """The cell of that name, or any of the listed studies, that has a record."""
+    """The cell of that name or, without one, any of the listed studies that has a record."""
     if text is None:
         cells = (plan.cells[digest] for digest in plan.digests(*plan.listed))
         done = [cell for cell in cells if Path(cell.path).exists()]
@@ -154,7 +155,8 @@ def finished_cell(plan: Plan, text: str | None) -> Cell:
 
 @dataclass(frozen=True)
 class SecondRun:
-    """A second run: its history, its sessions, and the hash of its final weights if it has any."""
+    """A second run of a cell: its history, its sessions, and the hash of its final weights if it
+    has any."""
 
     history: History
     sessions: list[dict[str, Any]]
@@ -162,7 +164,8 @@ class SecondRun:
 
 
 def _train_again(cell: Cell, before: Record, until: int | None) -> SecondRun:
-    """Train the cell in a temporary folder, by the trainer and on the kind of device of before."""
+    """Train the cell in a temporary folder, by the trainer and on the kind of device that made its
+    record."""
     with freeze_objects():
         train = job.train  # imports PyTorch
     made = before.header["provenance"]
@@ -183,7 +186,8 @@ def _train_again(cell: Cell, before: Record, until: int | None) -> SecondRun:
 
 
 def differing_conditions(made: dict[str, Any], sessions: list[dict[str, Any]]) -> Iterator[str]:
-    """Why the bits of a second run may differ from those of a record with this provenance."""
+    """Describe why the bits of a second run may differ from those of a record with this provenance
+    (`made`): own files, devices, trainers, package versions."""
     for file in own.changed_files(own.versions_in(made)):
         yield f"the record was made by another {file}"
     for key, what in (("device", "on"), ("trainer", "by the trainer")):
@@ -197,12 +201,12 @@ def differing_conditions(made: dict[str, Any], sessions: list[dict[str, Any]]) -
 
 
 def _names_in(sessions: list[dict[str, Any]], key: str) -> str:
-    """The devices or the trainers of all sessions."""
+    """The devices or the trainers of all sessions, joined to a text."""
     return " and ".join(dict.fromkeys(session[key] for session in sessions))
 
 
 def differences_of(before: History, after: History, until: int | None) -> Iterator[str]:
-    """Describe how two histories differ, in the first rounds if `until` is given. Times are not
+    """Describe how two histories differ, up to round `until` if it is given. Times are not
     compared."""
     last = until or max(len(before.cohorts), len(after.cohorts))
     cohorts = [
@@ -222,7 +226,7 @@ def differences_of(before: History, after: History, until: int | None) -> Iterat
 
 
 def _values_until(history: History, name: str, last: int) -> dict[int, float]:
-    """The values of a metric by round, up to the last one to compare."""
+    """The values of a metric by round, up to the round `last`."""
     return {round: value for round, value in history.metrics.get(name, []) if round <= last}
 
 

@@ -44,7 +44,8 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _explain_cell(plan: Plan, cell: Cell) -> Iterator[str]:
-    """The state of the cell and, if it is not done, how the other records of its folder differ."""
+    """Describe the state of the cell and, if it is not done, how the other records of its folder
+    differ."""
     status = status_of(cell, find_slurm_logs())
     yield f"{cell.path}: {_sentence(status, _hindrance(plan, cell))}"
     yield from made_by_another_version([status])
@@ -83,7 +84,7 @@ def _explain_record(plan: Plan, text: str) -> Iterator[str]:
 
 
 def _hindrance(plan: Plan, cell: Cell) -> str:
-    """Why the cell cannot be trained here; empty if it can."""
+    """The reason why the cell cannot be trained here; empty if it can."""
     for study in plan.studies.values():
         for rows in study.skipped.values():
             for row, reason in rows:
@@ -93,7 +94,7 @@ def _hindrance(plan: Plan, cell: Cell) -> str:
 
 
 def _sentence(status: CellStatus, hindrance: str) -> str:
-    """Say what the state of a cell means for its training."""
+    """A sentence on what the state of a cell means for its training."""
     here = f"round {status.round} of {status.rounds}"
     if hindrance:
         return f"its record is missing, but it waits: {hindrance}"
@@ -127,7 +128,7 @@ def differences_from(record: Record, cell: Cell) -> Iterator[str]:
 
 
 def flat_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings with the parameters of a strategy's parts as `selector.buffer`."""
+    """Flatten settings: parameters of a strategy's parts become keys like `selector.buffer`."""
     by_name: dict[str, Any] = {}
     for key, value in settings.items():
         if isinstance(value, dict):

@@ -57,12 +57,12 @@ class CellStatus:
 
     @property
     def rounds(self) -> int:
-        """Number of rounds that the whole cell has."""
+        """The number of rounds of the whole cell."""
         return self.cell.settings.rounds
 
 
 def status_of(cell: Cell, slurm_logs: Mapping[str, Path]) -> CellStatus:
-    """The state of a cell by its record, its state folder and the log of its last job."""
+    """Read the state of a cell from its record, its state folder and the log of its last job."""
     if Path(cell.path).exists():
         return _status_by_record(cell)
     folder, log = state_folder(cell.path), last_log(cell, slurm_logs)
@@ -94,7 +94,7 @@ def made_by_another_version(cells: Iterable[CellStatus]) -> list[str]:
 
 
 def waiting_cells(plan: Plan, study: str, experiment: str) -> list[CellStatus]:
-    """The cells of an experiment that cannot run here, each with the reason."""
+    """The cells of an experiment that cannot run here, as statuses with the reason."""
     return [
         CellStatus(plan.cells[row.digest], "waiting", reason=reason)
         for row, reason in plan.skipped(study, experiment)
@@ -102,8 +102,8 @@ def waiting_cells(plan: Plan, study: str, experiment: str) -> list[CellStatus]:
 
 
 def hours_left(plan: Plan, cells: Iterable[CellStatus]) -> dict[str, float]:
-    """The hours that unfinished cells still take on one device: as estimated for one CPU core, and
-    at the pace of the finished cells of each kind of device."""
+    """Estimate the hours that unfinished cells still take on one device, by device: on one CPU core
+    (`""`), and at the pace of the finished cells of each kind of device."""
     left, finished = 0.0, []
     for status in cells:
         seconds = estimated_seconds(plan, status.cell)
@@ -115,12 +115,13 @@ def hours_left(plan: Plan, cells: Iterable[CellStatus]) -> dict[str, float]:
 
 
 def estimated_seconds(plan: Plan, cell: Cell) -> float:
-    """The estimated seconds of all rounds of a cell on one CPU core."""
+    """Estimate the seconds of all rounds of a cell on one CPU core."""
     return round_seconds(cell, plan.info(cell))
 
 
 def last_log(cell: Cell, slurm_logs: Mapping[str, Path]) -> Path | None:
-    """The log of a cell's last attempt, or SLURM's if the job died before the cell began."""
+    """The path of the log of a cell's last attempt, or SLURM's if the job died before the cell
+    began; None without any."""
     own, slurm = train_log(cell.path), slurm_logs.get(cell.digest)
     if not own.exists() or slurm is None:
         return own if own.exists() else slurm
@@ -155,7 +156,7 @@ def failure_text(status: CellStatus, slurm_logs: Mapping[str, Path]) -> str:
 
 
 def failure_texts(cells: Iterable[Cell]) -> list[str]:
-    """Sentences about the failed cells among these, once no job is running any more."""
+    """A text on each of these cells that failed, once no job is running any more."""
     logs = find_slurm_logs(quiet_seconds=0)
     missing = [cell for cell in cells if not Path(cell.path).exists()]
     statuses = (status_of(cell, logs) for cell in missing)
@@ -182,7 +183,7 @@ def _status_by_record(cell: Cell) -> CellStatus:
 
 
 def logged_accuracies(cell: Cell) -> list[tuple[int, float]]:
-    """The test accuracies by round that the log of an unfinished cell names, without repetition."""
+    """The test accuracies by round in the log of an unfinished cell, each round once."""
     log = train_log(cell.path)
     matches = ACCURACY.findall(log.read_text(errors="replace")) if log.exists() else []
     return sorted({int(round): float(value) for round, value in matches}.items())
@@ -194,6 +195,6 @@ def _changed_files(provenance: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _progress(log: Path) -> tuple[int, float]:
-    """The latest round in a log and the rounds per second; zeros where its last job wrote none."""
+    """The latest round in a log and the rounds per second; zeros where the last job wrote none."""
     matches = PROGRESS.findall(last_session(log))
     return (int(matches[-1][0]), float(matches[-1][1])) if matches else (0, 0.0)

@@ -45,7 +45,8 @@ DEFAULT_LIMIT = (100, 1)  # Snakemake's max-jobs-per-timespan: jobs and seconds
 
 
 class Driver:
-    """Snakemake's main process, or without a plan a cluster's job, which does next to nothing."""
+    """The hooks of Snakemake's main process or, without a plan, of a cluster's job, where they do
+    next to nothing."""
 
     def __init__(self, plan: Plan | None, workflow: Any):
         self.plan, self.workflow = plan, workflow
@@ -58,7 +59,7 @@ class Driver:
         self.renamed = workflow.modifier.modify_rulename  # in a workflow that uses this module
 
     def set_up(self) -> None:
-        """Prepare this process: imports of jobs, memory for local jobs, notes on the plan.
+        """Prepare this process: PYTHONPATH for jobs, memory for local jobs; print the plan's notes.
 
         The garbage collector ignores what exists by now and runs less often: a graph of 20,000 jobs
         has millions of long-lived objects, and scanning them takes a good part of a dry run.
@@ -83,7 +84,7 @@ class Driver:
             self.already_recorded = [cell for cell in cells if os.path.exists(cell.path)]
 
     def _attach(self) -> None:
-        """Take part in the events of a workflow that has Cohort as a module."""
+        """Attach the driver's hooks to the events of a workflow that has Cohort as a module."""
         check_prefix(self.workflow)
         handlers = {
             "onstart": self._on_start_in_module,
@@ -143,7 +144,8 @@ class Driver:
             self.workflow.scheduler.job_rate_limiter = None
 
     def on_success(self) -> None:
-        """Clean up state folders, delete previews, which are out of date now, name the pages."""
+        """Clean up state folders, delete previews, which are out of date now, and print the pages'
+        paths."""
         if self.plan is None:
             return
         self.stopping.uninstall()
@@ -156,8 +158,8 @@ class Driver:
             print(f"{study}: {self.plan.layout.page(study)[0]}", file=sys.stderr)
 
     def on_error(self) -> None:
-        """Restore records that Snakemake deleted, report failed cells, and draw from what exists
-        what was asked for. A driver that a signal stopped draws nothing."""
+        """Restore records that Snakemake deleted, print failed cells, and draw what was asked for
+        from what exists. A driver that a signal stopped draws nothing."""
         if self.plan is None or self.lock is None:
             return
         self.stopping.uninstall()
@@ -176,14 +178,15 @@ class Driver:
             write_index(self.plan.layout.index())
 
     def _requested(self) -> list[tuple[str, str]]:
-        """The studies, figures and tables that Snakemake was asked for."""
+        """Pairs of a study and a figure or table (empty for all) that Snakemake was asked for."""
         assert self.plan is not None, "only the driver plans"
         return requested_items(self.plan, self.workflow.dag_settings.targets, self.renamed)
 
 
 @contextlib.contextmanager
 def _errors_printed() -> Iterator[None]:
-    """Print a UserError as one line: Snakemake would print the stack of its handlers."""
+    """Print a UserError raised in this block as one line: Snakemake would print the stack of its
+    handlers."""
     try:
         with explained(RESULTS):
             yield
@@ -200,7 +203,8 @@ def check_folder(folder: Path) -> None:
 
 
 def freeze_plan(plan: Plan) -> None:
-    """Write the plan files that jobs read."""
+    """Write the plan files that jobs read: one per cell, shards, data and experiment, and the
+    options."""
     cells = (cell.planned() for cell in plan.cells.values())
     for planned in chain(cells, plan.shards.values(), plan.data.values()):
         freeze(planned)
@@ -220,10 +224,9 @@ def restore_records(plan: Plan) -> None:
 
 
 def remove_published_originals(cells: Iterable[Cell]) -> None:
-    """Delete the finished states of cells whose valid record is in place.
-
-    Otherwise a cell whose record is deleted would be published again instead of trained.
-    """
+    """Delete the finished record (`finished.h5`) from the state folder of each cell whose valid
+    record is in place, and the folder if it is then empty. Otherwise a cell whose record is deleted
+    would be published again instead of trained."""
     for cell in cells:
         folder = state_folder(cell.path)
         if (folder / FINISHED).exists() and is_valid(cell.path, cell.digest):
@@ -233,7 +236,8 @@ def remove_published_originals(cells: Iterable[Cell]) -> None:
 
 
 def lock_directory() -> IO[str]:
-    """Keep other drivers out of this working directory while the returned file is open."""
+    """Keep other drivers out of this working directory while the returned file is open. Raise
+    UserError if one is at work."""
     DRIVER_LOCK.parent.mkdir(parents=True, exist_ok=True)
     file = try_lock(DRIVER_LOCK)
     if file is None:

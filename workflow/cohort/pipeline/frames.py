@@ -17,9 +17,9 @@ from cohort.results.release.tables import tables_of
 
 
 def load(study: str, source: str = "results", **config: Any) -> RunFrames:
-    """The finished runs of a study, from its records (`results`), the repository's releases
-    (`released`), or the release in another folder. `config` overrides keys of config/config.yaml.
-    """
+    """Load the finished runs of a study as pandas frames, from its records (`results`), the
+    repository's releases (`released`), or the release in another folder. `config` overrides keys of
+    config/config.yaml."""
     if source == RESULTS:
         plan = load_plan({"studies": require_study(study), **config})
         paths = (Path(plan.cells[digest].path) for digest in plan.digests(study))

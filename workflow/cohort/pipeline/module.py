@@ -14,7 +14,8 @@ TRIGGERS = {"mtime", "params"}  # of reruns, as in profiles/default
 
 
 def check_prefix(workflow: Any) -> None:
-    """Raise a UserError if the module's files are to have other paths."""
+    """Raise a UserError if the workflow that has Cohort as a module changes the paths of its
+    files."""
     modifier = workflow.modifier.path_modifier
     if modifier.prefix or modifier._prefix_replacements:
         raise UserError(
@@ -35,7 +36,8 @@ def check_triggers(workflow: Any) -> None:
 
 
 def attach_handlers(workflow: Any, handlers: Mapping[str, Handler]) -> None:
-    """Call handlers at the events of the using workflow, such as `onstart`, before its own ones.
+    """Call handlers at the events of the workflow that uses the module, such as `onstart`, before
+    its own handlers.
 
     Its own may be registered before or after the module is read. A module that is read a second
     time, to change a rule of it, is attached already.
@@ -50,7 +52,7 @@ def attach_handlers(workflow: Any, handlers: Mapping[str, Handler]) -> None:
 
 
 def _run_before(handler: Handler, own: Callable[[str], None]) -> Callable[[str], None]:
-    """Both handlers, one after the other."""
+    """A handler that runs both, one after the other."""
 
     def both(log: str) -> None:
         handler()
@@ -65,7 +67,7 @@ def _register(
     before: Callable[[Callable[[str], None]], Callable[[str], None]],
     own: Callable[[str], None],
 ) -> None:
-    """What Snakemake does for `onstart:` in a Snakefile, with the module's handler kept."""
+    """Register a handler as `onstart:` in a Snakefile does, with the module's handler kept."""
     getattr(type(workflow), event)(workflow, own)
     if workflow.modifier.is_main_snakefile():
         setattr(workflow, f"_{event}", before(own))

@@ -14,7 +14,8 @@ from cohort.results.tables.sizes import needs_no_runs
 
 
 def page_spec(plan: Plan, name: str, layout: Layout | None = None) -> Spec:
-    """The spec of a study's page. `layout` says where its files lie; the plan's own by default."""
+    """The spec of a study's page. `layout` says where its files lie; by default where the plan's
+    do."""
     study, layout = plan.study(name), layout or plan.layout
     return {
         "name": name,
@@ -41,17 +42,18 @@ def page_spec(plan: Plan, name: str, layout: Layout | None = None) -> Spec:
 
 
 def _quotes(claim: Values) -> dict[str, str]:
-    """The sentence of the paper, and what it says against itself."""
+    """The sentence of the paper that a claim quotes, the paper's numbers against it, and their
+    reading."""
     return {key: str(claim.get(key, "")) for key in ("quote", "against", "reading")}
 
 
 def target_command(plan: Plan, target: str) -> str:
-    """The command that makes a target at the plan's scale."""
+    """The Snakemake command that makes a target at the plan's scale."""
     return f"snakemake {target}" + (f" --config scale={plan.scale}" if plan.scale != FULL else "")
 
 
 def _estimates(plan: Plan, experiment: Experiment) -> dict[str, float]:
-    """The estimated seconds of each cell on one CPU core, to three digits, by digest."""
+    """Estimate the seconds of each cell on one CPU core, to three digits, by digest."""
     estimates = {}
     for row in experiment.rows:
         cell = plan.cells[row.digest]
@@ -61,8 +63,8 @@ def _estimates(plan: Plan, experiment: Experiment) -> dict[str, float]:
 
 
 def _item_spec(plan: Plan, study: Study, name: str, layout: Layout) -> Spec:
-    """A figure or table with its files and the command that makes it; one of sizes has no
-    experiment."""
+    """The spec of a figure or table with its files and the command that makes it; one of sizes has
+    no experiment."""
     spec = spec_of(plan, study.name, name)
     files = layout.figure if name in study.figures else layout.table
     return spec | {

@@ -27,8 +27,8 @@ else:
 
 
 def collect_partial(plan: Plan, study: str, experiment: str) -> str:
-    """Collect the metrics of an experiment from what exists, unless they were collected from just
-    that by the current code; return their file."""
+    """Collect the metrics of an experiment from what exists and return their file; keep a file that
+    the current code collected from just that."""
     content = experiment_plan(plan, study, experiment)
     target = Layout(plan.scale, partial=True).metrics(study, experiment)
     sources = _sources_hash(content)
@@ -40,7 +40,7 @@ def collect_partial(plan: Plan, study: str, experiment: str) -> str:
 
 
 def result_so_far(record: str) -> collecting.Result:
-    """The result of a cell from its record, else from its checkpoint, else an empty one."""
+    """Read the result of a cell from its record, else from its checkpoint; empty without either."""
     if Path(record).exists():
         with contextlib.suppress(UserError):
             return collecting.read_result(record)
@@ -52,8 +52,8 @@ def result_so_far(record: str) -> collecting.Result:
 
 
 def _sources_hash(content: Spec) -> str:
-    """A hash of the cells of an experiment, of the code that collects them, and of the version of
-    each of their records and checkpoints."""
+    """Hash the cells of an experiment, the code that collects them, and the version of each of
+    their records and checkpoints."""
     digest = hashlib.sha256(json.dumps(content).encode())
     digest.update(code_hash("records/**/*", "results/*").encode())
     for path in (cell["path"] for cell in content["cells"]):

@@ -23,8 +23,8 @@ from cohort.results.tables.tabulate import tabulate
 
 
 def draw_partial(plan: Plan, name: str) -> Path:
-    """Draw a study from what exists, unfinished cells included; return the path of its page, whose
-    notes say which runs failed."""
+    """Draw a study from what exists, unfinished cells included; return the path of its page, which
+    notes which runs failed."""
     study, layout = plan.study(name), Layout(plan.scale, partial=True)
     for experiment in study.experiments:
         collect_partial(plan, name, experiment)
@@ -44,7 +44,7 @@ def draw_partial(plan: Plan, name: str) -> Path:
 
 
 def draw_requested(plan: Plan, requested: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Draw studies, or the figure or table that is named beside one, from what exists; yield the
+    """Draw these pairs of a study and a figure or table (empty for all) from what exists; yield the
     path of each drawing."""
     for study, name in requested:
         if not name:

@@ -19,7 +19,7 @@ Spec = dict[str, Any]
 
 
 def experiment_plan(plan: Plan, study: str, experiment: str) -> Spec:
-    """The cells of an experiment with their labels, for `collect`."""
+    """The plan of an experiment for `collect`: its cells with their labels."""
     cells = []
     for row in plan.study(study).experiments[experiment].rows:
         planned = plan.cells[row.digest]
@@ -50,7 +50,8 @@ def spec_of(plan: Plan, study: str, name: str) -> Spec:
 
 
 def look_of(plan: Plan, study: str, experiment: str) -> Spec:
-    """How a figure or table shows an experiment's labels: their order, titles, colors; `Round`.
+    """How a figure or table shows an experiment's labels: their order, titles and colors, and the
+    word for a round.
 
     Strategies have the order and the colors of the whole study: FedAvg the first one, then those of
     its figures.
@@ -73,14 +74,15 @@ def look_of(plan: Plan, study: str, experiment: str) -> Spec:
 
 
 def titles_of(plan: Plan, study: str, strategies: Iterable[str]) -> dict[str, dict[str, str]]:
-    """The titles of label values: the study's own, and config/strategies.yaml's for the others."""
+    """The titles of label values by label: the study's own, and config/strategies.yaml's for other
+    strategies."""
     own = plan.study(study).titles
     defaults = {name: plan.strategies[name]["title"] for name in strategies}
     return own | {"strategy": defaults | own.get("strategy", {})}
 
 
 def claims_spec(plan: Plan, name: str, layout: Layout | None = None) -> Spec:
-    """The spec of a study's claims."""
+    """The spec by which a study's claims are judged."""
     study, layout = plan.study(name), layout or plan.layout
     return {
         "study": name,

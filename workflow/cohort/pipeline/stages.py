@@ -40,8 +40,8 @@ T = TypeVar("T")
 
 
 def exit_on_error(function: Callable[..., T]) -> Callable[..., T]:
-    """Let an input function, or a handler of an event, end Snakemake on a UserError, for which
-    Snakemake would print a traceback."""
+    """Wrap an input function, or a handler of an event, so that a UserError ends Snakemake with its
+    message instead of a traceback."""
 
     @functools.wraps(function)
     def ending(*arguments: Any) -> T:
@@ -54,7 +54,8 @@ def exit_on_error(function: Callable[..., T]) -> Callable[..., T]:
 
 
 class Stages:
-    """The stages of the workflow, for the driver (with its plan) or a job on a cluster (without).
+    """The input functions and params of the workflow's rules, for the driver (with its plan) or a
+    job on a cluster (without).
 
     With `local`, cells are trained on this machine.
     """
@@ -69,7 +70,7 @@ class Stages:
 
     @property
     def plan(self) -> Plan:
-        """The driver's plan."""
+        """The driver's plan; a job on a cluster has none."""
         assert self._plan is not None, "only the driver plans"
         return self._plan
 
@@ -78,13 +79,13 @@ class Stages:
         return self._plan.cells[digest] if self._plan else read_cell(plan_file(digest))
 
     def planned(self, digest: str) -> Planned:
-        """The planned shards or data of this digest."""
+        """The planned shards or data of this digest, from the plan or its file."""
         if self._plan is None:
             return frozen(plan_file(digest))
         return self._plan.shards.get(digest) or self._plan.data[digest]
 
     def _info(self, cell: Cell) -> DatasetInfo:
-        """The info of a cell's data set; a job reads it from the plan file of the data."""
+        """What is declared of a cell's data set; a job reads it from the plan file of the data."""
         if self._plan is not None:
             return self._plan.info(cell)
         return self.planned(digest_in(cell.inputs["data"])).settings
@@ -94,11 +95,12 @@ class Stages:
         return dict(self.plan.datasets[wildcards.dataset]["files"][wildcards.file])
 
     def sources(self, wildcards: Wildcards) -> Files:
-        """Input files of a prepared data set or of shards."""
+        """The input files from which a data set is prepared or shards are dealt."""
         return list(self.planned(wildcards.digest).inputs.values())
 
     def train_inputs(self, wildcards: Wildcards) -> Files:
-        """The file that training still lacks: the shards, which need the data in turn, or the data.
+        """The input files that training still lacks: the shards, which need the data in turn, or
+        the data.
 
         Nothing where the record exists: it stays valid when shards or data were deleted.
         """
@@ -116,19 +118,21 @@ class Stages:
         return record_files(self.plan, study.name, wildcards.experiment)
 
     def collect_plan(self, wildcards: Wildcards) -> str:
-        """The plan file of an experiment: a new name, and so a rerun, when its cells change."""
+        """The path of an experiment's plan file: a new name, and so a rerun, when its cells
+        change."""
         experiment = experiment_plan(self.plan, wildcards.study, wildcards.experiment)
         return frozen_experiment_path(experiment)
 
     @exit_on_error
     def unknown(self, wildcards: Wildcards) -> Files:
-        """Raise a UserError for a target that no rule is called after."""
+        """Raise a UserError for a target whose name no rule fits."""
         names = [f"{study}_{name}" for study in all_studies() for name in drawn_names(study)]
         choices = suggest(wildcards.target, ["all", *all_studies(), *names])
         raise UserError(f"there is no target '{wildcards.target}'{choices}")
 
     def _study(self, wildcards: Wildcards) -> Study:
-        """The study of a file that was asked for, of the plan's scale."""
+        """The study whose name the requested file has. Raise UserError for a file of another
+        scale."""
         if wildcards.scale != self.plan.scale:
             raise UserError(
                 f"results/{wildcards.scale} is of another scale than {self.plan.scale}: "
@@ -150,7 +154,8 @@ class Stages:
         return [*files, *([str(paper)] if paper else [])]
 
     def spec(self, wildcards: Wildcards) -> str:
-        """The spec of a figure or table as JSON: a rerun when any of it changes."""
+        """The spec of a figure or table as JSON, a param: the item is redrawn when any of it
+        changes."""
         return _as_param(spec_of(self.plan, wildcards.study, wildcards.name))
 
     @exit_on_error
@@ -161,7 +166,7 @@ class Stages:
         return [*metrics, *(str(file) for file in paper_files(study.name) if file.exists())]
 
     def claims(self, wildcards: Wildcards) -> str:
-        """The spec of a study's claims as JSON."""
+        """The spec of a study's claims as JSON, a param."""
         return _as_param(claims_spec(self.plan, wildcards.study))
 
     @exit_on_error
@@ -174,7 +179,7 @@ class Stages:
         return [*files, *drawn_files(self.plan, study)]
 
     def page_spec(self, wildcards: Wildcards) -> str:
-        """The spec of a study's page as JSON."""
+        """The spec of a study's page as JSON, a param."""
         return _as_param(page_spec(self.plan, wildcards.study))
 
     def cards(self, wildcards: Wildcards) -> Files:
@@ -188,7 +193,8 @@ class Stages:
         return literal_rst(". ".join(part.removesuffix(".") for part in parts if part) + ".")
 
     def code(self, *rooms: str) -> Callable[[Wildcards], str]:
-        """A param that changes with the code of records and results, of these rooms of results."""
+        """Make a param that changes with the code of records and results, of these rooms of
+        results."""
         patterns = ["records/**/*", "results/*", *(f"results/{room}/**/*" for room in rooms)]
         return lambda wildcards: self._hashes.setdefault(" ".join(rooms), code_hash(*patterns))
 
@@ -204,33 +210,33 @@ def literal_rst(text: str) -> str:
 
 
 def _as_param(spec: Spec) -> str:
-    """A spec as JSON without `<`: Snakemake's report shows params inside a script element, which
-    `</script>` would end."""
+    """Convert a spec to JSON without `<`: Snakemake's report shows params inside a script element,
+    which `</script>` would end."""
     return json.dumps(spec).replace("<", r"\u003c")
 
 
 def _require_entry(study: Study, kind: str, name: str, entries: Mapping[str, T]) -> T:
-    """The entry of a study that a file is called after."""
+    """The study's entry of this name. Raise UserError if it has none."""
     if name not in entries:
         raise UserError(f"{study.name} has no {kind} '{name}'{suggest(name, entries)}")
     return entries[name]
 
 
 def record_files(plan: Plan, study: str, experiment: str) -> Files:
-    """The records of an experiment, each once."""
+    """The paths of the records of an experiment, each once."""
     rows = plan.study(study).experiments[experiment].rows
     return list(dict.fromkeys(plan.cells[row.digest].path for row in rows))
 
 
 def drawn_files(plan: Plan, study: Study) -> Files:
-    """The files of all figures and tables of a study, and of its claims."""
+    """The paths of all figures and tables of a study, and of its table of claims."""
     claims = plan.layout.claims(study.name) if study.claims else []
     files = [file for name in study.drawn() for file in output_files(plan, study, name)]
     return [*files, *claims]
 
 
 def output_files(plan: Plan, study: Study, name: str) -> Files:
-    """The paths of the files of a figure or table, or of the table of claims."""
+    """The paths of a figure or table, or of the table of claims, in all formats."""
     layout = plan.layout
     in_format = layout.figure if name in study.figures else layout.table
     return in_format(study.name, name)

@@ -28,7 +28,8 @@ DRAWN_FILE = re.compile(
 def targets(
     plan: Plan | None, check: Callable[[], None] | None = None
 ) -> Iterator[tuple[str, Target]]:
-    """The name of each target and the function that returns its files; none in a cluster's job.
+    """Yield the name of each target and the function that returns its files; nothing in a cluster's
+    job.
 
     Snakemake calls such a function before it considers any job, and only for the targets that were
     asked for: then their study is planned, and `check` is called.
@@ -46,9 +47,9 @@ def targets(
 def requested_items(
     plan: Plan, targets: Iterable[str], renamed: Callable[[str], str] = str
 ) -> list[tuple[str, str]]:
-    """The studies, and the names of their figures and tables, that these targets of a command line
-    make; the name is empty where a whole study is asked for. `renamed` is what a workflow that has
-    Cohort as a module calls a target."""
+    """Pairs of a study and a figure or table that these targets of a command line make; the latter
+    is empty where a whole study is asked for. `renamed` gives a target the name that it has in a
+    workflow that uses Cohort as a module."""
     items = []
     for target in targets or [renamed("all")]:
         if target == renamed("all"):
@@ -61,7 +62,8 @@ def requested_items(
 
 
 def _items_of_target(target: str, renamed: Callable[[str], str]) -> Iterator[tuple[str, str]]:
-    """The study that a target is called after, or the figure or table and its study."""
+    """Yield the study of this target's name with an empty item, or the study and its figure or
+    table."""
     for study in all_studies():
         if target == renamed(study):
             yield study, ""
@@ -71,7 +73,7 @@ def _items_of_target(target: str, renamed: Callable[[str], str]) -> Iterator[tup
 
 
 def _checked_target(files: Callable[[], Files], check: Callable[[], None] | None) -> Target:
-    """A target with these files, once `check` has passed."""
+    """A function that runs `check` and returns the files."""
 
     @exit_on_error
     def target(wildcards: Wildcards) -> Files:
@@ -83,13 +85,13 @@ def _checked_target(files: Callable[[], Files], check: Callable[[], None] | None
 
 
 class _Targets:
-    """The files of each target; with `only`, the records that it allows and nothing else."""
+    """The files of each named target; with `only`, the records that it allows and nothing else."""
 
     def __init__(self, plan: Plan):
         self.plan, self.only = plan, bool(plan.config.get("only"))
 
     def everything(self) -> Files:
-        """The index and the pages of the listed studies, and all that is behind them."""
+        """The index and the pages of the listed studies, and all files behind them."""
         index = [] if self.only else [self.plan.layout.index()]
         return [*index, *self.studies(self.plan.listed)]
 
@@ -104,7 +106,7 @@ class _Targets:
         return files
 
     def drawn(self, study_name: str, name: str) -> Files:
-        """Files of a target that names a figure, a table or the claims, with its experiments'
+        """The files of a target that names a figure, a table or the claims, with its experiments'
         records; only the wanted records if the config restricts them by `only`."""
         study = self.plan.study(study_name)
         spec = study.drawn().get(name)

@@ -30,8 +30,8 @@ def generated_notes(study: Study, resolver: Resolver) -> Iterator[str]:
 
 
 class Availability:
-    """The data sets that can be had, downloaded or provided by the user, and the procedures that
-    can run."""
+    """Which data sets can be had, downloaded or provided by the user, and which procedures can
+    run."""
 
     def __init__(self, datasets: Mapping[str, Any], config: Mapping[str, Any]):
         self._paths, self._mirror = config.get("data_paths", {}), config.get("data_mirror", "")
@@ -56,7 +56,8 @@ class Availability:
             check_given(dataset, path)
 
     def filter(self, study: Study, resolver: Resolver) -> tuple[Study, list[str]]:
-        """The study without the cells that cannot be run here, and a note on each experiment.
+        """Split off the cells that cannot be run here: return the study without them, and a note on
+        each experiment that lost some.
 
         Cells that have a record stay; figures and tables that lose all their cells go.
         """
@@ -92,7 +93,7 @@ class Availability:
         )
 
     def _missing(self, experiment: Experiment, resolver: Resolver) -> dict[str, Cell]:
-        """The cells without record that lack their data or a package, by digest."""
+        """The cells without a record whose data or packages are missing, by digest."""
         data = {planned.path: planned for planned in resolver.data.values()}
         cells = {row.digest: resolver.cells[row.digest] for row in experiment.rows}
         return {
@@ -118,7 +119,8 @@ class Availability:
         )
 
     def _reasons(self, cells: Sequence[Cell]) -> str:
-        """`pacs is behind a login (https://...); set data_paths`, and the same for packages."""
+        """A text on why these cells wait: `pacs is behind a login (https://...); set data_paths`,
+        and the same for packages."""
         datasets = dict.fromkeys(cell.settings.dataset for cell in cells)
         hidden = [name for name in datasets if not self._available[name]]
         logins = ", ".join(f"{name} is behind a login ({self._logins[name]})" for name in hidden)
@@ -132,5 +134,5 @@ class Availability:
 
 
 def _items_of(experiments: Container[str], drawn: Mapping[str, Any]) -> dict[str, Any]:
-    """The figures or tables of these experiments."""
+    """Those of the figures or tables that show these experiments."""
     return {name: spec for name, spec in drawn.items() if spec["experiment"] in experiments}

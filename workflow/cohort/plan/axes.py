@@ -14,7 +14,7 @@ Group = tuple[tuple[str, ...], list[tuple[Any, ...]]]
 
 
 def combinations(experiment: Mapping[str, Any]) -> Iterator[Values]:
-    """The values of each cell on the axes.
+    """Yield the values of each cell on the experiment's axes.
 
     They are the product of the axes and the paired groups without what `exclude` matches, followed
     by the cells of `include`. Where a paired list holds null, a cell does not have that axis.
@@ -42,12 +42,12 @@ def axis_values(experiment: Mapping[str, Any]) -> dict[str, list[Any]]:
 
 
 def as_lists(entry: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """An entry whose every value is a list of alternatives."""
+    """The entry with each single value as a list of one."""
     return {key: value if isinstance(value, list) else [value] for key, value in entry.items()}
 
 
 def _unpaired_axis(key: str, values: Iterable[Any]) -> Group:
-    """An axis that is not paired with others."""
+    """A group of one axis, which is not paired with others."""
     return (key,), [(value,) for value in values]
 
 

@@ -49,7 +49,9 @@ def check_shape(cell: Cell, info: DatasetInfo) -> None:
 
 
 def check_cohort(cell: Cell, info: DatasetInfo) -> None:
-    """Reject too large a cohort or reserve, or a selector that cannot select this cohort."""
+    """Reject more clients in the cohort than there are, a reserve that leaves no test samples or is
+    lacking where the strategy needs it, or a selector that cannot select this cohort or would need
+    too much memory."""
     settings, selector = cell.settings, cell.selector
     clients, cohort = settings.clients, settings.cohort
     reserved = scaled_count(settings.reserve, settings.samples)

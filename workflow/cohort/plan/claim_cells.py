@@ -17,7 +17,8 @@ from cohort.results.paper import paper_files
 def resolve_claims(
     claims: Mapping[str, Values], matrix: Matrix, shares: Mapping[str, float], study: str
 ) -> dict[str, Values]:
-    """Check each claim and add its comparisons and the shares of rounds of its experiments.
+    """Check each claim; return it with its comparisons, and its experiments' shares of their
+    rounds.
 
     `shares` is, by experiment, the fraction of its rounds that this scale trains.
     """
@@ -54,7 +55,8 @@ def _check_rounds(comparisons: list[Comparison], matrix: Matrix) -> None:
 
 
 def _check_paper(claim: Claim, comparisons: list[Comparison], paper: Paper, study: str) -> None:
-    """Reject an item of the paper that is unknown, fits nothing compared, or has two values."""
+    """Reject an item of the paper that is unknown, fits nothing compared, or has two values for a
+    point."""
     if not claim.paper:
         return
     points = [point for comparison in comparisons for point in comparison.points]

@@ -58,13 +58,13 @@ def client_steps(cell: Cell, info: DatasetInfo) -> int:
 
 @functools.cache
 def count_evaluations(every: int | str, rounds: int) -> int:
-    """Count the rounds that are evaluated."""
+    """Count the rounds that are evaluated by the plan `every`, such as `1 until 20, 10`."""
     return sum(is_evaluated(every, round) for round in range(1, rounds)) + 1
 
 
 def round_seconds(cell: Cell, info: DatasetInfo) -> float:
-    """Estimate the time of all rounds on one core: local steps, evaluations and what comes with a
-    round."""
+    """Estimate the seconds of all rounds on one core: local steps, evaluations and what comes with
+    a round."""
     return sum(_round_seconds(part, info) for part in _phases(cell))
 
 
@@ -81,7 +81,7 @@ def _round_seconds(cell: Cell, info: DatasetInfo) -> float:
 
 
 def paces(finished: Iterable[tuple[str, float, float]]) -> dict[str, float]:
-    """The time that cells took, divided by their estimates, by model, device or another key.
+    """Divide the time that cells took by their estimates, by model, device or another key.
 
     `finished` has the key, the seconds and the estimate of each cell.
     """
@@ -193,7 +193,7 @@ def _model_copies(cell: Cell) -> int:
 
 
 def counts_of(cell: Cell, info: DatasetInfo) -> Counts:
-    """The counts of a cell's network."""
+    """Count the weights, operations and outputs of a cell's network."""
     return MODELS[cell.settings.model]().counts(tuple(info["shape"]), info["classes"])
 
 
@@ -211,7 +211,7 @@ def _mean_batch(cell: Cell, info: DatasetInfo) -> float:
 
 
 def _phases(cell: Cell) -> list[Cell]:
-    """The parts of a run that have any rounds."""
+    """The phases of a run that have any rounds."""
     return [part for part in cell.procedure.parts(cell) if part.settings.rounds]
 
 

@@ -58,7 +58,8 @@ def checked_facets(
 
 
 def checked_key_figure(text: Mapping[str, Any], figures: Mapping[str, Values]) -> str:
-    """The figure that a study's page opens with, if it names one."""
+    """The name of the figure that opens a study's page; empty if the study names none. Raise
+    UserError if it is no figure of the study."""
     name: str = text.get("key_figure", "")
     if name and name not in figures:
         raise UserError(f"key_figure is '{name}', which is no figure{suggest(name, figures)}")
@@ -66,7 +67,7 @@ def checked_key_figure(text: Mapping[str, Any], figures: Mapping[str, Values]) -
 
 
 def _kind_of(spec: Values) -> type[Kind | TableKind]:
-    """The kind of a figure, or of a table."""
+    """The class of a figure's, or a table's, kind."""
     kind = spec.get("kind")
     return Table if kind is None else Leaderboard if kind == Leaderboard.name else KINDS[kind]
 
@@ -84,8 +85,8 @@ def check_titles(titles: Mapping[str, Mapping[str, str]], experiments: Sequence[
 
 
 def check_distinct(label: str, titles: Mapping[str, str], experiments: Sequence[Matrix]) -> None:
-    """Reject one title for two values of a label in the same place of an experiment, where a reader
-    could not tell them apart."""
+    """Reject one title for two values of a label in otherwise equal cells, where a reader could not
+    tell them apart."""
     for axes, cells in experiments:
         values = [label_text(value) for value in axes.get(label, [])]
         counts = Counter(titles.get(value, value) for value in values)
@@ -103,7 +104,8 @@ def check_distinct(label: str, titles: Mapping[str, str], experiments: Sequence[
 
 
 def _check_values(item: Kind | TableKind, axes: Mapping[str, list[Any]]) -> None:
-    """Reject a value that its label does not have in the experiment."""
+    """Reject a value that the figure or table names, but that its label does not have in the
+    experiment."""
     for label, values in item.named().items():
         existing = [label_text(value) for value in axes[label]]
         for value in values:

@@ -19,7 +19,8 @@ DATASET = r"[a-z][a-z0-9-]{0,60}"  # the form of the name of a data set, which i
 
 
 def read_entries(name: str, validator: Validator) -> dict[str, Any]:
-    """The entries of config/{name}.yaml, then those of the user's file of that name if it exists.
+    """Read the entries of config/{name}.yaml, then those of the user's file of that name if it
+    exists.
 
     Raise a UserError where one of the user's has the name of a built-in one.
     """
@@ -45,7 +46,7 @@ def dataset_names() -> list[str]:
 
 
 def _read_valid(file: Path, name: str, validator: Validator) -> dict[str, Any]:
-    """Read a file of entries that fits the schema of its name."""
+    """Read a file of entries and validate it by the schema `name`, and data sets further."""
     content: dict[str, Any] = read_yaml(file)
     with located(file):
         if name == "datasets":

@@ -35,7 +35,8 @@ LABELS = ("dataset", "model", "partition", "J", "strategy", "seed")
 
 @dataclass(frozen=True)
 class FullExperiment:
-    """An experiment at full scale: every cell's values, the values of each label, its scale.
+    """An experiment at full scale: every cell's values, the values of each label, and what `scale`
+    is to change.
 
     `earlier` are the experiments before the one that it extends, which decide how a scale changes
     the cells that they share with it.
@@ -56,11 +57,12 @@ def expand_study(
     extended: Mapping[str, ExtendedExperiment],
     seeds: int = 0,
 ) -> tuple[Study, list[str]]:
-    """The study in `file`, whose content is `text`, and notes on cells that the scale leaves out.
+    """Expand the study in `file`, whose content is `text`, at a scale; return it with notes on
+    cells that the scale leaves out.
 
-    `default` is what the scale means where the study does not say otherwise. `extended` says what
-    experiments extend. `seeds` is how many seeds every experiment has, whatever study and scale
-    say, if it is not 0. Every mistake is a UserError that names the file and the key.
+    `default` is what the scale means where the study does not say otherwise. `extended` are the
+    experiments that others extend. `seeds`, unless 0, is how many seeds every experiment has,
+    whatever study and scale say. Every mistake is a UserError that names the file and the key.
     """
     with located(file):
         return _expanded_study(file.stem, text, scale, default, resolver, extended, seeds)
@@ -120,7 +122,7 @@ def _checked_facets(
     full: Mapping[str, FullExperiment],
     papers: Mapping[str, str],
 ) -> tuple[dict[str, list[tuple[str, ...]]], list[str]]:
-    """The panels and hues of the figures of each experiment, and notes. A figure or table of an
+    """Check figures and tables; return the facets of those of each experiment, and notes. One of an
     extended study in which added strategies have no place is taken out of `drawn`."""
     shown: dict[str, list[tuple[str, ...]]] = {key: [] for key in full}
     notes = []
@@ -144,7 +146,8 @@ def _checked_titles(
     full: Mapping[str, FullExperiment],
     strategies: Mapping[str, Any],
 ) -> dict[str, dict[str, str]]:
-    """The titles of a study, and of those that it extends."""
+    """The titles of label values of a study, and of those that it extends. Raise UserError for one
+    that is used twice or by no cell."""
     matrices = [(experiment.axes, experiment.cells) for experiment in full.values()]
     check_titles(text.get("titles", {}), matrices)
     titles: dict[str, dict[str, str]] = {}
@@ -161,7 +164,8 @@ def _checked_titles(
 def _check_drawn(
     figures: Mapping[str, Values], tables: Mapping[str, Values], experiments: Mapping[str, Any]
 ) -> None:
-    """Reject names that clash, and figures and tables of an experiment that does not exist."""
+    """Reject names of figures and tables that clash, or that show an experiment that does not
+    exist."""
     if CLAIMS_TABLE in {*figures, *tables}:
         raise UserError(
             f"'{CLAIMS_TABLE}' is the name of the table of claims; rename the figure or table"
@@ -214,7 +218,7 @@ def _full_experiment(
 def _extending_experiment(
     key: str, source: ExtendedExperiment, scale: str, default: Scale, seeds: int
 ) -> FullExperiment:
-    """The experiment that extends another one, which begins with that one's cells."""
+    """Expand the experiment that extends another one, with whose cells it begins."""
     blocks = source.text["experiments"]
     before = list(blocks)[: list(blocks).index(source.experiment)]
     arguments = source.text, scale, default, seeds
@@ -230,7 +234,8 @@ def _planned_experiments(
     scale: str,
     resolver: Resolver,
 ) -> tuple[dict[str, Experiment], list[str]]:
-    """The experiments at a scale, with notes; `shown` are the panels and hues of their figures."""
+    """Plan the experiments at a scale; return them with notes. `shown` are the panels and hues of
+    their figures."""
     own_choices, experiments, notes = ScaleChoices(), {}, []
     for key, experiment in full.items():
         choices = ScaleChoices() if experiment.earlier else own_choices
@@ -282,7 +287,8 @@ def _planned_experiment(
 def _resolved_claims(
     study: str, specs: Mapping[str, Values], full: Mapping[str, FullExperiment]
 ) -> dict[str, Values]:
-    """The claims with their comparisons, and the share of the rounds that each experiment keeps."""
+    """Resolve the claims of a study: check each, and add its comparisons and the share of the
+    rounds that this scale trains of each experiment."""
     matrix = Matrix()
     for key, experiment in full.items():
         matrix.add(key, experiment.axes, experiment.cells)

@@ -26,7 +26,8 @@ def located(where: object) -> Iterator[None]:
 
 @contextlib.contextmanager
 def refused(what: str) -> Iterator[None]:
-    """Turn the ValueError by which a component refuses settings into a UserError: what + why."""
+    """Turn the ValueError by which a component refuses settings into a UserError: `what` + its
+    message."""
     try:
         yield
     except ValueError as error:

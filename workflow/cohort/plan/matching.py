@@ -29,9 +29,9 @@ def without_matching(cells: list[Values], entries: Iterable[Mapping[str, Any]]) 
 def overridden_values(
     settings: Values, own: Values, overrides: Iterable[Mapping[str, Any]]
 ) -> Values:
-    """A cell's values: its study's settings, then the overrides that match it, then its own.
+    """Merge a cell's values: its study's settings, then the overrides that match it, then its own.
 
-    `own` holds its experiment's settings and its place on the axes. Of two overrides that set the
+    `own` holds its experiment's settings and its values on the axes. Of two overrides that set the
     same key, the later one wins.
     """
     values = settings | own

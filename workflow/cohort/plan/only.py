@@ -12,8 +12,8 @@ Wanted = Mapping[str, list[str]]
 
 
 def parse_only(text: str) -> Wanted:
-    """Parse `strategy=fedavg|loss,seed=0` into the values that each label may have; empty for an
-    empty text, which allows every cell."""
+    """Parse `strategy=fedavg|loss,seed=0` into the values that each label may have; an empty text,
+    which allows every cell, gives no labels."""
     wanted: dict[str, list[str]] = {}
     for part in text.split(",") if text else []:
         label, separator, values = part.strip().partition("=")

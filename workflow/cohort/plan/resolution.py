@@ -51,7 +51,7 @@ T = TypeVar("T")
 
 
 class Resolver:
-    """Plans cells, and the shards and data that they need, each once.
+    """Plans cells, and the shards and data that they need, each once; it holds them by digest.
 
     `check_part(spec, part)` validates a part of a strategy after a study changed its parameters.
     """
@@ -69,7 +69,7 @@ class Resolver:
         self._cache: dict[tuple[Any, ...], Any] = {}
 
     def plan_cell(self, values: Values, scale: Scale) -> Cell:
-        """Plan the cell of these values at a scale, and everything that it needs."""
+        """Plan the cell of these values at a scale, with its shards and data."""
         values = scaled_values(values, scale)
         settings = _complete(values)
         overrides = tuple((key, value) for key, value in values.items() if "." in key)
@@ -94,11 +94,11 @@ class Resolver:
         return self._memoized(self._shards, *(settings[key] for key in SHARD_KEYS))
 
     def scheme(self, settings: Values) -> Scheme:
-        """The partition scheme of these settings, checked; worked out once."""
+        """The partition scheme of these settings, checked."""
         return self._memoized(self._scheme, *(settings[key] for key in SCHEME_KEYS))
 
     def _memoized(self, make: Callable[..., T], *arguments: Any) -> T:
-        """`make(*arguments)`, computed when it is first asked for."""
+        """Return `make(*arguments)`, computed only the first time."""
         key = (make.__name__, *arguments)
         if key not in self._cache:
             self._cache[key] = make(*arguments)
@@ -106,8 +106,8 @@ class Resolver:
         return value
 
     def _template(self, overrides: Overrides, *values: Any) -> tuple[Cell, dict[str, Any]]:
-        """A checked cell of these settings, which those of other seeds are copies of, and its
-        identity."""
+        """A checked cell, of which those of other seeds are copies, and its identity. `values` are
+        those of all settings in order."""
         settings = Settings(**dict(zip(DEFAULTS, values, strict=True)))
         info = self.datasets[settings.dataset]
         cell = Cell(
@@ -171,7 +171,7 @@ def check_required(values: Values) -> None:
 
 
 def _complete(values: Values) -> Values:
-    """Every setting of a cell, in its own type."""
+    """The values of a cell with defaults, each in its setting's type."""
     settings = DEFAULTS | {
         key: in_type(HINTS[key], values[key]) for key in HINTS if values[key] != DEFAULTS[key]
     }
@@ -201,7 +201,7 @@ def _versions(cell: Cell) -> dict[str, int]:
 
 
 def declared_checksum(file: Mapping[str, Any]) -> str:
-    """The checksum that identifies a raw file.
+    """The checksum in a catalog entry that identifies a raw file.
 
     A file behind a login may have none: then every version that a user provides counts as the same.
     """

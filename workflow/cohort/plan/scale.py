@@ -36,7 +36,8 @@ def scaled_values(values: Values, scale: Scale) -> Values:
 
 
 def _scaled_interval(every: int | str, share: float) -> int | str:
-    """Keep the number of evaluations, at least one round apart; `last 10` stays ten rounds."""
+    """Scale an evaluation interval so that the number of evaluations stays, at least one round
+    apart; `last 10` stays ten rounds."""
     if isinstance(every, str):
         return re.sub(
             r"(?<!last )\b[0-9]+",
@@ -52,7 +53,7 @@ def settings_of(values: Values) -> Values:
 
 
 class ScaleChoices:
-    """The changes that a scale makes to each run of a study, or that it leaves the run out.
+    """How a scale changes each run of a study, or that it leaves the run out.
 
     Several experiments may have the same run; the first one in the study decides for all of them.
     """
@@ -61,7 +62,8 @@ class ScaleChoices:
         self._scales: dict[Identity, Scale | None] = {}
 
     def resolve(self, cells: list[Values], kept: list[Values], scale: Scale) -> list[Values]:
-        """The cells of an experiment to train: the `kept` ones that no earlier one leaves out.
+        """The cells of an experiment to train: the `kept` ones that no earlier experiment leaves
+        out.
 
         A run that no earlier experiment has gets this experiment's scale.
         """
@@ -85,7 +87,7 @@ def _identity(cell: Values) -> Identity:
 
 
 def first_seeds(cells: list[Values], scale: Scale) -> list[Values]:
-    """The cells of as many seeds as the scale has."""
+    """The cells of the first seeds, as many as the scale has; all without a limit."""
     if "seeds" not in scale:
         return cells
     seeds = list(dict.fromkeys(cell["seed"] for cell in cells))[: scale["seeds"]]
@@ -112,8 +114,8 @@ def with_seeds(cells: list[Values], count: int) -> list[Values]:
 
 
 def thinned_cells(cells: list[Values], facets: Iterable[tuple[str, ...]]) -> list[Values]:
-    """Enough cells to show each panel and each hue of every figure once, but not each hue in each,
-    and each strategy, with all their seeds.
+    """The first cells that together show each panel and each hue of every figure once, but not each
+    hue in each panel, and each strategy; with all their seeds.
 
     `facets` are the labels that make up the panels, or the hues, of each figure.
     """

@@ -58,7 +58,8 @@ FRAME = {
 
 
 def derived_schemas(names: Mapping[str, list[str]]) -> dict[str, Schema]:
-    """The schemas of `cohort:...`. `names` lists the data sets, strategies, studies and scales."""
+    """The JSON Schemas that files refer to as `cohort:...`, by name. `names` lists the data sets,
+    strategies, studies and scales."""
     words = {
         "model": list(MODELS),
         "augmentation": list(AUGMENTATIONS),
@@ -87,7 +88,8 @@ def derived_schemas(names: Mapping[str, list[str]]) -> dict[str, Schema]:
 
 
 def _settings_schema(words: Mapping[str, list[str]]) -> Schema:
-    """The settings of a cell, and the parameters of its strategy's parts (`selector.buffer`).
+    """The schema of a cell's settings, and of parameters of its strategy's parts
+    (`selector.buffer`).
 
     Parameters may have any value here: they are checked later, when the component is known.
     """
@@ -120,7 +122,8 @@ def _closed_mapping(properties: Mapping[str, Any]) -> Schema:
 def _component_schema(
     components: Mapping[str, type[Component]], key: str, frame: Mapping[str, Any] | None = None
 ) -> Schema:
-    """A mapping whose `key` names a component and whose other keys are its parameters."""
+    """The schema of a mapping whose `key` names a component and whose other keys are its
+    parameters."""
     cases = []
     for name, component in components.items():
         schema = schema_of(component)
