@@ -64,7 +64,7 @@ class JudgedClaim:
     kind: str
     metric: str
     at: int | str
-    measured_values: str
+    measured: str
     measured_evidence: str
     n: int
     planned: int

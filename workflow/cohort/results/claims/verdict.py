@@ -52,7 +52,7 @@ class Verdict:
     word: str
     evidence: str
     values: list[Value]
-    statistics_text: str = ""
+    statistics: str = ""
     seeds: tuple[int, int] | None = None
     comparisons: Sequence[Evidence] = ()
     gap: str = ""
