@@ -107,7 +107,7 @@ def compare_rounds(
     *,
     alone: bool = True,
 ) -> list[Comparison]:
-    """Compare two trees by the seconds of a round and its memory. Both read the same samples and
+    """Compare two trees by the seconds and memory of a round. Both read the same samples and
     weights."""
     work.draw_workload(workload, folder)
     old, new = (_entries_of_tree(tree, side, entries) for side, tree in trees._asdict().items())

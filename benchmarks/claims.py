@@ -66,8 +66,7 @@ NOISES: dict[str, Noise] = {
 
 
 def verdicts(differences: np.ndarray) -> list[str]:
-    """Judge simulated studies: the verdict on each, of differences by study, comparison and
-    seed."""
+    """Judge simulated studies: a verdict on each, of differences by study, comparison and seed."""
     n = differences.shape[-1]
     statistics = zip(
         differences.mean(-1).tolist(),
@@ -231,8 +230,7 @@ def table_of_settings(studies: int = STUDIES) -> str:
 
 
 def share_ahead(noise: Noise, settings: int, studies: int) -> float:
-    """The share of studies that hold one strategy to be ahead on average over `settings`
-    settings."""
+    """The share of studies that hold one strategy to be ahead on average over so many settings."""
     rng = np.random.default_rng(settings)
     samples = map(SignedRanks.of, noise(rng, (studies, settings)))
     return sum(decide([[[sample]]]) == [HELD] for sample in samples) / studies

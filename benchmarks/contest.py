@@ -19,8 +19,8 @@ from benchmarks.sweeps import time_interleaved, times_faster
 
 @dataclass(frozen=True)
 class Entry:
-    """One variant of a contest: its title, module under benchmarks.variants, processes, options and
-    source tree."""
+    """One variant: its title, module under benchmarks.variants, processes, options and source
+    tree."""
 
     title: str
     module: str
@@ -133,8 +133,7 @@ def largest_difference(answer: np.ndarray, reference: np.ndarray) -> float:
 
 
 def _measure_alone(entry: Entry, folder: Path, outcome: Outcome) -> None:
-    """Run one round of a variant for the result and one for peak memory, and put both into
-    `outcome`.
+    """Run a variant's round for the result and one for peak memory; put both into `outcome`.
 
     Nothing else runs, because the proportional set size counts pages shared with other variants
     only in part.

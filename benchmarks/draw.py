@@ -34,8 +34,7 @@ def save_work(given: Work, folder: Path) -> None:
 
 
 def network_facts(workload: Workload) -> dict[str, int]:
-    """The number of weights of a workload's network, and the FLOPs of a forward pass and of a
-    round."""
+    """The number of weights of a workload's network, and the FLOPs of forward pass and round."""
     return {
         "weights": sum(parameter.numel() for parameter in build(workload).state_dict().values()),
         "forward": forward_operations(workload),

@@ -46,8 +46,7 @@ def forward_operations(workload: Workload) -> int:
 
 
 def round_operations(workload: Workload) -> int:
-    """Count the FLOPs of a round: forward pass and weight gradients, without gradients of the
-    images."""
+    """Count the FLOPs of a round: forward pass and weight gradients, not gradients of images."""
     network = build(workload)
     with FlopCounterMode(display=False) as counter:
         cross_entropy(network(_one_sample(workload)), torch.zeros(1, dtype=torch.int64)).backward()

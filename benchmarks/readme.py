@@ -140,8 +140,7 @@ def _aml() -> Iterator[Result]:
 
 
 def measured() -> str:
-    """Markdown: the table of published values beside ours, and the claims that contradict
-    themselves."""
+    """Markdown: a table of published values and ours, and the claims that contradict themselves."""
     titles = ["source", "what", "runs", "published %", "ours %", "difference", "agreement"]
     rows = table(titles, [result.cells() for result in results()])
     listed = re.findall(

@@ -41,8 +41,7 @@ def time_interleaved(
     *,
     warm: bool = True,
 ) -> tuple[dict[str, list[float]], dict[str, str]]:
-    """Time `rounds` sweeps over the variants; return the seconds of each and the reason of each
-    failure.
+    """Time `rounds` sweeps; return the seconds of each variant and the reason of each failure.
 
     With `warm`, one more sweep runs first and is not counted. A variant that fails is left out.
     """

@@ -83,8 +83,7 @@ def _rows(plan: Plan, study: str) -> Iterator[Row]:
 
 
 def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the settings of a cell, those of its strategy's parts with names like
-    `selector.buffer`."""
+    """Yield a cell's settings, those of its strategy's parts with names like `selector.buffer`."""
     for key, value in settings.items():
         if isinstance(value, Mapping):
             yield from _flat(value, f"{prefix}{key}.")

@@ -50,8 +50,7 @@ class ListedClaim:
     seeds: tuple[int, int]  # the fewest and the most of any setting
 
     def line(self) -> str:
-        """The claim as an item of the list in Markdown; in its own words if it quotes no
-        sentence."""
+        """The claim as a Markdown item of the list; in its own words if it quotes no sentence."""
         low, high = self.seeds
         seeds = f"{low}" if low == high else f"{low} to {high}"
         noun = "seed" if self.seeds == (1, 1) else "seeds"
@@ -65,7 +64,7 @@ class ListedClaim:
         )
 
     def contradiction(self) -> str:
-        """The claim as an item, in Markdown, of those that their own paper contradicts."""
+        """The claim as a Markdown item of those that their own paper contradicts."""
         return (
             f"- **`{self.study}.{self.name}`**, {self.where}: “{self.quote}”\n"
             f"  *Numbers:* {self.against}\n  *Reading:* {self.reading}"

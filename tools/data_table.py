@@ -56,8 +56,7 @@ DatasetInfo = dict[str, Any]
 
 
 def main(mirror: str = "") -> None:
-    """Measure all data sets, print their rows, and write the table between its marks in
-    docs/data.md."""
+    """Measure all data sets, print their rows, and write the table into docs/data.md."""
     mirror = str(Path(mirror).resolve()) if mirror else ""
     datasets = yaml.safe_load((ROOT / "config/datasets.yaml").read_text(encoding="utf-8"))
     sets = []
@@ -83,15 +82,13 @@ def main(mirror: str = "") -> None:
 
 
 def run_in_process(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function in a process of its own, so that memory is measured separately; return its
-    result."""
+    """Call a function in a process of its own, to measure memory apart; return its result."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(function, arguments)
 
 
 def put_raw_files(dataset: str, declared: DatasetInfo, folder: str, mirror: str) -> bool:
-    """Put a data set's raw files into resources/raw of a folder; return whether they could be
-    had."""
+    """Put raw files into resources/raw of a folder; return whether they could be had."""
     os.chdir(folder)
     mock.patch("cohort.data.fetch.WAITS", ()).start()
     if mirror:
@@ -201,8 +198,7 @@ def publisher(file: DatasetInfo) -> str:
 
 
 def total_bytes(declared: DatasetInfo) -> int:
-    """The bytes of a whole data set in memory: of all values, plus two per label and two per group
-    number."""
+    """The bytes of a whole data set: of all values, plus two per label and two per group number."""
     numbers = 2 if declared.get("groups") else 1
     wide = np.dtype(TYPES[declared.get("kind", "images")]).itemsize
     return (declared["train"] + declared["test"]) * (
@@ -221,8 +217,7 @@ def channel_moments(images: np.ndarray, scale: float) -> tuple[str, str]:
 
 
 def class_sizes(counts: np.ndarray) -> str:
-    """Class sizes as text: one number if all are equal, smallest and largest if there are too
-    many."""
+    """Class sizes as text: one number if all are equal, smallest and largest of too many."""
     if len(set(counts)) == 1:
         return f"{counts[0]:,} each"
     return (

@@ -49,8 +49,7 @@ def draw_simple_random(data: ClientData, batch: int, rng: np.random.Generator) -
 
 
 def draw_equal_shares(data: ClientData, batch: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw a batch with the same share of each label's samples (stratified sampling): their
-    indices."""
+    """Draw a batch with the same share of each label's samples (stratified): their indices."""
     counts = np.bincount(data.labels)
     parts = [
         rng.choice(np.flatnonzero(data.labels == label), batch * count // counts.sum(), False)
@@ -65,8 +64,7 @@ def draw_scheduled(data: ClientData, batch: int, rng: np.random.Generator) -> np
 
 
 def draw_from_one_client(data: ClientData, batch: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw a batch from the samples of one client, each client with the same probability: their
-    indices."""
+    """Draw a batch from one client's samples, each client being as likely: their indices."""
     own = data.samples[int(rng.integers(len(data.samples)))]
     return rng.choice(own, min(batch, len(own)), replace=False)
 
@@ -108,8 +106,7 @@ class Population:
         self.labels = samples.labels.numpy()
 
     def gradient(self, chosen: np.ndarray) -> Tensor:
-        """The gradient of the mean loss of the chosen samples, that of all weights in one
-        vector."""
+        """The gradient of the mean loss of the chosen samples, of all weights in one vector."""
         self.network.zero_grad()
         indices = torch.from_numpy(chosen)
         outputs = self.network(self.samples.inputs(indices))
@@ -174,7 +171,7 @@ def summary(measurements: pd.DataFrame) -> str:
 
 
 def plot(measurements: pd.DataFrame, file: Path) -> None:
-    """Plot bias and variance into a file, on a logarithmic axis, one panel before and one after
+    """Plot bias and variance into a file, logarithmically, one panel before and one after
     training."""
     long = measurements.melt(["steps", "batch"], list(FIELDS), "estimate").query("value > 0")
     with rc_context():

@@ -52,8 +52,8 @@ def naive_transfers(counts: np.ndarray, rng: np.random.Generator) -> int:
 def measure_handoffs(
     labels: np.ndarray, cases: Iterable[tuple[int, int]], partitions: int
 ) -> pd.DataFrame:
-    """Count tasks and transfers of the first epoch on each partition, and what share of naive ones
-    they save."""
+    """Count tasks and transfers of each partition's first epoch, and the share of naive ones
+    saved."""
     rows = []
     for clients, chunk in cases:
         for seed in range(partitions):

@@ -36,16 +36,15 @@ def update(text: str, study: str) -> str:
 
 
 def section(study: str) -> str:
-    """The section in Markdown: how the released runs of a study were made, its tables, and the
-    verdicts on its claims."""
+    """Markdown: how the released runs of a study were made, its tables, and verdicts on its
+    claims."""
     runs = read_release(ROOT / RELEASED / study)
     return "\n\n".join([_provenance_text(study, runs), *_tables(study)])
 
 
 @contextmanager
 def in_restored_folder(study: str) -> Iterator[None]:
-    """Change to a temporary folder in which only the released runs of a study exist, within this
-    block."""
+    """Work, in this block, in a temporary folder with only the released runs of a study."""
     with tempfile.TemporaryDirectory() as work, chdir(work):
         for name in ("config", "resources", "rules", "Snakefile"):
             Path(name).symlink_to(ROOT / name)
@@ -86,8 +85,7 @@ def rows_with_runs(table: str) -> str:
 
 
 def _provenance_text(study: str, runs: Sequence[Record]) -> str:
-    """A paragraph on how many runs were released, what they cost, and how to see them or train them
-    again."""
+    """A paragraph: how many runs were released, their cost, and how to see or train them again."""
     costs = [value for run in runs for _, value in run.history.cost["seconds"]]
     devices = Counter(device for run in runs for device in run.header["provenance"]["devices"])
     where = ", ".join(f"{device} ({count})" for device, count in devices.most_common())

@@ -99,8 +99,7 @@ def markdown(plan: Plan, experiment: str) -> str:
 
 
 def accuracies_by_setting(plan: Plan, experiment: str) -> str:
-    """A Markdown table of the mean accuracy of each selector, the best ranked first, in each
-    setting."""
+    """A Markdown table of the mean accuracy of each selector, best ranked first, by setting."""
     standings, runs = leaderboard(plan, experiment)
     titles = plan.study(STUDY).titles.get("partition", {})
     named = runs.assign(partition=runs["partition"].map(lambda name: titles.get(name, name)))

@@ -103,8 +103,7 @@ def _time_layer(layer: Layer, report: Report, until: float) -> None:
 def _ways_to_convolve(
     layer: Layer, clients: int, batch: int, device: torch.device
 ) -> tuple[dict[str, Callable[[], object]], float]:
-    """The three ways to convolve, as functions by name, and how much the results of the first two
-    differ."""
+    """The three ways to convolve by name, and how much the results of the first two differ."""
     torch.manual_seed(0)
     inside, outside = layer.channels
     weights = torch.randn(clients, outside, inside, layer.kernel, layer.kernel, device=device)

@@ -46,8 +46,8 @@ class Report:
 
     @contextmanager
     def step(self, what: str) -> Iterator[float]:
-        """A context for one step of the piece, which yields the time (of `time.monotonic`) at which
-        it should end. An error is noted as a failure, and the piece goes on."""
+        """Announce a step of the piece and yield the time (of `time.monotonic`) at which it should
+        end. An error in it is noted as a failure, and the piece goes on."""
         now = time.monotonic()
         taken, left = now - self.began, self.steps - self.done
         guess = f", about {taken / self.done * left:.0f} s to go" if self.done else ""
@@ -63,7 +63,7 @@ class Report:
         self.done += 1
 
     def add(self, row: Row) -> None:
-        """Add a row to the piece's table and save it."""
+        """Add a row to the piece's table, print it and save the table."""
         self.rows.append(row)
         self._say("   " + ", ".join(f"{key} {_short(value)}" for key, value in row.items()))
         self._save()

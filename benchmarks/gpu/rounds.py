@@ -82,8 +82,7 @@ def _difference(weights: np.ndarray, reference: np.ndarray) -> float | None:
 
 
 def _reset_peak(device: torch.device) -> int:
-    """Count the peak of GPU memory anew from here; return the bytes of tensors that are there
-    now."""
+    """Count the peak of GPU memory anew from here; return the bytes of tensors there now."""
     if device.type == "cpu":
         return 0
     gc.collect()  # CUDA graphs of earlier workloads

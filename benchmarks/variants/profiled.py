@@ -26,7 +26,7 @@ STEPS = 10**7  # of the loop that measures the peak
 
 
 def main() -> None:
-    """Serve the times of native calls in all rounds but the first, which warms up."""
+    """Time the native calls of all rounds but the first, which warms up; print medians as JSON."""
     set_up("float32", torch.device("cpu"))
     given, procedure = read_work(arguments().folder), parse_procedure("federated")
     task = task_of(given)
@@ -60,8 +60,7 @@ class _Calls:
 
 
 def _peak(target: Target) -> Callable[[], float]:
-    """Make a function that measures the operations per second of fused multiply-adds of
-    registers."""
+    """Make a function that measures fused multiply-adds of registers, in operations per second."""
     emit = Emitter(target)
     with emit.function("peak", "ptr %a", "ptr %b", "i64 %c", "i64 %steps", exported=True):
         factor = emit.broadcast(emit.load_number("%a"))

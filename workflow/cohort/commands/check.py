@@ -118,8 +118,7 @@ def _counts_text(verdicts: Counter[str]) -> str:
 def _details(
     plan: Plan, study: str, claims: Sequence[JudgedClaim], *, reproduces: bool
 ) -> Iterator[str]:
-    """Yield lines with the sentence, both verdicts and the evidence of each claim, and
-    contradictions."""
+    """Yield lines with each claim's sentence, both verdicts and evidence, and contradictions."""
     for claim in claims:
         yield f"{study}.{claim.claim}: {claim.says} ({claim.where})"
         if reproduces:

@@ -36,8 +36,7 @@ COMMANDS = {
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command of the command line. Only its own module is imported, so that `cohort --help`
-    answers at once."""
+    """Run a command. Only its own module is imported, so that `cohort --help` answers at once."""
     arguments = config_last(sys.argv[1:] if arguments is None else arguments)
     try:
         with explained("this folder"):

@@ -47,8 +47,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def read_side(text: str) -> Side:
-    """Read the records of a folder or git revision by cell; of two versions of a cell, the younger
-    file."""
+    """Read the records of a folder or git revision by cell; of two versions the younger file."""
     folder = Path(text)
     if folder.is_dir():
         roots = (folder / CELLS, folder / "cells", folder)

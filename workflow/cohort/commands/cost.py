@@ -40,8 +40,8 @@ def run(options: argparse.Namespace) -> None:
 
 
 def print_cost(plan: Plan, gpu: str = "") -> None:
-    """Print for each experiment what is missing, its estimated time, and how good estimates were;
-    then the total.
+    """Print each experiment's missing cells, estimated time and how good estimates were; and
+    totals.
 
     The last column is the time that finished cells took on CPUs, divided by their estimate.
     """
@@ -65,8 +65,8 @@ def print_cost(plan: Plan, gpu: str = "") -> None:
 
 
 class Estimates:
-    """Estimates the hours of cells on one CPU core and on a GPU, at the pace of finished cells of
-    their model."""
+    """Estimates hours of cells on a CPU core and on a GPU, at the pace of finished cells of their
+    model."""
 
     def __init__(self, plan: Plan, gpu: Gpu, cells: Iterable[CellStatus] = ()):
         self.plan, self.gpu = plan, gpu

@@ -42,8 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Write a release for each study: the runs that have records, and those that an earlier release
-    in the same folder holds and the study still plans. Other formats hold the runs with records.
-    Print what was written."""
+    in the same folder holds and the study still plans; or the former in another format. Print
+    what."""
     plan = load_plan(options)
     for study in plan.listed:
         if options.format == PARQUET:
@@ -54,8 +54,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _write_exports(plan: Plan, study: str, form: str, folder: Path) -> str:
-    """Write the runs of a study that have records in the format `form`; return a line that says
-    what was written."""
+    """Write the runs of a study that have records in this format; return a line that says what."""
     records = _read_records(plan, study)
     if not records:
         raise _no_runs_error(plan, study)

@@ -132,8 +132,7 @@ def run_item(
 
 
 def _run(item: Item, *, against: bool) -> Comparison:
-    """Train what is missing, then print the results of an item, of what exists if some cells fail;
-    return them."""
+    """Train what is missing and print the results of an item, of what exists if some cells fail."""
     done = subprocess.run([sys.executable, "-m", *shlex.split(item.command)], check=False)
     if done.returncode:
         print("not all cells were trained; what exists is shown")
@@ -197,7 +196,7 @@ def _standing_lines(comparison: Comparison, names: Names) -> Iterator[str]:
 def _result_lines(
     results: Sequence[Result], names: Names, scale: str, *, against: bool
 ) -> Iterator[str]:
-    """Yield the results as lines of aligned columns, below the settings that several of them
+    """Yield lines of aligned columns with the results, below settings that several of them
     share."""
     varying = [label for label in results[0].labels if label in _varying_labels(results)]
     own = ["strategy", *(label for label in varying if "." in label)]  # what a strategy is

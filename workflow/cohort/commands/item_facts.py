@@ -27,8 +27,8 @@ def print_item(text: str, options: argparse.Namespace) -> None:
 
 
 def facts(item: Item, cells: list[CellStatus]) -> dict[str, Any]:
-    """What stands behind a figure or table, for JSON: its files, its cells by state, hours left,
-    its command."""
+    """What stands behind a figure or table, for JSON: files, cells by state, hours left,
+    command."""
     counts = Counter(status.state for status in cells)
     files = output_files(item.plan, item.plan.study(item.study), item.name)
     return {

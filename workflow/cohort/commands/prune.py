@@ -26,8 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print the files that no study has at any scale, or records that were restored; delete them
-    with --delete."""
+    """Print, and with --delete delete, what no study has at any scale, or what was restored."""
     if options.restored:
         prune(restored_records(), delete=options.delete)
         return
@@ -59,8 +58,8 @@ def restored_records() -> list[Path]:
 
 
 def unused_paths(plans: Iterable[Plan]) -> list[Path]:
-    """Records and shards that no plan has, and state folders of cells that no plan has or that are
-    finished.
+    """The records and shards that no plan has, and the state folders of unplanned or finished
+    cells.
 
     The state of a cell that is being trained is never among them.
     """

@@ -50,8 +50,8 @@ def run(options: argparse.Namespace) -> None:
 
 @contextmanager
 def _release_folders(source: str, studies: list[str]) -> Iterator[dict[str, Path]]:
-    """Yield the folder of each release by its address; one on the web is downloaded to a temporary
-    folder."""
+    """Yield the folder of each release by address; one on the web is downloaded to a temporary
+    one."""
     if not source.startswith(("https://", "http://")):
         root = shipped(source)
         manifests = [*root.glob(MANIFEST), *sorted(root.glob(f"*/{MANIFEST}"))]
@@ -92,8 +92,7 @@ def _outcome_lines(address: str, outcome: RestoreOutcome) -> Iterator[str]:
 
 
 def _run_text(record: Record) -> str:
-    """The last accuracy of a run, and where it was trained, as text: `52.69 % (native on AMD
-    EPYC)`."""
+    """A run's last accuracy and where it was trained: `52.69 % (native on AMD EPYC)`."""
     value = METRICS[METRIC].scale * record.history.last(METRIC)
     made = record.header["provenance"]
     return f"{value:.2f} % ({made['trainer']} on {', '.join(made['devices'])})"

@@ -13,6 +13,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print the JSON Schema of studies; a broken study does not prevent that, since none is
-    read."""
+    """Print the JSON Schema of studies; a broken one does not prevent that, since none is read."""
     print_json(unexpanded().study_schema())

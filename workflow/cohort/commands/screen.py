@@ -27,8 +27,7 @@ def is_terminal() -> bool:
 
 
 def paint(text: str, meaning: str) -> str:
-    """The text in the color of its meaning (see COLORS), in a terminal and unless NO_COLOR is
-    set."""
+    """The text in the color of its meaning (see COLORS): in a terminal, unless NO_COLOR is set."""
     color = COLORS.get(meaning)
     if color is None or not is_terminal() or os.environ.get("NO_COLOR"):
         return text
@@ -42,8 +41,7 @@ def bar(share: float, width: int = 10) -> str:
 
 
 def sparkline(curve: Sequence[tuple[int, float]], rounds: int, width: int = 10) -> str:
-    """A text bar whose filled part shows a curve over so many rounds, from its lowest value to its
-    highest."""
+    """A text bar whose filled part shows a curve over so many rounds, scaled to its own range."""
     values = [value for _, value in curve]
     low, high = min(values, default=0.0), max(values, default=0.0)
     filled = int(max((round for round, _ in curve), default=0) * width / rounds)

@@ -53,8 +53,7 @@ def is_item(text: str) -> bool:
 
 
 def print_record(record: Record) -> None:
-    """Print a record's header, its settings, a summary of each metric, traffic, and a summary of
-    clients."""
+    """Print a record's header, settings, traffic, and summaries of its metrics and its clients."""
     described = facts(record)
     header = {key: value for key, value in record.header.items() if key != "settings"}
     print(json.dumps(header, indent=1))
@@ -80,8 +79,7 @@ def print_record(record: Record) -> None:
 
 
 def facts(record: Record) -> dict[str, Any]:
-    """The header of a record, a summary of each metric, bytes sent, and a summary of clients, for
-    JSON."""
+    """For JSON: a record's header, a summary of each metric, bytes sent, a summary of clients."""
     accuracy, selected = record.clients["accuracy"], record.clients["selected"]
     return {
         **record.header,

@@ -86,8 +86,7 @@ def write_study(item: Item, strategies: Sequence[str]) -> str:
 
 
 def study_name(words: Sequence[str]) -> str:
-    """The name `try_...` of a study made of these words; a digest ends one that would be too
-    long."""
+    """The name `try_...` of a study made of these words; a digest ends one that is too long."""
     name = f"try_{re.sub(r'[^a-z0-9]+', '_', '_'.join(words))}"
     if len(name) <= LONGEST:
         return name

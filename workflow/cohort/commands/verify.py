@@ -79,8 +79,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def check_reproduced(plan: Plan, cell: Cell, before: Record, until: int | None) -> None:
-    """Train a cell again, print what differs from its record, and raise UserError for differences
-    that are not allowed.
+    """Train a cell again, print what differs from its record, and raise UserError unless allowed.
 
     On the same kind of device, by the same trainer and with the same versions, all bits must be the
     same; else the last accuracies and losses must lie within their tolerance.
@@ -155,8 +154,8 @@ def finished_cell(plan: Plan, text: str | None) -> Cell:
 
 @dataclass(frozen=True)
 class SecondRun:
-    """A second run of a cell: its history, its sessions, and the hash of its final weights if it
-    has any."""
+    """A second run of a cell: history, sessions, and the hash of its final weights if it has
+    any."""
 
     history: History
     sessions: list[dict[str, Any]]
@@ -164,8 +163,8 @@ class SecondRun:
 
 
 def _train_again(cell: Cell, before: Record, until: int | None) -> SecondRun:
-    """Train the cell in a temporary folder, by the trainer and on the kind of device that made its
-    record."""
+    """Train the cell in a temporary folder, by the trainer and kind of device that `before`
+    names."""
     with freeze_objects():
         train = job.train  # imports PyTorch
     made = before.header["provenance"]
@@ -206,8 +205,7 @@ def _names_in(sessions: list[dict[str, Any]], key: str) -> str:
 
 
 def differences_of(before: History, after: History, until: int | None) -> Iterator[str]:
-    """Describe how two histories differ, up to round `until` if it is given. Times are not
-    compared."""
+    """Describe how two histories differ, up to round `until` if given. Times are not compared."""
     last = until or max(len(before.cohorts), len(after.cohorts))
     cohorts = [
         dict(enumerate(map(list, history.cohorts[:last]), start=1)) for history in (before, after)

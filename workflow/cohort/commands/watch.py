@@ -42,8 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Follow the cells until all are done: show a view in a terminal, otherwise print a line per
-    change."""
+    """Follow the cells until all are done: as a view in a terminal, else by a line per change."""
     plan = load_plan(options)
     with contextlib.suppress(KeyboardInterrupt):
         if is_terminal():
@@ -57,8 +56,8 @@ def run(options: argparse.Namespace) -> None:
 
 
 def snapshots(plan: Plan, every: float) -> Iterator[list[CellStatus]]:
-    """Yield the states of all cells again every so many seconds, until those that can be run here
-    are done."""
+    """Yield the states of all cells every so many seconds until all that can be run here are
+    done."""
     finished: dict[str, CellStatus] = {}
     while True:
         cells = unique_cells(statuses(plan, find_slurm_logs(), finished))
@@ -70,8 +69,7 @@ def snapshots(plan: Plan, every: float) -> Iterator[list[CellStatus]]:
 
 
 def summary_lines(plan: Plan, cells: list[CellStatus]) -> Iterator[str]:
-    """Yield lines on how many cells are in each state, a bar, each running cell, and the time
-    left."""
+    """Yield lines: how many cells are in each state, a bar, each running cell, the time left."""
     counts = Counter(status.state for status in cells)
     done = sum(status.is_finished for status in cells)
     yield ", ".join(paint(f"{counts[state]} {state}", state) for state in STATES if counts[state])
@@ -88,8 +86,7 @@ def summary_lines(plan: Plan, cells: list[CellStatus]) -> Iterator[str]:
 
 
 def seconds_left(plan: Plan, cells: list[CellStatus]) -> float:
-    """Estimate the seconds until all cells are done, if as many run side by side as now, and as
-    fast."""
+    """Estimate the seconds until all cells are done, with as many side by side as now, as fast."""
     running = [status for status in cells if status.state == "running"]
     paced = [status for status in running if status.rate]
     taken = sum(status.rounds / status.rate for status in paced)

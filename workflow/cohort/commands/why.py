@@ -44,8 +44,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _explain_cell(plan: Plan, cell: Cell) -> Iterator[str]:
-    """Describe the state of the cell and, if it is not done, how the other records of its folder
-    differ."""
+    """Describe the cell's state and, if it is not done, how other records of its folder differ."""
     status = status_of(cell, find_slurm_logs())
     yield f"{cell.path}: {_sentence(status, _hindrance(plan, cell))}"
     yield from made_by_another_version([status])

@@ -120,8 +120,8 @@ def estimated_seconds(plan: Plan, cell: Cell) -> float:
 
 
 def last_log(cell: Cell, slurm_logs: Mapping[str, Path]) -> Path | None:
-    """The path of the log of a cell's last attempt, or SLURM's if the job died before the cell
-    began; None without any."""
+    """The log of a cell's last attempt, or SLURM's if the job died before the cell began, or
+    None."""
     own, slurm = train_log(cell.path), slurm_logs.get(cell.digest)
     if not own.exists() or slurm is None:
         return own if own.exists() else slurm

@@ -45,8 +45,7 @@ DEFAULT_LIMIT = (100, 1)  # Snakemake's max-jobs-per-timespan: jobs and seconds
 
 
 class Driver:
-    """The hooks of Snakemake's main process or, without a plan, of a cluster's job, where they do
-    next to nothing."""
+    """Snakemake's main process or, without a plan, a cluster's job, which does next to nothing."""
 
     def __init__(self, plan: Plan | None, workflow: Any):
         self.plan, self.workflow = plan, workflow
@@ -144,7 +143,7 @@ class Driver:
             self.workflow.scheduler.job_rate_limiter = None
 
     def on_success(self) -> None:
-        """Clean up state folders, delete previews, which are out of date now, and print the pages'
+        """Clean up state folders, delete previews, which are out of date, print the pages'
         paths."""
         if self.plan is None:
             return
@@ -185,8 +184,7 @@ class Driver:
 
 @contextlib.contextmanager
 def _errors_printed() -> Iterator[None]:
-    """Print a UserError raised in this block as one line: Snakemake would print the stack of its
-    handlers."""
+    """Print a UserError of this block as one line: Snakemake would print its handlers' stack."""
     try:
         with explained(RESULTS):
             yield
@@ -203,8 +201,7 @@ def check_folder(folder: Path) -> None:
 
 
 def freeze_plan(plan: Plan) -> None:
-    """Write the plan files that jobs read: one per cell, shards, data and experiment, and the
-    options."""
+    """Write the plan files that jobs read: of cells, shards, data, experiments and options."""
     cells = (cell.planned() for cell in plan.cells.values())
     for planned in chain(cells, plan.shards.values(), plan.data.values()):
         freeze(planned)

@@ -14,8 +14,7 @@ TRIGGERS = {"mtime", "params"}  # of reruns, as in profiles/default
 
 
 def check_prefix(workflow: Any) -> None:
-    """Raise a UserError if the workflow that has Cohort as a module changes the paths of its
-    files."""
+    """Raise a UserError if the workflow that uses Cohort as a module changes its files' paths."""
     modifier = workflow.modifier.path_modifier
     if modifier.prefix or modifier._prefix_replacements:
         raise UserError(
@@ -36,8 +35,8 @@ def check_triggers(workflow: Any) -> None:
 
 
 def attach_handlers(workflow: Any, handlers: Mapping[str, Handler]) -> None:
-    """Call handlers at the events of the workflow that uses the module, such as `onstart`, before
-    its own handlers.
+    """Call handlers at the events of the workflow using the module, such as `onstart`, before its
+    own.
 
     Its own may be registered before or after the module is read. A module that is read a second
     time, to change a rule of it, is attached already.

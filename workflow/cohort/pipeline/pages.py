@@ -14,8 +14,7 @@ from cohort.results.tables.sizes import needs_no_runs
 
 
 def page_spec(plan: Plan, name: str, layout: Layout | None = None) -> Spec:
-    """The spec of a study's page. `layout` says where its files lie; by default where the plan's
-    do."""
+    """The spec of a study's page. `layout` says where its files lie; the plan's by default."""
     study, layout = plan.study(name), layout or plan.layout
     return {
         "name": name,
@@ -42,7 +41,7 @@ def page_spec(plan: Plan, name: str, layout: Layout | None = None) -> Spec:
 
 
 def _quotes(claim: Values) -> dict[str, str]:
-    """The sentence of the paper that a claim quotes, the paper's numbers against it, and their
+    """The sentence of the paper that a claim quotes, the paper's own numbers against it, and a
     reading."""
     return {key: str(claim.get(key, "")) for key in ("quote", "against", "reading")}
 
@@ -63,8 +62,7 @@ def _estimates(plan: Plan, experiment: Experiment) -> dict[str, float]:
 
 
 def _item_spec(plan: Plan, study: Study, name: str, layout: Layout) -> Spec:
-    """The spec of a figure or table with its files and the command that makes it; one of sizes has
-    no experiment."""
+    """The spec of a figure or table with its files and command; one of sizes has no experiment."""
     spec = spec_of(plan, study.name, name)
     files = layout.figure if name in study.figures else layout.table
     return spec | {

@@ -23,8 +23,7 @@ from cohort.results.tables.tabulate import tabulate
 
 
 def draw_partial(plan: Plan, name: str) -> Path:
-    """Draw a study from what exists, unfinished cells included; return the path of its page, which
-    notes which runs failed."""
+    """Draw a study from what exists, unfinished cells included; return the path of its page."""
     study, layout = plan.study(name), Layout(plan.scale, partial=True)
     for experiment in study.experiments:
         collect_partial(plan, name, experiment)
@@ -44,8 +43,7 @@ def draw_partial(plan: Plan, name: str) -> Path:
 
 
 def draw_requested(plan: Plan, requested: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Draw these pairs of a study and a figure or table (empty for all) from what exists; yield the
-    path of each drawing."""
+    """Draw these pairs of a study and an item (empty for all) from what exists; yield each path."""
     for study, name in requested:
         if not name:
             yield str(draw_partial(plan, study))

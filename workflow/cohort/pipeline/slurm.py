@@ -133,8 +133,7 @@ class Watch:
 
 
 def _command_output(*command: str, seconds: float) -> str:
-    """Run a SLURM command and return its output; empty if it fails or takes longer than
-    `seconds`."""
+    """Run a SLURM command and return its output; empty if it fails or exceeds `seconds`."""
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=seconds).stdout
     except (OSError, subprocess.SubprocessError):

@@ -50,8 +50,7 @@ def spec_of(plan: Plan, study: str, name: str) -> Spec:
 
 
 def look_of(plan: Plan, study: str, experiment: str) -> Spec:
-    """How a figure or table shows an experiment's labels: their order, titles and colors, and the
-    word for a round.
+    """How a figure or table shows an experiment's labels: order, titles, colors; word for a round.
 
     Strategies have the order and the colors of the whole study: FedAvg the first one, then those of
     its figures.
@@ -74,8 +73,7 @@ def look_of(plan: Plan, study: str, experiment: str) -> Spec:
 
 
 def titles_of(plan: Plan, study: str, strategies: Iterable[str]) -> dict[str, dict[str, str]]:
-    """The titles of label values by label: the study's own, and config/strategies.yaml's for other
-    strategies."""
+    """The titles of label values: the study's own, and config/strategies.yaml's for others."""
     own = plan.study(study).titles
     defaults = {name: plan.strategies[name]["title"] for name in strategies}
     return own | {"strategy": defaults | own.get("strategy", {})}

@@ -54,8 +54,8 @@ def exit_on_error(function: Callable[..., T]) -> Callable[..., T]:
 
 
 class Stages:
-    """The input functions and params of the workflow's rules, for the driver (with its plan) or a
-    job on a cluster (without).
+    """The input functions and params of the rules, for the driver (with its plan) or a cluster's
+    job.
 
     With `local`, cells are trained on this machine.
     """
@@ -99,8 +99,7 @@ class Stages:
         return list(self.planned(wildcards.digest).inputs.values())
 
     def train_inputs(self, wildcards: Wildcards) -> Files:
-        """The input files that training still lacks: the shards, which need the data in turn, or
-        the data.
+        """The file that training still lacks: the shards, which need the data in turn, or the data.
 
         Nothing where the record exists: it stays valid when shards or data were deleted.
         """
@@ -118,8 +117,7 @@ class Stages:
         return record_files(self.plan, study.name, wildcards.experiment)
 
     def collect_plan(self, wildcards: Wildcards) -> str:
-        """The path of an experiment's plan file: a new name, and so a rerun, when its cells
-        change."""
+        """The path of an experiment's plan: a new name, and so a rerun, when its cells change."""
         experiment = experiment_plan(self.plan, wildcards.study, wildcards.experiment)
         return frozen_experiment_path(experiment)
 
@@ -131,8 +129,7 @@ class Stages:
         raise UserError(f"there is no target '{wildcards.target}'{choices}")
 
     def _study(self, wildcards: Wildcards) -> Study:
-        """The study whose name the requested file has. Raise UserError for a file of another
-        scale."""
+        """The study that a requested file names. Raise UserError for a file of another scale."""
         if wildcards.scale != self.plan.scale:
             raise UserError(
                 f"results/{wildcards.scale} is of another scale than {self.plan.scale}: "
@@ -154,8 +151,7 @@ class Stages:
         return [*files, *([str(paper)] if paper else [])]
 
     def spec(self, wildcards: Wildcards) -> str:
-        """The spec of a figure or table as JSON, a param: the item is redrawn when any of it
-        changes."""
+        """The spec of a figure or table as JSON, a param: a rerun when any of it changes."""
         return _as_param(spec_of(self.plan, wildcards.study, wildcards.name))
 
     @exit_on_error
@@ -193,8 +189,7 @@ class Stages:
         return literal_rst(". ".join(part.removesuffix(".") for part in parts if part) + ".")
 
     def code(self, *rooms: str) -> Callable[[Wildcards], str]:
-        """Make a param that changes with the code of records and results, of these rooms of
-        results."""
+        """Make a param that changes with the code of records and these rooms of results."""
         patterns = ["records/**/*", "results/*", *(f"results/{room}/**/*" for room in rooms)]
         return lambda wildcards: self._hashes.setdefault(" ".join(rooms), code_hash(*patterns))
 

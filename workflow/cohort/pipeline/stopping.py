@@ -56,8 +56,7 @@ class Stopping:
             threading.Thread(target=self._stop, daemon=True).start()
 
     def _stop(self) -> None:
-        """Tell the scheduler to stop, which waits for local jobs; then pass the signal on to
-        these."""
+        """Stop the scheduler, which waits for local jobs; then pass the signal on to these."""
         scheduler = self.workflow.scheduler
         scheduler.exit_gracefully()
         if not self.local:

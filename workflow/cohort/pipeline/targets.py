@@ -28,8 +28,7 @@ DRAWN_FILE = re.compile(
 def targets(
     plan: Plan | None, check: Callable[[], None] | None = None
 ) -> Iterator[tuple[str, Target]]:
-    """Yield the name of each target and the function that returns its files; nothing in a cluster's
-    job.
+    """Yield each target's name and the function that returns its files; none in a cluster's job.
 
     Snakemake calls such a function before it considers any job, and only for the targets that were
     asked for: then their study is planned, and `check` is called.
@@ -62,8 +61,7 @@ def requested_items(
 
 
 def _items_of_target(target: str, renamed: Callable[[str], str]) -> Iterator[tuple[str, str]]:
-    """Yield the study of this target's name with an empty item, or the study and its figure or
-    table."""
+    """Yield the study of a target's name and an empty text, or its study and figure or table."""
     for study in all_studies():
         if target == renamed(study):
             yield study, ""

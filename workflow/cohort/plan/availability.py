@@ -30,8 +30,7 @@ def generated_notes(study: Study, resolver: Resolver) -> Iterator[str]:
 
 
 class Availability:
-    """Which data sets can be had, downloaded or provided by the user, and which procedures can
-    run."""
+    """Which data sets can be had, downloaded or the user's own, and which procedures can run."""
 
     def __init__(self, datasets: Mapping[str, Any], config: Mapping[str, Any]):
         self._paths, self._mirror = config.get("data_paths", {}), config.get("data_mirror", "")

@@ -63,8 +63,7 @@ def count_evaluations(every: int | str, rounds: int) -> int:
 
 
 def round_seconds(cell: Cell, info: DatasetInfo) -> float:
-    """Estimate the seconds of all rounds on one core: local steps, evaluations and what comes with
-    a round."""
+    """Estimate the seconds of all rounds on a core: local steps, evaluations and overheads."""
     return sum(_round_seconds(part, info) for part in _phases(cell))
 
 

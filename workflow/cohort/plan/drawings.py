@@ -85,8 +85,8 @@ def check_titles(titles: Mapping[str, Mapping[str, str]], experiments: Sequence[
 
 
 def check_distinct(label: str, titles: Mapping[str, str], experiments: Sequence[Matrix]) -> None:
-    """Reject one title for two values of a label in otherwise equal cells, where a reader could not
-    tell them apart."""
+    """Reject one title for two values of a label in otherwise equal cells: nobody could tell them
+    apart."""
     for axes, cells in experiments:
         values = [label_text(value) for value in axes.get(label, [])]
         counts = Counter(titles.get(value, value) for value in values)
@@ -104,7 +104,7 @@ def check_distinct(label: str, titles: Mapping[str, str], experiments: Sequence[
 
 
 def _check_values(item: Kind | TableKind, axes: Mapping[str, list[Any]]) -> None:
-    """Reject a value that the figure or table names, but that its label does not have in the
+    """Reject a value named in the figure or table that its label does not have in the
     experiment."""
     for label, values in item.named().items():
         existing = [label_text(value) for value in axes[label]]

@@ -19,8 +19,7 @@ DATASET = r"[a-z][a-z0-9-]{0,60}"  # the form of the name of a data set, which i
 
 
 def read_entries(name: str, validator: Validator) -> dict[str, Any]:
-    """Read the entries of config/{name}.yaml, then those of the user's file of that name if it
-    exists.
+    """Read the entries of config/{name}.yaml, then those of the user's file of that name, if any.
 
     Raise a UserError where one of the user's has the name of a built-in one.
     """

@@ -35,8 +35,8 @@ LABELS = ("dataset", "model", "partition", "J", "strategy", "seed")
 
 @dataclass(frozen=True)
 class FullExperiment:
-    """An experiment at full scale: every cell's values, the values of each label, and what `scale`
-    is to change.
+    """An experiment at full scale: every cell's values, each label's values, and the scale to
+    apply.
 
     `earlier` are the experiments before the one that it extends, which decide how a scale changes
     the cells that they share with it.
@@ -164,8 +164,7 @@ def _checked_titles(
 def _check_drawn(
     figures: Mapping[str, Values], tables: Mapping[str, Values], experiments: Mapping[str, Any]
 ) -> None:
-    """Reject names of figures and tables that clash, or that show an experiment that does not
-    exist."""
+    """Reject figures and tables whose names clash, or whose experiment does not exist."""
     if CLAIMS_TABLE in {*figures, *tables}:
         raise UserError(
             f"'{CLAIMS_TABLE}' is the name of the table of claims; rename the figure or table"
@@ -234,8 +233,8 @@ def _planned_experiments(
     scale: str,
     resolver: Resolver,
 ) -> tuple[dict[str, Experiment], list[str]]:
-    """Plan the experiments at a scale; return them with notes. `shown` are the panels and hues of
-    their figures."""
+    """Plan the experiments at a scale, with notes; `shown` are the panels and hues of their
+    figures."""
     own_choices, experiments, notes = ScaleChoices(), {}, []
     for key, experiment in full.items():
         choices = ScaleChoices() if experiment.earlier else own_choices

@@ -60,8 +60,7 @@ def extended_experiments(
 def inherited_items(
     text: Text, extended: Mapping[str, ExtendedExperiment], section: str
 ) -> dict[str, Values]:
-    """The figures, or tables, of the extended experiments, except those whose name this study uses
-    itself."""
+    """The figures, or tables, of the extended experiments whose names this study does not use."""
     own = {*text.get("figures", {}), *text.get("tables", {})}
     drawn: dict[str, Values] = {}
     for key, source in extended.items():

@@ -78,8 +78,7 @@ class Plan:
         return _as_list(self.config["studies"])
 
     def study(self, name: str) -> Study:
-        """The study of this name, expanded at the config's scale. Raise UserError for a mistake in
-        its file."""
+        """The study expanded at the config's scale. Raise UserError for a mistake in its file."""
         if name not in self.studies:
             study, notes = self._expanded(study_file(name), self._text(name))
             study, skipped = self._availability.filter(study, self._resolver)
@@ -101,8 +100,7 @@ class Plan:
         return self._validator.self_contained("study")
 
     def _expanded(self, file: Path, text: dict[str, Any]) -> tuple[Study, list[str]]:
-        """Expand the study of this text with all of its cells; return it with notes on what the
-        scale left out."""
+        """Expand a study with all of its cells; return it with notes on what the scale left out."""
         with located(file):
             extended = extended_experiments(text, self._text, all_studies())
         seeds = self.config.get("seeds", 0)
@@ -190,8 +188,7 @@ def unexpanded(overrides: Mapping[str, Any] | None = None, *, whole: bool = Fals
 
 
 def _folder_config() -> dict[str, Any]:
-    """Read the working directory's config, or its key `cohort` in a workflow with Cohort as a
-    module."""
+    """Read the working directory's config, or its key `cohort` where Cohort is a module."""
     if not CONFIG_FILE.exists():
         raise UserError(
             f"{CONFIG_FILE} does not exist: go to the folder with the Snakefile, or make one with "
@@ -230,8 +227,7 @@ def _can_be_a_study(name: str) -> bool:
 
 
 def misnamed_studies() -> list[Path]:
-    """The user's study files with names that no study can have; hidden files and backups do not
-    count."""
+    """The user's study files with impossible names; hidden files and backups do not count."""
     files = sorted((own.folder() / "studies").glob("[A-Za-z0-9_]*.yaml"))
     return [file for file in files if not _can_be_a_study(file.stem)]
 
@@ -248,8 +244,7 @@ def misnamed_error(file: Path) -> str:
 
 
 def drawn_names(study: str) -> list[str]:
-    """The names of a study's figures and tables, and that of the table of its claims, without
-    expanding it.
+    """The names of a study's figures, tables and table of claims, without expanding it.
 
     Empty where its file cannot be read: expanding it says why.
     """

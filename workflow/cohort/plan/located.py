@@ -26,8 +26,7 @@ def located(where: object) -> Iterator[None]:
 
 @contextlib.contextmanager
 def refused(what: str) -> Iterator[None]:
-    """Turn the ValueError by which a component refuses settings into a UserError: `what` + its
-    message."""
+    """Turn the ValueError by which a component refuses settings into a UserError: `what` + why."""
     try:
         yield
     except ValueError as error:

@@ -62,8 +62,7 @@ class ScaleChoices:
         self._scales: dict[Identity, Scale | None] = {}
 
     def resolve(self, cells: list[Values], kept: list[Values], scale: Scale) -> list[Values]:
-        """The cells of an experiment to train: the `kept` ones that no earlier experiment leaves
-        out.
+        """The cells of an experiment to train: those `kept` that no earlier experiment leaves out.
 
         A run that no earlier experiment has gets this experiment's scale.
         """

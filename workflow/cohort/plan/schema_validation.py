@@ -93,8 +93,7 @@ class Validator:
         return content | {"$defs": content.get("$defs", {}) | parts}
 
     def _localized(self, schema: Any, parts: dict[str, Any]) -> Any:
-        """The schema with `#/$defs/part` for each `cohort:part`; the parts themselves are added to
-        `parts`."""
+        """The schema with `#/$defs/part` for each `cohort:part`; the parts are added to `parts`."""
         if isinstance(schema, list):
             return [self._localized(item, parts) for item in schema]
         if not isinstance(schema, dict):

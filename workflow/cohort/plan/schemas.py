@@ -88,8 +88,7 @@ def derived_schemas(names: Mapping[str, list[str]]) -> dict[str, Schema]:
 
 
 def _settings_schema(words: Mapping[str, list[str]]) -> Schema:
-    """The schema of a cell's settings, and of parameters of its strategy's parts
-    (`selector.buffer`).
+    """The schema of a cell's settings, and of its strategy's parameters (`selector.buffer`).
 
     Parameters may have any value here: they are checked later, when the component is known.
     """
@@ -122,8 +121,7 @@ def _closed_mapping(properties: Mapping[str, Any]) -> Schema:
 def _component_schema(
     components: Mapping[str, type[Component]], key: str, frame: Mapping[str, Any] | None = None
 ) -> Schema:
-    """The schema of a mapping whose `key` names a component and whose other keys are its
-    parameters."""
+    """The schema of a mapping whose `key` names a component, and whose others are parameters."""
     cases = []
     for name, component in components.items():
         schema = schema_of(component)

@@ -52,8 +52,7 @@ def read_yaml(path: str | Path) -> Any:
 
 
 def _count_values(value: Any, counts: dict[int, int]) -> int:
-    """Count the values nested in a value. Raise a ValueError for too many, or for too large a
-    number.
+    """Count the values nested in a value. Raise ValueError for too many, or too large a number.
 
     `counts` holds the counts of the mappings and lists that were counted already, by id.
     """

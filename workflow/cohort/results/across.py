@@ -44,7 +44,7 @@ class Estimate:
 @dataclass(frozen=True)
 class Scores:
     """The runs of several strategies: `values` has a row for each strategy and a column for each
-    pair of a setting and a seed that all of them have; `positions` are the indices of the columns'
+    pair of setting and seed that all of them have; `positions` are the indices of the columns'
     settings."""
 
     strategies: tuple[str, ...]
@@ -141,8 +141,7 @@ def runs_by_setting(
 
 
 def estimate_of(value: float, draws: np.ndarray | None) -> Estimate:
-    """The value as an Estimate, its interval the middle 95 % of the resampled values in `draws`, if
-    given."""
+    """The value as an Estimate, with the middle 95 % of its resamples `draws`, if there are any."""
     if draws is None:
         return Estimate(value, None)
     low, high = _band(draws)
@@ -178,8 +177,7 @@ def win_rates(scores: Scores) -> dict[tuple[str, str], Estimate]:
 
 @dataclass(frozen=True)
 class PerformanceProfile:
-    """The share of a strategy's runs that are better than each threshold; `low` and `high` bound
-    its 95 % band."""
+    """The share of a strategy's runs that are better than each threshold, and its 95 % band."""
 
     shares: np.ndarray
     low: np.ndarray | None
@@ -200,8 +198,7 @@ def performance_profiles(scores: Scores, thresholds: np.ndarray) -> list[Perform
 
 
 def _interquartile_mean(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The weighted mean of the middle half of the values, one for each row of weights, which add up
-    to 1.
+    """The weighted mean of the middle half of the values, for each row of weights that add up to 1.
 
     Of a value at a quartile only the part inside counts.
     """

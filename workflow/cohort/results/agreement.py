@@ -66,8 +66,7 @@ def agreement(ours: Sequence[float], paper: Printed, margin: float) -> Agreement
 
 
 def standard_error(ours: Sample, paper: Printed) -> tuple[float, float]:
-    """The standard error of the difference between our mean and the paper's, and its degrees of
-    freedom.
+    """The standard error of our mean less the paper's, and its degrees of freedom.
 
     The degrees of freedom are Welch's, but never more than ours alone: Welch's is too generous to
     two or three runs beside ten. The paper's own error counts if it rests on three runs and our
@@ -98,8 +97,7 @@ def is_believed(ours: Sample, paper: Printed) -> bool:
 
 
 def _verdict(inner: tuple[float, float], outer: tuple[float, float], margin: float) -> Word:
-    """The verdict from the 90 % interval of the difference (`inner`) and its 95 % interval
-    (`outer`)."""
+    """The verdict from a difference's interval of 90 % (`inner`) and of 95 % (`outer`)."""
     if round(max(-inner[0], inner[1]) - margin, DIGITS) <= 0:
         return "agrees"
     is_outside = round(max(outer[0], -outer[1]) - margin, DIGITS) > 0

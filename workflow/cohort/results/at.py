@@ -25,8 +25,7 @@ ENDED_EARLY = 0.9
 
 
 def rounds_of(at: int | str, share: float = 1.0) -> tuple[int, int] | None:
-    """The first and the last round of an `at`: a round number or a range. None for a word such as
-    `last`.
+    """The first and the last round of an `at`, a round or a range of rounds; None for a word.
 
     In a run of a share of its full rounds, ten rounds become this share of ten, one at least. A
     single round begins at 1, because the last evaluation up to it counts.
@@ -43,8 +42,7 @@ def rounds_of(at: int | str, share: float = 1.0) -> tuple[int, int] | None:
 
 
 def scaled_at(at: int | str, share: float) -> int | str:
-    """The `at` for a run that trains a share of its full rounds: `21-30` becomes `3-3` for a
-    tenth."""
+    """The `at` for a run that trains a share of its rounds: `21-30` becomes `3-3` for a tenth."""
     rounds = rounds_of(at, share)
     if rounds is None:
         return at

@@ -41,8 +41,7 @@ TYPES = {"metric": "string", **dict.fromkeys(POSITIONS, "Int64"), "value": "floa
 
 @dataclass(frozen=True)
 class Series:
-    """The values of a metric by position: each has a round (or step), a client, a label, or two of
-    them."""
+    """The values of a metric, each with a round (or step), a client, a label, or two of them."""
 
     metric: str
     values: Any
@@ -161,8 +160,8 @@ def _series_by_round(history: History) -> Iterator[Series]:
 
 
 def _label_counts(counts: np.ndarray) -> Series:
-    """The label counts above 0, and always the last one, whose position states how many clients and
-    classes exist."""
+    """The counts above 0, and always the last one, which states how many clients and classes
+    exist."""
     kept = counts > 0
     kept[-1, -1] = True
     clients, labels = np.nonzero(kept)
@@ -175,8 +174,8 @@ def _positions(values: Any, begin: int = 0) -> range:
 
 
 def _table(parts: Sequence[Series]) -> pd.DataFrame:
-    """A row per value, with its metric and its round, client and label; those that a metric lacks
-    are missing values."""
+    """A row per value with metric, round, client and label; positions that a metric lacks are
+    missing."""
     if not parts:
         return EMPTY.iloc[:0]
     lengths = [len(part.values) for part in parts]

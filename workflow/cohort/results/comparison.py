@@ -156,8 +156,7 @@ def compare(
 def _results_of_measure(
     measure: Measure, metrics: DataFrame, spec: Mapping[str, Any], *, with_paper: bool
 ) -> list[Result]:
-    """The results of one measure, with the paper's values, differences from FedAvg and marks of the
-    best."""
+    """The results of one measure, with the paper's values, contrasts and marks of the best."""
     cells = _cells(measure, metrics)
     results = list(_results(measure, cells))
     if measure.paper and with_paper:
@@ -228,8 +227,7 @@ def _paper_values(
 
 
 def _with_paper(result: Result, paper: PaperValue | None, margin: float | None) -> Result:
-    """The result with the paper's value; with a margin, also the agreement of both and a
-    verdict."""
+    """The result with the paper's value; with a margin, also their agreement and a verdict."""
     result = replace(result, paper=paper, margin=margin)
     if margin is None:
         return result
@@ -286,8 +284,7 @@ def _highest_clients(results: Sequence[Result], count: int) -> list[Result]:
 def _ordered_results(
     results: Sequence[Result], labels: Sequence[str], names: Names
 ) -> list[Result]:
-    """The results sorted by the study's order of each label's values; equal labels keep their
-    order."""
+    """Sort the results by the study's order of each label's values; equal ones keep theirs."""
     ranks: dict[str, dict[str, int]] = {}
     for label in labels:
         values = names.ordered(label, (result.labels[label] for result in results))

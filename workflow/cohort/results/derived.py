@@ -49,9 +49,8 @@ def swing(history: History) -> dict[str, float]:
 
 
 def best_round(history: History) -> dict[str, float]:
-    """The metrics `best_round`, the first round with the highest test accuracy, and
-    `client_seconds_to_best`, the mean client's training time up to its end; empty without an
-    accuracy."""
+    """The first round with the highest test accuracy, and `client_seconds_to_best`, the mean
+    client's training time up to its end, as metrics; empty without an accuracy."""
     accuracies = history.metrics.get("test_accuracy", [])
     rounds = [(-value, round) for round, value in accuracies if np.isfinite(value)]
     if not rounds:
@@ -68,9 +67,8 @@ def client_seconds(history: History) -> list[tuple[int, float]]:
 
 
 def round_metrics(history: History) -> dict[str, list[tuple[int, float]]]:
-    """Metrics by round that follow from the history: the share of time spent on selecting,
-    evaluations for it included, the mean client's training time, and the share of tasks saved by
-    tasks of several labels."""
+    """Metrics by round: the share of its time that was spent on selecting, evaluations for it
+    included, the mean client's training time, and how many tasks of several labels save."""
     costs = history.cost
     whole = dict(costs.get("seconds", []))
     selecting = costs.get("seconds_selecting", [])
@@ -86,8 +84,7 @@ def round_metrics(history: History) -> dict[str, list[tuple[int, float]]]:
 
 
 def client_metrics(history: History, label_counts: np.ndarray) -> dict[str, np.ndarray]:
-    """Metrics by client: the diversity of its labels and, if any was probed, the mean norm of its
-    probes.
+    """Metrics by client: the diversity of its labels and, if probed, the mean norm of its probes.
 
     The norm of a client that was never probed is NaN.
     """
@@ -129,15 +126,14 @@ def step_metrics(history: History, clients: int) -> tuple[Facts, Facts]:
 
 
 def _group_means(values: np.ndarray, groups: np.ndarray, count: int) -> np.ndarray:
-    """The mean of the values of each of `count` groups, NaN for a group without any; `groups` are
-    indices."""
+    """The mean of the values of each of `count` groups, given by index; NaN for a group without
+    any."""
     sums, sizes = np.bincount(groups, values, count), np.bincount(groups, minlength=count)
     return np.divide(sums, sizes, out=np.full(count, np.nan), where=sizes > 0)
 
 
 def class_metrics(classes: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The final model's accuracy on each class's test samples as a metric, NaN for a class without
-    any."""
+    """The final model's accuracy on each class's test samples; NaN for a class without any."""
     if not classes:
         return {}
     tested = classes["tested"]

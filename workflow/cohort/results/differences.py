@@ -25,8 +25,7 @@ Cell = tuple[str, int]
 
 @dataclass
 class Difference:
-    """A metric of one cell in two sets of records, over the seeds that both have, or else over all
-    seeds.
+    """A metric of one cell in two sets of records, over the seeds that both have, or else over all.
 
     `sample` holds the differences seed by seed; None where no seed is common, and the means of
     independent runs are compared. A p-value up to `level` is significant.
@@ -46,7 +45,7 @@ class Difference:
 
     @property
     def word(self) -> str:
-        """`significant` or not, among all differences that were tested, or that the runs are too
+        """`significant` or not, among all differences that were tested, or that runs are too
         few."""
         runs = [self.sample.n] if self.sample else [len(self.first), len(self.second)]
         if min(runs) < LEAST_PAIRS:
@@ -131,8 +130,7 @@ def _last_values(records: Mapping[int, Record], metric: str) -> dict[int, float]
 def _tested_difference(
     settings: str, first: dict[int, float], second: dict[int, float], *, is_paired: bool
 ) -> list[Difference]:
-    """The tested difference between the values of two sides, in a list; empty where a side has no
-    value."""
+    """The tested difference between two sides' values, in a list; empty if a side has none."""
     if is_paired:
         first = {seed: value for seed, value in first.items() if seed in second}
         second = {seed: second[seed] for seed in first}

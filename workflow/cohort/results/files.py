@@ -33,8 +33,7 @@ def write_metrics(
     file: str | Path, metrics: DataFrame, experiment: Mapping[str, Any], sources: str = ""
 ) -> None:
     """Write metrics to a Parquet file, and beside it as JSON the experiment, with the checksums of
-    both. `sources` is a hash of the files that the metrics were collected from, for
-    `read_sources_hash`."""
+    both; `sources` is a hash of the files that the metrics were collected from."""
     with replacing(file) as temporary:
         metrics.to_parquet(temporary, index=False)
         checksum = sha256(temporary)
@@ -51,14 +50,12 @@ def read_metrics(file: str | Path, *columns: str) -> DataFrame:
 
 
 def read_experiment(file: str | Path) -> dict[str, Any]:
-    """Read the experiment from the JSON file beside a metrics file. Raise UserError if it is
-    missing or damaged."""
+    """Read the JSON file beside a metrics file. Raise UserError if it is missing or damaged."""
     return read_sealed(file, KIND, FIX)
 
 
 def read_sources_hash(file: str | Path) -> str:
-    """Read the hash of the files that metrics were collected from; empty if the metrics are missing
-    or damaged."""
+    """Read the hash of the files behind metrics; empty if the metrics are missing or damaged."""
     try:
         _verified_bytes(Path(file))
         return str(read_experiment(Path(file).with_suffix(".json")).get(SOURCES, ""))
@@ -69,8 +66,7 @@ def read_sources_hash(file: str | Path) -> str:
 
 
 def _verified_bytes(file: Path) -> io.BytesIO:
-    """Read a Parquet file. Raise UserError unless it has the checksum in the JSON file beside
-    it."""
+    """Read a Parquet file, which must have the checksum in the JSON file beside it."""
     beside = file.with_suffix(".json")
     expected = read_experiment(beside)[PARQUET_SHA256]
     try:

@@ -41,8 +41,7 @@ class PaperValue:
     runs: int | None = None
 
     def fits(self, labels: Labels) -> bool:
-        """Whether these labels contradict none of the labels that the paper states for the
-        value."""
+        """Whether these labels contradict none that the paper states for the value."""
         return all(labels.get(name, value) == value for name, value in self.labels.items())
 
 
@@ -56,8 +55,7 @@ def paper_file(study: str, spec: Mapping[str, Any]) -> Path | None:
 
 
 def paper_files(study: str) -> tuple[Path, Path]:
-    """The path of the file of a paper's single values and of that of its curves; either may be
-    missing."""
+    """The path of a paper's file of single values and of that of curves; either may be missing."""
     own_folder = own.folder() / FOLDER.name
     folder = own_folder if list(own_folder.glob(f"{study}*.csv")) else shipped(FOLDER)
     return folder / f"{study}.csv", folder / f"{study}_curves.csv"

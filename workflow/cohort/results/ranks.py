@@ -47,8 +47,7 @@ class Ranking:
 
 
 def ranking(scores: Scores) -> Ranking | None:
-    """Rank the strategies by Friedman's and Nemenyi's tests; None if there are too few of them, or
-    of settings."""
+    """Rank the strategies; None if there are too few of them, or too few settings, for a test."""
     count, settings = len(scores.strategies), len(scores.settings)
     if count < FEWEST_STRATEGIES or settings < FEWEST_SETTINGS:
         return None

@@ -109,8 +109,7 @@ def is_generated(metrics: DataFrame) -> bool:
 
 
 def label_columns(metrics: DataFrame) -> list[str]:
-    """The names of the columns that distinguish an experiment's cells: dataset, J, strategy, seed,
-    and so on."""
+    """The columns that distinguish an experiment's cells: dataset, J, strategy, seed, and so on."""
     return [column for column in metrics.columns if column not in FIXED]
 
 
@@ -153,8 +152,7 @@ def value_per_cell(metrics: DataFrame, metric: str, at: int | str) -> DataFrame:
 
 
 def chance_level(metrics: DataFrame) -> Series:
-    """The accuracy of a guess among a cell's classes, by digest; NaN where their number is not
-    known."""
+    """The accuracy of a guess in each cell, by digest; NaN where its classes are not known."""
     cells = metrics.drop_duplicates("digest").set_index("digest")
     return 1 / cells["classes"] if "classes" in cells else pd.Series(float("nan"), cells.index)
 

@@ -47,8 +47,7 @@ class SignedRanks(Sample):
         )
 
     def p_above(self) -> float:
-        """The one-sided p-value of the hypothesis that the center is not above 0: the larger one of
-        both tests."""
+        """The one-sided p-value that the center is not above 0: the larger one of both tests."""
         return max(self.signed_rank_test(), self._sign_test())
 
     def signed_rank_test(self) -> float:
@@ -82,8 +81,7 @@ def _kept_ends(ordered: np.ndarray, ways: np.ndarray, level: float) -> tuple[flo
 
 
 def _count_signings(ranks: np.ndarray) -> np.ndarray:
-    """Count the ways to give signs to these ranks such that the positive ones add up to 0, to 1, to
-    2, and so on."""
+    """Count the ways to sign these ranks so that the positive ones add up to 0, 1, 2, and so on."""
     ways = np.zeros(int(ranks.sum()) + 1)
     ways[0] = 1
     for rank in ranks:

@@ -156,13 +156,11 @@ class Claim(Component):
         return f"{self.number(value)} ({', '.join(words)})"
 
     def better(self) -> str:
-        """Which values of the compared quantity are better: `high`, `low`, or neither (an empty
-        text)."""
+        """Which of the compared values are better: `high`, `low`, or neither (an empty text)."""
         return "low" if self.counts_rounds() else METRICS[self.metric].better
 
     def counts_rounds(self) -> bool:
-        """Whether the claim compares the rounds that reach a threshold, not values of the
-        metric."""
+        """Whether the claim compares rounds that reach a threshold, not values of the metric."""
         return counts_rounds(self.at)
 
 
@@ -194,8 +192,7 @@ def best_of(label: str, value: str) -> str:
 
 
 def leader_of(at: int | str) -> tuple[str, str] | None:
-    """The label and the value that an `at` text made by `best_of` names; None for any other
-    `at`."""
+    """The label and the value of an `at` made by `best_of`; None for any other `at`."""
     if not str(at).startswith(BEST_OF):
         return None
     label, _, value = str(at).removeprefix(BEST_OF).partition(" ")

@@ -50,8 +50,7 @@ class DecidingContrast:
 
 
 def decide(comparisons: Sequence[Clauses], *, every_run: bool = False) -> list[str]:
-    """The verdict on each comparison of a claim; with `every_run` it holds only if all runs bear it
-    out."""
+    """The verdict on each comparison of a claim; with `every_run` all runs must bear it out."""
     if every_run:
         return [
             _leaning_verdict(_verdict_by_every_run(clauses), clauses) for clauses in comparisons
@@ -70,15 +69,13 @@ def decide(comparisons: Sequence[Clauses], *, every_run: bool = False) -> list[s
 
 
 def overall_verdict(verdicts: Sequence[str]) -> str:
-    """The verdict on a claim from those on its comparisons, all of which must hold: the worst
-    one."""
+    """The verdict on a claim: the worst one on its comparisons, all of which must hold."""
     worst_first = (NOT_HELD, LEANS_NOT_HELD, TIE, UNDECIDED, LEANS_HELD)
     return next((verdict for verdict in worst_first if verdict in verdicts), HELD)
 
 
 def deciding_contrasts(comparisons: Sequence[Clauses]) -> list[DecidingContrast | None]:
-    """For each comparison the best contrast of its worst clause, on which the verdict depends; None
-    if it has no clause."""
+    """The best contrast of each comparison's worst clause; None if it has no clause."""
     contrasts: list[DecidingContrast | None] = []
     levels = _levels(comparisons)
     for clauses in comparisons:
@@ -143,8 +140,7 @@ def _expected_contrast(contrast: Sample, n: int) -> Sample:
 
 
 def _levels(comparisons: Sequence[Clauses]) -> Iterator[float]:
-    """The level at which each clause is tested for not held, by Holm's procedure over all
-    clauses."""
+    """The level at which each clause is tested for not held, by Holm's procedure."""
     return iter(holm_levels([_refutation(clause) for clauses in comparisons for clause in clauses]))
 
 

@@ -143,8 +143,7 @@ def evidence_text(
     gap: str,
     names: Names,
 ) -> str:
-    """The numbers of all comparisons that could be made as text, how many hold, and the `gap`: what
-    is missing."""
+    """The numbers of all comparisons that could be made, how many hold, and the gap, as text."""
     several = len(comparisons) > 1
     titles = [comparison_name(comparison, names) if several else "" for comparison in comparisons]
     pairs = [pair for pair in zip(titles, evidence, strict=True) if pair[1].shown]
@@ -213,8 +212,7 @@ def seeds_text(seeds: tuple[int, int]) -> str:
 def with_values(
     comparisons: Sequence[Comparison], values: Sequence[Value]
 ) -> Iterator[tuple[Comparison, list[Value]]]:
-    """Pair each comparison with the values of its points; `values` holds those of all comparisons
-    in order."""
+    """Pair each comparison with the values of its points; `values` holds all of them in order."""
     rest = iter(values)
     for comparison in comparisons:
         yield comparison, [next(rest) for _ in comparison.points]

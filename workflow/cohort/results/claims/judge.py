@@ -95,8 +95,7 @@ def write_judged(spec: Mapping[str, Any], outputs: Sequence[str | Path]) -> None
 
 
 def judged_claims(spec: Mapping[str, Any]) -> list[JudgedClaim]:
-    """Judge each claim of `spec` by our runs and by the paper's own values, and return it with its
-    verdicts and evidence."""
+    """Judge each claim by our runs and by the paper's own values; return verdicts and evidence."""
     paper = Paper(spec["study"])
     names = Names(orders={}, titles=dict(spec.get("titles", {})))
     read = cache(partial(_read_metric, spec["metrics"]))  # claims share experiments and metrics
@@ -216,8 +215,7 @@ def _named_point(claim: Claim, point: Point, names: Names) -> NamedPoint:
 
 
 def _with_scaled_rounds(comparison: Comparison, shares: Mapping[str, float]) -> Comparison:
-    """The comparison for runs that train shares of their full rounds, given by experiment: each
-    `at` is scaled."""
+    """The comparison for runs that train shares of their rounds, given by experiment."""
     points = [
         dataclasses.replace(point, at=scaled_at(point.at, shares[point.experiment]))
         for point in comparison.points

@@ -85,8 +85,7 @@ def cut_off(value: float, rounds: float) -> float:
 
 
 def values_by_seed(values: Sequence[Value]) -> np.ndarray:
-    """The values of runs as an array: a row for each of these points, a column for each seed that
-    all of them have.
+    """The values of runs as an array: a row for each point, a column for each seed that all have.
 
     If a run did not reach a threshold, all that reached it after `last_round`, or never, count as
     if they had reached it in the round after that.
@@ -99,13 +98,13 @@ def values_by_seed(values: Sequence[Value]) -> np.ndarray:
 
 
 def last_round(values: Sequence[Value]) -> float:
-    """The last round of the shortest run that did not reach a threshold; later rounds are not known
-    of all runs."""
+    """The last round of the shortest run that did not reach a threshold, up to which all are
+    known."""
     return min(value.rounds for value in values if value.censored)
 
 
 def with_common_seeds(values: Sequence[Value], rows: np.ndarray) -> list[Value]:
-    """The values with the runs of the seeds that all have; their means are those of `rows`, made by
+    """The values restricted to the seeds that all have, with the means of their
     `values_by_seed`."""
     common = set.intersection(*(set(value.seeds) for value in values))
     shared = []
@@ -164,8 +163,7 @@ def _values_by_labels(metrics: DataFrame | None, metric: str, at: int | str) -> 
 
 
 def is_at_chance(cells: DataFrame, metrics: DataFrame, metric: str, at: int | str) -> Series:
-    """Whether the accuracy of each cell is at most that of a guess, or above it by less than 5
-    %."""
+    """Whether each cell's accuracy is at most that of a guess, or above it by less than 5 %."""
     if counts_rounds(at) or not metric.endswith("accuracy"):
         return cells["value"].isna() & False
     return cells["value"] <= 1.05 * cells["digest"].map(chance_level(metrics))
@@ -212,8 +210,8 @@ def _leader_point(point: Point) -> Point:
 
 
 def _paper_rounds(result: PaperPoint, leader: PaperPoint) -> Value:
-    """The round of the paper's best value, which is all that a table prints, if that value reaches
-    the leader's best."""
+    """The round of the paper's best value, all that a table prints, if it reaches the leader's
+    best."""
     value, goal = result.value, leader.value
     if value is None or goal is None or value.round is None:
         return Value(NOTHING)

@@ -124,8 +124,8 @@ def _decided_evidence(
 def judge_paper(
     claim: Claim, comparisons: Sequence[Comparison], values: Sequence[Value], names: Names
 ) -> Verdict:
-    """Judge a claim on the paper's own values, single ones without an interval, if the paper has
-    enough of them.
+    """Judge a claim on the paper's own values, single ones without an interval, if there are
+    enough.
 
     `values` are those of the points of all comparisons, in order.
     """
@@ -146,8 +146,7 @@ def judge_paper(
 
 
 def contrasts_of(claim: Claim, comparison: Comparison, rows: np.ndarray) -> Clauses:
-    """The clauses of a comparison with samples over the seeds as contrasts; `rows` has a row of
-    values for each point."""
+    """A comparison's clauses of contrasts over seeds; `rows` has a row of values for each point."""
     clauses = claim.clauses(comparison, list(rows))
     return [list(map(claim.contrast, clause)) for clause in clauses]
 
@@ -188,8 +187,8 @@ def _missing_runs_text(
 def _value_by_point(
     comparisons: Sequence[Comparison], values: Sequence[Value]
 ) -> dict[tuple[str, ...], Value]:
-    """The value of each point by its key; of different values that comparisons have for one point,
-    that of fewest runs."""
+    """The value of each point by key; of different ones of several comparisons that of fewest
+    runs."""
     points = [point for comparison in comparisons for point in comparison.points]
     once: dict[tuple[str, ...], Value] = {}
     for point, value in zip(points, values, strict=True):

@@ -14,8 +14,7 @@ MOST_VALUES = 12  # that the text names one by one
 
 
 def alternative_text(spec: Mapping[str, Any], comparison: Comparison) -> str:
-    """A picture's alternative text: a figure's title, axes, panels and hues, and the values at the
-    end."""
+    """A picture's alternative text: its title, axes, panels and hues, and the values at the end."""
     kind, style = KINDS[spec["kind"]].from_spec(spec), Style.of(spec["look"])
     x = kind.x_title(style) if kind.has_axes else ""
     labels = kind.facets()
@@ -33,7 +32,7 @@ def _values(label: str, style: Style) -> str:
 
 
 def _means(results: Sequence[Result], labels: Sequence[str], style: Style) -> list[str]:
-    """A text with the mean of each curve or bar; if there are many, the lowest and highest of each
+    """Text: the mean of each curve or bar; if there are many, the lowest and highest of each
     hue."""
     groups: dict[tuple[str, ...], list[float]] = {}
     for result in results:

@@ -74,8 +74,7 @@ def make_figure(
 
 
 def compare_figure(spec: Mapping[str, Any], metrics_file: str | Path) -> Comparison:
-    """Compare the runs that a figure shows; its description is in words where no means are
-    drawn."""
+    """Compare the runs that a figure shows, described in words where it shows no means."""
     kind = kind_of(spec)
     comparison = compare(kind.measures(), spec, metrics_file)
     if comparison.generated or not kind.is_across:

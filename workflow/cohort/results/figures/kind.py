@@ -105,8 +105,7 @@ class Kind(Component):
         return ()
 
     def named(self) -> Mapping[str, Sequence[str]]:
-        """The label values that the figure's fields mention, by label, so that planning can check
-        them."""
+        """The label values that the figure's fields mention, by label, for planning to check."""
         return {}
 
     def metrics(self) -> tuple[str, ...]:
@@ -114,7 +113,7 @@ class Kind(Component):
         return (self.metric,)
 
     def measures(self) -> list[Measure]:
-        """The measures by which the figure's runs are compared: its metrics by round, or else the
+        """The measures by which its runs are compared: its metrics by round, or else the
         accuracy."""
         at = getattr(self, "at", "")
         metrics = [part.metric for part in self.by_metric() if METRICS[part.metric].by == "round"]
@@ -136,8 +135,8 @@ class Kind(Component):
         return metrics
 
     def measure(self, metrics: DataFrame) -> DataFrame:
-        """The rows to draw from these metrics: digest, labels, status and the value in the unit of
-        the y axis."""
+        """The rows to draw: digest, labels, status and the metric's value in the unit of the y
+        axis."""
         raise NotImplementedError
 
     def draw(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
@@ -166,8 +165,7 @@ class Kind(Component):
         raise NotImplementedError
 
     def count(self, measured: DataFrame) -> str:
-        """Text for the note below the figure: how many runs each mark has, once all of them are
-        done."""
+        """Text for the note below the figure: how many runs each mark has once all are done."""
         seeds = measured.groupby(list(self.shown()))["digest"].nunique()
         fewest, most = seeds.min(), seeds.max()
         count = str(most) if fewest == most else f"{fewest} to {most}"
@@ -175,13 +173,11 @@ class Kind(Component):
         return f"n = {count} {noun}{'' if most == 1 else 's'} per {self.mark()}"
 
     def describe(self, metrics: DataFrame, names: Names) -> list[str]:
-        """Sentences that put the figure into words, one per panel; none if the means of its runs
-        say it."""
+        """Sentences that put the figure into words; none if the means of its runs say it."""
         return []
 
     def remarks(self, measured: DataFrame) -> list[str]:
-        """Texts for the note that explain marks of the measured rows (diverged or unfinished runs,
-        ...)."""
+        """Texts for the note that explain the measured rows (diverged or unfinished runs, ...)."""
         raise NotImplementedError
 
     def mark(self) -> str:

@@ -125,8 +125,8 @@ class Style(Names):
         return {value: shades[value] for value in values}
 
     def dash(self, hue: str, value: str) -> Any:
-        """The dash pattern of a value's line. Names differ in it as well as in color, so that
-        curves that coincide are both seen; only the paper's own method is solid, or else the first
+        """The dashes of a value's line. Names differ in them as well as in color, so that curves
+        that coincide are both seen; only the paper's own method is solid, or else the first
         name."""
         return DASHES[self._look(hue, value)[1] % len(DASHES)]
 
@@ -135,8 +135,8 @@ class Style(Names):
         return MARKERS[self._look(hue, value)[1] % len(MARKERS)]
 
     def stroke(self, hue: str, value: str) -> dict[str, float]:
-        """The width and z-order of a value's line: the paper's own method is a thick line behind
-        the thin ones."""
+        """The width and z-order of a value's line: the paper's own method is thick, behind the
+        others."""
         if hue != "strategy" or not self.methods:
             return {"linewidth": LINE}
         is_own = value in self.methods
@@ -147,8 +147,7 @@ class Style(Names):
         return HATCHES[self._look(hue, value)[2] % len(HATCHES)]
 
     def _look(self, hue: str, value: str) -> tuple[str, int, int]:
-        """The color of a name, the index of its dash, and how often the colors were used up before
-        it.
+        """A name's color, the index of its dash, and how often the colors were used up before it.
 
         The paper's own methods have a color that nothing else has, and so has FedAvg.
         """
@@ -187,8 +186,7 @@ def deviation_limits(statistics: Any, unit: str) -> tuple[Any, Any]:
 
 
 def deviation_bar(unit: str) -> Callable[[Series[float]], tuple[float, float]]:
-    """A function for seaborn's `errorbar` that returns the `deviation_limits` of values in this
-    unit."""
+    """A function for seaborn's `errorbar` that returns the `deviation_limits` of values."""
 
     def limits(values: Series[float]) -> tuple[float, float]:
         low, high = deviation_limits(values.agg(STATISTICS), unit)
@@ -203,8 +201,7 @@ def legend_line(**properties: Any) -> Line2D:
 
 
 def paper_name(source: str) -> str:
-    """The legend's name for a paper's values from this source: `paper` or `paper (authors'
-    log)`."""
+    """The legend's name for a paper's values: `paper` or `paper (authors' log)`, by source."""
     return "paper" if source == "printed" else f"paper ({source})"
 
 
@@ -229,8 +226,7 @@ def number_places(axes: Axes, axis: Literal["x", "y"], count: int) -> None:
 
 
 def name_places(axes: Axes, names: list[str]) -> None:
-    """Label the positions 0, 1, 2, ... of the x axis with names, on several lines or slanted where
-    there is little room."""
+    """Name the positions 0, 1, 2, ... of the x axis, on several lines or slanted in little room."""
     room = int((panel_width(axes) - SIDES) / len(names) / LETTER) - 1
     wrapped = [fill(name, max(room, 1), break_long_words=False) for name in names]
     if max(len(line) for name in wrapped for line in name.splitlines()) > room:

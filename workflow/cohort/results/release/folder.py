@@ -54,8 +54,7 @@ def write_release(folder: Path, name: str, records: Iterable[Record]) -> None:
 
 
 def read_release(folder: Path) -> list[Record]:
-    """Read the runs of a release. Raise UserError unless its checksums fit and every run is
-    valid."""
+    """Read a release's runs. Raise UserError unless its checksums fit and every run is valid."""
     try:
         records = list(records_of(read_tables(folder)))
         for record in records:
@@ -83,8 +82,8 @@ def read_tables(folder: Path) -> dict[str, pa.Table]:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """Read the manifest of a release. Raise UserError unless its checksum, format and file names
-    are valid."""
+    """Read a release's manifest. Raise UserError unless checksum, format and file names are
+    valid."""
     file = folder / MANIFEST
     if not file.is_file():
         raise UserError(f"{folder} is not a release: it has no {MANIFEST}")

@@ -47,8 +47,7 @@ def table_of_runs(records: Sequence[Record]) -> pa.Table:
 
 
 def headers_of(table: pa.Table) -> Iterator[tuple[Row, Row]]:
-    """Rebuild each run's record header from the table, paired with the bytes that were sent, by
-    content."""
+    """Rebuild each run's record header from the table, with the bytes that were sent by content."""
     packed = {field.name for field in table.schema if (field.metadata or {}) == IS_JSON}
     for row in table.to_pylist():
         values = {name: value for name, value in row.items() if value is not None}

@@ -118,8 +118,7 @@ def _tables_by_run(table: pa.Table) -> dict[str, pa.Table]:
 
 
 def _filled_columns(part: pa.Table | None) -> dict[str, np.ndarray]:
-    """The columns of one run's rows, without those that index them (digest, client, class) or that
-    only other runs fill."""
+    """The columns of one run's rows, without index columns and those that only other runs fill."""
     if part is None:
         return {}
     return {

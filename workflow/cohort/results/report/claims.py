@@ -48,8 +48,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """One side of a comparison in the table of a claim: the paper's numbers or ours, and the
-    verdict on them."""
+    """A side of a comparison in a claim's table: the paper's numbers or ours, and their verdict."""
 
     whose: str
     cells: list[Cell]
@@ -112,8 +111,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Claims:
-    """All claims of a study's page, how many have each verdict, and notes on how verdicts come
-    about."""
+    """All claims of a study's page, the number with each verdict, and how verdicts come about."""
 
     claims: list[Claim]
     totals: list[tuple[str, list[tuple[str, int]]]]

@@ -86,8 +86,7 @@ def key_figure(spec: Spec, shown: Sequence[Section]) -> Item | None:
 
 
 def number_and_title(name: str, title: str, source: Mapping[str, str]) -> tuple[str, str]:
-    """Split a title into the paper's number for an item and the rest: fig05 of a paper is its Fig.
-    5."""
+    """Split off the paper's number for an item from its title: fig05 of a paper is its Fig. 5."""
     if table := TABLE.fullmatch(title):
         return table[1], table[2][:1].upper() + table[2][1:]
     figure = FIGURE.fullmatch(name) if source else None

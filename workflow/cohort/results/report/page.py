@@ -102,8 +102,7 @@ def _versions(versions: Mapping[str, str]) -> str:
 
 
 def _finding(runs: StudyRuns, claims: Claims | None) -> str:
-    """A sentence on what came out so far: finished runs, and how many claims the paper's numbers
-    and ours bear out."""
+    """A sentence on finished runs, and how many claims the paper's numbers and ours bear out."""
     total = runs.coverage().runs
     finished = total.done + total.diverged
     ours = (

@@ -23,8 +23,7 @@ Cell = dict[str, Any]
 
 @dataclass(frozen=True)
 class Coverage:
-    """Some runs counted by status, the seconds that they took (`spent`), and those estimated for
-    the rest (`to_go`)."""
+    """Some runs by status, the seconds that they took, and those estimated for the rest."""
 
     runs: RunCounts
     spent: float
@@ -76,7 +75,7 @@ class StudyRuns:
 
     def anchor(self, experiment: str, labels: Mapping[str, str]) -> str:
         """The page anchor of the group with these label values; empty if none of its runs is
-        finished."""
+        done."""
         cells = self.experiments.get(experiment, [])
         names = tuple(name for name in labels if cells and name in cells[0]["labels"])
         if (experiment, *names) not in self._anchors:

@@ -66,8 +66,7 @@ class Table:
 
 
 def shown_table(item: Mapping[str, Any], runs: StudyRuns) -> Table:
-    """Read the table of an item from the JSON file that `tabulate` writes, and lay it out for the
-    page."""
+    """Read an item's table from the JSON file that `tabulate` writes; lay it out for the page."""
     file = with_suffix(item["files"], ".json")
     if needs_no_runs(item):
         layout = lay_out_sizes(read_sizes(file), Names.of(item["look"]))
@@ -77,8 +76,7 @@ def shown_table(item: Mapping[str, Any], runs: StudyRuns) -> Table:
 
 
 def table_of(layout: Layout, experiment: str, runs: StudyRuns) -> Table:
-    """Link the cells of a laid-out table to their runs; columns and rows without any number are
-    left out."""
+    """Link a laid-out table's cells to their runs; leave out columns and rows without numbers."""
     by_column = list(zip(*(entries for _, entries in layout.lines), strict=True))
     numbered = [index for index, entries in enumerate(by_column) if _has_number(entries)]
     rows = [(words, entries) for words, entries in layout.lines if _has_number(entries)]

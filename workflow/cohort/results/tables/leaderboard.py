@@ -28,8 +28,7 @@ SHARE = Metric("Ahead of FedAvg", "%", 100, digits=0)
 
 
 def compare_across(spec: Mapping[str, Any], metrics_file: str | Path) -> Comparison:
-    """Compare the runs of a leaderboard: the means of each strategy over all settings, and the
-    standings."""
+    """Compare a leaderboard's runs: each strategy's means over all settings, and standings."""
     board = Leaderboard.from_spec(spec)
     comparison = compare(board.measures(), spec, metrics_file)
     metrics = read_metric(metrics_file, board.metric)

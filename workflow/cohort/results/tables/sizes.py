@@ -34,8 +34,7 @@ PAPER = "paper_"  # prefix of the columns with the paper's values
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes(Component):
-    """A table with a row per data set and model: the size of all clients' label counts, and of one
-    model."""
+    """A table with a row per data set and model: the size of all label counts, and of a model."""
 
     name: ClassVar[str] = "sizes"
 

@@ -37,8 +37,7 @@ class TableKind(Component):
         return False
 
     def named(self) -> Mapping[str, Sequence[str]]:
-        """The label values that the table's fields mention, by label, so that planning can check
-        them."""
+        """The label values that the table's fields mention, by label, for planning to check."""
         return {}
 
     def measures(self) -> list[Measure]:
@@ -89,8 +88,7 @@ class Leaderboard(TableKind):
 
 @dataclass(frozen=True, kw_only=True)
 class Table(TableKind):
-    """A table of means and standard deviations over seeds, by the labels of the rows and one of the
-    columns.
+    """A table of means and deviations over seeds, by the labels of its rows and one of its columns.
 
     With `client` among the rows it shows metrics of clients, those of the first seed only: the
     client called 7 is another one for another seed.
@@ -202,8 +200,8 @@ class Table(TableKind):
 def metrics_with_at(
     metric: str, at: int | str, also: Sequence[str] | None
 ) -> list[tuple[str, int | str]]:
-    """Pairs of a metric of a table and its `at`; `also` holds further metrics, with `at` of their
-    own or the first one's."""
+    """Pairs of a table's metrics, `metric` and those of `also`, with their own `at` or the
+    first's."""
     further = [text.partition(" ")[::2] for text in also or []]
     return [(metric, at), *((name, own_at or at) for name, own_at in further)]
 

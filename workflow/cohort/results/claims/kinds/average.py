@@ -68,8 +68,8 @@ class Average(Claim):
         return points
 
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
-        """A single clause with a single array: in each setting the mean difference over seeds, less
-        the margin."""
+        """One clause with one array: the mean difference over seeds in each setting, less the
+        margin."""
         pairs = zip(values[::2], values[1::2], strict=True)
         return [[np.array([np.mean(above(first, second, self.margin)) for first, second in pairs])]]
 
@@ -78,15 +78,14 @@ class Average(Claim):
         return SignedRanks.of(np.round(difference, 9))
 
     def side(self, comparison: Comparison, values: Sequence[float]) -> int:
-        """Whether the signed-rank test of single values is clear for the claim (1), against it
-        (-1), or neither (0)."""
+        """Whether the test of single values is clear for the claim (1), against it (-1), or neither
+        (0)."""
         ((difference,),) = self.clauses(comparison, values)
         ranks = self.contrast(difference)
         return int(ranks.p_above() <= ALPHA) - int((-ranks).p_above() <= ALPHA)
 
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
-        """The mean difference, in how many settings the first value is larger, and the p-value, as
-        text."""
+        """The mean difference, in how many settings it is above 0, and the p-value, as text."""
         ((difference,),) = self.clauses(comparison, values)
         ranks = self.contrast(difference)
         first, second = (

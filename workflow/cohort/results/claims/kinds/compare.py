@@ -58,8 +58,7 @@ class Compare(Claim):
                 )
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
-        """A comparison for each point of `given` with each point of every entry of `above` and
-        `below`."""
+        """A comparison of each point of `given` with each of every entry of `above` and `below`."""
         subjects = matrix.points(self.experiment, self.given or {})
         entries = [(way, entry) for way in ("above", "below") for entry in getattr(self, way) or []]
         others = [(way, point) for way, entry in entries for point in self._other(entry, matrix)]

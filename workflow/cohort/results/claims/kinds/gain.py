@@ -40,8 +40,7 @@ class Gain(Claim):
     )
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
-        """A comparison for each pair: its two points, followed by those of a pair of `over`, if
-        there is one."""
+        """A comparison for each pair: its two points, and those of a pair of `over`, if any."""
         pairs = [
             matrix.check_values(self.experiment, self.along, pair, "pairs") for pair in self.pairs
         ]

@@ -16,8 +16,8 @@ from cohort.results.names import METRICS, Names
 
 @dataclass(frozen=True, kw_only=True)
 class Slower(Claim):
-    """The other values of a label take so many times as many rounds to reach what the leader has in
-    a range of rounds.
+    """Other values of a label take `times` as many rounds to what the leader has in a range of
+    rounds.
 
     Others are looked at in later ranges of the same length, up to the end of their runs; one that
     never gets there is slower too. The rounds compared are the last ones of the ranges. With `at:
@@ -58,9 +58,9 @@ class Slower(Claim):
             )
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
-        """A comparison of the leader with each other value: the leader's point in the range of
-        `at`, then the other's in this range and in all that follow; with `at: max` both points at
-        the leader's best value."""
+        """A comparison with each other value: the leader's point in the range of `at`, then the
+        other's in this range and each that follows; with `at: max` both points at the leader's best
+        value."""
         leader, *others = matrix.check_values(
             self.experiment, self.along, [self.leader, *self.others], "leader or others"
         )
@@ -92,8 +92,7 @@ class Slower(Claim):
         return [replace(leader, at=at), replace(other, at=at)]
 
     def _later(self, point: Point, rounds: int) -> list[Point]:
-        """The point at the range of `at` and at each range of this length that follows, up to the
-        last round."""
+        """The point at the range of `at` and each that follows, as long, up to the last round."""
         first, last = map(int, str(self.at).split("-"))
         length = last - first + 1
         begins = range(first, max(rounds, last) - length + 2, length)

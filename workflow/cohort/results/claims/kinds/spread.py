@@ -84,8 +84,7 @@ class Spread(Claim):
 
 
 def check_several_points(comparisons: list[Comparison], along: str) -> list[Comparison]:
-    """Return the comparisons unchanged. Raise UserError if one has fewer than two points along the
-    label."""
+    """Return the comparisons. Raise UserError if one has fewer than two points along the label."""
     for comparison in comparisons:
         if len(comparison.points) < 2:
             point = comparison.points[0]

@@ -147,8 +147,7 @@ class Shards(Kind):
 
 
 def legend_values(maximum: float) -> list[int]:
-    """Round numbers of samples for the legend: about the maximum, a quarter and a sixteenth of
-    it."""
+    """Round sample counts for the legend: about the maximum, a quarter and a sixteenth of it."""
     values = [maximum / part for part in (16, 4, 1) if maximum >= part]
     powers = [10 ** floor(log10(value)) for value in values]
     return sorted(
