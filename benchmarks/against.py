@@ -107,8 +107,7 @@ def compare_rounds(
     *,
     alone: bool = True,
 ) -> list[Comparison]:
-    """Compare two trees by the seconds and memory of a round. Both read the same samples and
-    weights."""
+    """Compare two trees by a round's seconds and memory; both read the same samples and weights."""
     work.draw_workload(workload, folder)
     old, new = (_entries_of_tree(tree, side, entries) for side, tree in trees._asdict().items())
     outcomes = []

@@ -154,8 +154,8 @@ class Case:
         return made, comparison
 
     def values(self, effect: float, seeds: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw a value for each point and seed; what the points of a seed share has the same spread
-        as what they do not."""
+        """Draw a value for each point and seed; half of its variance is shared by the points of a
+        seed."""
         count = len(self.base)
         own, shared = rng.normal(size=(count, seeds)), rng.normal(size=seeds)
         means = np.array(self.base) + effect * np.array(self.towards)

@@ -19,8 +19,7 @@ from benchmarks.sweeps import time_interleaved, times_faster
 
 @dataclass(frozen=True)
 class Entry:
-    """One variant: its title, module under benchmarks.variants, processes, options and source
-    tree."""
+    """One variant: title, module under benchmarks.variants, processes, options and source tree."""
 
     title: str
     module: str

@@ -18,6 +18,5 @@ def put_section(text: str, name: str, section: str, command: str = "make bench")
 
 
 def write_section(page: Path, name: str, section: str) -> None:
-    """Replace the section with this name in a page's file, or append it to the file or a new
-    one."""
+    """Replace the section with this name in a page's file; append or create what is missing."""
     page.write_text(put_section(page.read_text() if page.exists() else "", name, section))

@@ -126,8 +126,7 @@ def study_of(cells: int) -> str:
 
 
 def dry_run(project: Path, cells: int) -> Command:
-    """Add a study of `cells` cells, a multiple of 1,000, to a project; return its dry run's
-    command."""
+    """Add a study of `cells` cells (a multiple of 1,000) to a project; return its dry run."""
     study, rates = study_of(cells), [number / 1000 for number in range(1, cells // PER_RATE + 1)]
     add_study(project, study, SETTINGS, AXES | {"lr": rates})
     command = (*COMMAND, "--config", f"studies={study}")

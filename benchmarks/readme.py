@@ -59,7 +59,7 @@ def read_curve(name: str, **labels: str) -> Rows:
     return _read(ROOT / "docs" / "curves" / f"{name}.csv", labels)
 
 
-def published_percent(study: str, item: str, at: str, **labels: str) -> float:
+def published(study: str, item: str, at: str, **labels: str) -> float:
     """The only value of a paper's item with these labels, in percent."""
     wanted = {"item": item, "at": at, **labels}
     (row,) = _read(ROOT / "resources" / "paper_values" / f"{study}.csv", wanted)
@@ -85,21 +85,19 @@ def results() -> Iterator[Result]:
         ("fedentopt-dp", "FedEntOpt with differential privacy"),
     ):
         labels = {"dataset": "cifar10", "model": "lenet5", "partition": "dir-0.1"}
-        paper = published_percent("fedentopt", "TableI", "last-10", strategy=strategy, **labels)
+        paper = published("fedentopt", "TableI", "last-10", strategy=strategy, **labels)
         rows = read_curve(f"fedentopt_dir-0.1_{strategy}_seed0")
         what = f"{title}, CIFAR-10, LeNet-5, Dir(0.1)"
         yield Result("FedEntOpt, Table I", what, 1, paper, mean_percent(rows, "test_accuracy", 491))
     for data, title in (("cifar10-unit", "CIFAR-10"), ("fashion-mnist", "Fashion-MNIST")):
         labels = {"dataset": data, "model": "lenet5", "strategy": "peco"}
-        paper = published_percent("peco", "TableII", "21-30", **labels)
+        paper = published("peco", "TableII", "21-30", **labels)
         rows = read_curve("peco_workloads_test_accuracy_seed0", dataset=data)
         what = f"PECO, {title}, CNN, rounds 21 to 30"
         yield Result("PECO, Table II", what, 1, paper, mean_percent(rows, "peco", 21, 30))
     for data, title, epochs in (("mnist", "MNIST", 5), ("cifar10", "CIFAR-10", 30)):
         labels = {"dataset": data, "partition": "classes-1"}
-        paper = published_percent(
-            "stratify", "TableI", "max", strategy="stratify-uniform", **labels
-        )
+        paper = published("stratify", "TableI", "max", strategy="stratify-uniform", **labels)
         rows = read_curve("stratify_single_seed0", **labels)
         best = [mean_percent([row], "stratify-uniform") for row in rows if row["stratify-uniform"]]
         done = f"{epochs}" if len(best) == epochs else f"{len(best)} of {epochs}"

@@ -41,12 +41,12 @@ def cells_table(study: str) -> str:
     writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
     writer.writeheader()
     for scale in SCALES:
-        writer.writerows(_rows(plan_everything(study, scale), study))
+        writer.writerows(_rows(plan_all(study, scale), study))
     return text.getvalue()
 
 
 @functools.cache
-def plan_everything(study: str, scale: str = "full") -> Plan:
+def plan_all(study: str, scale: str = "full") -> Plan:
     """Plan a study as if all data behind logins were here."""
     with contextlib.chdir(ROOT):
         datasets = read_yaml(Path("config/datasets.yaml"))

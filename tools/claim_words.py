@@ -66,7 +66,7 @@ def rounds_phrase(at: int | str, buckets: int | None = None) -> str:
     return f"in {each}rounds {limits[0]} to {limits[1]}"
 
 
-def amount_phrase(claim: Claim, value: float) -> str:
+def amount(claim: Claim, value: float) -> str:
     """A difference with its unit, as text; percent differ by points."""
     unit = "round" if claim.counts_rounds() else METRICS[claim.metric].unit
     if unit in ("%", "points", "round"):
@@ -102,13 +102,9 @@ def _order(claim: Order, names: Names) -> str:
 def _spread(claim: Spread, names: Names) -> str:
     asked = []
     if claim.within is not None:
-        asked.append(
-            f"differs by at most {amount_phrase(claim, claim.within)} between any two values"
-        )
+        asked.append(f"differs by at most {amount(claim, claim.within)} between any two values")
     if claim.beyond is not None:
-        asked.append(
-            f"differs by more than {amount_phrase(claim, claim.beyond)} between some two values"
-        )
+        asked.append(f"differs by more than {amount(claim, claim.beyond)} between some two values")
     if claim.between:
         asked.append(f"is {claim.between[0]:g} to {claim.between[1]:g} for every value")
     chosen = (claim.given or {}).get(claim.along)
@@ -158,10 +154,10 @@ def _beyond(claim: Average | Compare | Gain, way: str) -> str:
     """`above`, `more than 5 points above`, or `at most 2 points below`."""
     if claim.margin < 0:
         other = {"above": "below", "below": "above"}[way]
-        return f"at most {amount_phrase(claim, -claim.margin)} {other}"
+        return f"at most {amount(claim, -claim.margin)} {other}"
     if claim.counts_rounds() and not claim.margin:
         return {"above": "after", "below": "before"}[way]
-    return f"more than {amount_phrase(claim, claim.margin)} {way}" if claim.margin else way
+    return f"more than {amount(claim, claim.margin)} {way}" if claim.margin else way
 
 
 def _gain(claim: Gain, names: Names) -> str:

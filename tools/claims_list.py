@@ -77,14 +77,10 @@ def claims_of(study: str) -> list[ListedClaim]:
         spec = claims_spec(load({"studies": [study]}), study)
         verdicts = judged_claims(spec | {"metrics": {}})
     names = Names(orders={}, titles=dict(spec["titles"]))
-    return [
-        _listed_claim(study, spec["claims"][verdict.claim], verdict, names) for verdict in verdicts
-    ]
+    return [_listed(study, spec["claims"][verdict.claim], verdict, names) for verdict in verdicts]
 
 
-def _listed_claim(
-    study: str, entry: dict[str, Any], verdict: JudgedClaim, names: Names
-) -> ListedClaim:
+def _listed(study: str, entry: dict[str, Any], verdict: JudgedClaim, names: Names) -> ListedClaim:
     claim = CLAIMS[entry["kind"]].from_spec(entry)
     seeds = [
         point["seeds"] for comparison in entry["comparisons"] for point in comparison["points"]

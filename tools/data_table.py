@@ -62,17 +62,10 @@ def main(mirror: str = "") -> None:
     sets = []
     for dataset, declared in datasets.items():
         with tempfile.TemporaryDirectory() as folder:
-            if run_in_process(put_raw_files, dataset, declared, folder, mirror):
-                seconds = run_in_process(measure_preparing, dataset, declared, folder)
-                sets.append(
-                    row_of(
-                        dataset,
-                        declared,
-                        Path(folder),
-                        seconds,
-                        run_in_process(measure_loading, folder),
-                    )
-                )
+            if run_alone(put_raw_files, dataset, declared, folder, mirror):
+                seconds = run_alone(measure_preparing, dataset, declared, folder)
+                loading = run_alone(measure_loading, folder)
+                sets.append(row_of(dataset, declared, Path(folder), seconds, loading))
             else:
                 sets.append(row_of_absent(dataset, declared))
         print(*sets[-1], sep=" | ")
@@ -81,7 +74,7 @@ def main(mirror: str = "") -> None:
     PAGE.write_text(f"{before}{BEGIN}\n{table(SETS, sets)}\n{END}{after}", encoding="utf-8")
 
 
-def run_in_process(function: Callable[..., Any], *arguments: Any) -> Any:
+def run_alone(function: Callable[..., Any], *arguments: Any) -> Any:
     """Call a function in a process of its own, to measure memory apart; return its result."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(function, arguments)

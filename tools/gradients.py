@@ -171,8 +171,7 @@ def summary(measurements: pd.DataFrame) -> str:
 
 
 def plot(measurements: pd.DataFrame, file: Path) -> None:
-    """Plot bias and variance into a file, logarithmically, one panel before and one after
-    training."""
+    """Plot bias and variance into a file, one panel before and one after training."""
     long = measurements.melt(["steps", "batch"], list(FIELDS), "estimate").query("value > 0")
     with rc_context():
         apply_theme()

@@ -52,8 +52,7 @@ def naive_transfers(counts: np.ndarray, rng: np.random.Generator) -> int:
 def measure_handoffs(
     labels: np.ndarray, cases: Iterable[tuple[int, int]], partitions: int
 ) -> pd.DataFrame:
-    """Count tasks and transfers of each partition's first epoch, and the share of naive ones
-    saved."""
+    """Count each partition's tasks and transfers in the first epoch, and what they save."""
     rows = []
     for clients, chunk in cases:
         for seed in range(partitions):

@@ -36,8 +36,7 @@ def update(text: str, study: str) -> str:
 
 
 def section(study: str) -> str:
-    """Markdown: how the released runs of a study were made, its tables, and verdicts on its
-    claims."""
+    """Markdown: how a study's released runs were made, its tables, and verdicts on its claims."""
     runs = read_release(ROOT / RELEASED / study)
     return "\n\n".join([_provenance_text(study, runs), *_tables(study)])
 

@@ -124,10 +124,7 @@ def update(text: str) -> str:
     for experiment in finished_experiments(plan):
         title = plan.study(STUDY).tables[experiment]["title"]
         parts += [f"**{title}**", markdown(plan, experiment)]
-        parts += [
-            "Mean accuracy % by setting:",
-            accuracies_by_setting(plan, experiment),
-        ]
+        parts += ["Mean accuracy % by setting:", accuracies_by_setting(plan, experiment)]
     return put_section(text, "leaderboards", "\n\n".join(parts), "python -m tools.showdown")
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from cohort.core.errors import UserError
 from cohort.plan import Plan
-from cohort.plan.cost import count_operations
+from cohort.plan.cost import operations
 from cohort.training.cell import Cell
 from cohort.training.evaluators import EVALUATORS, Evaluator
 from cohort.training.evaluators.evaluator import SampleCounts
@@ -49,7 +49,7 @@ def test_its_plan_is_spelled_out_and_costs_what_it_says(plan_of: PlanOf):
     cell = cell_with(plan_of, evaluators="drift 10, last 10")
     assert without.settings.evaluators == "" and cell.settings.evaluators == "drift 10 until 30, 1"
     info = {"shape": [1, 8, 8], "classes": 10, "train": 1437, "test": 360}
-    more = count_operations(cell, info) - count_operations(without, info)
+    more = operations(cell, info) - operations(without, info)
     assert cell.settings.model == "small-mlp"  # 64 * 64 + 64 * 10 products
     assert more == pytest.approx(2 * 13 * 3 * (64 * 64 + 64 * 10))
 

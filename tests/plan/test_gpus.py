@@ -11,7 +11,7 @@ from cohort.commands.cost import print_cost
 from cohort.core.errors import UserError
 from cohort.pipeline import cell_states
 from cohort.plan import Plan
-from cohort.plan.cost import count_operations, paces, round_seconds, serial_steps
+from cohort.plan.cost import operations, paces, round_seconds, serial_steps
 from cohort.plan.gpu_times import Gpu, find_gpu
 from cohort.training.cell import Cell
 from tests.plan.test_cost import DEMO, DIGITS, SMALL, cell_with
@@ -23,9 +23,7 @@ def test_operations_by_hand():
     """10 rounds: four clients take four steps of 71.85 / 5 samples, each forward and backward (three
     passes), and 360 samples are tested once. A product is two operations."""
     trained = 10 * 4 * 4 * 71.85 / 5
-    assert count_operations(cell_with(DEMO), DIGITS) == pytest.approx(
-        2 * SMALL * (3 * trained + 360)
-    )
+    assert operations(cell_with(DEMO), DIGITS) == pytest.approx(2 * SMALL * (3 * trained + 360))
 
 
 def test_operations_of_networks_that_answer_together():
@@ -34,7 +32,7 @@ def test_operations_of_networks_that_answer_together():
     settings = DEMO | {"clients": 10, "cohort": 3, "J": "J2", "rounds": 20, "evaluate_every": 1}
     batch = 143.7 / 9
     samples = 3 * 16 * 3 * 2 * batch + 4 * 3 * 3 * 3 * batch + 20 * 360 * 3
-    answered = count_operations(cell_with(settings | {"procedure": "concat-3"}), DIGITS)
+    answered = operations(cell_with(settings | {"procedure": "concat-3"}), DIGITS)
     assert answered == pytest.approx(2 * SMALL * samples)
 
 
@@ -49,7 +47,7 @@ def test_clients_step_together_where_the_batched_trainer_takes_them():
 def test_seconds_by_hand():
     """The small MLP has four layers (flatten, linear, ReLU, linear)."""
     gpu = Gpu("X", 1e9, 5e-5)
-    expected = count_operations(cell_with(DEMO), DIGITS) / 1e9 + 10 * 4 * 4 * 5e-5
+    expected = operations(cell_with(DEMO), DIGITS) / 1e9 + 10 * 4 * 4 * 5e-5
     assert gpu.seconds(cell_with(DEMO), DIGITS) == pytest.approx(expected)
 
 

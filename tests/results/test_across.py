@@ -9,13 +9,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from cohort.results.across import (
-    RESAMPLES,
-    Scores,
-    interquartile_means,
-    performance_profiles,
-    win_rates,
-)
+from cohort.results.across import RESAMPLES, Scores, interquartile_means, profiles, win_rates
 
 STRATEGIES = ("a", "b", "c")
 
@@ -109,7 +103,7 @@ def test_a_single_seed_in_some_setting_gives_no_interval() -> None:
     scores = Scores.of(table({"x": 3, "y": 1}))
     assert all(estimate.interval is None for estimate in interquartile_means(scores))
     assert all(estimate.interval is None for estimate in win_rates(scores).values())
-    assert performance_profiles(scores, np.array([0.0]))[0].low is None
+    assert profiles(scores, np.array([0.0]))[0].low is None
 
 
 def test_an_interval_covers_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,7 +150,7 @@ def test_profiles_by_brute_force(better: str) -> None:
     frame = table({"x": 3, "y": 5}).round({"value": 0})
     scores = Scores.of(frame, better)  # type: ignore[arg-type]
     thresholds = np.arange(0.0, 101.0)  # values lie on them
-    for strategy, profile in zip(STRATEGIES, performance_profiles(scores, thresholds), strict=True):
+    for strategy, profile in zip(STRATEGIES, profiles(scores, thresholds), strict=True):
         mine = frame[frame["strategy"] == strategy]
         for threshold, share in zip(thresholds, profile.shares, strict=True):
             is_better = mine["value"] > threshold if better == "high" else mine["value"] < threshold

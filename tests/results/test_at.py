@@ -92,11 +92,8 @@ def test_every_bucket_of_a_run_scales_to_another_one():
 
 
 def test_in_words():
-    assert (
-        scaled_at("21-30", 0.5) == "11-15"
-        and scaled_at(30, 0.5) == 15
-        and scaled_at("max", 0.5) == "max"
-    )
+    assert scaled_at("21-30", 0.5) == "11-15"
+    assert scaled_at(30, 0.5) == 15 and scaled_at("max", 0.5) == "max"
     assert at_in_words("21-30") == "mean of rounds 21 to 30"
     assert at_in_words(30) == at_in_words("30") == "evaluation of round 30"
     assert at_in_words("last-10") == "mean of the last ten rounds"

@@ -18,7 +18,7 @@ from cohort.results.claims.verdict import Verdict, judge_paper, judge_runs
 from cohort.results.files import write_metrics
 from cohort.results.names import Names
 from cohort.results.series import read_metric
-from tools.cells import plan_everything
+from tools.cells import plan_all
 
 ROOT = Path(__file__).resolve().parents[3]
 NAMES = Names(orders={}, titles={"strategy": {"fedavg": "FedAvg"}})
@@ -34,7 +34,7 @@ def claim(kind: str, **fields: Any) -> Claim:
 def of_paper(study: str) -> pd.DataFrame:
     """What the pipeline makes of a study's claims without any run of ours, by claim."""
     with chdir(ROOT):
-        claims = judged_claims(claims_spec(plan_everything(study), study) | {"metrics": {}})
+        claims = judged_claims(claims_spec(plan_all(study), study) | {"metrics": {}})
     assert {claim.measured for claim in claims} == {"not enough runs"}
     return claims_table(claims).set_index("claim")
 

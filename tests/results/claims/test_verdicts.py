@@ -14,7 +14,7 @@ from cohort.results.claims.decision import _seeds_needed, decide, seeds_to_decid
 from cohort.results.claims.evidence import more_seeds_text
 from cohort.results.claims.values import seconds_per_seed
 from cohort.results.claims.verdict import Verdict
-from cohort.results.intervals import Sample, holm_levels, welch_p_value
+from cohort.results.intervals import Sample, holm_levels, welch_p
 from tests.results.claims.samples import Cell, claim, final, frame, matrix, verdict
 
 GAIN = claim("gain", along="strategy", pairs=[["turns", "fedavg"]])
@@ -185,7 +185,7 @@ def test_intervals_are_those_of_scipy() -> None:
     assert sample.interval() == pytest.approx((low, high))
     assert sample.p_value() == pytest.approx(stats.ttest_1samp(values, 0).pvalue)
     other = np.array([0.1, 0.5, 0.2])
-    assert welch_p_value(sample, Sample.of(other)) == pytest.approx(
+    assert welch_p(sample, Sample.of(other)) == pytest.approx(
         stats.ttest_ind(values, other, equal_var=False).pvalue
     )
 

@@ -13,7 +13,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from cohort.core.errors import UserError
-from cohort.results.across import Scores, interquartile_means, performance_profiles, win_rates
+from cohort.results.across import Scores, interquartile_means, profiles, win_rates
 from cohort.results.figures.alternative import alternative_text
 from cohort.results.figures.draw import compare_figure, kind_of, make_figure
 from cohort.results.figures.style import COLORS
@@ -119,7 +119,7 @@ def test_profiles(metrics: Metrics) -> None:
     (axes,) = figure.axes
     for line, strategy in zip(axes.lines, range(3), strict=True):
         x, y = np.asarray(line.get_xdata()), np.asarray(line.get_ydata())
-        np.testing.assert_allclose(y, 100 * performance_profiles(expected(), x)[strategy].shares)
+        np.testing.assert_allclose(y, 100 * profiles(expected(), x)[strategy].shares)
         assert (y[0], y[-1]) == (100, 0)
     assert [text.get_text() for text in figure.legends[0].get_texts()] == NAMES
 

@@ -102,16 +102,14 @@ def _overview(plan: Plan, claims: Sequence[JudgedClaim], *, reproduces: bool) ->
         rows.append([claim.claim, *paper, claim.measured, f"{claim.n} of {claim.planned}"])
     yield from table(titles, rows)
     measured = Counter(claim.measured for claim in claims)
-    yield prose(f"our runs, scale {plan.scale}: {_counts_text(measured)}")
+    yield prose(f"our runs, scale {plan.scale}: {_counted(measured)}")
     if reproduces:
-        yield prose(
-            f"the paper's own values: {_counts_text(Counter(claim.paper for claim in claims))}"
-        )
+        yield prose(f"the paper's own values: {_counted(Counter(claim.paper for claim in claims))}")
         if contradicted := [claim.claim for claim in claims if claim.paper == NOT_HELD]:
             yield prose(f"the paper contradicts itself: {', '.join(contradicted)}")
 
 
-def _counts_text(verdicts: Counter[str]) -> str:
+def _counted(verdicts: Counter[str]) -> str:
     return ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common())
 
 

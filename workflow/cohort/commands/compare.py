@@ -121,9 +121,8 @@ def _print(
 ) -> None:
     counts = facts(first, second, changes, options.metric)
     for name, records in (("A", first), ("B", second)):
-        print(
-            f"{name}: {getattr(options, name.lower())}, {len(records)} records, {_provenance_text(records)}"
-        )
+        origin = _made_with(records)
+        print(f"{name}: {getattr(options, name.lower())}, {len(records)} records, {origin}")
     print(
         f"{counts['in_both']} cells are in both, {counts['identical']} of them bit by bit the same"
     )
@@ -140,7 +139,7 @@ def _print(
         print(f"{change.name}\n  {_difference_text(change, options.metric)}")
 
 
-def _provenance_text(records: Mapping[Cell, Record]) -> str:
+def _made_with(records: Mapping[Cell, Record]) -> str:
     """A text on which trainers, on which devices and with which torch made the records."""
     made = [record.header["provenance"] for record in records.values()]
     trainers = dict.fromkeys(provenance["trainer"] for provenance in made)

@@ -40,8 +40,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def print_cost(plan: Plan, gpu: str = "") -> None:
-    """Print each experiment's missing cells, estimated time and how good estimates were; and
-    totals.
+    """Print each experiment's missing cells, estimated time and how good estimates were.
 
     The last column is the time that finished cells took on CPUs, divided by their estimate.
     """
@@ -65,7 +64,7 @@ def print_cost(plan: Plan, gpu: str = "") -> None:
 
 
 class Estimates:
-    """Estimates hours of cells on a CPU core and on a GPU, at the pace of finished cells of their
+    """Estimates cells' hours on a CPU core and a GPU, at the pace of finished cells of their
     model."""
 
     def __init__(self, plan: Plan, gpu: Gpu, cells: Iterable[CellStatus] = ()):

@@ -41,9 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Write a release for each study: the runs that have records, and those that an earlier release
-    in the same folder holds and the study still plans; or the former in another format. Print
-    what."""
+    """Write and print a release for each study: the runs that have records, and those that an
+    earlier release in the same folder holds and the study still plans. Other formats hold the
+    former only."""
     plan = load_plan(options)
     for study in plan.listed:
         if options.format == PARQUET:

@@ -21,12 +21,7 @@ from cohort.commands.planning import add_only, config_texts, load_plan
 from cohort.core.errors import UserError, suggest
 from cohort.core.paths import state_folder
 from cohort.pipeline import preview
-from cohort.pipeline.cell_states import (
-    CellStatus,
-    find_slurm_logs,
-    made_by_another_version,
-    status_of,
-)
+from cohort.pipeline.cell_states import CellStatus, find_slurm_logs, status_of, version_notes
 from cohort.pipeline.driver import lock_directory
 from cohort.pipeline.specs import look_of
 from cohort.pipeline.stages import output_files
@@ -100,8 +95,7 @@ def run_item(
     item: Item, *, against: bool, dry_run: bool, retrain: bool = False
 ) -> Comparison | None:
     """Print which cells the item shows and what the missing ones cost, train these, print the
-    item's results, with the verdict against FedAvg or else against the paper, and return the
-    comparison.
+    results, with the verdict against FedAvg or else against the paper, and return the comparison.
 
     With `retrain`, cells that the user's own files made in another version count as missing. Raise
     a UserError for a damaged record, with which nothing could be drawn.
@@ -126,7 +120,7 @@ def run_item(
     if not dry_run:
         discard_results(again)
         comparison = _run(item, against=against)
-    for sentence in [] if again and dry_run else made_by_another_version(item.cells()):
+    for sentence in [] if again and dry_run else version_notes(item.cells()):
         print(sentence)
     return comparison
 
@@ -189,35 +183,29 @@ def _standing_lines(comparison: Comparison, names: Names) -> Iterator[str]:
     for words, entries in layout.lines:
         rows.append([*words, *(entry.value for entry in entries)])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    yield from (_aligned_line(texts, widths) for texts in rows)
+    yield from (_align(texts, widths) for texts in rows)
     yield from layout.notes
 
 
 def _result_lines(
     results: Sequence[Result], names: Names, scale: str, *, against: bool
 ) -> Iterator[str]:
-    """Yield lines of aligned columns with the results, below settings that several of them
-    share."""
+    """Yield lines of aligned columns with the results, below settings that several share."""
     varying = [label for label in results[0].labels if label in _varying_labels(results)]
     own = ["strategy", *(label for label in varying if "." in label)]  # what a strategy is
     groups: dict[str, list[list[str]]] = {}
     for result in results:
         setting = _label_phrase(result, [label for label in varying if label not in own], names)
         last = _contrast_text(result) if against else _difference_text(result, scale)
-        texts = [
-            _label_phrase(result, own, names),
-            _paper_value_text(result),
-            _our_value_text(result),
-            last,
-        ]
+        texts = [_label_phrase(result, own, names), _paper_text(result), _our_text(result), last]
         groups.setdefault(setting, []).append(texts)
     head = ["", "paper", "ours", "against FedAvg" if against else "difference"]
     rows = [head, *chain.from_iterable(groups.values())]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    yield _aligned_line(head, widths)
+    yield _align(head, widths)
     for setting, lines in groups.items():
         yield from [setting] if setting else []
-        yield from (_aligned_line(texts, widths) for texts in lines)
+        yield from (_align(texts, widths) for texts in lines)
 
 
 def _unequal_seeds(results: Sequence[Result], names: Names) -> str:
@@ -242,7 +230,7 @@ def _varying_labels(results: Sequence[Result]) -> set[str]:
     return {"strategy", *(label for label, count in counts.items() if count > 1)}
 
 
-def _aligned_line(texts: Sequence[str], widths: Sequence[int]) -> str:
+def _align(texts: Sequence[str], widths: Sequence[int]) -> str:
     fields = (text.ljust(width) for text, width in zip(texts, widths, strict=True))
     return "  " + "  ".join(fields).rstrip()
 
@@ -254,7 +242,7 @@ def _label_phrase(result: Result, labels: Iterable[str], names: Names) -> str:
     return ", ".join(names.phrase(label, result.labels[label]) for label in shown)
 
 
-def _our_value_text(result: Result) -> str:
+def _our_text(result: Result) -> str:
     if not result.values:
         return f"{NO_VALUE} (0 of {result.planned})"
     ours = _in_display_units(result, result.sample)
@@ -263,7 +251,7 @@ def _our_value_text(result: Result) -> str:
     return f"{ours.mean:.{_digits(result)}f}{spread} ({ours.n} of {result.planned}{diverged})"
 
 
-def _paper_value_text(result: Result) -> str:
+def _paper_text(result: Result) -> str:
     metric = METRICS[result.metric]
     paper = result.paper
     return NO_VALUE if paper is None else f"{paper.value * metric.scale:.{metric.digits}f}"

@@ -27,8 +27,7 @@ def print_item(text: str, options: argparse.Namespace) -> None:
 
 
 def facts(item: Item, cells: list[CellStatus]) -> dict[str, Any]:
-    """What stands behind a figure or table, for JSON: files, cells by state, hours left,
-    command."""
+    """For JSON: a figure's or table's files, cells by state, hours left and command."""
     counts = Counter(status.state for status in cells)
     files = output_files(item.plan, item.plan.study(item.study), item.name)
     return {

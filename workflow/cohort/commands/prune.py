@@ -58,8 +58,7 @@ def restored_records() -> list[Path]:
 
 
 def unused_paths(plans: Iterable[Plan]) -> list[Path]:
-    """The records and shards that no plan has, and the state folders of unplanned or finished
-    cells.
+    """Records and shards that no plan has, and state folders of unplanned or finished cells.
 
     The state of a cell that is being trained is never among them.
     """

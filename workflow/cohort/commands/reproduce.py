@@ -14,6 +14,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print the figure's or table's estimated cost, run it, and print its comparison with the
+    """Print a figure's or table's estimated cost, run it, and print how it compares with the
     paper."""
     run_item(find_item(options.item, options), against=False, dry_run=options.dry_run)

@@ -50,8 +50,8 @@ def run(options: argparse.Namespace) -> None:
 
 @contextmanager
 def _release_folders(source: str, studies: list[str]) -> Iterator[dict[str, Path]]:
-    """Yield the folder of each release by address; one on the web is downloaded to a temporary
-    one."""
+    """Yield each release's folder by address; one on the web is downloaded to a temporary
+    folder."""
     if not source.startswith(("https://", "http://")):
         root = shipped(source)
         manifests = [*root.glob(MANIFEST), *sorted(root.glob(f"*/{MANIFEST}"))]

@@ -29,8 +29,8 @@ from cohort.pipeline.cell_states import (
     failure_text,
     find_slurm_logs,
     hours_left,
-    made_by_another_version,
     status_of,
+    version_notes,
     waiting_cells,
 )
 from cohort.pipeline.slurm import held_jobs
@@ -164,7 +164,7 @@ def print_status(plan: Plan) -> None:
         print(f"restored from releases, not trained here: {restored}")
     for line in time_left_lines(plan, cells):
         print(line)
-    for note in [*plan.notes, *made_by_another_version(cells)]:
+    for note in [*plan.notes, *version_notes(cells)]:
         print(prose(note))
     for status in cells:
         if status.state == "failed":

@@ -154,8 +154,7 @@ def finished_cell(plan: Plan, text: str | None) -> Cell:
 
 @dataclass(frozen=True)
 class SecondRun:
-    """A second run of a cell: history, sessions, and the hash of its final weights if it has
-    any."""
+    """A cell's second run: history, sessions, and the hash of its final weights if it has any."""
 
     history: History
     sessions: list[dict[str, Any]]
@@ -163,8 +162,7 @@ class SecondRun:
 
 
 def _train_again(cell: Cell, before: Record, until: int | None) -> SecondRun:
-    """Train the cell in a temporary folder, by the trainer and kind of device that `before`
-    names."""
+    """Train the cell in a temporary folder, by the trainer and kind of device of `before`."""
     with freeze_objects():
         train = job.train  # imports PyTorch
     made = before.header["provenance"]

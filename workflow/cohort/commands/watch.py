@@ -56,8 +56,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def snapshots(plan: Plan, every: float) -> Iterator[list[CellStatus]]:
-    """Yield the states of all cells every so many seconds until all that can be run here are
-    done."""
+    """Yield all cells' states every so many seconds until all that can be run here are done."""
     finished: dict[str, CellStatus] = {}
     while True:
         cells = unique_cells(statuses(plan, find_slurm_logs(), finished))

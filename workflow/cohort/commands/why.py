@@ -12,12 +12,7 @@ from cohort.commands.run import find_cell
 from cohort.commands.show import find_record
 from cohort.core.errors import UserError
 from cohort.core.paths import is_record_file
-from cohort.pipeline.cell_states import (
-    CellStatus,
-    find_slurm_logs,
-    made_by_another_version,
-    status_of,
-)
+from cohort.pipeline.cell_states import CellStatus, find_slurm_logs, status_of, version_notes
 from cohort.plan import Plan
 from cohort.records.record import Record, read
 from cohort.results.differences import completed_settings
@@ -47,7 +42,7 @@ def _explain_cell(plan: Plan, cell: Cell) -> Iterator[str]:
     """Describe the cell's state and, if it is not done, how other records of its folder differ."""
     status = status_of(cell, find_slurm_logs())
     yield f"{cell.path}: {_sentence(status, _hindrance(plan, cell))}"
-    yield from made_by_another_version([status])
+    yield from version_notes([status])
     if status.is_finished:
         return
     folder, own = Path(cell.path).parent, f"seed{cell.settings.seed}-"
@@ -111,11 +106,8 @@ def _sentence(status: CellStatus, hindrance: str) -> str:
 
 def differences_from(record: Record, cell: Cell) -> Iterator[str]:
     """Describe how a record differs from a cell: settings, parameters, science versions."""
-    there, science = (
-        flat_settings(completed_settings(record.header["settings"])),
-        record.header["science"],
-    )
-    here = flat_settings(cell.plain_settings())
+    there = flat_settings(completed_settings(record.header["settings"]))
+    here, science = flat_settings(cell.plain_settings()), record.header["science"]
     keys = [key for key in dict.fromkeys([*there, *here]) if there.get(key) != here.get(key)]
     for key in keys:
         yield f"{key} {there.get(key, 'unset')}, the cell {here.get(key, 'unset')}"

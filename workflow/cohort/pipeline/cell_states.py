@@ -81,7 +81,7 @@ def status_of(cell: Cell, slurm_logs: Mapping[str, Path]) -> CellStatus:
     return CellStatus(cell, state, round=saved or 0, changed=changed)
 
 
-def made_by_another_version(cells: Iterable[CellStatus]) -> list[str]:
+def version_notes(cells: Iterable[CellStatus]) -> list[str]:
     """A sentence for each of the user's own files that made records, or checkpoints, of these cells
     in another version than the current one."""
     changed: dict[bool, list[tuple[str, ...]]] = {True: [], False: []}
@@ -120,8 +120,7 @@ def estimated_seconds(plan: Plan, cell: Cell) -> float:
 
 
 def last_log(cell: Cell, slurm_logs: Mapping[str, Path]) -> Path | None:
-    """The log of a cell's last attempt, or SLURM's if the job died before the cell began, or
-    None."""
+    """The log of a cell's last attempt, SLURM's if the job died before the cell began, or None."""
     own, slurm = train_log(cell.path), slurm_logs.get(cell.digest)
     if not own.exists() or slurm is None:
         return own if own.exists() else slurm

@@ -143,8 +143,7 @@ class Driver:
             self.workflow.scheduler.job_rate_limiter = None
 
     def on_success(self) -> None:
-        """Clean up state folders, delete previews, which are out of date, print the pages'
-        paths."""
+        """Clean up state folders, delete previews, now out of date, and print the pages' paths."""
         if self.plan is None:
             return
         self.stopping.uninstall()

@@ -35,8 +35,8 @@ def check_triggers(workflow: Any) -> None:
 
 
 def attach_handlers(workflow: Any, handlers: Mapping[str, Handler]) -> None:
-    """Call handlers at the events of the workflow using the module, such as `onstart`, before its
-    own.
+    """Call handlers at the events of the using workflow, such as `onstart`, before its own
+    handlers.
 
     Its own may be registered before or after the module is read. A module that is read a second
     time, to change a rule of it, is attached already.

@@ -41,8 +41,7 @@ def page_spec(plan: Plan, name: str, layout: Layout | None = None) -> Spec:
 
 
 def _quotes(claim: Values) -> dict[str, str]:
-    """The sentence of the paper that a claim quotes, the paper's own numbers against it, and a
-    reading."""
+    """The paper's sentence that a claim quotes, the paper's numbers against it, and a reading."""
     return {key: str(claim.get(key, "")) for key in ("quote", "against", "reading")}
 
 

@@ -28,7 +28,7 @@ def check_slurm() -> None:
     )
     if missing := [command for command in SLURM_COMMANDS if shutil.which(command) is None]:
         raise UserError(f"SLURM's commands are not on this machine ({', '.join(missing)}); {fix}")
-    if " UP" not in _command_output("scontrol", "ping", seconds=PING_SECONDS):
+    if " UP" not in _output("scontrol", "ping", seconds=PING_SECONDS):
         raise UserError(
             "SLURM's controller does not answer (scontrol ping says more); "
             f"start again when it does, or {fix}"
@@ -55,7 +55,7 @@ def held_jobs() -> list[HeldJob]:
     """List the held jobs that were submitted from this folder; none where SLURM does not answer."""
     if shutil.which("squeue") is None:
         return []
-    queue = _command_output(
+    queue = _output(
         "squeue",
         "--me",
         "--states=PENDING",
@@ -102,9 +102,7 @@ class Watch:
         for job in unfinished:
             if job.external_jobid in complete & self.complete:
                 self.executor.report_job_success(job)
-                _command_output(
-                    "scancel", "--state=PENDING", job.external_jobid, seconds=QUEUE_SECONDS
-                )
+                _output("scancel", "--state=PENDING", job.external_jobid, seconds=QUEUE_SECONDS)
             else:
                 yield job
         self.complete = complete
@@ -132,7 +130,7 @@ class Watch:
                 print(job, file=sys.stderr)
 
 
-def _command_output(*command: str, seconds: float) -> str:
+def _output(*command: str, seconds: float) -> str:
     """Run a SLURM command and return its output; empty if it fails or exceeds `seconds`."""
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=seconds).stdout

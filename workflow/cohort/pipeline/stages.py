@@ -54,8 +54,7 @@ def exit_on_error(function: Callable[..., T]) -> Callable[..., T]:
 
 
 class Stages:
-    """The input functions and params of the rules, for the driver (with its plan) or a cluster's
-    job.
+    """The rules' input functions and params, for the driver (with its plan) or a cluster's job.
 
     With `local`, cells are trained on this machine.
     """

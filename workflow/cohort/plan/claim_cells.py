@@ -17,8 +17,7 @@ from cohort.results.paper import paper_files
 def resolve_claims(
     claims: Mapping[str, Values], matrix: Matrix, shares: Mapping[str, float], study: str
 ) -> dict[str, Values]:
-    """Check each claim; return it with its comparisons, and its experiments' shares of their
-    rounds.
+    """Check each claim; add its comparisons and the shares of rounds of its experiments.
 
     `shares` is, by experiment, the fraction of its rounds that this scale trains.
     """
@@ -55,7 +54,7 @@ def _check_rounds(comparisons: list[Comparison], matrix: Matrix) -> None:
 
 
 def _check_paper(claim: Claim, comparisons: list[Comparison], paper: Paper, study: str) -> None:
-    """Reject an item of the paper that is unknown, fits nothing compared, or has two values for a
+    """Reject a paper's item that is unknown, fits nothing compared, or has two values for a
     point."""
     if not claim.paper:
         return

@@ -92,7 +92,7 @@ def paces(finished: Iterable[tuple[str, float, float]]) -> dict[str, float]:
     return {key: taken[key] / estimated[key] for key in taken}
 
 
-def count_operations(cell: Cell, info: DatasetInfo) -> float:
+def operations(cell: Cell, info: DatasetInfo) -> float:
     """Count the floating-point operations of convolutions and matrix products in all rounds: two
     for a multiplication and its addition, three times as many in training as in evaluation."""
     return sum(_operations(part, info) for part in _phases(cell))

@@ -85,8 +85,7 @@ def check_titles(titles: Mapping[str, Mapping[str, str]], experiments: Sequence[
 
 
 def check_distinct(label: str, titles: Mapping[str, str], experiments: Sequence[Matrix]) -> None:
-    """Reject one title for two values of a label in otherwise equal cells: nobody could tell them
-    apart."""
+    """Reject one title for two values of a label in otherwise equal cells of an experiment."""
     for axes, cells in experiments:
         values = [label_text(value) for value in axes.get(label, [])]
         counts = Counter(titles.get(value, value) for value in values)
@@ -104,8 +103,7 @@ def check_distinct(label: str, titles: Mapping[str, str], experiments: Sequence[
 
 
 def _check_values(item: Kind | TableKind, axes: Mapping[str, list[Any]]) -> None:
-    """Reject a value named in the figure or table that its label does not have in the
-    experiment."""
+    """Reject a label value that the item names, but that its experiment does not have."""
     for label, values in item.named().items():
         existing = [label_text(value) for value in axes[label]]
         for value in values:

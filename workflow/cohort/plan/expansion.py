@@ -35,8 +35,7 @@ LABELS = ("dataset", "model", "partition", "J", "strategy", "seed")
 
 @dataclass(frozen=True)
 class FullExperiment:
-    """An experiment at full scale: every cell's values, each label's values, and the scale to
-    apply.
+    """An experiment at full scale: cells' values, each label's values, and the scale to apply.
 
     `earlier` are the experiments before the one that it extends, which decide how a scale changes
     the cells that they share with it.
@@ -83,7 +82,7 @@ def _expanded_study(
     }
     _check_drawn(drawn["figures"], drawn["tables"], text["experiments"])
     full = {
-        key: _extending_experiment(key, extended[key], scale, default, seeds)
+        key: _extend(key, extended[key], scale, default, seeds)
         if key in extended
         else _full_experiment(key, block, text, scale, default, seeds)
         for key, block in text["experiments"].items()
@@ -214,7 +213,7 @@ def _full_experiment(
     return FullExperiment(cells, axes, own_scale)
 
 
-def _extending_experiment(
+def _extend(
     key: str, source: ExtendedExperiment, scale: str, default: Scale, seeds: int
 ) -> FullExperiment:
     """Expand the experiment that extends another one, with whose cells it begins."""
@@ -233,8 +232,7 @@ def _planned_experiments(
     scale: str,
     resolver: Resolver,
 ) -> tuple[dict[str, Experiment], list[str]]:
-    """Plan the experiments at a scale, with notes; `shown` are the panels and hues of their
-    figures."""
+    """Plan the experiments at a scale, with notes; `shown` are their figures' panels and hues."""
     own_choices, experiments, notes = ScaleChoices(), {}, []
     for key, experiment in full.items():
         choices = ScaleChoices() if experiment.earlier else own_choices

@@ -8,7 +8,7 @@ from typing import Any
 from cohort.core.errors import UserError, suggest
 from cohort.core.shipped import CONFIG, shipped
 from cohort.data.dataset_info import DatasetInfo
-from cohort.plan.cost import count_operations, counts_of, serial_steps
+from cohort.plan.cost import counts_of, operations, serial_steps
 from cohort.plan.schema_validation import Validator
 from cohort.training.cell import Cell
 
@@ -31,9 +31,7 @@ class Gpu:
     def seconds(self, cell: Cell, info: DatasetInfo) -> float:
         """Estimate the seconds of all rounds of a cell on this GPU."""
         steps = serial_steps(cell, info) * counts_of(cell, info).layers
-        return (
-            count_operations(cell, info) / self.operations_per_second + steps * self.layer_seconds
-        )
+        return operations(cell, info) / self.operations_per_second + steps * self.layer_seconds
 
 
 def find_gpu(name: str = "") -> Gpu:

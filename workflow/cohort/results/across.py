@@ -43,9 +43,8 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Scores:
-    """The runs of several strategies: `values` has a row for each strategy and a column for each
-    pair of setting and seed that all of them have; `positions` are the indices of the columns'
-    settings."""
+    """Several strategies' runs: `values` has a row for each strategy and a column for each pair of
+    setting and seed that all of them have; `positions` are the columns' settings, by index."""
 
     strategies: tuple[str, ...]
     settings: tuple[str, ...]
@@ -176,7 +175,7 @@ def win_rates(scores: Scores) -> dict[tuple[str, str], Estimate]:
 
 
 @dataclass(frozen=True)
-class PerformanceProfile:
+class Profile:
     """The share of a strategy's runs that are better than each threshold, and its 95 % band."""
 
     shares: np.ndarray
@@ -184,7 +183,7 @@ class PerformanceProfile:
     high: np.ndarray | None
 
 
-def performance_profiles(scores: Scores, thresholds: np.ndarray) -> list[PerformanceProfile]:
+def profiles(scores: Scores, thresholds: np.ndarray) -> list[Profile]:
     """Compute each strategy's performance profile, weighting settings equally; bands are
     pointwise."""
     weights, resampled = scores.weights(), scores.resampled()
@@ -193,7 +192,7 @@ def performance_profiles(scores: Scores, thresholds: np.ndarray) -> list[Perform
     for row in scores.merits:
         is_better = (row[:, None] > limits).astype(float)
         low, high = (None, None) if resampled is None else _band(resampled @ is_better)
-        bands.append(PerformanceProfile(weights @ is_better, low, high))
+        bands.append(Profile(weights @ is_better, low, high))
     return bands
 
 

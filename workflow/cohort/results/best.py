@@ -10,7 +10,7 @@ from cohort.results.intervals import (
     Sample,
     holm_levels,
     paired_differences,
-    welch_p_value,
+    welch_p,
 )
 from cohort.results.measure import CLIENT
 
@@ -23,9 +23,7 @@ Runs = dict[str, float]
 """The value of each run of a result, by its seed."""
 
 
-def inseparable_from_best(
-    results: Mapping[Key, Runs], labels: Sequence[str], better: str
-) -> set[Key]:
+def best_keys(results: Mapping[Key, Runs], labels: Sequence[str], better: str) -> set[Key]:
     """The keys of the results with the best mean, and of those that 95 % intervals cannot separate
     from it, among results that differ only in their strategy.
 
@@ -58,4 +56,4 @@ def _p_value(first: Runs, second: Runs) -> float:
     differences = paired_differences(first, second)
     if differences.n > 1:
         return differences.p_value()
-    return welch_p_value(Sample.of(list(first.values())), Sample.of(list(second.values())))
+    return welch_p(Sample.of(list(first.values())), Sample.of(list(second.values())))

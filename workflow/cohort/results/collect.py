@@ -160,8 +160,7 @@ def _series_by_round(history: History) -> Iterator[Series]:
 
 
 def _label_counts(counts: np.ndarray) -> Series:
-    """The counts above 0, and always the last one, which states how many clients and classes
-    exist."""
+    """The counts above 0 and the last one: it states how many clients and classes exist."""
     kept = counts > 0
     kept[-1, -1] = True
     clients, labels = np.nonzero(kept)
@@ -174,8 +173,7 @@ def _positions(values: Any, begin: int = 0) -> range:
 
 
 def _table(parts: Sequence[Series]) -> pd.DataFrame:
-    """A row per value with metric, round, client and label; positions that a metric lacks are
-    missing."""
+    """A row per value with metric, round, client and label, missing where a metric has none."""
     if not parts:
         return EMPTY.iloc[:0]
     lengths = [len(part.values) for part in parts]

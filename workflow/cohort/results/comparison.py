@@ -19,7 +19,7 @@ from cohort.core.sealed_json import read_sealed
 from cohort.core.typed import typed
 from cohort.results.agreement import Agreement, Printed, agreement
 from cohort.results.at import at_in_words
-from cohort.results.best import Key, Runs, inseparable_from_best
+from cohort.results.best import Key, Runs, best_keys
 from cohort.results.intervals import Sample, paired_differences
 from cohort.results.measure import BASELINE, CLIENT, Measure
 from cohort.results.names import METRICS, Names
@@ -166,7 +166,7 @@ def _results_of_measure(
         results = [_with_paper(result, papers[key_of(result)], margin) for result in results]
     results = results if measure.over_settings else _with_contrasts(results)
     runs = {key_of(result): result.values for result in results}
-    best = inseparable_from_best(runs, measure.labels, measure.better)
+    best = best_keys(runs, measure.labels, measure.better)
     return [replace(result, best=key_of(result) in best) for result in results]
 
 

@@ -126,8 +126,7 @@ def step_metrics(history: History, clients: int) -> tuple[Facts, Facts]:
 
 
 def _group_means(values: np.ndarray, groups: np.ndarray, count: int) -> np.ndarray:
-    """The mean of the values of each of `count` groups, given by index; NaN for a group without
-    any."""
+    """The mean value of each of `count` groups, given by index; NaN for a group without any."""
     sums, sizes = np.bincount(groups, values, count), np.bincount(groups, minlength=count)
     return np.divide(sums, sizes, out=np.full(count, np.nan), where=sizes > 0)
 

@@ -13,7 +13,7 @@ from cohort.cell.settings import DEFAULTS
 from cohort.core.components import Component
 from cohort.core.paths import CELL_FOLDERS
 from cohort.records.record import Record
-from cohort.results.intervals import Sample, holm_levels, welch_p_value
+from cohort.results.intervals import Sample, holm_levels, welch_p
 from cohort.training.cell import PARTS
 
 LEAST_PAIRS = 3  # fewer give no word
@@ -45,8 +45,7 @@ class Difference:
 
     @property
     def word(self) -> str:
-        """`significant` or not, among all differences that were tested, or that runs are too
-        few."""
+        """`significant`, among all differences that were tested, or not, or too few runs."""
         runs = [self.sample.n] if self.sample else [len(self.first), len(self.second)]
         if min(runs) < LEAST_PAIRS:
             return FEW
@@ -63,15 +62,11 @@ def cell_of(record: Record) -> Cell:
 
 def completed_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """A record's settings, with the defaults of settings that are younger than the record."""
-    parts = {
-        part: _completed_part(components, settings[part]) for part, components in PARTS.items()
-    }
+    parts = {part: _complete(components, settings[part]) for part, components in PARTS.items()}
     return DEFAULTS | dict(settings) | parts
 
 
-def _completed_part(
-    components: Mapping[str, type[Component]], spec: dict[str, Any]
-) -> dict[str, Any]:
+def _complete(components: Mapping[str, type[Component]], spec: dict[str, Any]) -> dict[str, Any]:
     if spec["name"] not in components:  # any more
         return spec
     return components[spec["name"]].from_spec(spec).spec()  # without parameters that are gone
@@ -138,7 +133,7 @@ def _tested_difference(
         return []
     ours, theirs = Sample.of(list(first.values())), Sample.of(list(second.values()))
     sample = Sample.of([second[seed] - first[seed] for seed in first]) if is_paired else None
-    p_value = sample.p_value() if sample else welch_p_value(ours, theirs)
+    p_value = sample.p_value() if sample else welch_p(ours, theirs)
     return [Difference(settings, first, second, sample, p_value)]
 
 

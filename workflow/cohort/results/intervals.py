@@ -119,7 +119,7 @@ def holm_levels(p_values: Sequence[float], alpha: float = ALPHA) -> list[float]:
     return levels
 
 
-def welch_p_value(first: Sample, second: Sample) -> float:
+def welch_p(first: Sample, second: Sample) -> float:
     """The two-sided p-value of the hypothesis that two independent samples have one mean."""
     if min(first.n, second.n) < 2 or first.mean == second.mean:
         return 1.0

@@ -52,9 +52,7 @@ class DecidingContrast:
 def decide(comparisons: Sequence[Clauses], *, every_run: bool = False) -> list[str]:
     """The verdict on each comparison of a claim; with `every_run` all runs must bear it out."""
     if every_run:
-        return [
-            _leaning_verdict(_verdict_by_every_run(clauses), clauses) for clauses in comparisons
-        ]
+        return [_leaning_verdict(_verdict_of_runs(clauses), clauses) for clauses in comparisons]
     verdicts, levels = [], _levels(comparisons)
     for clauses in comparisons:
         tested = zip(clauses, levels, strict=False)
@@ -154,7 +152,7 @@ def _refutation(clause: Sequence[Sample]) -> float:
     return max((-contrast).p_above() for contrast in clause)
 
 
-def _verdict_by_every_run(clauses: Clauses) -> str:
+def _verdict_of_runs(clauses: Clauses) -> str:
     contrasts = [contrast for clause in clauses for contrast in clause]
     return HELD if all(contrast.above == contrast.n for contrast in contrasts) else NOT_HELD
 

@@ -115,8 +115,8 @@ def claims_table(claims: Sequence[JudgedClaim]) -> pd.DataFrame:
 
 
 def read_judged(file: str | Path) -> list[JudgedClaim]:
-    """Read the claims that `write_judged` wrote as JSON. Raise UserError if the file is missing or
-    damaged."""
+    """Read claims that `write_judged` wrote as JSON. Raise UserError for a missing or damaged
+    file."""
     claims: list[JudgedClaim] = typed(
         list[JudgedClaim], read_sealed(file, "judged claims", FIX)["claims"]
     )
@@ -124,8 +124,7 @@ def read_judged(file: str | Path) -> list[JudgedClaim]:
 
 
 def _read_metric(files: Mapping[str, str], experiment: str, metric: str) -> pd.DataFrame | None:
-    """The rows of a metric in the metrics file of an experiment; None without one. `files` holds
-    them by experiment."""
+    """Read an experiment's rows of a metric; None without its file. `files` are by experiment."""
     return read_metric(files[experiment], metric) if experiment in files else None
 
 

@@ -141,8 +141,7 @@ class Matrix:
     def check_values(
         self, experiment: str, label: str, values: Iterable[Any], where: str
     ) -> list[str]:
-        """The values as text. Raise UserError, naming the key `where`, if one is not on the
-        axis."""
+        """The values as text. Raise UserError, naming key `where`, if one is not on the axis."""
         axis = self._axes[experiment].get(label, [])
         texts = [value_text(value) for value in values]
         for value in texts:

@@ -61,7 +61,7 @@ class Paper:
 
     def _values_by_file(self, items: str, metric: str) -> list[list[PaperValue]]:
         """The paper's values of a metric in these items (its tables and figures): a list from the
-        file of single values and one from that of curves. Raise UserError for an item that neither
+        file of single values, one from that of curves. Raise UserError for an item that neither
         holds."""
         available = dict.fromkeys(row["item"] for rows in self._rows for row in rows.values())
         for item in split_items(items):

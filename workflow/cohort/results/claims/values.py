@@ -98,14 +98,12 @@ def values_by_seed(values: Sequence[Value]) -> np.ndarray:
 
 
 def last_round(values: Sequence[Value]) -> float:
-    """The last round of the shortest run that did not reach a threshold, up to which all are
-    known."""
+    """The last round of the shortest run that did not reach a threshold: all are known up to it."""
     return min(value.rounds for value in values if value.censored)
 
 
 def with_common_seeds(values: Sequence[Value], rows: np.ndarray) -> list[Value]:
-    """The values restricted to the seeds that all have, with the means of their
-    `values_by_seed`."""
+    """The values of the seeds that all have, with the means of `rows` from `values_by_seed`."""
     common = set.intersection(*(set(value.seeds) for value in values))
     shared = []
     for value, row in zip(values, rows, strict=True):
@@ -210,7 +208,7 @@ def _leader_point(point: Point) -> Point:
 
 
 def _paper_rounds(result: PaperPoint, leader: PaperPoint) -> Value:
-    """The round of the paper's best value, all that a table prints, if it reaches the leader's
+    """The round of the paper's best value, all that it prints, if that reaches the leader's
     best."""
     value, goal = result.value, leader.value
     if value is None or goal is None or value.round is None:

@@ -113,19 +113,17 @@ def _decided_evidence(
 ) -> list[Evidence]:
     """The evidence of every comparison, with the verdict by its contrasts."""
     words = decide(contrasts, every_run=claim.is_about_every_run())
+    deciding = deciding_contrasts(contrasts)
     return [
         evidence_of(claim, comparison, values, names, word, clear)
-        for (comparison, values), word, clear in zip(
-            pairs, words, deciding_contrasts(contrasts), strict=True
-        )
+        for (comparison, values), word, clear in zip(pairs, words, deciding, strict=True)
     ]
 
 
 def judge_paper(
     claim: Claim, comparisons: Sequence[Comparison], values: Sequence[Value], names: Names
 ) -> Verdict:
-    """Judge a claim on the paper's own values, single ones without an interval, if there are
-    enough.
+    """Judge a claim on the paper's own values, single ones without an interval, if enough.
 
     `values` are those of the points of all comparisons, in order.
     """
@@ -134,10 +132,8 @@ def judge_paper(
         for comparison, own_values in with_values(comparisons, values)
     ]
     some = any(value.is_complete for value in values)
-    words, missing = (
-        [evidence.verdict for evidence in made],
-        missing_points(comparisons, values, names),
-    )
+    words = [evidence.verdict for evidence in made]
+    missing = missing_points(comparisons, values, names)
     gap = f"no value for {missing}" if missing and some else ""
     word = overall_verdict(words) if all(words) else NO_PAPER
     points = list(_value_by_point(comparisons, values).values())
@@ -175,10 +171,8 @@ def _missing_runs_text(
     comparisons: Sequence[Comparison], values: Sequence[Value], names: Names
 ) -> str:
     """A text that says which runs are missing; empty if none is."""
-    points, missing = (
-        _value_by_point(comparisons, values).values(),
-        missing_points(comparisons, values, names),
-    )
+    points = _value_by_point(comparisons, values).values()
+    missing = missing_points(comparisons, values, names)
     unplanned = sum(not value.planned for value in points)
     gap = f"lacks runs of {missing}" if missing else ""
     return gap + (f" ({unplanned} of {len(points)} settings are not planned)" if unplanned else "")
@@ -187,12 +181,10 @@ def _missing_runs_text(
 def _value_by_point(
     comparisons: Sequence[Comparison], values: Sequence[Value]
 ) -> dict[tuple[str, ...], Value]:
-    """The value of each point by key; of different ones of several comparisons that of fewest
-    runs."""
+    """The value of each point by key; if comparisons disagree on it, that of fewest runs."""
     points = [point for comparison in comparisons for point in comparison.points]
     once: dict[tuple[str, ...], Value] = {}
     for point, value in zip(points, values, strict=True):
-        once[point_key(point)] = min(
-            once.get(point_key(point), value), value, key=lambda shared: shared.n
-        )
+        key = point_key(point)
+        once[key] = min(once.get(key, value), value, key=lambda shared: shared.n)
     return once

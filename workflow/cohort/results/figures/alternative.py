@@ -32,8 +32,7 @@ def _values(label: str, style: Style) -> str:
 
 
 def _means(results: Sequence[Result], labels: Sequence[str], style: Style) -> list[str]:
-    """Text: the mean of each curve or bar; if there are many, the lowest and highest of each
-    hue."""
+    """Text: the mean of each curve or bar; of many, the lowest and highest of each hue."""
     groups: dict[tuple[str, ...], list[float]] = {}
     for result in results:
         key = tuple(result.labels[label] for label in labels if label in result.labels)

@@ -66,8 +66,7 @@ class Kind(Component):
         """Raise UserError when the fields contradict each other."""
 
     def check_cells(self, axes: Iterable[str], cells: Iterable[Mapping[str, Any]]) -> None:
-        """Raise UserError when the planned cells of an experiment with these axes cannot be drawn
-        by this kind."""
+        """Raise UserError when an experiment with these axes and cells cannot be drawn so."""
 
     def panel_size(self, width: float, hues: int) -> tuple[float, float]:
         """The width and height in inches of a panel that may be at most this wide."""
@@ -113,8 +112,7 @@ class Kind(Component):
         return (self.metric,)
 
     def measures(self) -> list[Measure]:
-        """The measures by which its runs are compared: its metrics by round, or else the
-        accuracy."""
+        """The measures that compare its runs: its metrics by round, or else the accuracy."""
         at = getattr(self, "at", "")
         metrics = [part.metric for part in self.by_metric() if METRICS[part.metric].by == "round"]
         labels = [label for label in self.shown() if label not in (CLIENT, "class", "seed")]
@@ -135,8 +133,7 @@ class Kind(Component):
         return metrics
 
     def measure(self, metrics: DataFrame) -> DataFrame:
-        """The rows to draw: digest, labels, status and the metric's value in the unit of the y
-        axis."""
+        """The rows to draw: digest, labels, status, and the value in the unit of the y axis."""
         raise NotImplementedError
 
     def draw(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:

@@ -131,7 +131,7 @@ def read_claims(spec: Mapping[str, Any], runs: StudyRuns) -> Claims:
     """Read the claims of a page from the JSON file that `write_judged` writes."""
     judged = read_judged(with_suffix(spec["claims"], ".json"))
     has_paper = any(claim.paper != NO_PAPER for claim in judged)
-    totals = [(SIDES["ours"], _verdict_counts(list(map(_measured_verdict, judged))))]
+    totals = [(SIDES["ours"], _verdict_counts(list(map(_our_verdict, judged))))]
     if has_paper:
         papers = [claim.paper for claim in judged]
         totals.insert(0, ("the paper's own numbers", _verdict_counts(papers)))
@@ -149,7 +149,7 @@ def _verdict_counts(verdicts: Sequence[str]) -> list[tuple[str, int]]:
     ]
 
 
-def _measured_verdict(claim: JudgedClaim) -> str:
+def _our_verdict(claim: JudgedClaim) -> str:
     """The verdict by our runs, or NO_RUNS if there are none."""
     return NO_RUNS if claim.measured == NOT_ENOUGH and not claim.n else claim.measured
 
@@ -158,7 +158,7 @@ def _claim(
     claim: JudgedClaim, quotes: Mapping[str, str], runs: StudyRuns, has_paper: bool
 ) -> Claim:
     verdicts = [(SIDES["paper"], claim.paper)] if has_paper else []
-    if (verdict := _measured_verdict(claim)) not in (
+    if (verdict := _our_verdict(claim)) not in (
         NO_RUNS,
         NOT_JUDGED,
     ):  # which the totals say once
@@ -173,7 +173,7 @@ def _claim(
             (_setting(comparison, columns), list(_rows(comparison, columns, runs)))
             for comparison in claim.comparisons
         ],
-        sides={"data-paper": claim.paper, "data-ours": _measured_verdict(claim)},
+        sides={"data-paper": claim.paper, "data-ours": _our_verdict(claim)},
         counts=_counts(claim.comparisons),
         notes=_notes(claim),
         labels=merged(

@@ -25,8 +25,7 @@ class TableKind(Component):
         """Raise UserError when the fields contradict each other."""
 
     def check_cells(self, axes: Iterable[str], cells: Iterable[Mapping[str, Any]]) -> None:
-        """Raise UserError when the planned cells of an experiment with these axes cannot be
-        tabulated by this kind."""
+        """Raise UserError when an experiment with these axes and cells cannot be tabulated so."""
 
     def shown(self) -> tuple[str, ...]:
         """Every label by which the table distinguishes runs."""

@@ -68,8 +68,7 @@ class Average(Claim):
         return points
 
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
-        """One clause with one array: the mean difference over seeds in each setting, less the
-        margin."""
+        """One clause with one array: each setting's mean difference over seeds, less the margin."""
         pairs = zip(values[::2], values[1::2], strict=True)
         return [[np.array([np.mean(above(first, second, self.margin)) for first, second in pairs])]]
 
@@ -78,7 +77,7 @@ class Average(Claim):
         return SignedRanks.of(np.round(difference, 9))
 
     def side(self, comparison: Comparison, values: Sequence[float]) -> int:
-        """Whether the test of single values is clear for the claim (1), against it (-1), or neither
+        """Whether the test of single values is for the claim (1), against it (-1), or neither
         (0)."""
         ((difference,),) = self.clauses(comparison, values)
         ranks = self.contrast(difference)

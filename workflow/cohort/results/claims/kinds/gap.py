@@ -110,8 +110,7 @@ class WiderGap(Claim):
         return pairs
 
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
-        """One clause: the difference between the first two values is larger than that between the
-        last two."""
+        """One clause: the first two values differ by more than the last two."""
         return [[above(values[0] - values[1], values[2] - values[3])]]
 
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:

@@ -16,8 +16,7 @@ from cohort.results.names import METRICS, Names
 
 @dataclass(frozen=True, kw_only=True)
 class Slower(Claim):
-    """Other values of a label take `times` as many rounds to what the leader has in a range of
-    rounds.
+    """Other values of a label take `times` as many rounds to what the leader has in a range.
 
     Others are looked at in later ranges of the same length, up to the end of their runs; one that
     never gets there is slower too. The rounds compared are the last ones of the ranges. With `at:
@@ -58,9 +57,8 @@ class Slower(Claim):
             )
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
-        """A comparison with each other value: the leader's point in the range of `at`, then the
-        other's in this range and each that follows; with `at: max` both points at the leader's best
-        value."""
+        """A comparison with each other value: the leader's point in the range of `at`, the other's
+        in this and each later range; with `at: max` both points at the leader's best value."""
         leader, *others = matrix.check_values(
             self.experiment, self.along, [self.leader, *self.others], "leader or others"
         )

@@ -11,7 +11,7 @@ from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
 from cohort.results.at import AT_HELP, AT_SCHEMA
 from cohort.results.figures.kind import Averaging, Kind
-from cohort.results.figures.kinds.profile import MANY, PROFILES, draw_profile, with_place_column
+from cohort.results.figures.kinds.profile import MANY, PROFILES, draw_profile, with_places
 from cohort.results.figures.style import (
     CROSS,
     deviation_bar,
@@ -106,9 +106,7 @@ class Bars(Averaging):
 
     def measure(self, metrics: DataFrame) -> DataFrame:
         if self._is_profile():
-            rows = with_place_column(
-                finite_rows(metrics, self.metric), self.x, self.order, self.facets()
-            )
+            rows = with_places(finite_rows(metrics, self.metric), self.x, self.order, self.facets())
         else:
             rows = value_per_cell(metrics, self.metric, self.at).dropna(subset="value")
         return rows.assign(value=rows["value"] * METRICS[self.metric].scale)

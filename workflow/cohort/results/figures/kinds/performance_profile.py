@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from cohort.results.across import Scores, performance_profiles
+from cohort.results.across import Scores, profiles
 from cohort.results.figures.across import AcrossSettings
 from cohort.results.figures.style import BAND, legend_line
 from cohort.results.names import METRICS, Names
@@ -41,9 +41,7 @@ class PerformanceProfile(AcrossSettings):
     def draw_scores(self, axes: Axes, scores: Scores, style: Style) -> None:
         colors = style.colors(self.hue, list(scores.strategies))
         thresholds = _thresholds(scores)
-        for strategy, profile in zip(
-            scores.strategies, performance_profiles(scores, thresholds), strict=True
-        ):
+        for strategy, profile in zip(scores.strategies, profiles(scores, thresholds), strict=True):
             color, dash = colors[strategy], style.dash(self.hue, strategy)
             shares = 100 * profile.shares
             line = {"color": color, "linestyle": dash, **style.stroke(self.hue, strategy)}
@@ -58,9 +56,7 @@ class PerformanceProfile(AcrossSettings):
         """A sentence with the value that half of each strategy's runs outperform."""
         thresholds = _thresholds(scores)
         texts = []
-        for strategy, profile in zip(
-            scores.strategies, performance_profiles(scores, thresholds), strict=True
-        ):
+        for strategy, profile in zip(scores.strategies, profiles(scores, thresholds), strict=True):
             middle = thresholds[np.abs(profile.shares - 0.5).argmin()]
             texts.append(f"{names.value(self.hue, strategy)} {self.number(float(middle))}")
         return f"Half of the runs are better than {'; '.join(texts)}"

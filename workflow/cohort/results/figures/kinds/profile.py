@@ -22,7 +22,7 @@ COLUMN = {"client": "client", "class": "label"}  # of the metrics
 BAR = 0.8  # the share of the distance between two places that a bar takes
 
 
-def with_place_column(rows: DataFrame, x: str, order: str, facets: Sequence[str]) -> DataFrame:
+def with_places(rows: DataFrame, x: str, order: str, facets: Sequence[str]) -> DataFrame:
     """Add the column `place`: the rank of a client or class within its run, or its number.
 
     Clients by number are those of the first seed only, since other seeds deal other shards.
