@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.processes import Command
-from benchmarks.project import add_study, copy_project, environment, plan_study
+from benchmarks.project import add_study, copy_project, digests, environment
 from benchmarks.sweeps import Summary, time_interleaved, times_faster
 from benchmarks.tables import Goal, number, seconds, table
 
@@ -105,7 +105,7 @@ def plan_cells(sizes: tuple[int, ...], rounds: int, folder: Path) -> Planning:
         (bare / "Snakefile").write_text(BARE.format(cells=cells))
         (bare / "job.py").touch()
         variants[f"ours {cells}"] = dry_run(project, cells)
-        assert len(plan_study(project, study_of(cells)).cells) == cells
+        assert len(digests(project, study_of(cells))) == cells
         variants[f"bare {cells}"] = Command(COMMAND, os.environ, bare)
     variants[f"ours {sizes[0]}"].run()  # compiles the bytecode
     taken, failed = time_interleaved(variants, rounds, warm=False)

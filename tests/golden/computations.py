@@ -137,7 +137,8 @@ def of_selector(selector: Selector) -> list[Number]:
     if "overlap" in selector.needs:
         view = replace(view, reports={"overlap": (np.arange(20) % 7 == 3).astype(float)})
     if "expected_duration" in selector.needs:
-        view = replace(view, reports={"expected_duration": 1 + np.arange(20.0) % 6})
+        durations = {"expected_duration": 1 + np.arange(20.0) % 6}
+        view = replace(view, reports=durations | {"samples_per_round": np.minimum(view.sizes, 30)})
     state, cohorts = selector.begin(view, np.random.default_rng(0)), []
     for round in range(rounds):
         pool = np.arange(20)
@@ -148,7 +149,7 @@ def of_selector(selector: Selector) -> list[Number]:
         seen = replace(view, reports={**view.reports, **before})
         cohort = selector.select(state, pool, seen, np.random.default_rng([4, round]))
         after = (need for need in selector.needs if NEEDS[need].gathered == "after")
-        measured = {need: _invented(need, round) for need in after}
+        measured = {need: _invented(need, round)[: len(cohort)] for need in after}
         kept = np.full(len(cohort), True)
         if isinstance(selector, Filtering):
             kept = selector.keep(measured, view.sizes[cohort])

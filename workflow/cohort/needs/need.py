@@ -80,12 +80,19 @@ class EvaluationContext(Protocol):
         """Each trainable parameter's change in local training, by name: (client, *parameter). Only
         for needs gathered after training."""
 
+    def samples_per_round(self) -> np.ndarray:
+        """How many different samples each client trains on in a round with all of its work."""
+
     def durations(self) -> np.ndarray:
         """The simulated seconds of each client's round; those of a whole one for needs gathered
         once."""
 
     def local_on_own(self) -> Iterable[ModelResults]:
         """Each local model on its client's own training samples; for needs gathered after."""
+
+    def local_on_last_batch(self) -> Iterable[ModelResults]:
+        """Each local model on the batch of its client's last local step, which has no samples if
+        there was none; for needs gathered after."""
 
     def local_on_reserved(self) -> Iterable[ModelResults]:
         """Results of each local model on the reserved test samples; only for needs gathered after

@@ -77,33 +77,72 @@ class Oort(Selector):
         if not count:
             return np.zeros(0, dtype=np.int64)
         utilities = self.utilities(state)[explored]
-        admitted = np.flatnonzero(utilities >= self.cutoff * np.sort(utilities)[-count])
+        admitted = self.admitted(utilities, count)
         return admitted[without_replacement(np.log(utilities[admitted]), count, rng)]
+
+    def admitted(self, utilities: np.ndarray, count: int) -> np.ndarray:
+        """The positions of the utilities among which `count` are drawn."""
+        return np.flatnonzero(utilities >= self.cutoff * np.sort(utilities)[-count])
 
     def utilities(self, state: State) -> np.ndarray:
         """The utility of each explored client; NaN for the others."""
-        utility, duration = state["utility"], state["duration"]
-        clipped = np.minimum(utility, np.nanquantile(utility, CLIP, method="higher"))
-        low = SMALLEST * np.nanmin(utility)
-        scaled = (clipped - low) / max(np.nanmax(utility) - low, 1e-4)
+        utility = state["utility"]
+        statistical = scaled(utility, utility, np.nanquantile(utility, CLIP, method="higher"))
         recent = np.sqrt(0.1 * np.log(state["round"][0]) / state["last"])
-        preferred = np.percentile(duration, min(state["percentile"][0], 100))
-        slow = duration > preferred
-        factors = np.divide(preferred, duration, out=np.ones_like(duration), where=slow)
-        result: np.ndarray = (scaled + recent) * factors**self.penalty
+        result: np.ndarray = (statistical + recent) * self.slowdowns(state)
         return np.maximum(result, np.finfo(float).tiny)
 
+    def slowdowns(self, state: State) -> np.ndarray:
+        """The factor below 1 of each client that takes longer than preferred; 1 for the others."""
+        duration, preferred = state["duration"], self.preferred(state)
+        slow = duration > preferred
+        factors = np.divide(preferred, duration, out=np.ones_like(duration), where=slow)
+        result: np.ndarray = factors**self.penalty
+        return result
+
+    def preferred(self, state: State) -> float:
+        """The preferred duration of a round."""
+        return float(np.percentile(state["duration"], min(state["percentile"][0], 100)))
+
     def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
-        after = {name: array.copy() for name, array in state.items()}
         utility = view.sizes[cohort] * reports["loss_norm"]
+        gained = utility[~np.isnan(utility)].sum()
+        after = self.learned(state, cohort, utility, reports["duration"], gained)
+        after["last"][cohort] = state["round"]
+        return after
+
+    def learned(
+        self,
+        state: State,
+        cohort: np.ndarray,
+        utility: np.ndarray,
+        duration: np.ndarray,
+        gained: float,
+    ) -> State:
+        """The state after a round in which each client of the cohort had a utility, NaN if it did
+        not answer, and a duration; the pacer is told of what was `gained`."""
+        after = {name: array.copy() for name, array in state.items()}
         answered = ~np.isnan(utility)
         after["utility"][cohort[answered]] = utility[answered]
-        after["duration"][cohort[answered]] = reports["duration"][answered]
-        after["last"][cohort] = state["round"]
-        after["gained"] = np.append(state["gained"], utility[answered].sum())[-2 * self.window :]
+        after["duration"][cohort[answered]] = duration[answered]
+        after["last"][cohort[answered]] = state["round"]
+        after["gained"] = np.append(state["gained"], gained)[-2 * self.window :]
         rounds, window = int(state["round"][0]), self.window
         if rounds >= 2 * window and rounds % window == 0:
             earlier, later = np.split(after["gained"], 2)
-            after["percentile"] += self.pace * (earlier.sum() > later.sum())
+            after["percentile"][0] = self.paced(
+                float(state["percentile"][0]), earlier.sum(), later.sum()
+            )
         after["round"] = state["round"] + 1
         return after
+
+    def paced(self, percentile: float, earlier: float, later: float) -> float:
+        """The next percentile of the preferred duration, given what two windows gained."""
+        return percentile + self.pace * (earlier > later)
+
+
+def scaled(utility: np.ndarray, among: np.ndarray, clip: float) -> np.ndarray:
+    """Utilities in units of the range of some of them, after clipping those above `clip`."""
+    low = SMALLEST * np.nanmin(among)
+    result: np.ndarray = (np.minimum(utility, clip) - low) / max(np.nanmax(among) - low, 1e-4)
+    return result

@@ -164,7 +164,8 @@ def statistics_text(
     for comparison, made in zip(comparisons, evidence, strict=True):
         for point, numbers in zip(comparison.points, made.numbers, strict=True):
             spread = f" ± {numbers.sd}, {numbers.low} to {numbers.high}" if numbers.sd else ""
-            text = f"{full_point_name(point, comparison, names)}: {numbers.mean}{spread} (n = {numbers.n})"
+            name = full_point_name(point, comparison, names)
+            text = f"{name}: {numbers.mean}{spread} (n = {numbers.n})"
             texts |= {text: None} if numbers.n else {}
     return "; ".join(texts)
 

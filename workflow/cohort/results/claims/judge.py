@@ -55,7 +55,7 @@ class JudgedComparison:
 
 @dataclass(frozen=True, kw_only=True)
 class JudgedClaim:
-    """A claim with its verdicts, by our runs (`measured_values`) and by the paper's own values, and the
+    """A claim with its verdicts, by our runs (`measured`) and by the paper's own values, and the
     evidence for them: as text, and comparison by comparison."""
 
     claim: str

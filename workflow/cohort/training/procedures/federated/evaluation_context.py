@@ -18,6 +18,7 @@ from cohort.training.evaluation import Evaluation, evaluate, mean_softmax, softm
 from cohort.training.ledger import Ledger
 from cohort.training.task import Task
 from cohort.training.trainers.base import Trainer
+from cohort.training.trainers.local_work import LocalWork, local_steps
 from cohort.training.updates import Updates, Weights
 
 
@@ -81,6 +82,7 @@ class ModelEvaluations:
     trainer: Trainer | None = None
     weights: Weights | None = None
     local_models: Updates | None = None
+    works: Sequence[LocalWork] = ()
     seconds: np.ndarray | None = None
     round: int = 0
 
@@ -119,6 +121,11 @@ class ModelEvaluations:
             for name, start in self.task.trainable(self.weights).items()
         }
 
+    def samples_per_round(self) -> np.ndarray:
+        settings, sizes = self.task.settings, self.task.sizes[self.clients]
+        steps = np.array([local_steps(size, settings)[0] for size in sizes])
+        return np.minimum(sizes, steps * settings.batch)
+
     def durations(self) -> np.ndarray:
         return read_only(np.zeros(len(self.clients)) if self.seconds is None else self.seconds)
 
@@ -127,6 +134,12 @@ class ModelEvaluations:
         for row, client in enumerate(self.clients):
             indices = self.task.shards.indices[client]
             yield self._on_samples(self.local_models.of_client(row), indices, client)
+
+    def local_on_last_batch(self) -> Iterator[ModelEvaluation]:
+        assert self.local_models is not None
+        for row, work in enumerate(self.works):
+            batch = work.last_batch(self.task.settings)
+            yield self._on_samples(self.local_models.of_client(row), batch, work.client)
 
     def local_on_reserved(self) -> Sequence[ModelEvaluation]:
         return self._local_on_reserved

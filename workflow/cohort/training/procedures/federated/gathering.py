@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from cohort.training.ledger import Ledger
 from cohort.training.procedures.federated.evaluation_context import ModelEvaluations
 from cohort.training.task import Task
 from cohort.training.trainers.base import Trainer
+from cohort.training.trainers.local_work import LocalWork
 from cohort.training.updates import Updates, Weights
 
 
@@ -58,9 +59,10 @@ class Needs:
         trainer: Trainer,
         ledger: Ledger,
         seconds: np.ndarray | None = None,
+        works: Sequence[LocalWork] = (),
     ) -> dict[str, np.ndarray]:
         """Gather what is to be known of the clients that answered, by need: one row each. They
-        began with these weights and took these `seconds`."""
+        began with these weights and took these `seconds` for their `works`."""
         needs = self.gathered("after")
         clients = read_only(np.array(updates.clients, dtype=np.int64))
         context = ModelEvaluations(
@@ -71,6 +73,7 @@ class Needs:
             weights=weights,
             local_models=updates,
             seconds=seconds,
+            works=works,
         )
         with ledger.timed("selecting"):
             answers = {need.name: _answers(need, context) for need in needs}

@@ -80,8 +80,9 @@ class FederatedRounds(Rounds):
         pool = self.screen(state, round, ledger)
         cohort = self.choose(state, pool, round, ledger)
         responders = self.respond(cohort, pool, round, ledger)
-        updates = self.train(state, responders, pool, round, ledger)
-        reports = self.report(state, updates, pool, ledger)
+        works = self.local_work(state, responders, pool, round)
+        updates = self.train(state, works, pool, ledger)
+        reports = self.report(state, works, updates, pool, ledger)
         kept = self.keep(updates, reports)
         weights, memory = self.merge(state, updates, kept, responders, ledger)
         selector = self.observe(state, responders, reports, pool, ledger)
@@ -143,11 +144,9 @@ class FederatedRounds(Rounds):
         ledger.responders = cohort[responds]
         return Responders(cohort, responds, self.selector.quotas(cohort, pool.view, held))
 
-    def train(
-        self, state: RunState, responders: Responders, pool: Pool, round: int, ledger: Ledger
-    ) -> Updates:
+    def train(self, state: RunState, works: list[LocalWork], pool: Pool, ledger: Ledger) -> Updates:
         """Train the clients that respond and return their updates."""
-        updates = self._trained(self.local_work(state, responders, pool, round), state, ledger)
+        updates = self._trained(works, state, ledger)
         if pool.probes is not None:
             updates = pool.probes.completed(updates)
         ledger.stepped(int(updates.steps.sum()))
@@ -183,13 +182,19 @@ class FederatedRounds(Rounds):
         return works
 
     def report(
-        self, state: RunState, updates: Updates, pool: Pool, ledger: Ledger
+        self,
+        state: RunState,
+        works: list[LocalWork],
+        updates: Updates,
+        pool: Pool,
+        ledger: Ledger,
     ) -> dict[str, np.ndarray]:
         """Gather what the selector needs to know of the clients that responded, after their
         simulated time."""
         size = self._model_bytes(state) * (1 if pool.has_model else 2)
         seconds = self.clock.seconds(updates.clients, updates.steps.cpu().numpy(), size)
-        reports = self.needs.after_training(state.weights, updates, self.trainer, ledger, seconds)
+        trained = updates, self.trainer, ledger, seconds, works
+        reports = self.needs.after_training(state.weights, *trained)
         self.wait(updates.clients, seconds, ledger)
         return reports
 
