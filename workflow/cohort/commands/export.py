@@ -41,9 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Write and print a release for each study: the runs that have records, and those that an
-    earlier release in the same folder holds and the study still plans. Other formats hold the
-    former only."""
+    """Write a release for each study and print a line on it: the runs that have records, and those
+    that an earlier release in the folder holds and the study still plans. Other formats hold the
+    former."""
     plan = load_plan(options)
     for study in plan.listed:
         if options.format == PARQUET:

@@ -148,7 +148,7 @@ def find_slurm_logs(quiet_seconds: float = START_SECONDS) -> dict[str, Path]:
 
 
 def failure_text(status: CellStatus, slurm_logs: Mapping[str, Path]) -> str:
-    """A failed cell with the last words of its log, and the command that shows the whole log."""
+    """Text on a failed cell: its log's last words, and the command that shows the whole log."""
     log = last_log(status.cell, slurm_logs)
     more = f"\n  more: less {log}" if log else ""
     return f"failed: {status.cell.path}\n  {status.reason or 'no log'}{more}"

@@ -141,7 +141,7 @@ class Stages:
 
     @exit_on_error
     def metrics(self, wildcards: Wildcards) -> Files:
-        """The metrics that a figure or table shows, and the paper's values if it names any."""
+        """The input files of a figure or table: metrics, and the paper's values if it names any."""
         study = self._study(wildcards)
         spec = _require_entry(study, "figure or table", wildcards.name, study.drawn())
         paper = study.paper_file(spec)
@@ -155,7 +155,7 @@ class Stages:
 
     @exit_on_error
     def claim_inputs(self, wildcards: Wildcards) -> Files:
-        """The metrics that a study's claims are judged by, and the paper's values."""
+        """The input files by which a study's claims are judged: metrics and the paper's values."""
         study = self._study(wildcards)
         metrics = (self.plan.layout.metrics(study.name, key) for key in study.claimed())
         return [*metrics, *(str(file) for file in paper_files(study.name) if file.exists())]
@@ -166,7 +166,7 @@ class Stages:
 
     @exit_on_error
     def page_inputs(self, wildcards: Wildcards) -> Files:
-        """The runs, metrics, figures, tables and claims that a study's page shows."""
+        """The input files of a study's page: runs, metrics, figures, tables and claims."""
         study, layout = self._study(wildcards), self.plan.layout
         self.reported[study.name] = None
         files = [layout.runs(study.name, key) for key in study.experiments]

@@ -93,7 +93,7 @@ def check_procedure(cell: Cell, info: DatasetInfo) -> None:
 
 
 def check_evaluators(cell: Cell, info: DatasetInfo) -> None:
-    """Reject unknown evaluators, and plans for those that cannot evaluate such a run."""
+    """Reject evaluators that are unknown, or that cannot evaluate the cell's run."""
     named = [name for name, kind in EVALUATORS.items() if kind.setting == "evaluators"]
     for name in plans_by_name(cell.settings.evaluators):
         if name not in named:

@@ -161,7 +161,7 @@ def _check_paper(
     cells: Iterable[Values],
     study: str,
 ) -> None:
-    """Reject an item of the paper that is unknown, fits nothing shown, or has two values for it."""
+    """Reject a paper's item that is unknown, fits nothing shown, or has two values for a result."""
     file = paper_file(study, spec)
     if file is None:
         return

@@ -146,7 +146,7 @@ def _checked_titles(
     strategies: Mapping[str, Any],
 ) -> dict[str, dict[str, str]]:
     """The titles of label values of a study, and of those that it extends. Raise UserError for one
-    that is used twice or by no cell."""
+    that two values share, or of a value that no cell has."""
     matrices = [(experiment.axes, experiment.cells) for experiment in full.values()]
     check_titles(text.get("titles", {}), matrices)
     titles: dict[str, dict[str, str]] = {}

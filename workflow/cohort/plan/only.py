@@ -26,7 +26,7 @@ def parse_only(text: str) -> Wanted:
 
 
 def is_wanted(row: Row, wanted: Wanted) -> bool:
-    """Whether `only` allows this cell."""
+    """Whether a cell has a wanted value of every label that `only` names."""
     return all(str(row.labels.get(label)) in values for label, values in wanted.items())
 
 

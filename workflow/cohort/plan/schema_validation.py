@@ -210,7 +210,7 @@ EXPLANATIONS: dict[str, Callable[[Any], str]] = {
 
 
 def _shown(value: Any) -> str:
-    """A value as the config has it, or its beginning."""
+    """A value as text, as the config has it, or its beginning."""
     text = repr(value)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 

@@ -88,7 +88,7 @@ class Result:
 
     @property
     def measure(self) -> str:
-        """The metric with its unit, and where it was taken."""
+        """The metric's title with its unit, and the rounds at which it was taken."""
         metric = METRICS[self.metric]
         return metric.label if metric.by == "client" else f"{metric.label}, {at_in_words(self.at)}"
 

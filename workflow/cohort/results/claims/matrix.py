@@ -118,7 +118,7 @@ class Matrix:
         return comparisons
 
     def points(self, experiment: str, given: Given) -> list[Point]:
-        """One point per combination of the values in `given`; UserError if they leave a choice."""
+        """One point per combination of values in `given`; UserError if they leave a choice."""
         cells = self._select(experiment, given)
         seen: dict[tuple[str, ...], Labels] = {}
         for cell in cells:
