@@ -15,7 +15,7 @@ from cohort.data.shards import Shards
 from cohort.data.store import read_labels
 from cohort.partition.deal import dealt
 from cohort.plan import Plan
-from cohort.plan.located import located
+from cohort.plan.located import errors_at
 from cohort.selection.entropy import entropy_bits
 
 MOST_CLIENTS = MOST_CLASSES = 30  # whose label counts are printed
@@ -71,7 +71,7 @@ def print_shards(plan: Plan, settings: dict[str, Any]) -> None:
 
     Label counts are printed for small federations only.
     """
-    with located("cohort shards"):
+    with errors_at("cohort shards"):
         planned = plan.plan_shards(settings)
     exact = plan.scheme(planned.settings).exact
     data = planned.inputs["data"]

@@ -16,7 +16,7 @@ from cohort.core import own
 from cohort.core.errors import UserError, suggest
 from cohort.core.files import write_text
 from cohort.plan import load
-from cohort.plan.located import located
+from cohort.plan.located import errors_at
 from cohort.results.ranks import Standings
 from cohort.results.tables.leaderboard import rank_interval
 
@@ -78,7 +78,7 @@ def write_study(item: Item, strategies: Sequence[str]) -> str:
         "experiments": {experiment: extended},
     }
     file = Path(own.folder(), "studies", f"{name}.yaml")
-    with located(f"{' and '.join(strategies)} cannot be tried on {item.study}.{item.name}"):
+    with errors_at(f"{' and '.join(strategies)} cannot be tried on {item.study}.{item.name}"):
         for scale in item.plan.scales:
             load({"scale": scale, "studies": item.study, "only": ""}).check(file, text)
     write_text(file, yaml.safe_dump(text, sort_keys=False))

@@ -11,7 +11,7 @@ from typing import Any
 from cohort.cell.planned import Planned
 from cohort.core.errors import UserError
 from cohort.data.places import check_given, check_mirror, in_mirror
-from cohort.plan.located import located
+from cohort.plan.located import errors_at
 from cohort.plan.resolution import Resolver
 from cohort.plan.study import Experiment, Row, Study
 from cohort.training.cell import Cell
@@ -42,7 +42,7 @@ class Availability:
         }
         self._available: dict[str, bool] = {}
         if self._mirror:
-            with located("config/config.yaml or --config"):
+            with errors_at("config/config.yaml or --config"):
                 check_mirror(self._mirror)
         for dataset, path in self._paths.items():
             if dataset not in self._logins:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from cohort.core.errors import UserError
 from cohort.plan.axes import Values
-from cohort.plan.located import located
+from cohort.plan.located import errors_at
 from cohort.results.at import check_at
 from cohort.results.claims import CLAIMS, Claim, Comparison, Matrix
 from cohort.results.claims.paper import Paper
@@ -26,7 +26,7 @@ def resolve_claims(
     paper = Paper(study)
     resolved = {}
     for name, spec in claims.items():
-        with located(f"claims.{name}"):
+        with errors_at(f"claims.{name}"):
             resolved[name] = _resolved_claim(spec, matrix, shares, paper, study)
     return resolved
 

@@ -11,7 +11,7 @@ from cohort.core import own
 from cohort.core.errors import UserError, suggest
 from cohort.core.shipped import CONFIG, shipped
 from cohort.data.parsers import PARSERS, parser_name
-from cohort.plan.located import located
+from cohort.plan.located import errors_at
 from cohort.plan.schema_validation import Validator
 from cohort.plan.yaml_files import read_yaml
 
@@ -31,7 +31,7 @@ def read_entries(name: str, validator: Validator) -> dict[str, Any]:
     if not user_file.exists():
         return built_in
     added = _read_valid(user_file, name, validator) if read_yaml(user_file) else {}
-    with located(user_file):
+    with errors_at(user_file):
         for taken in built_in.keys() & added.keys():
             raise UserError(f"{taken} is in {file} already; give yours another name")
     return built_in | added
@@ -47,7 +47,7 @@ def dataset_names() -> list[str]:
 def _read_valid(file: Path, name: str, validator: Validator) -> dict[str, Any]:
     """Read a file of entries and validate it by the schema `name`, and data sets further."""
     content: dict[str, Any] = read_yaml(file)
-    with located(file):
+    with errors_at(file):
         if name == "datasets":
             _check_datasets(content)
         validator.check(content, name)

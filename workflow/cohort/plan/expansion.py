@@ -13,7 +13,7 @@ from cohort.plan import claim_cells
 from cohort.plan.axes import Values, axis_values, combinations
 from cohort.plan.drawings import check_distinct, check_titles, checked_facets, checked_key_figure
 from cohort.plan.extension import ExtendedExperiment, inherited_items, with_strategies
-from cohort.plan.located import located
+from cohort.plan.located import errors_at
 from cohort.plan.matching import check_overrides, overridden_values, without_matching
 from cohort.plan.resolution import Resolver, check_required
 from cohort.plan.scale import (
@@ -63,7 +63,7 @@ def expand_study(
     experiments that others extend. `seeds`, unless 0, is how many seeds every experiment has,
     whatever study and scale say. Every mistake is a UserError that names the file and the key.
     """
-    with located(file):
+    with errors_at(file):
         return _expanded_study(file.stem, text, scale, default, resolver, extended, seeds)
 
 
@@ -129,7 +129,7 @@ def _checked_facets(
         for name, spec in list(specs.items()):
             key = spec["experiment"]
             try:
-                with located(name):
+                with errors_at(name):
                     shown[key] += checked_facets(spec, full[key].axes, full[key].cells, papers[key])
             except UserError as error:
                 if name in text.get(section, {}):
@@ -188,14 +188,14 @@ def _full_experiment(
     axes = axis_values(block)
     settings, overrides = text.get("settings", {}), text.get("overrides", [])
     of_block = block.get("settings", {})
-    with located(f"experiments.{key}"):
+    with errors_at(f"experiments.{key}"):
         positions = list(combinations(block))
         if added:
             strategy = of_block.get("strategy", settings.get("strategy"))
             positions = with_strategies(positions, added, strategy)
     cells = [overridden_values(settings, of_block | values, overrides) for values in positions]
     if seeds:
-        with located(f"experiments.{key}"):
+        with errors_at(f"experiments.{key}"):
             for cell in cells:
                 check_required(cell)
         cells = with_seeds(cells, seeds)
@@ -243,8 +243,8 @@ def _planned_experiments(
                 previous.scale,
             )
         excluded = experiment.scale.get("without", [])
-        with located(f"experiments.{key}"):
-            with located(f".scales.{scale}.without"):
+        with errors_at(f"experiments.{key}"):
+            with errors_at(f".scales.{scale}.without"):
                 kept = without_matching(experiment.cells, excluded)
             cells = choices.resolve(experiment.cells, kept, experiment.scale)
             cells = first_seeds(cells, experiment.scale)

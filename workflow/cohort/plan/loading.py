@@ -24,7 +24,7 @@ from cohort.plan.axes import Values
 from cohort.plan.entries import dataset_names, read_entries
 from cohort.plan.expansion import expand_study
 from cohort.plan.extension import extended_experiments, inherited_items
-from cohort.plan.located import located
+from cohort.plan.located import errors_at
 from cohort.plan.only import check_only, is_wanted, parse_only
 from cohort.plan.resolution import Resolver
 from cohort.plan.schema_validation import Validator
@@ -91,7 +91,7 @@ class Plan:
 
     def check(self, file: Path, text: dict[str, Any]) -> None:
         """Raise a UserError if a study of this text, which `file` may hold later, is invalid."""
-        with located(file):
+        with errors_at(file):
             self._validator.check(text, "study")
         self._expanded(file, text)
 
@@ -101,7 +101,7 @@ class Plan:
 
     def _expanded(self, file: Path, text: dict[str, Any]) -> tuple[Study, list[str]]:
         """Expand a study with all of its cells; return it with notes on what the scale left out."""
-        with located(file):
+        with errors_at(file):
             extended = extended_experiments(text, self._text, all_studies())
         seeds = self.config.get("seeds", 0)
         return expand_study(file, text, self.scale, self._scale, self._resolver, extended, seeds)
@@ -155,13 +155,13 @@ class Plan:
 
 def load(overrides: Mapping[str, Any] | None = None, *, whole: bool = False) -> Plan:
     """Plan config/config.yaml with some keys overridden, its listed studies expanded."""
-    plan = unexpanded(overrides, whole=whole)
+    plan = unexpanded_plan(overrides, whole=whole)
     for name in plan.listed:
         plan.study(name)
     return plan
 
 
-def unexpanded(overrides: Mapping[str, Any] | None = None, *, whole: bool = False) -> Plan:
+def unexpanded_plan(overrides: Mapping[str, Any] | None = None, *, whole: bool = False) -> Plan:
     """Plan as `load` does, but without expanding any study yet.
 
     With `whole`, the overrides are the whole config: the working directory's file may be another
@@ -172,9 +172,9 @@ def unexpanded(overrides: Mapping[str, Any] | None = None, *, whole: bool = Fals
     scales = read_yaml(scales_file := shipped(CONFIG / "scales.yaml"))
     names = {"study": all_studies(), "scale": list(scales), "dataset": dataset_names()}
     validator = Validator(names)
-    with located(scales_file):
+    with errors_at(scales_file):
         validator.check(scales, "scales")
-    with located(f"{CONFIG_FILE} or --config"):
+    with errors_at(f"{CONFIG_FILE} or --config"):
         for file in misnamed_studies():
             if file.stem in _as_list(config.get("studies")):
                 raise UserError(misnamed_error(file))

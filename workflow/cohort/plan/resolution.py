@@ -33,7 +33,7 @@ from cohort.plan.checks import (
     check_procedure,
     check_shape,
 )
-from cohort.plan.located import located
+from cohort.plan.located import errors_at
 from cohort.plan.scale import Scale, scaled_values
 from cohort.training.cell import PARTS, Cell
 
@@ -129,7 +129,7 @@ class Resolver:
                 owner, _, parameter = key.partition(".")
                 if owner == part:
                     spec[parameter] = value
-            with located(f"strategy {name}, {part}"):
+            with errors_at(f"strategy {name}, {part}"):
                 self._check_part(spec, part)
             component = components[spec["name"]]
             parts[part] = component(**canonical(component, spec))

@@ -19,7 +19,7 @@ from referencing.jsonschema import DRAFT202012
 
 from cohort.core.errors import UserError, suggest
 from cohort.core.shipped import CONFIG, shipped
-from cohort.plan.located import located
+from cohort.plan.located import errors_at
 from cohort.plan.schemas import derived_schemas
 from cohort.plan.yaml_files import read_yaml
 
@@ -74,7 +74,7 @@ class Validator:
     def read(self, file: Path, schema: str) -> dict[str, Any]:
         """Read a YAML file and validate it by `{schema}.schema.yaml`."""
         content: dict[str, Any] = read_yaml(file)
-        with located(file):
+        with errors_at(file):
             self.check(content, schema)
         return content
 
