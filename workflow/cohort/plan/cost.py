@@ -17,7 +17,7 @@ from cohort.cell.settings import local_work
 from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.dataset_info import DatasetInfo
 from cohort.data.sampling import scaled_count
-from cohort.models import MODELS
+from cohort.models import MODELS, counting
 from cohort.models.counting import Counts
 from cohort.native.multiplications import LANES, native_counts
 from cohort.needs import needs_of
@@ -193,7 +193,7 @@ def _model_copies(cell: Cell) -> int:
 
 def counts_of(cell: Cell, info: DatasetInfo) -> Counts:
     """Count the weights, operations and outputs of a cell's network."""
-    return MODELS[cell.settings.model]().counts(tuple(info["shape"]), info["classes"])
+    return counting.counts_of(MODELS[cell.settings.model](), tuple(info["shape"]), info["classes"])
 
 
 def _client_size(cell: Cell, info: DatasetInfo) -> float:

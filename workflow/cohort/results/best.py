@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from cohort.cell.settings import SHARD_KEYS
-from cohort.results.intervals import (
-    ENOUGH_SEEDS,
-    Sample,
-    holm_levels,
-    paired_differences,
-    welch_p,
-)
+from cohort.results.intervals import ENOUGH_SEEDS, Sample, holm_levels, paired_differences, welch_p
 from cohort.results.measure import CLIENT
 
 CONDITIONS = (*SHARD_KEYS, "model", "panel", CLIENT)

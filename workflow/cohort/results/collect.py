@@ -26,6 +26,7 @@ from cohort.results.derived import (
     tenth_percentile_accuracy,
 )
 from cohort.results.files import write_metrics
+from cohort.results.to_baseline import costs_to_baseline
 
 COSTS = ("seconds", "bytes_up", "bytes_down", "client_steps")
 """What a run costs, in all its rounds together."""
@@ -96,8 +97,9 @@ def collect(
         }
         heads.append(labels | status_columns)
     head = pd.DataFrame(heads).take(np.repeat(np.arange(len(heads)), list(map(len, parts))))
-    table = head.reset_index(drop=True).join(pd.concat(parts, ignore_index=True))
-    write_metrics(output, table.astype(TYPES), {**experiment, "cells": runs}, sources)
+    table = head.reset_index(drop=True).join(pd.concat(parts, ignore_index=True)).astype(TYPES)
+    table = pd.concat([table, costs_to_baseline(table).astype(TYPES)], ignore_index=True)
+    write_metrics(output, table, {**experiment, "cells": runs}, sources)
 
 
 def read_result(path: str | Path) -> Result:

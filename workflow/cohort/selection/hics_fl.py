@@ -29,10 +29,10 @@ class HicsFl(LastUpdates):
 
     The entropy of the softmax of a client's bias update estimates how diverse its labels are
     (equation 7). Two clients are as far apart as the angle of their updates plus `weight` times the
-    difference of their entropies (9). There are as many clusters as clients in a cohort. A cluster is drawn with a
-    probability proportional to exp(diversity * rounds left / all rounds * its mean entropy), and a
-    client of it in proportion to its number of samples; nobody is drawn twice (10). Before that, every
-    client is chosen once.
+    difference of their entropies (9). There are as many clusters as clients in a cohort. A cluster
+    is drawn with a probability proportional to exp(diversity * rounds left / all rounds * its mean
+    entropy), and a client of it in proportion to its number of samples (10); nobody is drawn twice.
+    Before that, every client is chosen once.
     """
 
     name: ClassVar[str] = "hics-fl"

@@ -20,12 +20,13 @@ FLAT, SHARP = 0.1, 5  # relative changes of the utility up to and from which the
 class OortFedScale(Oort):
     """Draws explored clients by their utility, and unexplored ones by the samples they train on.
 
-    The first cohort is random. The statistical utility is the root mean square of the losses of a
-    client's last batch, times the samples that a round takes of it. Admitted are those that have at
-    least `cutoff` of the best utility that would not be taken, and more than ten times those that
-    are drawn. Unexplored clients are drawn from the largest, of which slow ones count less. Once
-    nobody is unexplored, the clients that were explored last take part in every round: the code
-    never forgets them. If the cohort would be too large, its slowest clients do not take part.
+    The first cohort is random; clients without samples are never chosen. The statistical utility is
+    the root mean square of the losses of a client's last batch, times the samples that a round
+    takes of it. Admitted are those that have at least `cutoff` of the best utility that would not
+    be taken, and more than ten times those that are drawn. Unexplored clients are drawn from the
+    largest, of which slow ones count less. Once nobody is unexplored, the clients that were
+    explored last take part in every round: the code never forgets them. If the cohort would be too
+    large, its slowest clients do not take part.
 
     The pacer raises the percentile of the preferred duration if the mean utility of exploited
     clients changed by up to a tenth from one `window` to the next, and lowers it if it changed by
@@ -59,7 +60,7 @@ class OortFedScale(Oort):
     def select(
         self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
     ) -> np.ndarray:
-        round = state["round"][0]
+        round, candidates = state["round"][0], candidates[state["samples"][candidates] > 0]
         if round == 1 or view.cohort >= len(candidates):
             return rng.choice(candidates, min(view.cohort, len(candidates)), replace=False)
         explored = candidates[~np.isnan(state["utility"][candidates])]

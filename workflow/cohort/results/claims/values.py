@@ -118,9 +118,9 @@ def measured_values(
 ) -> list[Value]:
     """The value of each point in our runs; `read` returns the metrics of an experiment and metric.
 
-    A diverged run counts with the worst value, an unfinished run not at all. Points whose cells are
-    not planned at this scale, or whose data set is missing, have no value. Seeds that this scale
-    leaves out count as planned: without them the value is not known.
+    A diverged run counts with the worst value, an unfinished run not at all.
+    Points whose cells are not planned at this scale, or whose data set is missing, have no value.
+    Seeds that this scale leaves out count as planned: without them the value is not known.
     """
     keys = dict.fromkeys((point.experiment, point.metric, point.at) for point in points)
     results = {

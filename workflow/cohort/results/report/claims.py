@@ -158,10 +158,7 @@ def _claim(
     claim: JudgedClaim, quotes: Mapping[str, str], runs: StudyRuns, has_paper: bool
 ) -> Claim:
     verdicts = [(SIDES["paper"], claim.paper)] if has_paper else []
-    if (verdict := _our_verdict(claim)) not in (
-        NO_RUNS,
-        NOT_JUDGED,
-    ):  # which the totals say once
+    if (verdict := _our_verdict(claim)) not in (NO_RUNS, NOT_JUDGED):  # which the totals say once
         verdicts.append((SIDES["ours"], verdict))
     columns = _columns(claim.comparisons)
     return Claim(
