@@ -14,7 +14,7 @@ from cohort.needs import NEEDS
 from cohort.selection.abilities import Screening
 from cohort.selection.selector import View
 from cohort.training.ledger import Ledger
-from cohort.training.procedures.federated.gathering import Needs
+from cohort.training.procedures.federated.gathering import NeedGatherer
 from tests.needs.by_hand import LABELS, MODEL_BYTES, RESERVED, Spy, costs, played, task_by_hand
 
 LN2 = math.log(2)
@@ -182,11 +182,18 @@ def test_who_does_not_answer_reports_nan():
 
 def test_needs_are_gathered_when_they_say_and_nothing_else_is():
     task = task_by_hand(EverythingSpy(), HALF)
-    needs, ledger = Needs(frozenset(NEEDS), task), Ledger()
-    before = needs.before_choosing(task.initial_weights(), np.array([1]), 1, ledger)
+    needs, ledger = NeedGatherer(frozenset(NEEDS), task), Ledger()
+    before = needs.gather_before_choosing(task.initial_weights(), np.array([1]), 1, ledger)
     assert set(before) == {name for name, need in NEEDS.items() if need.gathered == "before"}
-    assert set(needs.once()) == {name for name, need in NEEDS.items() if need.gathered == "once"}
-    assert Needs((), task).before_choosing(task.initial_weights(), np.array([1]), 1, ledger) == {}
+    assert set(needs.gather_once()) == {
+        name for name, need in NEEDS.items() if need.gathered == "once"
+    }
+    assert (
+        NeedGatherer((), task).gather_before_choosing(
+            task.initial_weights(), np.array([1]), 1, ledger
+        )
+        == {}
+    )
     assert ledger.costs["selection_samples"] == 4 and ledger.costs["bytes_up"] == 8
 
 

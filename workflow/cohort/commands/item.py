@@ -21,7 +21,7 @@ from cohort.commands.planning import add_only, config_texts, load_plan
 from cohort.core.errors import UserError, suggest
 from cohort.core.paths import state_folder
 from cohort.pipeline import preview
-from cohort.pipeline.cell_states import CellStatus, find_slurm_logs, status_of, version_notes
+from cohort.pipeline.cell_states import CellStatus, changed_sentences, find_slurm_logs, status_of
 from cohort.pipeline.driver import lock_directory
 from cohort.pipeline.specs import look_of
 from cohort.pipeline.stages import output_files
@@ -120,7 +120,7 @@ def run_item(
     if not dry_run:
         discard_results(again)
         comparison = _run(item, against=against)
-    for sentence in [] if again and dry_run else version_notes(item.cells()):
+    for sentence in [] if again and dry_run else changed_sentences(item.cells()):
         print(sentence)
     return comparison
 

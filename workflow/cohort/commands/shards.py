@@ -13,7 +13,7 @@ from cohort.commands.run import make_data
 from cohort.data.sampling import scaled_count
 from cohort.data.shards import Shards
 from cohort.data.store import read_labels
-from cohort.partition.deal import dealt
+from cohort.partition.deal import deal_data
 from cohort.plan import Plan
 from cohort.plan.located import errors_at
 from cohort.selection.entropy import entropy_bits
@@ -76,7 +76,7 @@ def print_shards(plan: Plan, settings: dict[str, Any]) -> None:
     exact = plan.scheme(planned.settings).exact
     data = planned.inputs["data"]
     make_data(plan, data)
-    shards = dealt(planned.settings, data)
+    shards = deal_data(planned.settings, data)
     labels, groups, _ = read_labels(data)
     total_samples = scaled_count(len(labels), settings["samples"])
     _print_summary(settings, shards, groups, total_samples, exact)

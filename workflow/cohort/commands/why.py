@@ -12,7 +12,7 @@ from cohort.commands.run import find_cell
 from cohort.commands.show import find_record
 from cohort.core.errors import UserError
 from cohort.core.paths import is_record_file
-from cohort.pipeline.cell_states import CellStatus, find_slurm_logs, status_of, version_notes
+from cohort.pipeline.cell_states import CellStatus, changed_sentences, find_slurm_logs, status_of
 from cohort.plan import Plan
 from cohort.records.record import Record, read
 from cohort.results.differences import completed_settings
@@ -42,7 +42,7 @@ def _explain_cell(plan: Plan, cell: Cell) -> Iterator[str]:
     """Describe the cell's state and, if it is not done, how other records of its folder differ."""
     status = status_of(cell, find_slurm_logs())
     yield f"{cell.path}: {_sentence(status, _hindrance(plan, cell))}"
-    yield from version_notes([status])
+    yield from changed_sentences([status])
     if status.is_finished:
         return
     folder, own = Path(cell.path).parent, f"seed{cell.settings.seed}-"

@@ -12,7 +12,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable
 
-from cohort.cell.evaluations import evaluated_at_once, is_evaluated
+from cohort.cell.evaluations import evaluation_batch_size, is_evaluated
 from cohort.cell.settings import local_work
 from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.dataset_info import DatasetInfo
@@ -111,7 +111,7 @@ def serial_steps(cell: Cell, info: DatasetInfo) -> float:
     trainer takes step together."""
     steps = 0.0
     for part in _phases(cell):
-        together = "batched" in part.procedure.takes()
+        together = "batched" in part.procedure.usable_trainers()
         steps += client_steps(part, info) / (part.settings.cohort if together else 1)
     return steps
 
@@ -152,7 +152,7 @@ def _seconds_by_work(cell: Cell, info: DatasetInfo) -> tuple[float, float, float
         return step, trained, tested
     several = cell.procedure.workload(settings.rounds).networks > 1  # which PyTorch evaluates
     tested = native.forward * PRODUCT_SECONDS * (TORCH_SLOWDOWN if several else 1)
-    if settings.optimizer != "sgd" or "native" not in cell.procedure.takes():
+    if settings.optimizer != "sgd" or "native" not in cell.procedure.usable_trainers():
         return step, trained, tested
     trained = native.training * PRODUCT_SECONDS
     if settings.batch == 1:
@@ -177,7 +177,7 @@ def memory_mb(cell: Cell, info: DatasetInfo) -> float:
     load = cell.procedure.workload(cell.settings.rounds)
     at_once = cell.settings.cohort if load.together else 1
     trained = factor * at_once * min(cell.settings.batch, largest)
-    activations = counts.outputs * max(trained, evaluated_at_once(shape)) * number
+    activations = counts.outputs * max(trained, evaluation_batch_size(shape)) * number
     models = _model_copies(cell) * counts.weights * number
     overhead = cell.procedure.overhead(cell.settings.clients, info["classes"]).megabytes
     return START_MB + overhead + (data + inputs + activations + models) / 1e6
@@ -211,7 +211,7 @@ def _mean_batch(cell: Cell, info: DatasetInfo) -> float:
 
 def _phases(cell: Cell) -> list[Cell]:
     """The phases of a run that have any rounds."""
-    return [part for part in cell.procedure.parts(cell) if part.settings.rounds]
+    return [part for part in cell.procedure.phases(cell) if part.settings.rounds]
 
 
 def _probes(cell: Cell) -> tuple[int, int]:

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from cohort.cell.planned import PLAN_FIX
-from cohort.core import own
+from cohort.core import user_files
 from cohort.core.sealed_json import read_sealed
 from cohort.records.history import History
 from cohort.records.record import CLIENT_ARRAYS, Record, read
@@ -139,7 +139,7 @@ def facts_of(record: Record) -> dict[str, Any]:
         "sessions": len(made["sessions"]),
         **{key: made[key] for key in ("commit", "trainer", "devices", "peak_memory_mb")},
         "versions": made["versions"],
-        "my": own.versions_in(made),
+        "my": user_files.module_versions(made),
         **totals,
     }
 

@@ -49,12 +49,12 @@ def costs_to_baseline(metrics: DataFrame) -> DataFrame:
 
 def _contests(labels: DataFrame) -> Series:
     """The setting and seed of each run: its labels but the strategy and that one's parameters."""
-    apart = labels[[name for name in labels if name != "strategy" and "." not in name]]
+    apart = labels[[name for name in map(str, labels) if name != "strategy" and "." not in name]]
     return pd.Series(map(str, apart.itertuples(index=False, name=None)), labels.index, dtype=str)
 
 
 def _first_rounds(metrics: DataFrame, goals: Series) -> Series:
-    """The first round in which each run's accuracy reaches its goal; without those that never do."""
+    """The first round in which each run reaches its goal, of those that ever do."""
     rows = finite_rows(metrics, ACCURACY)
     reached = rows[rows["value"] >= rows["digest"].map(goals).astype(float)]
     return reached.groupby("digest")["round"].min()
@@ -64,7 +64,7 @@ def _rows(values: dict[str, Series], metrics: DataFrame) -> DataFrame:
     """The rows of metrics that a run has once, after its last round."""
     heads = metrics.drop_duplicates("digest").set_index("digest")
     last = metrics[metrics["metric"] == ACCURACY].groupby("digest")["round"].max()
-    heads = heads.assign(round=last, client=pd.NA, label=pd.NA)
+    heads = heads.assign(round=last, client=None, label=None)
     parts = [
         heads.loc[column.index].assign(metric=name, value=column).reset_index()
         for name, column in values.items()

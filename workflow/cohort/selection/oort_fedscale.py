@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from cohort.core.components import parameter
-from cohort.selection.draws import without_replacement
-from cohort.selection.oort import Oort, scaled
+from cohort.selection.draws import draw_without_replacement
+from cohort.selection.oort import Oort, scale_utilities
 from cohort.selection.selector import Reports, State, View
 
 AUGMENTED = 10  # at least so many times the exploited clients are admitted
@@ -66,14 +66,14 @@ class OortFedScale(Oort):
         explored = candidates[~np.isnan(state["utility"][candidates])]
         epsilon = max(self.exploration * self.decay ** (round - 1), self.least)
         count = min(view.cohort - int(view.cohort * epsilon), len(explored))
-        exploited = explored[self._exploited(state, explored, count, rng)]
+        exploited = explored[self._draw_exploited(state, explored, count, rng)]
         new = candidates[is_new(state)[candidates]]
         if is_unexplored(state).any():
-            new = new[self._explored(state, new, view.cohort - count, rng)]
+            new = new[self._draw_unexplored(state, new, view.cohort - count, rng)]
         cohort = np.union1d(exploited, new)
         return cohort[np.argsort(state["duration"][cohort], kind="stable")[: view.cohort]]
 
-    def _explored(
+    def _draw_unexplored(
         self, state: State, unexplored: np.ndarray, places: int, rng: np.random.Generator
     ) -> np.ndarray:
         """Draw the positions of as many unexplored clients as there are places."""
@@ -81,23 +81,25 @@ class OortFedScale(Oort):
         count = min(places, len(unexplored))
         largest = np.argsort(-rewards, kind="stable")[: int(self.sample_window * count)]
         weights = np.log(np.maximum(rewards[largest], np.finfo(float).tiny))
-        return largest[without_replacement(weights, count, rng)]
+        return largest[draw_without_replacement(weights, count, rng)]
 
-    def admitted(self, utilities: np.ndarray, count: int) -> np.ndarray:
+    def admitted_positions(self, utilities: np.ndarray, count: int) -> np.ndarray:
         order = np.argsort(-utilities, kind="stable")
         least = self.cutoff * utilities[order[min(count, len(order) - 1)]]
         return order[: max(int((utilities >= least).sum()), AUGMENTED * count + 1)]
 
     def utilities(self, state: State) -> np.ndarray:
-        """The utility of each explored client, scaled among what all clients have."""
+        """The utility of each explored client, scaled to the range of all clients' utilities."""
         rewards = np.where(np.isnan(state["utility"]), state["samples"], state["utility"])
         positive = np.sort(rewards[rewards > 0])
         clip = positive[min(int(len(positive) * self.clip), len(positive) - 1)]
         recent = np.sqrt(0.1 * np.log(state["round"][0] - 1) / state["last"])
-        utilities = np.abs(scaled(rewards, positive, clip) + recent) * self.slowdowns(state)
+        utilities = np.abs(scale_utilities(rewards, positive, clip) + recent) * self.slowdowns(
+            state
+        )
         return np.maximum(utilities, np.finfo(float).tiny)
 
-    def preferred(self, state: State) -> float:
+    def preferred_duration(self, state: State) -> float:
         durations, percentile = np.sort(state["duration"]), float(state["percentile"][0])
         index = min(int(len(durations) * percentile / 100), len(durations) - 1)
         return float(durations[index]) if percentile < 100 else float("inf")
@@ -106,12 +108,12 @@ class OortFedScale(Oort):
         utility = state["samples"][cohort] * reports["last_batch_loss_norm"]
         exploited = utility[~is_new(state)[cohort] & ~np.isnan(utility)]
         gained = exploited.sum() / (len(exploited) + 1e-4)
-        after = self.learned(state, cohort, utility, reports["duration"], gained)
+        after = self.learn(state, cohort, utility, reports["duration"], gained)
         if is_unexplored(state).any():
             after["newcomers"] = is_unexplored(state) & np.isin(np.arange(view.clients), cohort)
         return after
 
-    def paced(self, percentile: float, earlier: float, later: float) -> float:
+    def next_percentile(self, percentile: float, earlier: float, later: float) -> float:
         if abs(later - earlier) <= FLAT * earlier:
             return min(100.0, percentile + self.pace)
         if abs(later - earlier) >= SHARP * earlier:
@@ -120,7 +122,7 @@ class OortFedScale(Oort):
 
 
 def is_unexplored(state: State) -> np.ndarray:
-    """Whether each client has samples, but never told its utility."""
+    """Whether each client has samples, but never reported its utility."""
     result: np.ndarray = np.isnan(state["utility"]) & (state["samples"] > 0)
     return result
 

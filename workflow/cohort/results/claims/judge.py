@@ -13,8 +13,8 @@ from typing import Any
 import pandas as pd
 
 from cohort.core.files import write_text
-from cohort.core.sealed_json import read_sealed, sealed
-from cohort.core.typed import typed
+from cohort.core.sealed_json import read_sealed, to_sealed_json
+from cohort.core.typed import from_json
 from cohort.results.at import scaled_at
 from cohort.results.claims import CLAIMS
 from cohort.results.claims.claim import Claim, point_name, short_name
@@ -88,7 +88,9 @@ def write_judged(spec: Mapping[str, Any], outputs: Sequence[str | Path]) -> None
         ".csv": lambda: claims_table(claims).to_csv(index=False, lineterminator="\n"),
         ".md": lambda: markdown(layout, TITLE, ""),
         ".tex": lambda: latex(layout, TITLE, ""),
-        ".json": lambda: sealed({"claims": [dataclasses.asdict(claim) for claim in claims]}),
+        ".json": lambda: to_sealed_json(
+            {"claims": [dataclasses.asdict(claim) for claim in claims]}
+        ),
     }
     for output in outputs:
         write_text(output, formats[Path(output).suffix]())
@@ -117,7 +119,7 @@ def claims_table(claims: Sequence[JudgedClaim]) -> pd.DataFrame:
 def read_judged(file: str | Path) -> list[JudgedClaim]:
     """Read claims that `write_judged` wrote as JSON. Raise UserError for a missing or damaged
     file."""
-    claims: list[JudgedClaim] = typed(
+    claims: list[JudgedClaim] = from_json(
         list[JudgedClaim], read_sealed(file, "judged claims", FIX)["claims"]
     )
     return claims

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from cohort.core.files import replacing
+from cohort.core.files import atomic_write
 
 POLYNOMIAL, MASK, BITS = 0x82F63B78, 0xA282EAD8, 0xFFFFFFFF
 VERSION = "brain.Event:2"
@@ -16,7 +16,7 @@ FILE = "events.out.tfevents.0.cohort"
 
 def write_events(folder: Path, scalars: Iterable[tuple[int, Mapping[str, float]]]) -> None:
     """Write the scalars of a run, by step and tag, to a TensorBoard event file in this folder."""
-    with replacing(folder / FILE) as temporary, open(temporary, "wb") as file:
+    with atomic_write(folder / FILE) as temporary, open(temporary, "wb") as file:
         file.write(_encode_record(_encode_text(3, VERSION)))
         for step, values in scalars:
             summary = b"".join(

@@ -7,7 +7,7 @@ import sys
 import torch
 from torch import nn
 
-from cohort.core import own
+from cohort.core import user_files
 from cohort.core.components import source_of
 from cohort.data.samples import Samples
 from cohort.models import MODELS
@@ -19,11 +19,10 @@ RTOL, ATOL = 1e-4, 1e-6  # kernels of a GPU may add up in another order
 
 @torch.no_grad()
 def check_model(name: str, network: nn.Module, samples: Samples, classes: int) -> None:
-    """Raise WrongAnswer unless the network of a user's model in evaluation mode puts out a number
-    for each sample and class, the same ones twice. Built-in models are not run: their first use of
-    PyTorch's kernels would take 14 MB."""
+    """Raise WrongAnswer unless the network in evaluation mode puts out a number for each sample and
+    class, and the same numbers twice."""
     model = MODELS.get(name)
-    if model is None or not own.is_own(sys.modules[model.__module__]):
+    if model is None or not user_files.is_user_module(sys.modules[model.__module__]):
         return
     what = f"model '{name}' ({source_of(model)})"
     indices = torch.arange(min(SAMPLES, len(samples.labels)), device=samples.labels.device)
