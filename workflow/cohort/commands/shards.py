@@ -15,7 +15,7 @@ from cohort.data.shards import Shards
 from cohort.data.store import read_labels
 from cohort.partition.deal import deal_data
 from cohort.plan import Plan
-from cohort.plan.located import located
+from cohort.plan.located import errors_at
 from cohort.selection.entropy import entropy_bits
 
 MOST_CLIENTS = MOST_CLASSES = 30  # whose label counts are printed
@@ -62,16 +62,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print the shards."""
+    """Print which samples and labels clients hold."""
     print_shards(load_plan(options), {key: getattr(options, key) for key in SHARD_KEYS})
 
 
 def print_shards(plan: Plan, settings: dict[str, Any]) -> None:
-    """Deal as the workflow would, without writing, and print what the clients hold.
+    """Deal shards as the workflow would, without writing them, and print what the clients hold.
 
     Label counts are printed for small federations only.
     """
-    with located("cohort shards"):
+    with errors_at("cohort shards"):
         planned = plan.plan_shards(settings)
     exact = plan.scheme(planned.settings).exact
     data = planned.inputs["data"]
@@ -118,7 +118,7 @@ def _print_summary(
         f"{np.log2(classes):.2f} is every class alike"
     )
     verb = "borrowing" if exact else "sharing"
-    print(f"overlapping clients: {_overlap(shards, verb)}")
+    print(f"overlapping clients: {_overlap_sentence(shards, verb)}")
     held_or_set_aside = np.union1d(np.concatenate(shards.indices), shards.validation)
     if left_out := total_samples - len(held_or_set_aside):
         print(f"samples that nobody holds: {left_out}")
@@ -130,7 +130,7 @@ def _print_spread(name: str, values: np.ndarray) -> None:
     print(f"{name:20}{values.min():>8}{np.median(values):>8g}{values.max():>8}")
 
 
-def _overlap(shards: Shards, verb: str) -> str:
+def _overlap_sentence(shards: Shards, verb: str) -> str:
     if shards.overlap is None:
         return "0"
     shares = shards.overlap[shards.overlap > 0]

@@ -13,7 +13,7 @@ PREVIEWS = "../partial/report"  # from the folder of the pages
 
 
 def write_index(output: str | Path, releases: Sequence[tuple[str, str, int]] = ()) -> None:
-    """Write the index of the pages in its folder, from their cards; leave it if nothing changed.
+    """Write the index page of a folder from its pages' cards; leave it if nothing changed.
 
     A study without a page is shown by its preview. `releases` have a study's name, the name of the
     file of its released runs, and their number.
@@ -30,7 +30,7 @@ def write_index(output: str | Path, releases: Sequence[tuple[str, str, int]] = (
 
 
 def _cards(folder: Path, prefix: str) -> list[tuple[str, dict[str, object]]]:
-    """The card of each page in a folder, with the page's URL."""
+    """Read the card of each page in a folder, paired with the page's URL, `prefix` included."""
     files = [file for file in folder.glob("*.json") if file.with_suffix(".html").exists()]
     cards = [json.loads(file.read_text(encoding="utf-8")) for file in files]
     return [(f"{prefix}{card['name']}.html", card) for card in cards]

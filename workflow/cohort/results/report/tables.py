@@ -22,24 +22,24 @@ WORDS = ("agrees", "differs", "cannot tell")
 
 @dataclass(frozen=True)
 class Cell:
-    """A table's entry, with the anchor of its runs."""
+    """A table's entry, with the page anchor of its runs."""
 
     entry: Entry
     anchor: str
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no result."""
+        """Whether the cell has neither a result of ours nor the paper's value."""
         return _is_empty(self.entry)
 
     @property
     def has_runs(self) -> bool:
-        """Whether there is a result of our runs."""
+        """Whether the cell has a result of our runs."""
         return any(piece.value not in EMPTY for piece in self.entry.pieces)
 
     @property
     def verdict(self) -> str:
-        """Whether the paper agrees, if that can be told from the runs."""
+        """The verdict on whether the paper agrees; empty without one."""
         return self.entry.verdict if self.entry.verdict in WORDS else ""
 
 
@@ -54,8 +54,8 @@ class Line:
 
 @dataclass(frozen=True)
 class Table:
-    """A table: heads of its rows and columns (with the label values that a column stands for), and
-    what is the same everywhere."""
+    """A table as the page shows it: heads of its rows and columns (with the label values that a
+    column stands for), and `constants`, what is the same in all rows."""
 
     head: str
     constants: str
@@ -66,7 +66,7 @@ class Table:
 
 
 def shown_table(item: Mapping[str, Any], runs: StudyRuns) -> Table:
-    """The table of an item, from the JSON file that `tabulate` writes."""
+    """Read an item's table from the JSON file that `tabulate` writes; lay it out for the page."""
     file = with_suffix(item["files"], ".json")
     if needs_no_runs(item):
         layout = lay_out_sizes(read_sizes(file), Names.of(item["look"]))
@@ -76,7 +76,7 @@ def shown_table(item: Mapping[str, Any], runs: StudyRuns) -> Table:
 
 
 def table_of(layout: Layout, experiment: str, runs: StudyRuns) -> Table:
-    """A laid-out table with links; columns and rows without any number are left out."""
+    """Link a laid-out table's cells to their runs; leave out columns and rows without numbers."""
     by_column = list(zip(*(entries for _, entries in layout.lines), strict=True))
     numbered = [index for index, entries in enumerate(by_column) if _has_number(entries)]
     rows = [(words, entries) for words, entries in layout.lines if _has_number(entries)]
@@ -123,6 +123,6 @@ def _cell(entry: Entry, experiment: str, runs: StudyRuns) -> Cell:
 
 
 def _shared(entries: Sequence[Entry]) -> dict[str, list[str]]:
-    """The label values that all entries with labels have in common."""
+    """The labels of which all entries have the same value, with this value."""
     labels = merged(entry.labels for entry in entries if entry.labels)
     return {name: values for name, values in labels.items() if len(values) == 1}

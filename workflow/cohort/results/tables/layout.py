@@ -51,7 +51,7 @@ class Entry:
 
     @property
     def pieces(self) -> tuple[Entry, ...]:
-        """What is separated by slashes: the parts, or the cell itself."""
+        """The entries that are separated by slashes: the parts, or the cell itself."""
         return self.parts or (self,)
 
 
@@ -70,12 +70,12 @@ class Layout:
 
 
 def lay_out(
-    comparison: Comparison, names: Names, *, joined: bool = False, wide: bool = False
+    comparison: Comparison, names: Names, *, slash_joined: bool = False, wide: bool = False
 ) -> Layout:
-    """Lay out the results of a table in their order.
+    """Lay out the results of a comparison as a table, in their order.
 
-    `joined` puts the measures, or else the values of the last label, into one row, separated by
-    slashes. A `wide` table has them in columns, with the paper's value within each cell.
+    `slash_joined` puts the measures, or else the values of the last label, into one row, separated
+    by slashes. A `wide` table has them in columns, with the paper's value within each cell.
     """
     results = comparison.results
     if not results:
@@ -85,11 +85,11 @@ def lay_out(
     wide = wide or not comparison.has_paper
     if wide and comparison.has_paper:
         entries = list(map(_beside_paper, results, entries))
-    layout = (_wide if wide else _long)(results, entries, names, measures)
-    if joined := joined and not wide:
+    layout = (_column_per_value if wide else _row_per_result)(results, entries, names, measures)
+    if slash_joined := slash_joined and not wide:
         layout = _joined(layout)
     layout.notes.append(
-        f"{(' / ' if joined else '; ').join(measures)}: mean ± standard deviation over seeds "
+        f"{(' / ' if slash_joined else '; ').join(measures)}: mean ± standard deviation over seeds "
         "[95 % interval of the mean] (number of runs)."
     )
     layout.notes.extend(_notes(entries))
@@ -98,10 +98,10 @@ def lay_out(
     return layout
 
 
-def _wide(
+def _column_per_value(
     results: Sequence[Result], entries: Sequence[Entry], names: Names, measures: Iterable[str]
 ) -> Layout:
-    """A column per value of the last label, or per measure if there are several."""
+    """Lay out a column per value of the last label, or per measure if there are several."""
     labels = list(results[0].labels)
     *rows, across = labels
     columns = names.ordered(across, (result.labels[across] for result in results))
@@ -121,10 +121,11 @@ def _wide(
     return layout
 
 
-def _long(
+def _row_per_result(
     results: Sequence[Result], entries: Sequence[Entry], names: Names, measures: Iterable[str]
 ) -> Layout:
-    """A row per result, beside the paper's value."""
+    """Lay out a row per result with the columns Paper, Measured and Difference, and Verdict if any
+    result has one."""
     several, judged = len(list(measures)) > 1, any(result.verdict for result in results)
     columns = ["Paper", "Measured", "Difference", *(["Verdict"] if judged else [])]
     heads = [*map(names.title, results[0].labels), *([MEASURE] if several else [])]
@@ -132,15 +133,16 @@ def _long(
     for result, entry in zip(results, entries, strict=True):
         words = [names.value(label, value) for label, value in result.labels.items()]
         words += [result.measure] if several else []
-        line = [_paper(result), entry, Entry(_difference(result))]
+        line = [_paper_entry(result), entry, Entry(_difference(result))]
         layout.lines.append(
             (words, [*line, *([Entry(result.verdict or NO_VALUE)] if judged else [])])
         )
     return layout
 
 
-def _paper(result: Result) -> Entry:
-    """The paper's value with its deviation."""
+def _paper_entry(result: Result) -> Entry:
+    """The table cell of the paper's value: with ± its deviation if there is one, and a mark if it
+    is doubtful."""
     paper, metric = result.paper, METRICS[result.metric]
     if paper is None:
         return Entry(NO_VALUE)
@@ -149,17 +151,17 @@ def _paper(result: Result) -> Entry:
 
 
 def _beside_paper(result: Result, entry: Entry) -> Entry:
-    """The entry with the paper's value, if it has one."""
+    """The entry of our result, with the paper's value if it has one."""
     if result.paper is None:
         return entry
-    printed, difference = _paper(result), _difference(result) if result.values else ""
+    printed, difference = _paper_entry(result), _difference(result) if result.values else ""
     value, _, sd = printed.value.partition(" ± ")
     paper = replace(printed, value=value, sd=sd)
     return replace(entry, paper=paper, difference=difference, verdict=result.verdict)
 
 
 def _difference(result: Result) -> str:
-    """Our mean less the paper's value."""
+    """Our mean less the paper's value, as text in the unit shown."""
     metric = METRICS[result.metric]
     if result.paper is None or not result.values:
         return NO_VALUE
@@ -253,7 +255,7 @@ def _paper_notes(comparison: Comparison) -> list[str]:
 
 
 def _margin(result: Result) -> str:
-    """The largest difference that agrees, with its unit."""
+    """The largest difference that agrees, as text with its unit."""
     unit = METRICS[result.metric].unit
     unit = ("point" if result.margin == 1 else "points") if unit == "%" else unit
     return f"{result.margin:g} {unit}".rstrip()

@@ -20,7 +20,7 @@ from cohort.results.tables.leaderboard import (
     lay_out_leaderboard,
     leaderboard_numbers,
 )
-from cohort.results.tables.sizes import lay_out_sizes, needs_no_runs, weigh
+from cohort.results.tables.sizes import compute_sizes, lay_out_sizes, needs_no_runs
 from cohort.results.tables.spec import Leaderboard, Table
 
 
@@ -34,7 +34,7 @@ def tabulate(
     `metrics_file`, and their JSON holds the sizes.
     """
     if needs_no_runs(spec):
-        numbers = weigh(spec)
+        numbers = compute_sizes(spec)
         content, layout = (
             {"sizes": numbers.to_dict("records")},
             lay_out_sizes(numbers, _names(spec)),
@@ -55,7 +55,7 @@ def tabulate(
 
 
 def compare_table(spec: Mapping[str, Any], metrics_file: str | Path) -> Comparison:
-    """The comparison that a table shows."""
+    """Compare the runs that a table shows."""
     if spec.get("kind") == Leaderboard.name:
         return compare_across(spec, metrics_file)
     table = Table.from_spec(spec)
@@ -63,15 +63,15 @@ def compare_table(spec: Mapping[str, Any], metrics_file: str | Path) -> Comparis
 
 
 def lay_out_table(spec: Mapping[str, Any], comparison: Comparison, *, wide: bool = False) -> Layout:
-    """The comparison of a table, rounded and titled for readers; `wide` as in the paper."""
+    """Lay out the comparison of a table for readers, rounded and titled; `wide` as in the paper."""
     if comparison.standings:
         return lay_out_leaderboard(comparison, _names(spec))
-    return lay_out(comparison, _names(spec), joined=spec.get("joined", False), wide=wide)
+    return lay_out(comparison, _names(spec), slash_joined=spec.get("joined", False), wide=wide)
 
 
 def numbers_of(comparison: Comparison) -> pd.DataFrame:
-    """The comparison as a table of unrounded numbers in the metrics' stored units: a row for each
-    result, or for each strategy of a leaderboard."""
+    """Convert a comparison to a table of unrounded numbers in the metrics' stored units: a row for
+    each result, or for each strategy of a leaderboard."""
     if comparison.standings:
         return leaderboard_numbers(comparison)
     rows = [_row(result) for result in comparison.results]
