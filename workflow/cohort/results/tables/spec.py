@@ -100,7 +100,7 @@ class Table(TableKind):
     also: list[str] | None = parameter(
         None,
         items={"type": "string"},
-        help=f"{ALSO_HELP}; columns if no paper is named",
+        help=f"{ALSO_HELP}; the measures are then the columns",
     )
     rows: list[str] = parameter(
         items={"type": "string"},
@@ -137,7 +137,7 @@ class Table(TableKind):
     )
     joined: bool = parameter(
         False,
-        help="all measures, or without also all values of columns, in one row, separated by "
+        help="all measures, or without also all values of columns, in one cell, separated by "
         "slashes, as papers print pairs",
     )
 
@@ -186,10 +186,6 @@ class Table(TableKind):
             raise UserError(
                 f"minus names '{unknown.pop()}', which is neither in rows nor columns "
                 f"({', '.join(self.facets())})"
-            )
-        if self.joined and not self.paper:
-            raise UserError(
-                "joined needs paper: without one the values of columns lie side by side"
             )
         if self.margin is not None and not self.paper:
             raise UserError("margin needs paper, the item whose values it is held against")
