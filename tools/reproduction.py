@@ -22,12 +22,11 @@ from cohort.records.record import Record
 from cohort.results.comparison import NOT_ENOUGH, Comparison
 from cohort.results.release.folder import read_release
 from cohort.results.release.restoring import restore
-from cohort.results.tables.layout import NO_RESULT_YET
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs" / "reproduction"
-WAITING = (f"| {NO_RESULT_YET}", f"| {NOT_ENOUGH} (")
-"""What begins the cells of a result without runs, and of a claim with too few of them."""
+WAITING = f"| {NOT_ENOUGH} ("
+"""What begins the cell of a claim with too few runs."""
 
 
 def update(text: str, study: str) -> str:
@@ -74,7 +73,7 @@ def _tables(study: str) -> list[str]:
 def with_runs(table: str) -> str:
     """A table in Markdown without its rows that wait for runs; empty if nothing else is in it."""
     lines = table.splitlines()
-    shown = [line for line in lines if not any(words in line for words in WAITING)]
+    shown = [line for line in lines if WAITING not in line]
     rows = [line for line in shown if line.startswith("| ")]
     if len(rows) < 3:  # the header and the line below it
         return ""

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cohort.commands.item import _lines
+from cohort.commands.item_lines import _lines
 from cohort.results.claims.judge import judge
 from cohort.results.comparison import Comparison
 from cohort.results.files import write_metrics

@@ -15,4 +15,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Print the estimated cost of the figure or table, run it, and compare it with the paper."""
-    run_item(find_item(options.item, options), against=False, dry_run=options.dry_run)
+    run_item(find_item(options.item, options), options, against=False)
