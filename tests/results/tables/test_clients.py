@@ -70,7 +70,7 @@ def test_the_highest_ones_first(metrics: Path):
         ({"metric": "test_accuracy"}, "test_accuracy is for a table without client among its rows"),
         ({"rows": ["J"]}, "batch_accuracy is for a table with client among its rows"),
         ({"also": ["test_accuracy"]}, "also names the metric 'test_accuracy'"),
-        ({"paper": "Fig1"}, "can have neither paper nor minus"),
+        ({"paper": "Fig1"}, "can have neither paper, nor minus"),
         ({"metric": "test_loss", "also": None, "rows": ["J"], "top": 3}, "top is for a table by"),
     ],
 )

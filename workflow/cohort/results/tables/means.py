@@ -29,6 +29,7 @@ AGREEMENT = (
     "lies outside."
 )
 MEASURE = "Measure"  # the head of a column of them
+NOTHING = "Nothing of it is planned at this scale."
 
 
 def lay_out(comparison: Comparison, names: Names, *, joined: bool = False) -> Layout:
@@ -39,7 +40,7 @@ def lay_out(comparison: Comparison, names: Names, *, joined: bool = False) -> La
     """
     results = comparison.results
     if not results:
-        return Layout([], [], notes=["Nothing of it is planned at this scale."])
+        return Layout([], [], notes=comparison.description or [NOTHING])
     measures = comparison.by_measure()
     entries = list(map(_entry, results))
     layout = _table(results, entries, names, joined=joined).condensed()
@@ -47,7 +48,7 @@ def lay_out(comparison: Comparison, names: Names, *, joined: bool = False) -> La
         f"{(' / ' if joined else '; ').join(measures)}: mean ± standard deviation over seeds "
         f"{'' if joined else '[95 % interval of the mean] '}(number of runs)."
     )
-    layout.notes.extend(_notes(entries))
+    layout.notes.extend([*comparison.description, *_notes(entries)])
     layout.notes.extend(_paper_notes(comparison) if comparison.has_paper else [])
     layout.notes.extend(_dash_notes(layout))
     layout.notes.extend([GENERATED.capitalize() + "."] if comparison.generated else [])

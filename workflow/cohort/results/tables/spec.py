@@ -135,6 +135,11 @@ class Table(TableKind):
         help="a label, and for some of its values the one whose results are subtracted, seed by "
         "seed: {strategy: {loss: fedavg}}",
     )
+    best: str = parameter(
+        "",
+        help="a swept setting, e.g. lr: each result has the value that is best on validation "
+        "samples, or else in the first half of the seeds, and shows the others",
+    )
     joined: bool = parameter(
         False,
         help="all measures, or without also all values of columns, in one cell, separated by "
@@ -147,7 +152,8 @@ class Table(TableKind):
 
     def shown(self) -> tuple[str, ...]:
         """Every label by which the table distinguishes runs; it averages over seeds only."""
-        return tuple(label for label in self.facets() if label != CLIENT)
+        labels = (*self.facets(), self.best)
+        return tuple(label for label in labels if label not in ("", CLIENT))
 
     def is_by_client(self) -> bool:
         """Whether it shows metrics of clients."""
@@ -170,6 +176,7 @@ class Table(TableKind):
             paper=self.paper,
             margin=self.margin if has_margin else Measure.default_margin(metric),
             minus=self.minus,
+            best=self.best,
         )
 
     def check(self) -> None:
@@ -177,8 +184,12 @@ class Table(TableKind):
         if self.metric not in available:
             wanted = "with" if self.metric in BY_CLIENT else "without"
             raise UserError(f"{self.metric} is for a table {wanted} {CLIENT} among its rows")
-        if self.is_by_client() and (self.paper or self.minus):
-            raise UserError("a table by client can have neither paper nor minus")
+        if self.is_by_client() and (self.paper or self.minus or self.best):
+            raise UserError("a table by client can have neither paper, nor minus, nor best")
+        if self.best in self.facets():
+            raise UserError(f"best is '{self.best}', whose values are already in rows or columns")
+        if self.best and not METRICS[self.metric].better:
+            raise UserError(f"best needs a metric that is better high or low; {self.metric} is not")
         if self.top and not self.is_by_client():
             raise UserError(f"top is for a table by {CLIENT}; leave it out")
         check_measures(self.measures(), available)
