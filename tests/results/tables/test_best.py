@@ -55,9 +55,7 @@ def test_half_of_the_seeds_choose_and_the_others_are_shown(tmp_path: Path) -> No
     numbers, text = tabulated(tmp_path, rows_of("test_accuracy", TEST))
     assert numbers["mean"].to_dict() == pytest.approx({"fedavg": 0.32, "loss": 0.50})
     assert numbers["n"].tolist() == numbers["planned"].tolist() == [2, 2]
-    said = (
-        "Learning rate: 0.1 (digits fedavg), 1 (digits loss); best in the mean of the first 2 of 4"
-    )
+    said = "Learning rate: 0.1 (fedavg), 1 (loss); best in the mean of the first 2 of 4"
     assert f"{said} seeds; the others are shown." in text
 
 
@@ -66,7 +64,7 @@ def test_validation_samples_choose_and_all_seeds_are_shown(tmp_path: Path) -> No
     numbers, text = tabulated(tmp_path, rows)
     assert numbers["mean"].to_dict() == pytest.approx({"fedavg": 0.50, "loss": 0.375})
     assert numbers["n"].tolist() == [4, 4]
-    assert "Learning rate: 1 (digits fedavg, digits loss); best in the mean on validation" in text
+    assert "Learning rate: 1 (fedavg, loss); best in the mean on validation" in text
 
 
 def test_a_single_seed_leaves_none_to_choose_by(tmp_path: Path) -> None:

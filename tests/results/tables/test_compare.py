@@ -131,6 +131,9 @@ def test_generated_data_is_never_compared_with_a_paper(
 
 def test_latex_has_both_daggers(compared: Spec, metrics: Path) -> None:
     text = written(compared, metrics, ".tex")
-    cell = r"52.00 $\pm$ 2.83 (2) \\ \scriptsize [26.59, 77.41] \\ \scriptsize paper 53.50$^\ddagger$ $\pm$ 1.00 (-1.50)"
+    cell = r"52.00 $\pm$ 2.83 (2) \\ \scriptsize [26.59, 77.41] \\ \scriptsize paper 53.50$^\ddagger$ $\pm$ 1.00 ($-$1.50)"
     assert cell in text and r"40.00$^\dagger$ $\pm$ 42.43 (2)" in text
     assert r"\begin{tabular}{lrr}" in text
+    rows = [line for line in text.splitlines() if line.endswith(r"\\")]
+    assert [row.count(" & ") for row in rows] == [2] * 4, "a head and three partitions"
+    assert text.count(r"\begin{") == text.count(r"\end{") and text.count("{") == text.count("}")

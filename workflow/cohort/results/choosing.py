@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,8 +58,10 @@ class Choice:
     def sentence(self, names: Names) -> str:
         """`Learning rate: 0.1 (FedAvg, FedProx), 0.5 (SCAFFOLD); best in the mean of ...`"""
         by_value: dict[str, list[str]] = {}
+        varied = [len(set(column)) > 1 for column in zip(*self.values, strict=True)]
         for key, value in self.values.items():
-            words = [names.value(*pair) for pair in zip(self.labels, key, strict=True)]
+            told_apart = compress(zip(self.labels, key, strict=True), varied)
+            words = [names.value(label, part) for label, part in told_apart]
             by_value.setdefault(value, []).append(" ".join(words))
         values = names.ordered(self.setting, by_value)
         texts = (

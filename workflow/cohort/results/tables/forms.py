@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Sequence
+from textwrap import fill
 
 from cohort.results.series import NO_VALUE
 from cohort.results.tables.layout import DAGGER, DOUBLE_DAGGER, Entry, Layout
 
 Style = Callable[[str], str]
 WIDE = 5  # columns
+LONGEST = 18  # letters of a line of a column's title
+MINUS = re.compile(r"(?<![\w-])-(?=\d)")
 LATEX = {
     "\\": r"\textbackslash{}",
     "{": r"\{",
@@ -49,7 +53,10 @@ def markdown(layout: Layout, title: str, caption: str) -> str:
 def latex(layout: Layout, title: str, caption: str) -> str:
     """Render a LaTeX table, which needs the package booktabs; a wide one spans both columns of a
     page."""
-    header = [escape_latex(word) for word in (*layout.heads, *layout.columns)]
+    columns = [
+        _stacked(fill(escape_latex(word), LONGEST).splitlines(), "b") for word in layout.columns
+    ]
+    header = [*map(escape_latex, layout.heads), *columns]
     body, above = [], [""] * len(layout.heads)
     for words, entries in layout.lines:
         body.append([*map(escape_latex, _unrepeated(words, above)), *map(_latex_entry, entries)])
@@ -85,8 +92,8 @@ def escape_markdown(text: str) -> str:
 
 
 def escape_latex(text: str) -> str:
-    """Escape LaTeX's special characters."""
-    return "".join(LATEX.get(letter, letter) for letter in text)
+    """Escape LaTeX's special characters; a minus is no hyphen."""
+    return MINUS.sub("$-$", "".join(LATEX.get(letter, letter) for letter in text))
 
 
 def _columns(layout: Layout) -> str:
@@ -109,10 +116,14 @@ def _markdown_entry(entry: Entry) -> str:
 
 def _latex_entry(entry: Entry) -> str:
     first, *others = _entry_lines(entry, r"\textbf{{{}}}".format, escape_latex)
-    if not others:
-        return first
-    stacked = r" \\ ".join([first, *(rf"\scriptsize {line}" for line in others)])
-    return rf"\begin{{tabular}}[t]{{@{{}}r@{{}}}}{stacked}\end{{tabular}}"
+    return _stacked([first, *(rf"\scriptsize {line}" for line in others)], "t")
+
+
+def _stacked(lines: Sequence[str], end: str) -> str:
+    """Lines of LaTeX one below the other in one cell, aligned with others at the top or bottom."""
+    if len(lines) < 2:
+        return "".join(lines)
+    return rf"\begin{{tabular}}[{end}]{{@{{}}r@{{}}}}" + r" \\ ".join(lines) + r"\end{tabular}"
 
 
 def _entry_lines(entry: Entry, bold: Style, escape: Style) -> list[str]:
@@ -138,5 +149,5 @@ def _value(entry: Entry, bold: Style, escape: Style) -> str:
 def _paper(entry: Entry, escape: Style) -> str:
     if entry.paper is None:
         return escape(NO_VALUE)
-    difference = f"({entry.difference})" if entry.difference else ""
+    difference = escape(f"({entry.difference})") if entry.difference else ""
     return f"{_value(entry.paper, str, escape)} {difference}".rstrip()
