@@ -68,6 +68,7 @@ RC: dict[str, Any] = {
 NOTE = {"fontsize": 7, "color": "#555555"}
 BAND: dict[str, Any] = {"alpha": 0.18, "linewidth": 0}
 STATISTICS: list[Any] = ["mean", "std", "min", "max"]  # of the runs at a point
+FEW_CURVES = 6  # which have a band each
 PALE = 0.5  # the share of white in the color of unfinished runs
 
 # Okabe and Ito's colors for color-blind readers, without their yellow, which is too light for a

@@ -17,6 +17,7 @@ from cohort.results.figures.style import (
     BAND,
     CROSS,
     DASHES,
+    FEW_CURVES,
     PAPER_GRAY,
     PAPER_LINE,
     STATISTICS,
@@ -50,7 +51,6 @@ CROSSES: dict[str, Any] = {
 PAPER_POINTS: dict[str, Any] = {"marker": "D", "markersize": 3.5, "fillstyle": "none"}
 FEW_POINTS = 12  # a curve of at most so many points shows each of them
 MOST_POINTS = 250  # along the x axis, about as many as a panel has pixels
-FEW_CURVES = 6  # which have a band each
 
 
 @dataclass(frozen=True, kw_only=True)
