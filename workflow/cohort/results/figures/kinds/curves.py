@@ -218,7 +218,9 @@ class Curves(Averaging):
         statuses = set(measured["status"])
         crosses = [f"{CROSS}: a run diverged"] if "diverged" in statuses else []
         unfinished = ["unfinished runs included"] if "unfinished" in statuses else []
-        dotted = ["dotted: fewer runs"] if statuses & {"diverged", "unfinished"} else []
+        ends = measured.groupby([*self.facets(), "digest"])["round"].max()
+        is_dotted = (ends.groupby(list(self.facets())).nunique() > 1).any()
+        dotted = ["dotted: fewer runs"] if is_dotted else []
         every = measured["every"].max() if len(measured) else 1
         points = "steps" if self.x == "step" else "evaluations"
         thin = [f"one of {every} {points} is drawn"] if every > 1 else []
