@@ -184,3 +184,4 @@ def test_an_invented_name_that_is_a_strategys_looks_like_the_strategy() -> None:
         assert shown[series] == style.colors("strategy", names)[strategy]
         assert style.dash("series", series) == style.dash("strategy", strategy)
     assert [name for name, color in shown.items() if color == OWN] == ["mine"]
+    assert len({(color, str(style.dash("series", name))) for name, color in shown.items()}) == 4

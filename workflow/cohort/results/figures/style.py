@@ -72,7 +72,7 @@ FEW_CURVES = 6  # which have a band each
 PALE = 0.5  # the share of white in the color of unfinished runs
 
 # Okabe and Ito's colors for color-blind readers, without their yellow, which is too light for a
-# line on white, and two darker ones of Tol's.
+# line on white, and three darker ones of Tol's.
 COLORS = (
     "#0072B2",
     "#D55E00",
@@ -83,6 +83,7 @@ COLORS = (
     "#000000",
     "#882255",
     "#999933",
+    "#332288",
 )
 OWN = "#D55E00"  # of the method that a paper proposes
 THIN, LINE, THICK = 1.0, 1.3, 2.0  # points: the widths of lines
@@ -166,7 +167,7 @@ class Style(Names):
         if hue == "strategy" and value in self.methods:
             index = self.methods.index(value)
             return OWN, index, index
-        names = [name for name in self._names(hue) if hue != "strategy" or name not in self.methods]
+        names = [name for name in self._names(hue) if name not in self.methods]
         if value not in names:
             return UNKNOWN, 0, 0
         index, has_own = names.index(value), hue in ("strategy", *FREE) and bool(self.methods)
@@ -185,9 +186,13 @@ class Style(Names):
         return hue, value
 
     def _names(self, hue: str) -> list[str]:
+        """What has looks of its own. Where an invented label names strategies, its other names come
+        after all of these."""
         if hue == "strategy":
             return self.strategies
-        return self.orders.get(hue, []) if hue in NOMINAL else []
+        names = self.orders.get(hue, []) if hue in NOMINAL else []
+        others = [name for name in names if self._as_strategy(hue, name)[0] == hue]
+        return names if len(others) == len(names) else [*self.strategies, *others]
 
 
 def pale(color: Any) -> Any:
