@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import compress
 
 from cohort.results.series import NO_VALUE
 
@@ -81,34 +82,27 @@ class Layout:
     def condensed(self) -> Layout:
         """Without the rows and columns that have no number, and with what all rows share as a
         constant."""
-        by_column = zip(*(entries for _, entries in self.lines), strict=True)
-        columns = [index for index, entries in enumerate(by_column) if not _are_empty(entries)]
         rows = [line for line in self.lines if not _are_empty(line[1])]
-        by_head = list(zip(*(words for words, _ in rows), strict=True))
-        heads = [index for index, words in enumerate(by_head) if len(set(words)) > 1] or [0][
-            : len(by_head)
-        ]
-        shared = [index for index in range(len(by_head)) if index not in heads]
-        count = _shared_count(rows)
+        by_head = zip(*(words for words, _ in rows), strict=True)
+        by_column = zip(*(entries for _, entries in rows), strict=True)
+        has_number = [not _are_empty(entries) for entries in by_column]
+        varies = [len(set(words)) > 1 for words in by_head]
+        varies = varies if any(varies) else [index == 0 for index in range(len(varies))]
+        count, lines = _shared_count(rows), []
+        for words, entries in rows:
+            kept = [_without(count, entry) for entry in compress(entries, has_number)]
+            lines.append((list(compress(words, varies)), kept))
+        same = zip(self.heads, rows[0][0] if rows else self.heads, varies, strict=False)
+        constants = [f"{head} {word}" for head, word, is_varied in same if not is_varied]
+        constants += [f"{count} run{'' if count == '1' else 's'}"] if count else []
         left_out = len(self.lines) - len(rows)
+        notes = [f"Rows without any number are left out ({left_out})."] if left_out else []
         return Layout(
-            heads=[self.heads[index] for index in heads],
-            columns=[self.columns[index] for index in columns],
-            lines=[
-                (
-                    [words[index] for index in heads],
-                    [_without(count, entries[index]) for index in columns],
-                )
-                for words, entries in rows
-            ],
-            notes=[
-                *([f"Rows without any number are left out ({left_out})."] if left_out else []),
-                *self.notes,
-            ],
-            constants=[
-                *(f"{self.heads[index]} {by_head[index][0]}" for index in shared),
-                *([f"{count} run{'' if count == '1' else 's'}"] if count else []),
-            ],
+            list(compress(self.heads, varies)),
+            list(compress(self.columns, has_number)),
+            lines,
+            [*notes, *self.notes],
+            constants,
         )
 
 

@@ -81,8 +81,7 @@ def _table(
     *heads, across = labels
     columns = ordered(across)
     lines = [
-        ([names.value(label, value) for label, value in zip(heads, row, strict=True)], line)
-        for row, line in _lines(cells, columns).items()
+        (list(map(names.value, heads, row)), line) for row, line in _lines(cells, columns).items()
     ]
     titles = [names.value(across, column) for column in columns]
     titles = _short_titles(results, titles) if across == MEASURE else titles
@@ -93,8 +92,11 @@ def _lines(
     cells: Mapping[tuple[str, ...], Entry], columns: Sequence[str]
 ) -> dict[tuple[str, ...], list[Entry]]:
     """The cells of each row, which is all of a key but its last value, by their columns."""
-    rows = dict.fromkeys(key[:-1] for key in cells)
-    return {row: [cells.get((*row, column), Entry(NO_VALUE)) for column in columns] for row in rows}
+    rows: dict[tuple[str, ...], list[Entry]] = {}
+    for *row, _ in cells:
+        line = (cells.get((*row, column), Entry(NO_VALUE)) for column in columns)
+        rows.setdefault(tuple(row), list(line))
+    return rows
 
 
 def _short_titles(results: Iterable[Result], measures: list[str]) -> list[str]:

@@ -99,8 +99,9 @@ class WinRates(Across):
         return "This is ahead"
 
     def remarks(self, measured: DataFrame) -> list[str]:
+        title = METRICS[self.metric].title.lower()
         numbers = (
-            f"percent of seeds (blue: more than half) in which the row has the better {METRICS[self.metric].title.lower()}"
+            f"percent of seeds (blue: more than half) in which the row has the better {title}"
             ", averaged over settings, a tie as half; bold: its interval of "
             "95\N{NO-BREAK SPACE}% leaves out 50"
         )
