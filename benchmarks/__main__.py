@@ -30,7 +30,7 @@ from benchmarks.machine import commit, described
 from benchmarks.peers import PEERS, ROOT, pins
 from benchmarks.processes import Failed
 from benchmarks.tables import Section
-from benchmarks.workloads import W1, W2, W2A, W3, W4, Workload
+from benchmarks.workloads import W1, W2, W2A, W2B, W3, W4, Workload
 
 Part = Callable[[Path], Section]
 PAGE = ROOT / "docs" / "performance.md"
@@ -45,7 +45,8 @@ def parts(tiny: bool) -> Mapping[str, Part]:
         return workload.tiny() if tiny else workload
 
     rounds = {
-        workload.name: partial(training.measure, sized(workload)) for workload in (W1, W2, W2A, W3)
+        workload.name: partial(training.measure, sized(workload))
+        for workload in (W1, W2, W2A, W2B, W3)
     }
     return rounds | {
         "W4": partial(evaluation.measure, sized(W4)),

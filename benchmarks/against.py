@@ -197,11 +197,13 @@ def compare(names: Sequence[str], parts_by_name: Mapping[str, Part], trees: Tree
         print(f"{name} ...", file=sys.stderr, flush=True)
         with tempfile.TemporaryDirectory() as folder:
             try:
-                comparisons += parts_by_name[name](trees, Path(folder) / "work")
+                measured = parts_by_name[name](trees, Path(folder) / "work")
             except (Failed, subprocess.CalledProcessError) as error:
                 failures.append(f"{name}: {error}")
+                continue
+        comparisons += measured
         print(f"{name}: {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
-    print(table(TITLES, [comparison.row() for comparison in comparisons]), flush=True)
+        print(table(TITLES, [comparison.row() for comparison in measured]), flush=True)
     for failure in failures:
         print(failure, file=sys.stderr)
     return int(bool(failures) or any(comparison.worse for comparison in comparisons))

@@ -56,8 +56,12 @@ SERIAL, BATCHED = (
 )
 PLAIN = Entry("plain loop", "plain")
 PLAIN_ONE_THREAD = Entry("plain loop, one thread", "plain", options=ONE_THREAD)
-FLOWER, PFL, FEDLAB = (Entry(title, module) for module, title in PEERS.items())
+FLOWER, PFL, FEDLAB = (Entry(PEERS[name], name) for name in ("flower", "pfl", "fedlab"))
 PFL_ONE_THREAD = Entry("pfl, one thread", "pfl", options=ONE_THREAD)
+BLAZEFL, BLAZEFL_THREADS = (
+    Entry(f"BlazeFL, {cores()} {style}", "blazefl", options=(*ONE_THREAD, "--style", style))
+    for style in ("processes", "threads")
+)
 RATES = {style: Entry(style, "rate", cores(), ("--style", style)) for style in OPERATIONS}
 
 

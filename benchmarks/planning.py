@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.processes import Command
-from benchmarks.project import add_study, copied, environment, planned
+from benchmarks.project import add_study, copied, digests, environment
 from benchmarks.sweeps import Summary, interleaved, times_faster
 from benchmarks.tables import Goal, number, seconds, table
 
@@ -105,7 +105,7 @@ def plan_cells(sizes: tuple[int, ...], rounds: int, folder: Path) -> Planning:
         (bare / "Snakefile").write_text(BARE.format(cells=cells))
         (bare / "job.py").touch()
         variants[f"ours {cells}"] = dry_run(project, cells)
-        assert len(planned(project, study_of(cells)).cells) == cells
+        assert len(digests(project, study_of(cells))) == cells
         variants[f"bare {cells}"] = Command(COMMAND, os.environ, bare)
     variants[f"ours {sizes[0]}"].run()  # compiles the bytecode
     taken, failed = interleaved(variants, rounds, warm=False)

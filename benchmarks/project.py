@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,6 @@ from typing import Any
 import yaml
 
 from benchmarks.peers import ROOT
-from cohort.plan import Plan, load
 
 PARTS = (
     "Snakefile",
@@ -48,10 +49,18 @@ def add_study(
     (project / f"config/studies/{name}.yaml").write_text(yaml.safe_dump(study))
 
 
-def planned(project: Path, study: str) -> Plan:
-    """Plan one study of a project folder."""
-    with contextlib.chdir(project):
-        return load({"studies": study})
+def digests(project: Path, study: str) -> list[str]:
+    """The digests of a study's cells, planned by the project folder's own code."""
+    program = f"from cohort.plan import load; print(*load({{'studies': '{study}'}}).cells)"
+    output = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=project,
+        env=environment(project, os.environ),
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    return output.split()
 
 
 def environment(project: Path, base: Mapping[str, str]) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from benchmarks.contest import RATES, Entry, Outcome, differences_to
@@ -17,8 +17,9 @@ DIFFERENT = 1e-4  # more than rounding explains
 class Results:
     """A contest's results for display.
 
-    `references` maps column titles to the entries that speedups are relative to. If `compared`,
-    each variant's result is also compared with that of the first reference.
+    `references` maps column titles to the entries that speedups are relative to, `throughputs` maps
+    them to what a unit consists of. If `compared`, each variant's result is also compared with that
+    of the first reference.
     """
 
     outcome: Outcome
@@ -26,6 +27,7 @@ class Results:
     references: dict[str, Entry]
     operations: int
     unit: str = "round"
+    throughputs: Mapping[str, int] = field(default_factory=dict)
     compared: bool = True
     differences: dict[str, float] = field(init=False)
 
@@ -52,17 +54,7 @@ class Results:
 
     def table(self) -> str:
         """The Markdown table, one row per entry."""
-        titles = [
-            "variant",
-            f"median s/{self.unit}",
-            "min",
-            "middle half",
-            *self.references,
-            "memory, MB",
-            "% of peak",
-            "difference",
-        ]
-        return table(titles, [self._row(entry) for entry in self.entries])
+        return table(self._titles(), [self._row(entry) for entry in self.entries])
 
     def peak(self) -> str:
         """PyTorch's highest rates in the same sweeps, one thread per core, as a sentence."""
@@ -71,17 +63,33 @@ class Results:
         )
         return f"Peak, float32 GFLOP/s: {rates}."
 
+    def _titles(self) -> list[str]:
+        return [
+            "variant",
+            f"median s/{self.unit}",
+            "min",
+            "middle half",
+            *self.throughputs,
+            *self.references,
+            "memory, MB",
+            "% of peak",
+            "difference",
+        ]
+
     def _row(self, entry: Entry) -> list[str]:
         if entry.title not in self.outcome.seconds:
             why = "missing" if entry.title in self.outcome.missing else "failed"
-            return [entry.title, why, *[NOTHING] * (5 + len(self.references))]
+            return [entry.title, why, *[NOTHING] * (len(self._titles()) - 2)]
         taken = self.outcome.seconds[entry.title]
+        summary = Summary.of(taken)
+        throughputs = [number(amount / summary.median) for amount in self.throughputs.values()]
         ratios = [number(self.outcome.ratio(other, entry)) for other in self.references.values()]
         memory = number(self.outcome.peak_mb.get(entry.title))
         difference = number(self.differences.get(entry.title)) if self.compared else "not compared"
         return [
             entry.title,
-            *seconds(Summary.of(taken)),
+            *seconds(summary),
+            *throughputs,
             *ratios,
             memory,
             self._share(taken),

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.processes import Command
-from benchmarks.project import add_study, copied, environment, planned
+from benchmarks.project import add_study, copied, digests, environment
 from benchmarks.sweeps import Summary, interleaved, times_faster
 from benchmarks.tables import Goal, Section, number, seconds, table
 
@@ -70,7 +70,7 @@ def measure(rounds: int, folder: Path) -> Section:
 def cells(project: Path) -> dict[str, Command]:
     """Prepare a cell in a project folder; return the commands that start it, by title."""
     add_study(project, "start", SETTINGS, AXES)
-    (cell,) = planned(project, "start").cells.values()
+    (digest,) = digests(project, "start")
 
     def reset() -> None:
         for state in (project / "results/cells").rglob("*.state"):
@@ -80,6 +80,6 @@ def cells(project: Path) -> dict[str, Command]:
         command = [sys.executable, "-m", "cohort", "run", cell, "--until", "1", *options]
         return Command(command, environment(project, os.environ), project, before=reset)
 
-    by_name = run(cell.digest, "--config", "studies=start")
+    by_name = run(digest, "--config", "studies=start")
     by_name.run()  # prepares data and shards, writes the plan file
-    return {CELL: run(f"results/plan/{cell.digest}.json"), BY_NAME: by_name}
+    return {CELL: run(f"results/plan/{digest}.json"), BY_NAME: by_name}

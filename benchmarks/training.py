@@ -10,6 +10,8 @@ import numpy as np
 from benchmarks import work
 from benchmarks.contest import (
     BATCHED,
+    BLAZEFL,
+    BLAZEFL_THREADS,
     FEDLAB,
     FLOWER,
     OURS,
@@ -32,14 +34,28 @@ from benchmarks.workloads import Workload
 from cohort.cell.settings import local_work
 
 OWN = (OURS_PER_MACHINE, OURS, OURS_AVX2)
-ALL = (*OWN, PLAIN, PLAIN_ONE_THREAD, FLOWER, PFL, PFL_ONE_THREAD, FEDLAB)
+BLAZE = (BLAZEFL, BLAZEFL_THREADS)
+ALL = (*OWN, PLAIN, PLAIN_ONE_THREAD, FLOWER, PFL, PFL_ONE_THREAD, FEDLAB, *BLAZE)
 EAGER = Entry(
     "plain loop without DataLoader, one thread",
     "plain",
     options=("--threads", "1", "--style", "eager"),
 )
-SINGLE_SAMPLE = (OURS, OURS_AVX2, SERIAL, EAGER, PLAIN_ONE_THREAD)
-TRAINERS = {"W2": (SERIAL, BATCHED)}  # besides the one that `auto` chooses
+ENTRIES = {
+    "W2": (*ALL, SERIAL, BATCHED),
+    "W2b": (OURS_PER_MACHINE, OURS, PLAIN, *BLAZE),
+    "W3": (OURS, OURS_AVX2, SERIAL, EAGER, PLAIN_ONE_THREAD),
+}
+"""Of the workloads that do not measure `ALL`."""
+REFERENCES = {
+    "W2b": {
+        "vs plain": PLAIN,
+        "vs BlazeFL, processes": BLAZEFL,
+        "vs BlazeFL, threads": BLAZEFL_THREADS,
+    },
+    "W3": {"vs eager": EAGER},
+}
+DEFAULT_REFERENCES = {"vs plain": PLAIN, "vs Flower": FLOWER}
 SPEEDUP_GOALS = {"W1": {FLOWER: 4.5}, "W2": {FLOWER: 6.5, PFL: 7.0}, "W2a": {FLOWER: 15.0}}
 """Per machine."""
 MEMORY_GOALS = {"W2": 0.12}  # of Flower's
@@ -47,15 +63,15 @@ MEMORY_GOALS = {"W2": 0.12}  # of Flower's
 
 def measure(workload: Workload, folder: Path) -> Section:
     """Measure the rounds of a workload by every variant."""
-    single_sample = workload.batch == 1
-    entries = SINGLE_SAMPLE if single_sample else (*ALL, *TRAINERS.get(workload.name, ()))
+    entries = ENTRIES.get(workload.name, ALL)
     facts = work.write(workload, folder)
     outcome = contest((*entries, *RATES.values()), folder, workload.rounds)
     results = Results(
         outcome,
         entries,
-        {"vs eager": EAGER} if single_sample else {"vs plain": PLAIN, "vs Flower": FLOWER},
+        REFERENCES.get(workload.name, DEFAULT_REFERENCES),
         facts["round"],
+        throughputs={"clients/s": workload.cohort, "steps/s": workload.cohort * workload.steps},
         compared=workload.augmentation == "none",
     )
     text = [

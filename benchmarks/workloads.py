@@ -102,6 +102,17 @@ W2A = replace(
     augmentation="jitter-flip-gray",
     rounds=3,
 )
+W2B = replace(
+    W2,
+    name="W2b",
+    title="LeNet-5, the benchmark of BlazeFL",
+    shape=(3, 32, 32),
+    cohort=100,
+    batch=50,
+    momentum=0.0,
+    weight_decay=0.0,
+    rounds=5,
+)
 W3 = Workload(
     name="W3",
     title="One sample per step",

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from cohort.core import own
+from cohort.core import user_files
 
 ROOT = Path(__file__).resolve().parents[1]
-of_config = own.folder
-own.folder = lambda: of_config() if Path.cwd() != ROOT else ROOT / "tests/nothing"  # not yours
+of_config = user_files.folder
+user_files.folder = lambda: of_config() if Path.cwd() != ROOT else ROOT / "tests/nothing"
 
 from benchmarks.project import PARTS  # noqa: E402 (imports the components)
 

@@ -23,7 +23,7 @@ import h5py
 import numpy as np
 import yaml
 
-from cohort.cell.planned import Planned, freeze
+from cohort.cell.planned import PlannedFile, write_plan
 from cohort.core.errors import UserError
 from cohort.core.paths import plan_file
 from cohort.data import download as stage
@@ -103,7 +103,7 @@ def not_asked(url: str, target: Path) -> None:
 def prepare(dataset: str, declared: DatasetInfo, folder: str) -> float:
     """Parse and store a data set; return the seconds that it took."""
     os.chdir(folder)
-    freeze(Planned("data.h5", PLAN, declared | {"dataset": dataset}, {}, {}))
+    write_plan(PlannedFile("data.h5", PLAN, declared | {"dataset": dataset}, {}, {}))
     begin = time.perf_counter()
     prepare_data(plan_file(PLAN), "data.h5")
     return time.perf_counter() - begin

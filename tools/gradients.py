@@ -28,10 +28,10 @@ from torch.nn.functional import cross_entropy
 from benchmarks.tables import number, table
 from cohort.core.randomness import generator, torch_seed
 from cohort.data.samples import Samples, load
-from cohort.data.sampling import share_of
+from cohort.data.sampling import draw_share
 from cohort.models import MODELS
 from cohort.results.figures.style import COLORS, PAGE_WIDTH, apply_theme
-from cohort.training.procedures.stratified.label_schedule import ClientData, batches
+from cohort.training.procedures.stratified.label_schedule import ClientData, schedule_batches
 from tools.handoffs import dealt
 
 MODEL, POPULATION, BATCH, DRAWS = "stratify-cnn", 5000, 100, 200
@@ -60,7 +60,7 @@ def equal_shares(data: ClientData, batch: int, rng: np.random.Generator) -> np.n
 
 def scheduled(data: ClientData, batch: int, rng: np.random.Generator) -> np.ndarray:
     """The first batch of an epoch of Stratify's label schedule."""
-    return batches(data, rng, batch=batch).samples[:batch]
+    return schedule_batches(data, rng, batch=batch).samples[:batch]
 
 
 def one_client(data: ClientData, batch: int, rng: np.random.Generator) -> np.ndarray:
@@ -209,7 +209,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chosen = parser.parse_args(arguments)
     torch.set_num_threads(1)
     samples = load(chosen.data, "train", torch.device("cpu"), torch.float32)
-    some = share_of(samples.labels.numpy(), POPULATION / len(samples.labels), "population")
+    some = draw_share(samples.labels.numpy(), POPULATION / len(samples.labels), "population")
     samples = replace(samples, values=samples.values[some], labels=samples.labels[some])
     torch.manual_seed(torch_seed(0, "initial weights"))
     network = MODELS[MODEL]().build(tuple(samples.values.shape[1:]), 10)

@@ -15,13 +15,13 @@ import pandas as pd
 
 from benchmarks.tables import table
 from cohort.core.randomness import generator
-from cohort.partition import Pool, parse_name
+from cohort.partition import Pool, parse_partition
 from cohort.training.procedures.stratified import StratifiedSingle
 from cohort.training.procedures.stratified.label_schedule import (
     ClientData,
-    frequencies,
-    scheduled_labels,
-    single_samples,
+    label_frequencies,
+    schedule_single_samples,
+    shuffled_labels,
 )
 
 LABELS = np.repeat(np.arange(10), 5000)  # CIFAR-10's
@@ -33,7 +33,7 @@ CASES = [(10, 1), (10, 5), (10, 50), (10, 150), (20, 5), (50, 5), (100, 5)]
 
 def dealt(partition: str, labels: np.ndarray, clients: int, seed: int) -> ClientData:
     """A partition of these labels, drawn as for a cell with this seed."""
-    parts = parse_name(partition).deal(Pool(labels), clients, generator(seed, "partition"))
+    parts = parse_partition(partition).deal(Pool(labels), clients, generator(seed, "partition"))
     counts = [np.bincount(labels[part], minlength=labels.max() + 1) for part in parts]
     return ClientData(parts, labels, np.stack(counts, axis=1))
 
@@ -41,7 +41,7 @@ def dealt(partition: str, labels: np.ndarray, clients: int, seed: int) -> Client
 def naive_transfers(counts: np.ndarray, rng: np.random.Generator) -> int:
     """How often the model changes hands in an epoch if each scheduled label goes to any client that
     holds it. `counts` has a row for each label and a column for each client."""
-    labels = np.array(scheduled_labels(frequencies(counts), rng))
+    labels = np.array(shuffled_labels(label_frequencies(counts), rng))
     clients = np.empty_like(labels)
     for label, held in enumerate(counts):
         places = labels == label
@@ -59,7 +59,7 @@ def measured(labels: np.ndarray, cases: Iterable[tuple[int, int]], partitions: i
                 dealt(SCHEME, labels, clients, seed),
                 generator(seed, "label schedule", round=1),
             )
-            epoch = single_samples(data, rng, chunk=chunk, retained=RETAINED)
+            epoch = schedule_single_samples(data, rng, chunk=chunk, retained=RETAINED)
             naive = naive_transfers(data.counts, generator(seed, "naive", round=1))
             counted = len(epoch.samples), len(epoch.tasks), epoch.transfers, naive
             rows.append((clients, chunk, seed, *counted))

@@ -23,26 +23,33 @@ COSTS = ("simulated_seconds", "bytes_down")
 TITLES = ("rank", "selector", "accuracy %", "ahead of random %", "s/round", "kB/round", "Gini")
 
 
-def finished_experiments(plan: Plan) -> list[str]:
-    """The experiments with a leaderboard of which all runs are released."""
-    released = set(_runs()["digest"])
-    study = plan.study(STUDY)
+def leaderboards(plan: Plan) -> list[str]:
+    """The leaderboards by accuracy that have released runs."""
+    tables = plan.study(STUDY).tables
     return [
-        spec["experiment"]
-        for spec in study.tables.values()
+        name
+        for name, spec in tables.items()
         if spec.get("kind") == "leaderboard"
-        and {row.digest for row in study.experiments[spec["experiment"]].rows} <= released
+        and spec["metric"] == "test_accuracy"
+        and len(_released(plan, spec["experiment"]))
     ]
 
 
 def leaderboard(plan: Plan, experiment: str) -> tuple[list[Standing], pd.DataFrame]:
     """The standings of an experiment, and its runs with what each cost."""
-    rows = plan.study(STUDY).experiments[experiment].rows
-    labels = pd.DataFrame([row.labels | {"digest": row.digest} for row in rows])
+    labels = _released(plan, experiment)
     apart = [name for name in labels if name not in ("digest", "strategy", "seed")]
     runs = labels.assign(setting=labels[apart].astype(str).agg(", ".join, axis=1))
     runs = runs.merge(_runs(), on="digest", validate="one_to_one").merge(_values(), on="digest")
     return rank_strategies(Scores.of(runs)), runs
+
+
+def _released(plan: Plan, experiment: str) -> pd.DataFrame:
+    """The labels of an experiment's runs, of those strategies of which all are released."""
+    rows = plan.study(STUDY).experiments[experiment].rows
+    labels = pd.DataFrame([row.labels | {"digest": row.digest} for row in rows])
+    is_released = labels["digest"].isin(_runs()["digest"])
+    return labels[is_released.groupby(labels["strategy"]).transform("all")]
 
 
 def _runs() -> pd.DataFrame:
@@ -118,11 +125,11 @@ def by_setting(plan: Plan, experiment: str) -> str:
 
 
 def update(text: str) -> str:
-    """The page with the tables of all complete leaderboards between its markers."""
+    """The page with the tables of all leaderboards between its markers."""
     plan = load({"studies": STUDY})
     parts = []
-    for experiment in finished_experiments(plan):
-        title = plan.study(STUDY).tables[experiment]["title"]
+    for name in leaderboards(plan):
+        title, experiment = (plan.study(STUDY).tables[name][key] for key in ("title", "experiment"))
         parts += [f"**{title}**", markdown(plan, experiment)]
         parts += [
             "Mean accuracy % by setting:",

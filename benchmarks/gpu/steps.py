@@ -19,7 +19,7 @@ from benchmarks.variants.ours import samples_of
 from benchmarks.work import Work
 from benchmarks.workloads import W3
 from cohort.training.job.precision import set_up
-from cohort.training.trainers.batched.cuda_graph import CudaGraphed
+from cohort.training.trainers.batched.cuda_graph import CudaGraphFunction
 
 LENET5 = replace(W3, title="LeNet-5", model="lenet5", shape=(1, 32, 32))
 AML_LENET = replace(W3, title="LeNet of the AML project", model="aml-lenet", shape=(3, 32, 32))
@@ -38,7 +38,9 @@ class CapturedEpoch:
         self.batches = list(zip(inputs.split(per_graph), targets.split(per_graph), strict=True))
         self.model, self.lr = network(given).to(device), given.workload.lr
         self.parameters: list[Tensor] = list(self.model.parameters())
-        self.steps = CudaGraphed(self._steps, [parameter.detach() for parameter in self.parameters])
+        self.steps = CudaGraphFunction(
+            self._steps, [parameter.detach() for parameter in self.parameters]
+        )
 
     def __call__(self) -> None:
         """Take a step on every sample."""

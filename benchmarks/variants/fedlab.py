@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, TensorDataset
 
 from benchmarks.protocol import serve
-from benchmarks.variants.inputs import Augmented, arguments, flat, network, shard
+from benchmarks.variants.inputs import Augmented, EpochBatches, arguments, flat, network, shard
 from benchmarks.work import Work, read_work
 from cohort.models.vision import from_torchvision
 
@@ -36,22 +36,7 @@ class Clients:
             if load.augmentation != "none"
             else TensorDataset(*shard(self.given, client))
         )
-        orders = iter(self.given.epochs(self.round, client))
-        taken = min(load.steps * load.batch, load.size)
-        return DataLoader(data, batch_size, sampler=EpochOrders(orders, taken))
-
-
-class EpochOrders:
-    """A sampler that yields the next drawn order in each epoch."""
-
-    def __init__(self, orders: Any, taken: int):
-        self.orders, self.taken = orders, taken
-
-    def __iter__(self) -> Any:
-        return iter(next(self.orders)[: self.taken].tolist())
-
-    def __len__(self) -> int:
-        return self.taken
+        return DataLoader(data, batch_sampler=EpochBatches(self.given, self.round, client))
 
 
 class Trainer(SGDSerialClientTrainer):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -89,3 +90,13 @@ class Augmented(Dataset[tuple[Tensor, Tensor]]):
 
     def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
         return self.transform(self.images[index]), self.labels[index]
+
+
+class EpochBatches:
+    """A sampler that yields the batches of a client's next drawn epoch, as indices."""
+
+    def __init__(self, given: Work, round: int, client: int):
+        self.batches, self.per_epoch = given.batches(round, client), given.workload.per_epoch
+
+    def __iter__(self) -> Iterator[Any]:
+        return islice(self.batches, self.per_epoch)

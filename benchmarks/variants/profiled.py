@@ -15,7 +15,7 @@ import torch
 from benchmarks.variants.inputs import arguments
 from benchmarks.variants.ours import task_of
 from benchmarks.work import read_work
-from cohort.native.compiler import compiled
+from cohort.native.compiler import compile_function
 from cohort.native.emitter import Emitter
 from cohort.native.kernel import Kernel, zeros
 from cohort.native.target import Target, host
@@ -65,11 +65,11 @@ def _peak(target: Target) -> Callable[[], float]:
     with emit.function("peak", "ptr %a", "ptr %b", "i64 %c", "i64 %steps", exported=True):
         factor = emit.broadcast(emit.load_number("%a"))
         sums = emit.variables([factor] * target.tile)
-        with emit.loop("%steps"), sums.changed() as values:
+        with emit.loop("%steps"), sums.update() as values:
             values[:] = [emit.fma(value, factor, factor) for value in values]
-        for index, value in enumerate(sums.get()):
+        for index, value in enumerate(sums.load()):
             emit.store(value, "%b", index * target.lanes)
-    run = compiled(emit.text(), emit.text, "peak", target)
+    run = compile_function(emit.llvm_ir(), emit.llvm_ir, "peak", target)
     room = zeros(target.lanes * target.tile, target.dtype)
 
     def measured() -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -64,7 +66,10 @@ def test_where_a_round_goes(tmp_path: Path):
 def test_an_unknown_part(capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit):
         command.main(["W9"])
-    assert "there is no part W9; choose from W1, W2, W2a, W3, W4, W5, W6" in capsys.readouterr().err
+    assert (
+        "there is no part W9; choose from W1, W2, W2a, W2b, W3, W4, W5, W6"
+        in capsys.readouterr().err
+    )
 
 
 def test_different_weights_are_a_failure():
@@ -91,6 +96,21 @@ def test_share_of_the_peak():
     results = Results(Outcome(seconds), (PLAIN,), {"vs plain": PLAIN}, int(30e9))
     (row,) = results.table().splitlines()[2:]
     assert f"| {100 * 15e9 / (3 * 2 * 2048**3):.0f}% " in row
+
+
+def test_throughputs_and_their_place_in_the_row_of_a_missing_peer():
+    """Ten clients of 40 steps take 4 s, the median of 2, 4 and 5 s."""
+    results = Results(
+        Outcome({PLAIN.title: [4.0, 2.0, 5.0]}, missing=[FLOWER.title]),
+        (PLAIN, FLOWER),
+        {"vs plain": PLAIN},
+        10,
+        throughputs={"clients/s": 10, "steps/s": 400},
+    )
+    titles, _, plain, flower = (line.split("|") for line in results.table().splitlines())
+    cells = dict(zip(titles, plain, strict=True))
+    assert float(cells[" clients/s "]) == 2.5 and float(cells[" steps/s "]) == 100
+    assert len(flower) == len(titles) and flower[2].strip() == "missing"
 
 
 def test_goals_by_hand():
@@ -132,7 +152,18 @@ def test_every_peer_is_pinned_and_has_a_make_target():
         lines = (ROOT / f"benchmarks/peers/{peer}.txt").read_text().split()
         assert lines and all("==" in line for line in lines)
         assert f"benchmarks/.environments/{peer}/ready" in makefile
+    assert peers.pins("blazefl") == "blazefl 2.0.3"
     assert peers.pins("flower") == "flwr 1.41.0, ray 2.55.1"
+
+
+def test_without_python_3_12_blazefl_is_left_out(tmp_path: Path):
+    """No Python is on the PATH, and the other peers are taken for installed."""
+    folder = "benchmarks/.environments"
+    others = [f"--old-file={folder}/{peer}/ready" for peer in peers.PEERS if peer != "blazefl"]
+    make = [shutil.which("make"), "bench-peers", "PYTHON=python3", *others]
+    done = subprocess.run(make, cwd=ROOT, env={"PATH": str(tmp_path)}, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    assert b"left out, as it needs Python 3.12 or newer" in done.stdout
 
 
 def test_a_half_installed_environment_does_not_count(tmp_path: Path):

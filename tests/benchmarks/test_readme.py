@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -58,3 +59,27 @@ def test_speed_is_that_of_the_performance_page():
 def test_a_missing_marker_is_named():
     with pytest.raises(ValueError, match="lacks the marker '<!-- end of speed -->'"):
         readme.update(TEXT.replace("<!-- end of speed -->", ""))
+
+
+def test_the_fastest_variant_of_a_framework_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """A failed variant is none; a workload or a framework without numbers gets no column or row."""
+    page = tmp_path / "performance.md"
+    page.write_text("""<!-- W2: made by `make bench` -->
+Measured 2026-01-02 03:04 UTC by `make bench`. Peers: blazefl 2.0.3.
+
+| variant              | median s/round | clients/s | steps/s | memory, MB |
+|----------------------|----------------|-----------|---------|------------|
+| ours, 2 processes    | failed         | -         | -       | -          |
+| BlazeFL, 2 processes | 12.5           | 0.800     | 32.0    | 700        |
+| BlazeFL, 2 threads   | 8.00           | 1.25      | 50.0    | 600        |
+<!-- end of W2 -->
+""")
+    monkeypatch.setattr(readme, "PERFORMANCE", page)
+    titles, _, *rows = readme.speed().splitlines()
+    assert [title.strip() for title in titles.split("|")[2:-1]] == [
+        "W2, s/round", "W2, clients/s", "W2, steps/s", "W2, MB",
+    ]  # fmt: skip
+    assert [cell.strip() for cell in rows[0].split("|")[1:-1]] == [
+        "BlazeFL", "8.00", "1.25", "50.0", "600",
+    ]  # fmt: skip
+    assert rows[1:] == ["", "Measured 2026-01-02: blazefl 2.0.3."]

@@ -14,7 +14,7 @@ import torch
 
 from benchmarks import work
 from benchmarks.contest import largest_difference
-from benchmarks.variants.inputs import flat
+from benchmarks.variants.inputs import EpochBatches, flat
 from benchmarks.variants.ours import task_of
 from benchmarks.variants.plain import Loop
 from benchmarks.work import read_work
@@ -52,6 +52,17 @@ def test_ours_and_the_plain_loop_agree(given: work.Work):
 def test_styles_of_the_plain_loop_agree(tiny: Callable[[Workload], work.Work]):
     given = tiny(W3)
     assert np.array_equal(plain_weights(given, 1), plain_weights(given, 1, style="eager"))
+
+
+def test_a_sampler_yields_epoch_after_epoch(tiny: Callable[[Workload], work.Work]):
+    """20 samples in two epochs of batches of 8, 8 and 4."""
+    given = tiny(W2)
+    client = given.cohort(2)[1]
+    batches, drawn = EpochBatches(given, 2, client), given.epochs(2, client)
+    for epoch in range(2):
+        yielded = [batch.tolist() for batch in batches]
+        assert yielded == [drawn[epoch, start : start + 8].tolist() for start in (0, 8, 16)]
+    assert not list(batches)
 
 
 @pytest.mark.long

@@ -11,6 +11,7 @@ import torch
 from benchmarks.networks import build, forward_operations, round_operations
 from benchmarks.workloads import W1, W2, W2A, W3, W4, Workload
 from cohort.models import MODELS
+from cohort.models.counting import counts_of
 
 CONV32 = (
     26 * 26 * 9 * 32,
@@ -27,7 +28,7 @@ def first_layer(workload: Workload) -> int:
 
 @pytest.mark.parametrize("workload", [W1, W2, W2A], ids=lambda workload: workload.name)
 def test_flops_agree_with_the_models_own_count(workload: Workload):
-    forward = MODELS[workload.model]().counts(workload.shape, workload.classes).multiply_adds
+    forward = counts_of(MODELS[workload.model](), workload.shape, workload.classes).multiply_adds
     assert forward_operations(workload) == 2 * forward
     samples = {"W1": 10 * 4 * 64, "W2": 10 * 5 * 500, "W2a": 10 * 5 * 500}[workload.name]
     assert workload.samples == samples

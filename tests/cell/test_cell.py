@@ -6,7 +6,7 @@ import csv
 
 import pytest
 
-from cohort.cell.evaluations import is_evaluated, spelled_out
+from cohort.cell.evaluations import is_evaluated, resolve_last
 from tests.conftest import ROOT
 
 
@@ -43,11 +43,11 @@ def test_each_part_applies_until_its_round():
     ],
 )
 def test_the_last_rounds_are_spelled_out(every: int | str, rounds: int, plan: int | str):
-    assert spelled_out(every, rounds) == plan
+    assert resolve_last(every, rounds) == plan
 
 
 def test_every_tenth_round_and_each_of_the_last_ten():
-    rounds = evaluated(spelled_out("10, last 10", 500), 500)
+    rounds = evaluated(resolve_last("10, last 10", 500), 500)
     assert rounds == [*range(10, 491, 10), *range(491, 501)]
 
 

@@ -81,7 +81,7 @@ def record(
     clients, rounds = settings["clients"], settings["rounds"]
     history = History(cohorts=[np.array([0, 1])] * rounds)
     for round in range(1, rounds + 1):
-        history.add(round, test_accuracy=accuracy)
+        history.add_metrics(round, test_accuracy=accuracy)
         history.add_cost(round, seconds=seconds)
     ones = np.ones(clients)
     arrays = dict.fromkeys(("size", "selected", "loss", "accuracy"), ones)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from cohort.core.durations import duration
+from cohort.core.durations import duration_text
 
 
 @pytest.mark.parametrize(
@@ -17,4 +17,4 @@ from cohort.core.durations import duration
     ],
 )
 def test_durations_carry_over_when_rounded(seconds: float, text: str) -> None:
-    assert duration(seconds) == text
+    assert duration_text(seconds) == text

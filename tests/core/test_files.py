@@ -20,8 +20,8 @@ import torch
 from safetensors.torch import save_file
 
 from cohort.core import files
-from cohort.core.errors import Refused, UserError, explained, refusal
-from cohort.core.files import clamp_times, code_hash, replacing, write_text
+from cohort.core.errors import FileAccessError, UserError, explain_errors, refusal
+from cohort.core.files import atomic_write, clamp_times, code_hash, write_text
 from cohort.core.hdf5 import new_hdf5
 
 GROWS = "the file grows beyond the size limit; raise it (ulimit -f) and start again"
@@ -47,7 +47,7 @@ def hdf5(path: Path, parts: int, size: int) -> None:
 
 
 def copy(path: Path) -> None:
-    with replacing(path) as temporary:
+    with atomic_write(path) as temporary:
         shutil.copyfile(subprocess.__file__, temporary)
 
 
@@ -64,7 +64,7 @@ WRITERS = {
 def test_without_room_only_the_previous_file_remains(writer: str, limit: int, tmp_path: Path):
     path = tmp_path / "a.h5"
     path.write_bytes(b"of before")
-    with limited(limit), pytest.raises(Refused) as caught:
+    with limited(limit), pytest.raises(FileAccessError) as caught:
         WRITERS[writer](path)
     assert str(caught.value) == f"{path}: {GROWS}"
     assert path.read_bytes() == b"of before"
@@ -73,7 +73,11 @@ def test_without_room_only_the_previous_file_remains(writer: str, limit: int, tm
 
 def test_errors_of_rust_libraries_are_understood(tmp_path: Path):
     path = tmp_path / "checkpoint"
-    with limited(1000), pytest.raises(Refused, match="grows beyond"), replacing(path) as temporary:
+    with (
+        limited(1000),
+        pytest.raises(FileAccessError, match="grows beyond"),
+        atomic_write(path) as temporary,
+    ):
         save_file({"weights": torch.zeros(1000)}, temporary)
     assert list(tmp_path.iterdir()) == []
 
@@ -94,11 +98,11 @@ def test_a_file_in_place_of_a_folder(tmp_path: Path):
     (tmp_path / "results").write_text("a file")
     for path in (tmp_path / "results/a.txt", tmp_path / "results/cells/a.txt"):
         with pytest.raises(
-            Refused, match="results: a file stands where a folder is needed; move it away"
+            FileAccessError, match="results: a file stands where a folder is needed; move it away"
         ):
             write_text(path, "text")
     (tmp_path / "a.txt").mkdir()
-    with pytest.raises(Refused, match=r"/a\.txt: a folder stands where a file is needed"):
+    with pytest.raises(FileAccessError, match=r"/a\.txt: a folder stands where a file is needed"):
         write_text(tmp_path / "a.txt", "text")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "results"]
 
@@ -141,13 +145,13 @@ def test_every_refusal_names_the_file_and_a_fix(code: int):
 )
 def test_other_errors_pass_unchanged(error: Exception):
     assert refusal(error) is None
-    with pytest.raises(type(error)) as caught, explained("a"):
+    with pytest.raises(type(error)) as caught, explain_errors("a"):
         raise error
     assert caught.value is error
 
 
 def test_a_user_error_is_not_explained_again():
-    with pytest.raises(UserError, match=r"^the first words$"), explained("a"):
+    with pytest.raises(UserError, match=r"^the first words$"), explain_errors("a"):
         raise UserError("the first words")
 
 

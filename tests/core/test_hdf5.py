@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from cohort.core import hdf5
-from cohort.core.errors import FIXES, Refused, UserError
+from cohort.core.errors import FIXES, FileAccessError, UserError
 from cohort.core.hdf5 import SEAL_BYTES, new_hdf5
 from cohort.data import shards, store
 from cohort.records import record
@@ -46,7 +46,7 @@ HEADER = {
 
 def write_record(path: Path) -> None:
     history = History(cohorts=[np.array([0, 2]), np.array([1, 2])])
-    history.add(2, test_accuracy=0.5)
+    history.add_metrics(2, test_accuracy=0.5)
     clients = {name: RNG.random(3) for name in record.CLIENT_ARRAYS} | {
         "label_counts": RNG.integers(0, 9, (3, 4))
     }
@@ -379,10 +379,10 @@ def test_a_file_that_the_system_does_not_let_read_is_not_to_be_deleted(
         raise OSError(code, "words of the system", str(file))
 
     monkeypatch.setattr(hdf5, "open", refuse, raising=False)
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(FileAccessError) as caught:
         read_back(path)
     assert str(caught.value).startswith(f"{path}: {FIXES[code]}")
     assert "delete" not in str(caught.value)
     if kind == "record":
-        with pytest.raises(Refused):  # or training would begin anew
+        with pytest.raises(FileAccessError):  # or training would begin anew
             record.is_valid(path)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cohort.core.errors import UserError
-from cohort.core.log import last_line, logged
+from cohort.core.log import last_line, log_output
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ def test_last_line_says_what_happened(
     tmp_path: Path, error: BaseException, line: str, traced: bool
 ):
     log = tmp_path / "logs" / "cell.log"
-    with pytest.raises(SystemExit) as caught, logged(log):
+    with pytest.raises(SystemExit) as caught, log_output(log):
         print("round 1")
         raise error
     assert str(caught.value.code) == f"{line} (log: {log})"
@@ -35,7 +35,7 @@ def test_last_line_says_what_happened(
 def test_a_log_is_appended_to_and_takes_both_streams(tmp_path: Path):
     log = tmp_path / "cell.log"
     for word in ("first", "second"):
-        with logged(log):
+        with log_output(log):
             print(word, file=sys.stderr)
     assert [line for line in log.read_text().splitlines() if not line.startswith("---")] == [
         "first",
@@ -47,7 +47,7 @@ def test_a_log_is_appended_to_and_takes_both_streams(tmp_path: Path):
 def test_a_full_disk_is_one_sentence_although_the_log_cannot_hold_it(tmp_path: Path):
     log = tmp_path / "cell.log"
     log.symlink_to("/dev/full")
-    with pytest.raises(SystemExit) as caught, logged(log):
+    with pytest.raises(SystemExit) as caught, log_output(log):
         raise UserError("results/a.h5: the disk is full; make room and start again")
     assert str(caught.value.code).startswith(
         f"error: {log}: the disk is full; make room and start again"
@@ -58,7 +58,7 @@ def test_a_full_disk_is_one_sentence_although_the_log_cannot_hold_it(tmp_path: P
 def test_a_disk_that_fills_during_a_job(tmp_path: Path, lost: str):
     """The job's own failed write is reported rather than the log's."""
     log = tmp_path / "cell.log"
-    with pytest.raises(SystemExit) as caught, logged(log):
+    with pytest.raises(SystemExit) as caught, log_output(log):
         print("round 1")
         with open("/dev/full", "w") as full:
             os.dup2(full.fileno(), sys.stdout.fileno())
@@ -74,7 +74,7 @@ def test_a_disk_that_fills_during_a_job(tmp_path: Path, lost: str):
 
 def test_a_log_that_may_not_be_written_is_one_sentence(tmp_path: Path):
     (tmp_path / "logs").write_text("a file")
-    with pytest.raises(SystemExit) as caught, logged(tmp_path / "logs" / "cell.log"):
+    with pytest.raises(SystemExit) as caught, log_output(tmp_path / "logs" / "cell.log"):
         raise AssertionError("the job does not begin")
     assert (
         str(caught.value.code)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from cohort.cell.planned import Planned
+from cohort.cell.planned import PlannedFile
 from cohort.cell.settings import Settings
 from cohort.core.hdf5 import new_hdf5
 from cohort.core.randomness import generator, torch_seed
@@ -197,8 +197,8 @@ def planned_cell(*, validation_samples: int = 0, **changes) -> Cell:
     }
     settings = asdict(Settings(**(names | numbers | changes))) | parts
     inputs = {"data": "data.h5", "shards": "shards.h5"}
-    cell = cell_of(Planned("record.h5", "k0123456789ab", settings, {}, inputs))
-    write_shards("shards.h5", deal.dealt(settings, "data.h5"))
+    cell = cell_of(PlannedFile("record.h5", "k0123456789ab", settings, {}, inputs))
+    write_shards("shards.h5", deal.deal_data(settings, "data.h5"))
     return cell
 
 

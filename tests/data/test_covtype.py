@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import yaml
 
-from cohort.cell.planned import Planned, freeze, plan_file
+from cohort.cell.planned import PlannedFile, plan_file, write_plan
 from cohort.core.errors import UserError
 from cohort.data import store
 from cohort.data.parsers import PARSERS, table
@@ -54,8 +54,8 @@ def test_the_store_standardizes_the_first_ten_columns_of_the_training_split(
 ):
     monkeypatch.setattr(table, "SIZES", {1: 300, 2: 405})
     written(gz("".join(lines(forest(300, 405, 20))).encode()))
-    freeze(
-        Planned(
+    write_plan(
+        PlannedFile(
             "data.h5",
             "k0123456789ab",
             FACTS | {"dataset": "covtype", "train": 564, "test": 141},

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from sklearn.datasets import load_digits
 
-from cohort.cell.planned import Planned, freeze, plan_file
+from cohort.cell.planned import PlannedFile, plan_file, write_plan
 from cohort.data import store
 from cohort.data.download import download
 from cohort.data.prepare import prepare
@@ -28,7 +28,9 @@ def splits(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Split]:
         patch.chdir(folder)
         for name, file in FACTS["files"].items():
             download(file, Path("resources/raw/digits", name))
-        freeze(Planned("digits.h5", "k0123456789ab", {"dataset": "digits", **FACTS}, {}, {}))
+        write_plan(
+            PlannedFile("digits.h5", "k0123456789ab", {"dataset": "digits", **FACTS}, {}, {})
+        )
         prepare(plan_file("k0123456789ab"), "digits.h5")
         return {name: store.read("digits.h5", name)[0] for name in ("train", "test")}
 

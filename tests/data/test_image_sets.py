@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import yaml
 
-from cohort.cell.planned import Planned, freeze, plan_file
+from cohort.cell.planned import PlannedFile, plan_file, write_plan
 from cohort.core.errors import UserError
 from cohort.data import store
 from cohort.data.download import download
@@ -53,7 +53,7 @@ def test_from_a_mirror_to_the_store(
             "mirror",
         )
     settings = FACTS[dataset] | publishers.counts(dataset) | {"dataset": dataset}
-    freeze(Planned("data.h5", "k0123456789ab", settings, {}, {}))
+    write_plan(PlannedFile("data.h5", "k0123456789ab", settings, {}, {}))
     prepare(plan_file("k0123456789ab"), "data.h5")
     for part, size in publishers.counts(dataset).items():
         split, facts = store.read("data.h5", part)
@@ -222,7 +222,9 @@ def refused(dataset: str, sentence: str) -> None:
     no store."""
     Path("resources/raw").mkdir(parents=True)
     Path("resources/raw", dataset).symlink_to(Path.cwd())
-    freeze(Planned("data.h5", "k0123456789ab", FACTS[dataset] | {"dataset": dataset}, {}, {}))
+    write_plan(
+        PlannedFile("data.h5", "k0123456789ab", FACTS[dataset] | {"dataset": dataset}, {}, {})
+    )
     with pytest.raises(UserError) as caught:
         prepare(plan_file("k0123456789ab"), "data.h5")
     assert (

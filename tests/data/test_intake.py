@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from cohort.core.errors import Refused, UserError, explained
-from cohort.data.intake import Arrays, coded, take
+from cohort.core.errors import FileAccessError, UserError, explain_errors
+from cohort.data.intake import DatasetArrays, read_user_data, to_int16
 from cohort.data.parsers.arrays import Arrays as Parser
 
 
-def taken(path: Path, **options: object) -> Arrays:
+def taken(path: Path, **options: object) -> DatasetArrays:
     usual = {"label": "label", "side": None, "share": 0.2, "seed": 0}
-    return take(path, **(usual | options))  # type: ignore[arg-type]
+    return read_user_data(path, **(usual | options))  # type: ignore[arg-type]
 
 
 def table(path: Path, text: str) -> Path:
@@ -45,7 +45,7 @@ def test_a_share_is_held_out_by_seed(tmp_path: Path):
 
 def test_codes_keep_the_order_and_standardize_alike():
     values = np.random.default_rng(0).normal(size=(500, 2)) * [1e-6, 1e6]
-    codes = coded(values).astype(float)
+    codes = to_int16(values).astype(float)
     for column in range(2):
         one, other = (
             (part[:, column] - part[:, column].mean()) / part[:, column].std()
@@ -126,7 +126,10 @@ def test_an_empty_file_and_one_that_may_not_be_read(tmp_path: Path, monkeypatch)
         raise PermissionError(errno.EACCES, "Permission denied", str(file))
 
     monkeypatch.setattr(np, "load", refuse)
-    with pytest.raises(Refused, match=r"x\.npz: permission is denied; change"), explained():
+    with (
+        pytest.raises(FileAccessError, match=r"x\.npz: permission is denied; change"),
+        explain_errors(),
+    ):
         taken(file)
 
 

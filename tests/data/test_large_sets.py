@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cohort.cell.planned import Planned, freeze, plan_file
+from cohort.cell.planned import PlannedFile, plan_file, write_plan
 from tools.data_table import alone, load, peak_mb
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
@@ -59,7 +59,7 @@ def measured(rows: int, folder: Path) -> tuple[float, float]:
         "scale": 255,
     }
     raw = {"pathmnist_224.npz": "resources/raw/pathmnist-224/pathmnist_224.npz"}
-    freeze(Planned("data.h5", "k0123456789ab", facts, {}, raw))
+    write_plan(PlannedFile("data.h5", "k0123456789ab", facts, {}, raw))
     return alone(prepare, str(folder)), alone(load, str(folder))[1]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import yaml
 
-from cohort.cell.planned import Planned, freeze, plan_file
+from cohort.cell.planned import PlannedFile, plan_file, write_plan
 from cohort.core.errors import UserError
 from cohort.data import store
 from cohort.data.download import download
@@ -47,8 +47,8 @@ def prepared(dataset: str, contents: dict[str, bytes] | None = None, **changes: 
         raw |= {"md5": hashlib.md5(content).hexdigest()} if "md5" in raw else {}
         inputs[name] = f"resources/raw/{dataset}/{name}"
         download(raw, inputs[name], "mirror")
-    freeze(
-        Planned(
+    write_plan(
+        PlannedFile(
             "data.h5",
             "k0123456789ab",
             FACTS[dataset] | picture_counts(dataset) | {"dataset": dataset} | changes,

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import yaml
 
-from cohort.cell.planned import Planned, freeze, plan_file
+from cohort.cell.planned import PlannedFile, plan_file, write_plan
 from cohort.data import store
 from cohort.data.download import download
 from cohort.data.prepare import prepare
@@ -45,7 +45,9 @@ def prepared(
         patch.chdir(folder)
         for name, raw in FACTS[dataset]["files"].items():
             download(raw, f"resources/raw/{dataset}/{name}", mirror)
-        freeze(Planned("data.h5", "k0123456789ab", FACTS[dataset] | {"dataset": dataset}, {}, {}))
+        write_plan(
+            PlannedFile("data.h5", "k0123456789ab", FACTS[dataset] | {"dataset": dataset}, {}, {})
+        )
         prepare(plan_file("k0123456789ab"), "data.h5")
         return dataset, folder, {part: store.read("data.h5", part)[0] for part in ("train", "test")}
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cohort.data.sampling import scaled_count, share_of, stratified
+from cohort.data.sampling import draw_share, draw_stratified, scaled_count
 
 # class sizes, samples wanted, samples of each class by largest remainders (worked out by hand)
 BY_HAND = {
@@ -28,7 +28,7 @@ BY_HAND = {
 def test_largest_remainders_by_hand(case: str):
     sizes, count, expected = BY_HAND[case]
     labels = np.random.default_rng(0).permutation(np.repeat(np.arange(len(sizes)), sizes))
-    chosen = stratified(labels, count, "test")
+    chosen = draw_stratified(labels, count, "test")
     assert np.bincount(labels[chosen], minlength=len(sizes)).tolist() == expected
 
 
@@ -42,7 +42,7 @@ def test_proportional_ascending_and_distinct(sizes: list[int], part: Fraction, s
     """Each class is off its exact share by less than one sample."""
     labels = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(sizes)), sizes))
     count = int(part * len(labels))
-    chosen = stratified(labels, count, "test")
+    chosen = draw_stratified(labels, count, "test")
     assert len(chosen) == count
     assert (np.diff(chosen) > 0).all()
     result = np.bincount(labels[chosen], minlength=len(sizes)).tolist()
@@ -56,7 +56,7 @@ def test_each_sample_of_a_class_is_as_likely_over_purposes():
     """Five of ten samples for 400 purposes: each in half of them, give or take 10."""
     labels = np.zeros(10, dtype=int)
     taken = np.bincount(
-        np.concatenate([stratified(labels, 5, f"purpose {number}") for number in range(400)]),
+        np.concatenate([draw_stratified(labels, 5, f"purpose {number}") for number in range(400)]),
         minlength=10,
     )
     assert np.abs(taken - 200).max() < 4 * 10
@@ -64,16 +64,16 @@ def test_each_sample_of_a_class_is_as_likely_over_purposes():
 
 def test_share_is_the_same_for_every_call_and_another_for_another_purpose():
     labels = np.random.default_rng(0).integers(0, 10, 500)
-    once = share_of(labels, 0.3, "train share")
+    once = draw_share(labels, 0.3, "train share")
     np.random.seed(7)
-    np.testing.assert_array_equal(once, share_of(labels, 0.3, "train share"))
+    np.testing.assert_array_equal(once, draw_share(labels, 0.3, "train share"))
     assert len(once) == 150
-    assert not np.array_equal(once, share_of(labels, 0.3, "test share"))
+    assert not np.array_equal(once, draw_share(labels, 0.3, "test share"))
 
 
 def test_the_whole_is_the_whole():
     np.testing.assert_array_equal(
-        share_of(np.array([2, 0, 1, 1]), 1.0, "train share"), [0, 1, 2, 3]
+        draw_share(np.array([2, 0, 1, 1]), 1.0, "train share"), [0, 1, 2, 3]
     )
 
 

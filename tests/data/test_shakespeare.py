@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import yaml
 
-from cohort.cell.planned import Planned, freeze, plan_file
+from cohort.cell.planned import PlannedFile, plan_file, write_plan
 from cohort.core.errors import UserError
 from cohort.data import store
 from cohort.data.parsers import PARSERS, gutenberg
@@ -201,7 +201,7 @@ def test_the_text_and_its_table_are_the_same_data_in_the_store():
     }
     results = []
     for dataset in ("shakespeare", "shakespeare-csv"):
-        freeze(Planned("data.h5", "k0123456789ab", facts | {"dataset": dataset}, {}, {}))
+        write_plan(PlannedFile("data.h5", "k0123456789ab", facts | {"dataset": dataset}, {}, {}))
         prepare(plan_file("k0123456789ab"), "data.h5")
         results.append([store.read("data.h5", part)[0] for part in ("train", "test")])
     for one, other in zip(*results, strict=True):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from cohort.cell.planned import Planned, freeze, plan_file
+from cohort.cell.planned import PlannedFile, plan_file, write_plan
 from cohort.core.errors import UserError
 from cohort.data import store
 from cohort.data.parsers import PARSERS
@@ -54,7 +54,7 @@ def in_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def prepared(**changes: Any) -> Path:
-    freeze(Planned("data.h5", "k0123456789ab", FACTS | changes, {}, {}))
+    write_plan(PlannedFile("data.h5", "k0123456789ab", FACTS | changes, {}, {}))
     prepare(plan_file("k0123456789ab"), "data.h5")
     return Path("data.h5")
 

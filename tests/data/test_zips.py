@@ -15,7 +15,7 @@ import pytest
 from cohort.core.errors import UserError
 from cohort.data import pictures
 from cohort.data.npz import StoredArray
-from cohort.data.pictures import picture
+from cohort.data.pictures import decode_picture
 from cohort.data.unpack import tar_files
 from cohort.data.zips import Zip
 from tests.data.picture_publishers import npz, picture_file, zip_of
@@ -213,7 +213,7 @@ BROKEN = {
 def test_a_picture_that_is_refused(case: str):
     make, sentence = BROKEN[case]
     with pytest.raises(UserError) as caught:
-        picture(make(), 32, "set.zip: a/1.png")
+        decode_picture(make(), 32, "set.zip: a/1.png")
     assert str(caught.value).startswith(f"set.zip: a/1.png: {sentence}") and "\n" not in str(
         caught.value
     )
@@ -221,9 +221,9 @@ def test_a_picture_that_is_refused(case: str):
 
 
 def test_a_picture_is_red_then_green_then_blue_row_by_row():
-    result = picture(PNG, 32, "here")
+    result = decode_picture(PNG, 32, "here")
     np.testing.assert_array_equal(result, PIXELS.transpose(2, 0, 1))
-    gray = picture(picture_file(PIXELS, "PNG", gray=True), 32, "here")
+    gray = decode_picture(picture_file(PIXELS, "PNG", gray=True), 32, "here")
     np.testing.assert_array_equal(gray, np.stack([PIXELS[..., 0]] * 3))
 
 
@@ -275,7 +275,7 @@ def test_an_array_that_is_refused(case: str):
     content, sentence = ARRAYS[case]
     Path("set.npz").write_bytes(zip_of({"values.npy": content}))
     with pytest.raises(UserError) as caught:
-        StoredArray.of(Path("set.npz"), "values")
+        StoredArray.open(Path("set.npz"), "values")
     assert (
         str(caught.value).startswith("set.npz: ")
         and sentence in str(caught.value)
@@ -291,7 +291,7 @@ def test_an_array_is_read_block_by_block(packed: bool, monkeypatch: pytest.Monke
     Path("set.npz").write_bytes(
         npz({"values": np.ascontiguousarray(values), "other": np.arange(3)}, packed=packed)
     )
-    stored = StoredArray.of(Path("set.npz"), "values")
+    stored = StoredArray.open(Path("set.npz"), "values")
     assert (stored.shape, stored.dtype) == ((7, 5, 2), np.dtype("<u2"))
     assert [len(block) for block in stored.blocks()] == [3, 3, 1]
     np.testing.assert_array_equal(stored.all(), values)
@@ -299,7 +299,7 @@ def test_an_array_is_read_block_by_block(packed: bool, monkeypatch: pytest.Monke
 
 def test_an_array_by_hand():
     Path("set.npz").write_bytes(zip_of({"values.npy": by_hand(RIGHT)}))
-    assert StoredArray.of(Path("set.npz"), "values").all().tolist() == [[1, 2], [3, 4], [5, 6]]
+    assert StoredArray.open(Path("set.npz"), "values").all().tolist() == [[1, 2], [3, 4], [5, 6]]
 
 
 def test_an_array_that_was_damaged():
@@ -314,4 +314,4 @@ def test_an_array_that_was_damaged():
     with pytest.raises(
         UserError, match=r"^set.npz: values.npy in it cannot be unpacked \(Bad CRC-32"
     ):
-        StoredArray.of(Path("set.npz"), "values").all()
+        StoredArray.open(Path("set.npz"), "values").all()

@@ -38,10 +38,11 @@ from cohort.selection import SELECTORS, Selector
 from cohort.selection.abilities import Allocating, Filtering, Probing, Screening, Skipping
 from cohort.selection.selector import State, View
 from cohort.training.devices import DEVICES, Devices
+from cohort.training.devices.trace import Trace
 from cohort.training.objectives import OBJECTIVES, Objective
 from cohort.training.participation import PARTICIPATIONS, Participation
 from cohort.training.procedures import PROCEDURES, Procedure
-from cohort.training.procedures.federated.gathering import scattered
+from cohort.training.procedures.federated.gathering import scatter_rows
 from cohort.training.schedules import SCHEDULES, Schedule
 from cohort.training.servers import SERVERS, ServerRule
 from cohort.training.servers.server import Merged
@@ -64,7 +65,7 @@ def example(cls: type[Component]) -> Any:
 
 
 def _small_value(schema: Mapping[str, Any]) -> Any:
-    return {"integer": 2, "number": 0.5}[schema["type"]]
+    return {"integer": 2, "number": 0.5, "string": "phones"}[schema["type"]]
 
 
 def of_model(model: Model) -> list[Number]:
@@ -137,7 +138,8 @@ def of_selector(selector: Selector) -> list[Number]:
     if "overlap" in selector.needs:
         view = replace(view, reports={"overlap": (np.arange(20) % 7 == 3).astype(float)})
     if "expected_duration" in selector.needs:
-        view = replace(view, reports={"expected_duration": 1 + np.arange(20.0) % 6})
+        durations = {"expected_duration": 1 + np.arange(20.0) % 6}
+        view = replace(view, reports=durations | {"samples_per_round": np.minimum(view.sizes, 30)})
     state, cohorts = selector.begin(view, np.random.default_rng(0)), []
     for round in range(rounds):
         pool = np.arange(20)
@@ -148,7 +150,7 @@ def of_selector(selector: Selector) -> list[Number]:
         seen = replace(view, reports={**view.reports, **before})
         cohort = selector.select(state, pool, seen, np.random.default_rng([4, round]))
         after = (need for need in selector.needs if NEEDS[need].gathered == "after")
-        measured = {need: _invented(need, round) for need in after}
+        measured = {need: _invented(need, round)[: len(cohort)] for need in after}
         kept = np.full(len(cohort), True)
         if isinstance(selector, Filtering):
             kept = selector.keep(measured, view.sizes[cohort])
@@ -165,7 +167,7 @@ def _invented_before(selector: Selector, pool: np.ndarray, round: int) -> dict[s
     if isinstance(selector, Probing):
         asked.append("probe_norm")
     values = np.random.default_rng([13, round]).lognormal(size=len(pool))
-    return {name: scattered(values, pool, 20) for name in asked}
+    return {name: scatter_rows(values, pool, 20) for name in asked}
 
 
 def _invented(need: str, round: int) -> np.ndarray:
@@ -228,8 +230,9 @@ def of_server(server: ServerRule) -> list[Number]:
 
 
 def of_devices(devices: Devices) -> list[Number]:
-    """The speeds of three clients, if there are any."""
-    speeds = devices.speeds(3, np.random.default_rng(21))
+    """The speeds of three clients, if there are any; a trace has two rows."""
+    with patch.object(Trace, "table", np.array([[50, 2.0], [200, 20.0]])):
+        speeds = devices.speeds(3, np.random.default_rng(21))
     return [] if speeds is None else [*speeds.samples.tolist(), *speeds.bytes.tolist()]
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from benchmarks.peers import environment
-from cohort.cell.planned import Planned, digest_of
+from cohort.cell.planned import PlannedFile, digest_of
 from cohort.core.hdf5 import new_hdf5
 from cohort.core.paths import state_folder
 from cohort.core.sealed_json import write_sealed
@@ -100,7 +100,7 @@ def planned_cell(folder: Path, device: torch.device) -> Path:
     parts = {"selector": "random", "objective": "cross-entropy", "server": "average"}
     components = {part: {"name": name} for part, name in parts.items()}
     inputs = {"data": str(folder / "data.h5"), "shards": str(folder / "shards.h5")}
-    planned = Planned(str(folder / "record.h5"), "", settings | components, {}, inputs)
+    planned = PlannedFile(str(folder / "record.h5"), "", settings | components, {}, inputs)
     planned = replace(planned, digest=digest_of(cell_of(planned).identity(), {}))
     plan = folder / f"{planned.digest}.json"
     write_sealed(plan, vars(planned))

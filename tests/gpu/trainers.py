@@ -24,7 +24,7 @@ from cohort.training.servers.average import Average
 from cohort.training.servers.scaffold import Scaffold
 from cohort.training.task import Task
 from cohort.training.trainers.base import Trainer
-from cohort.training.trainers.batched.cuda_graph import CudaGraphed
+from cohort.training.trainers.batched.cuda_graph import CudaGraphFunction
 from cohort.training.trainers.batched.trainer import BatchedTrainer
 from cohort.training.trainers.serial import SerialTrainer
 from cohort.training.updates import Updates
@@ -91,7 +91,7 @@ def difference(actual: Updates, expected: Updates) -> float:
         float((tensor.cpu() - other.cpu()).norm() / other.cpu().norm())
         for row in range(len(actual.clients))
         for tensor, other in zip(
-            actual.of_client(row).values(), expected.of_client(row).values(), strict=True
+            actual.client_weights(row).values(), expected.client_weights(row).values(), strict=True
         )
     ]
     return float(np.nan_to_num(max(ratios, key=lambda ratio: (ratio != ratio, ratio)), nan=np.inf))
@@ -216,7 +216,7 @@ def captured_steps_equal_calls(device: torch.device, folder: Path) -> str:
         total.add_(values.sum(dim=0))
         return total * 2
 
-    captured = CudaGraphed(add, [total])
+    captured = CudaGraphFunction(add, [total])
     for rows in (2, 5, 2, 5, 1):  # two shapes occur twice
         values = torch.full((rows, 3), float(rows))
         expected += values.sum(dim=0)

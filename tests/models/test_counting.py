@@ -53,7 +53,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def lenet() -> Counts:
     """Counts of LeNet-5 for CIFAR-10, as a new process would ask for them."""
     counts_of.cache_clear()
-    return MODELS["lenet5"]().counts(RGB, 10)
+    return counts_of(MODELS["lenet5"](), RGB, 10)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ class Grouped(Model):
 def test_any_network_is_counted():
     """8x8 pixels become 4x4: 9 * 3 weights per number of the first layer, 9 * 2 of the grouped one.
     Four layers put out 8 * 16 numbers each: convolution, ReLU, grouped convolution and the sum."""
-    counts = Grouped().counts((3, 8, 8), 5)
+    counts = counts_of(Grouped(), (3, 8, 8), 5)
     assert counts.weights == (9 * 3 + 1) * 8 + 9 * 2 * 8 + 5
     assert counts.multiply_adds == 9 * 3 * 8 * 16 + 9 * 2 * 8 * 16 + 8 * 16 * 5
     assert counts.outputs == 4 * 8 * 16
@@ -138,8 +138,8 @@ def test_any_network_is_counted():
 def test_counts_are_remembered_between_processes(cache: Path, counted: list[str]):
     assert lenet() == lenet() == Counts(62_006, 9_864, 651_720, 12)
     assert counted == ["lenet5"]
-    MODELS["lenet5"]().counts(RGB, 20)
-    MODELS["aml-lenet"]().counts(RGB, 10)
+    counts_of(MODELS["lenet5"](), RGB, 20)
+    counts_of(MODELS["aml-lenet"](), RGB, 10)
     assert counted == ["lenet5", "lenet5", "aml-lenet"]
     assert len(list(cache.iterdir())) == 3
 
@@ -149,7 +149,8 @@ def test_a_hit_needs_no_torch(cache: Path):
     code = """
 import sys
 from cohort.models import MODELS
-print(MODELS["lenet5"]().counts((3, 32, 32), 10).weights, "torch" in sys.modules)
+from cohort.models.counting import counts_of
+print(counts_of(MODELS["lenet5"](), (3, 32, 32), 10).weights, "torch" in sys.modules)
 """
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -175,7 +176,7 @@ def test_other_code_is_counted_anew(
 def test_a_model_from_elsewhere_is_not_cached(cache: Path, counted: list[str]):
     """The cache's key covers the code of this package only."""
     lenet()
-    assert Grouped().counts((3, 8, 8), 10).weights < 2_000
+    assert counts_of(Grouped(), (3, 8, 8), 10).weights < 2_000
     assert counted == ["lenet5", "lenet5"]
     assert len(list(cache.iterdir())) == 1
 
@@ -213,7 +214,7 @@ def test_a_damaged_entry_is_counted_anew(
 def test_the_entry_of_another_model_is_not_taken(cache: Path, counted: list[str]):
     expected = lenet()
     (file,) = cache.iterdir()
-    MODELS["aml-lenet"]().counts(RGB, 10)
+    counts_of(MODELS["aml-lenet"](), RGB, 10)
     (other,) = set(cache.iterdir()) - {file}
     file.write_text(other.read_text())
     assert lenet() == expected

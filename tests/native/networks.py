@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from cohort.native.kernel import Batches, Code, Inputs, Kernel, Request, code_for
+from cohort.native.kernel import Batches, CodeRequest, CompiledCode, Inputs, Kernel, code_for
 from cohort.native.network_stages import sample_shape, stages_of
-from cohort.native.sgd import Options
+from cohort.native.sgd import StepOptions
 from cohort.native.target import Target
 
 RATES = {"lr": 0.02, "momentum": 0.9, "weight_decay": 0.01, "mu": 0.1, "clip": 0.5}
@@ -58,7 +58,7 @@ class Case:
     shape: tuple[int, ...]
     batch: int
     target: Target
-    options: Options
+    options: StepOptions
     steps: int = 4
     seed: int = 0
     losses: list[float] = field(default_factory=list)
@@ -125,10 +125,10 @@ class Case:
             expected = self.start(self._standardized(order)).numpy()
         return expected, kernel.outputs(self._inputs(), order)
 
-    def _code(self, batch: int, options: Options | None) -> Code:
+    def _code(self, batch: int, options: StepOptions | None) -> CompiledCode:
         stages = tuple(stages_of(self.network, self.shape))
         return code_for(
-            Request(stages, sample_shape(self.shape), batch, self.target, "i8", options)
+            CodeRequest(stages, sample_shape(self.shape), batch, self.target, "i8", options)
         )
 
     def _inputs(self) -> Inputs:

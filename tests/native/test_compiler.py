@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from cohort.native import compiler
-from cohort.native.compiler import compiled
+from cohort.native.compiler import compile_function
 from cohort.native.emitter import Emitter
 from cohort.native.target import host
 
@@ -46,7 +46,9 @@ def call(number: int = 7) -> int:
     with emit.function("write", *arguments, exported=True):
         emit.emit(f"store i64 {number}, ptr %arrays")
     stored = ctypes.c_int64(0)
-    compiled(emit.text(), emit.text, "write", TARGET)(ctypes.addressof(stored), 0, 0, 0)
+    compile_function(emit.llvm_ir(), emit.llvm_ir, "write", TARGET)(
+        ctypes.addressof(stored), 0, 0, 0
+    )
     return stored.value
 
 
@@ -92,7 +94,7 @@ def test_many_processes_at_once(folder: Path):
 
 HOLES = """
 import mmap
-from cohort.native.compiler import compiled
+from cohort.native.compiler import compile_function
 from cohort.native.emitter import Emitter
 from cohort.native.target import host
 
@@ -106,7 +108,7 @@ holes = [mmap.mmap(-1, 4 * 4096) for _ in range(50)]
 far = mmap.mmap(-1, 3 << 30, prot=mmap.PROT_READ)
 for hole in holes[::2]:
     hole.close()
-compiled(emit.text(), emit.text, "long", host("double"))
+compile_function(emit.llvm_ir(), emit.llvm_ir, "long", host("double"))
 print("linked")
 """
 

@@ -14,7 +14,7 @@ from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.samples import Samples
 from cohort.models import MODELS
 from cohort.native import kernel
-from cohort.native.network import NativeNetwork, Sgd, flat, predict, unflat
+from cohort.native.network import NativeNetwork, Sgd, flatten, predict, unflatten
 from cohort.training.evaluation import softmax_of
 
 CLASSES, COUNT = 3, 48
@@ -48,7 +48,7 @@ def by_pytorch(model: nn.Module, samples: Samples, indices: np.ndarray, size: in
         loss = loss + SGD.mu / 2 * sum(((now - then) ** 2).sum() for now, then in pairs)
         loss.backward()
         optimizer.step()
-    return flat(model.state_dict(), model)
+    return flatten(model.state_dict(), model)
 
 
 @pytest.mark.parametrize("size", [1, 6])
@@ -64,15 +64,15 @@ def test_training_continues_from_a_state_in_another_network(size: int):
     second.restore(first.state())
     second.train(indices[3 * size :], counts)
     expected = by_pytorch(model, samples, indices, size)
-    assert abs(expected - flat(weights, model)).max() > 0.01
+    assert abs(expected - flatten(weights, model)).max() > 0.01
     np.testing.assert_allclose(second.weights(), expected, rtol=0, atol=1e-12)
 
 
 def test_flat_weights_are_named_by_views():
     model = network()
-    weights = flat(model.state_dict(), model)
+    weights = flatten(model.state_dict(), model)
     rows = np.stack([weights, np.zeros_like(weights)])
-    named = unflat(rows, model)
+    named = unflatten(rows, model)
     for name, parameter in model.named_parameters():
         assert torch.equal(named[name][0], parameter)
         named[name][1] = parameter.detach()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cohort.native.batched_layout import L1_SHARE, Layout
-from cohort.native.compiler import compiled
+from cohort.native.batched_layout import L1_SHARE, BatchLayout
+from cohort.native.compiler import compile_function
 from cohort.native.emitter import Emitter, Index
 from cohort.native.network_stages import Stage
 from cohort.native.products import Products
@@ -30,7 +30,7 @@ def test_sums_begin_at_their_start(results: int, result_comes_first: bool):
     terms = 40
     is_large = results * terms * TARGET.size > L1_SHARE
     assert is_large == (results == 130)
-    layout = Layout([Stage((terms, 1, 1), results, 0)], (terms, 1, 1), TARGET.lanes, TARGET)
+    layout = BatchLayout([Stage((terms, 1, 1), results, 0)], (terms, 1, 1), TARGET.lanes, TARGET)
     inputs, outputs = layout.arena.used, layout.arena.used + terms * TARGET.lanes
     emit, lanes = Emitter(TARGET), TARGET.lanes
 
@@ -41,7 +41,7 @@ def test_sums_begin_at_their_start(results: int, result_comes_first: bool):
         emit.store(value, emit.pointer("%memory", outputs, (result, lanes)))
 
     with emit.function("multiply", *PARAMETERS, exported=True):
-        Products(emit, layout).multiply(
+        Products(emit, layout).emit_product(
             results,
             terms,
             lambda block, term: emit.pointer("%memory", inputs, (term, lanes)),
@@ -57,7 +57,7 @@ def test_sums_begin_at_their_start(results: int, result_comes_first: bool):
     memory[inputs:outputs] = samples.ravel()
     order = weights.T if result_comes_first else weights
     numbers = np.concatenate([order.ravel(), starts])
-    run = compiled(emit.text(), emit.text, "multiply", TARGET)
+    run = compile_function(emit.llvm_ir(), emit.llvm_ir, "multiply", TARGET)
     run(memory.ctypes.data, numbers.ctypes.data, 0, 0)
     actual = memory[outputs:].reshape(results, lanes)
     assert actual == pytest.approx(weights @ samples + starts[:, None], rel=1e-12)

@@ -10,14 +10,14 @@ from torch import nn
 
 from cohort.native.batched_program import BatchedProgram
 from cohort.native.network_stages import stages_of
-from cohort.native.sgd import Options
-from cohort.native.single_program import is_single
-from cohort.native.spectra import Slots, pays
+from cohort.native.sgd import StepOptions
+from cohort.native.single_program import is_single_sample
+from cohort.native.spectra import Slots, is_spectral_faster
 from cohort.native.target import avx2, host, narrow
 from tests.native.networks import Case, networks
 
 TARGETS = {"this processor": host, "AVX2": avx2, "vectors of arm64": narrow}
-PLAIN, EVERYTHING = Options(), Options(*[True] * 6)
+PLAIN, EVERYTHING = StepOptions(), StepOptions(*[True] * 6)
 
 
 def assert_same_steps(case: Case, tolerance: float) -> None:
@@ -32,14 +32,14 @@ def assert_same_steps(case: Case, tolerance: float) -> None:
     network=networks(),
     batch=st.sampled_from([1, 2, 7, 16, 33, 64, 200]),
     kind=st.sampled_from(sorted(TARGETS)),
-    options=st.builds(Options, *[st.booleans()] * 6),
+    options=st.builds(StepOptions, *[st.booleans()] * 6),
     seed=st.integers(0, 99),
 )
 def test_any_network(
     network: tuple[nn.Sequential, tuple[int, int, int]],
     batch: int,
     kind: str,
-    options: Options,
+    options: StepOptions,
     seed: int,
 ):
     """In float64, to 1e-12 of the largest weight."""
@@ -94,8 +94,8 @@ VGG = nn.Sequential(  # wide convolutions on maps of any size, down to two pixel
 def test_convolutions_by_either_way(kind: str, network: nn.Sequential, side: int, spectral: int):
     """Directly where channels are few, by their spectra where there are many."""
     stages = stages_of(network, (3, side, side))
-    assert sum(map(pays, stages[1:])) == spectral
-    batch, options = (64, Options(momentum=True)) if kind == "AVX2" else (10, EVERYTHING)
+    assert sum(map(is_spectral_faster, stages[1:])) == spectral
+    batch, options = (64, StepOptions(momentum=True)) if kind == "AVX2" else (10, EVERYTHING)
     case = Case(network, (3, side, side), batch, TARGETS[kind]("double"), options)
     assert_same_steps(case, 1e-12)
 
@@ -104,12 +104,17 @@ def test_convolutions_by_either_way(kind: str, network: nn.Sequential, side: int
 @pytest.mark.parametrize("network", [lenet((6, 20)), lenet((20, 33), 2)], ids=["small", "large"])
 @pytest.mark.parametrize(
     "options",
-    [PLAIN, Options(proximal=True), Options(corrects=True), Options(proximal=True, corrects=True)],
+    [
+        PLAIN,
+        StepOptions(proximal=True),
+        StepOptions(corrects=True),
+        StepOptions(proximal=True, corrects=True),
+    ],
     ids=["plain", "proximal", "corrected", "both"],
 )
-def test_one_sample_a_step(kind: str, network: nn.Sequential, options: Options):
+def test_one_sample_a_step(kind: str, network: nn.Sequential, options: StepOptions):
     """Without momentum there is code of its own, with channels in the lanes."""
-    assert is_single(stages_of(network, (3, 32, 32)), 1, options)
+    assert is_single_sample(stages_of(network, (3, 32, 32)), 1, options)
     case = Case(network, (3, 32, 32), 1, TARGETS[kind]("double"), options, steps=20)
     assert_same_steps(case, 1e-12)
 
@@ -126,7 +131,7 @@ def test_float32(batch: int):
 def test_code_has_no_longer_vectors_than_its_target(kind: str, lanes: int):
     shape, target = (3, 32, 32), TARGETS[kind]("float")
     stages = stages_of(lenet((8, 24), 2), shape)
-    text = BatchedProgram(stages, shape, 64, target, "i8", EVERYTHING).text()
+    text = BatchedProgram(stages, shape, 64, target, "i8", EVERYTHING).llvm_ir()
     assert f"<{lanes} x float>" in text and f"<{2 * lanes} x float>" not in text
 
 

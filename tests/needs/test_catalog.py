@@ -13,7 +13,7 @@ from cohort.core.metric import Metric
 from cohort.needs import NEEDS
 from cohort.results import names
 from cohort.selection import SELECTORS, Selector
-from cohort.selection.abilities import Measuring, Screening
+from cohort.selection.abilities import MetricRecording, Screening
 from cohort.selection.random import Random
 from cohort.selection.selector import State, View
 from tests.needs.by_hand import played, task_by_hand
@@ -24,7 +24,7 @@ POOL_LOSS = {"pool_loss": Metric("Mean loss of the pool", better="low")}
 
 
 @dataclass(frozen=True, kw_only=True)
-class PowerOfChoice(Selector, Screening, Measuring):
+class PowerOfChoice(Selector, Screening, MetricRecording):
     """Of a random pool, the clients on whose samples the global model does worst."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"candidate_loss"})

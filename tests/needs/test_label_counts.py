@@ -65,11 +65,11 @@ def test_the_entropy_selector_chooses_by_noisy_counts():
 
 
 def test_without_liars_and_noise_nothing_changes():
-    assert LabelReport().of(MANY, np.random.default_rng(0)) is MANY
+    assert LabelReport().reported_counts(MANY, np.random.default_rng(0)) is MANY
 
 
 def test_liars_claim_their_size_of_every_class_alike():
-    reported = LabelReport(liars=0.3).of(MANY, np.random.default_rng(0))
+    reported = LabelReport(liars=0.3).reported_counts(MANY, np.random.default_rng(0))
     lying = np.flatnonzero((reported != MANY).any(axis=1))
     assert len(lying) == 3
     np.testing.assert_array_equal(
@@ -79,7 +79,9 @@ def test_liars_claim_their_size_of_every_class_alike():
 
 def test_noise_is_the_same_for_the_same_generator():
     report = LabelReport(epsilon=0.5)
-    one, two, other = (report.of(MANY, np.random.default_rng(seed)) for seed in (0, 0, 1))
+    one, two, other = (
+        report.reported_counts(MANY, np.random.default_rng(seed)) for seed in (0, 0, 1)
+    )
     np.testing.assert_array_equal(one, two)
     assert (one != other).all() and (one != MANY).all()
 
@@ -88,6 +90,6 @@ def test_liars_add_noise_too():
     rng = np.random.default_rng(0)
     rng.choice(10, 3, replace=False)
     noise = rng.laplace(scale=2, size=MANY.shape)
-    both = LabelReport(liars=0.3, epsilon=0.5).of(MANY, np.random.default_rng(0))
-    lies = LabelReport(liars=0.3).of(MANY, np.random.default_rng(0))
+    both = LabelReport(liars=0.3, epsilon=0.5).reported_counts(MANY, np.random.default_rng(0))
+    lies = LabelReport(liars=0.3).reported_counts(MANY, np.random.default_rng(0))
     np.testing.assert_array_equal(both, lies + noise)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from typing import ClassVar
@@ -13,8 +14,8 @@ from cohort.needs import NEEDS
 from cohort.selection.abilities import Screening
 from cohort.selection.selector import View
 from cohort.training.ledger import Ledger
-from cohort.training.procedures.federated.gathering import Needs
-from tests.needs.by_hand import MODEL_BYTES, RESERVED, Spy, costs, played, task_by_hand
+from cohort.training.procedures.federated.gathering import NeedGatherer
+from tests.needs.by_hand import LABELS, MODEL_BYTES, RESERVED, Spy, costs, played, task_by_hand
 
 LN2 = math.log(2)
 HALF = (LN2, 0.0, 0.0)  # softmax (1/2, 1/4, 1/4)
@@ -40,6 +41,13 @@ class ReservedSpy(Spy):
 @dataclass(frozen=True, kw_only=True)
 class TrainingSpy(Spy):
     needs: ClassVar[frozenset[str]] = frozenset({"training_loss"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class LastBatchSpy(Spy):
+    needs: ClassVar[frozenset[str]] = frozenset(
+        {"last_batch_loss_norm", "bias_update", "samples_per_round"}
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,6 +109,55 @@ def test_training_loss_is_that_of_a_clients_own_steps():
     assert costs(state, "bytes_up") == [4 * (MODEL_BYTES + 4)]
 
 
+def ways(labels: tuple[int, ...]) -> list[tuple[np.ndarray, float]]:
+    """All ways to take one or two steps on batches of two of the samples with these labels, each
+    once: the bias after them, and the root mean square of the last batch's losses."""
+    results = []
+    for order in set(itertools.permutations(labels)):
+        bias = np.zeros(3)
+        for batch in (list(order[:2]), list(order[2:] or order[:2])):
+            bias = bias + 0.3 * (np.bincount(batch, minlength=3) / len(batch) - softmax(bias))
+            losses = -np.log(softmax(bias)[batch])
+            results.append((bias, float(np.sqrt((losses**2).mean()))))
+    return results
+
+
+def softmax(bias: np.ndarray) -> np.ndarray:
+    return np.exp(bias) / np.exp(bias).sum()
+
+
+@pytest.mark.parametrize("participation", ["full", "stragglers-1"])
+def test_the_last_batch_is_that_of_the_last_step_that_a_client_took(participation: str):
+    """How the bias moved tells which batches a client took; stragglers may take the first only."""
+    seen = set()
+    for seed in range(8):
+        settings = {"J": "J2", "batch": 2, "participation": participation, "seed": seed}
+        state = played(task_by_hand(selector := LastBatchSpy(), **settings))
+        (reports,) = selector.reports
+        norms, biases = reports["last_batch_loss_norm"], reports["bias_update"]
+        for client in range(3):
+            matches = {
+                round(norm, 12)
+                for bias, norm in ways(LABELS[client])
+                if np.allclose(bias, biases[client], rtol=0, atol=1e-12)
+            }
+            assert matches == {round(float(norms[client]), 12)}
+            seen |= {(client, *matches)}
+        assert math.isnan(norms[3])
+        assert costs(state, "bytes_up") == [4 * (MODEL_BYTES + 4)]
+        if participation == "full":  # the last batches have 2, 2 and 1 of 4, 2 and 3 samples
+            assert costs(state, "selection_samples") == [5]
+    assert len(seen) > 4
+
+
+@pytest.mark.parametrize(
+    ("J", "samples"), [("J1", [2, 2, 2, 0]), ("J2", [4, 2, 3, 0]), ("J1e", [4, 2, 3, 0])]
+)
+def test_samples_per_round(J: str, samples: list[int]):
+    played(task_by_hand(selector := LastBatchSpy(), J=J, batch=2))
+    assert selector.views[0].reports["samples_per_round"].tolist() == samples
+
+
 def test_reserved_loss_is_each_local_models_on_reserved_test_samples():
     """The client without samples answers too, with the global model: loss ln 3."""
     state = played(task_by_hand(selector := ReservedSpy()))
@@ -125,11 +182,18 @@ def test_who_does_not_answer_reports_nan():
 
 def test_needs_are_gathered_when_they_say_and_nothing_else_is():
     task = task_by_hand(EverythingSpy(), HALF)
-    needs, ledger = Needs(frozenset(NEEDS), task), Ledger()
-    before = needs.before_choosing(task.initial_weights(), np.array([1]), 1, ledger)
+    needs, ledger = NeedGatherer(frozenset(NEEDS), task), Ledger()
+    before = needs.gather_before_choosing(task.initial_weights(), np.array([1]), 1, ledger)
     assert set(before) == {name for name, need in NEEDS.items() if need.gathered == "before"}
-    assert set(needs.once()) == {name for name, need in NEEDS.items() if need.gathered == "once"}
-    assert Needs((), task).before_choosing(task.initial_weights(), np.array([1]), 1, ledger) == {}
+    assert set(needs.gather_once()) == {
+        name for name, need in NEEDS.items() if need.gathered == "once"
+    }
+    assert (
+        NeedGatherer((), task).gather_before_choosing(
+            task.initial_weights(), np.array([1]), 1, ledger
+        )
+        == {}
+    )
     assert ledger.costs["selection_samples"] == 4 and ledger.costs["bytes_up"] == 8
 
 

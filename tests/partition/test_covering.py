@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cohort.partition import Pool
-from cohort.partition.schemes.classes import Classes, holders
+from cohort.partition.schemes.classes import Classes, draw_holders
 from cohort.partition.schemes.covering import Covering
 
 
@@ -23,7 +23,7 @@ def test_the_rule_of_niid_bench_leaves_classes_unheld(classes: int, k: int, unhe
     """Ten clients of CIFAR-100 and Tiny-ImageNet: (classes - 10) (1 - (k-1) / (classes-1))^10 =
     34.7 and 69.5 in the mean."""
     counts = [
-        sum(not held for held in holders(classes, 10, k, 1, np.random.default_rng(seed)))
+        sum(not held for held in draw_holders(classes, 10, k, 1, np.random.default_rng(seed)))
         for seed in range(200)
     ]
     expected = (classes - 10) * (1 - (k - 1) / (classes - 1)) ** 10

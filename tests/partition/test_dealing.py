@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cohort.partition import SCHEMES, Pool, parse_name
+from cohort.partition import SCHEMES, Pool, parse_partition
 from cohort.partition.scheme import Scheme
 
 EXACT = [
@@ -74,25 +74,27 @@ def federations(draw: st.DrawFn) -> tuple[Pool, int, int]:
 
 
 def test_names_cover_every_scheme():
-    assert {type(parse_name(name)) for name in NAMES} == set(SCHEMES.values())
+    assert {type(parse_partition(name)) for name in NAMES} == set(SCHEMES.values())
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_scheme_declares_whether_it_is_exact(name: str):
-    assert getattr(parse_name(name), "base", parse_name(name)).exact == (name not in SHARING)
+    assert getattr(parse_partition(name), "base", parse_partition(name)).exact == (
+        name not in SHARING
+    )
 
 
 @pytest.mark.parametrize("name", EXACT)
 @settings(max_examples=25, derandomize=True)
 @given(federation=federations())
 def test_each_sample_goes_to_exactly_one_client(name: str, federation: tuple[Pool, int, int]):
-    assert_deals(parse_name(name), *federation)
+    assert_deals(parse_partition(name), *federation)
 
 
 @pytest.mark.parametrize("name", SKEWED)
 @pytest.mark.parametrize("seed", range(10))
 def test_each_sample_goes_to_exactly_one_client_at_strong_skew(name: str, seed: int):
-    assert_deals(parse_name(name), POOL, 8, seed)
+    assert_deals(parse_partition(name), POOL, 8, seed)
 
 
 def assert_deals(scheme: Scheme, pool: Pool, clients: int, seed: int) -> None:
@@ -107,7 +109,7 @@ def assert_deals(scheme: Scheme, pool: Pool, clients: int, seed: int) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_same_seed_same_parts_other_seed_other_parts(name: str):
     once, again, other = (
-        parse_name(name).deal(POOL, 8, np.random.default_rng(seed)) for seed in (1, 1, 2)
+        parse_partition(name).deal(POOL, 8, np.random.default_rng(seed)) for seed in (1, 1, 2)
     )
     for part, same in zip(once, again, strict=True):
         np.testing.assert_array_equal(part, same)
@@ -122,9 +124,9 @@ def test_same_seed_same_parts_other_seed_other_parts(name: str):
 def test_pool_and_global_random_state_are_not_touched(name: str):
     assert POOL.groups is not None
     pool = Pool(POOL.labels.copy(), POOL.groups.copy())
-    once = parse_name(name).deal(pool, 8, np.random.default_rng(1))
+    once = parse_partition(name).deal(pool, 8, np.random.default_rng(1))
     np.random.seed(99)
-    again = parse_name(name).deal(pool, 8, np.random.default_rng(1))
+    again = parse_partition(name).deal(pool, 8, np.random.default_rng(1))
     np.testing.assert_array_equal(np.concatenate(once), np.concatenate(again))
     np.testing.assert_array_equal(pool.labels, POOL.labels)
     np.testing.assert_array_equal(pool.groups, POOL.groups)
@@ -138,7 +140,7 @@ def test_schemes_that_deal_by_labels_ignore_groups(name: str):
     if any(name.startswith(grouped.partition("-")[0]) for grouped in GROUPED):
         return
     with_groups, without = (
-        parse_name(name).deal(pool, 8, np.random.default_rng(1))
+        parse_partition(name).deal(pool, 8, np.random.default_rng(1))
         for pool in (POOL, Pool(POOL.labels))
     )
     np.testing.assert_array_equal(np.concatenate(with_groups), np.concatenate(without))
@@ -148,9 +150,9 @@ def test_schemes_that_deal_by_labels_ignore_groups(name: str):
 def test_schemes_that_deal_by_groups_refuse_data_without_groups(name: str):
     words = r"^it deals samples by their groups \(domains, roles\), and this data set has none$"
     with pytest.raises(ValueError, match=words):
-        parse_name(name).check(10, 20, 1000)
+        parse_partition(name).check(10, 20, 1000)
     with pytest.raises(ValueError, match=words):
-        parse_name(name).deal(Pool(POOL.labels), 8, np.random.default_rng(0))
+        parse_partition(name).deal(Pool(POOL.labels), 8, np.random.default_rng(0))
 
 
 IMPOSSIBLE = {
@@ -322,7 +324,7 @@ IMPOSSIBLE = {
 def test_impossible_partitions_are_refused(case: str):
     name, classes, clients, samples, groups, words = IMPOSSIBLE[case]
     with pytest.raises(ValueError, match=words):
-        parse_name(name).check(classes, clients, samples, groups)
+        parse_partition(name).check(classes, clients, samples, groups)
 
 
 POSSIBLE = [
@@ -346,15 +348,15 @@ POSSIBLE = [
 def test_barely_possible_partitions_are_not_refused(
     name: str, classes: int, clients: int, samples: int, groups: int | None
 ):
-    parse_name(name).check(classes, clients, samples, groups)
+    parse_partition(name).check(classes, clients, samples, groups)
 
 
 def test_limits_that_count_samples_shrink_with_the_share():
-    assert str(parse_name("dir-0.1").scaled(0.5)) == "dir-0.1-minimum5"
-    assert str(parse_name("dir-0.1").scaled(0.01)) == "dir-0.1-minimum1"
-    assert str(parse_name("dir-0.1").scaled(1.0)) == "dir-0.1"
-    assert str(parse_name("dirplain-0.1-minimum0").scaled(0.5)) == "dirplain-0.1-minimum0"
-    assert str(parse_name("quantity-0.5").scaled(0.5)) == "quantity-0.5-minimum5"
-    assert str(parse_name("dirdomains-0.5").scaled(0.5)) == "dirdomains-0.5-minimum5"
-    assert str(parse_name("classes-2").scaled(0.5)) == "classes-2"
-    assert str(parse_name("iid").scaled(0.5)) == "iid"
+    assert str(parse_partition("dir-0.1").scaled(0.5)) == "dir-0.1-minimum5"
+    assert str(parse_partition("dir-0.1").scaled(0.01)) == "dir-0.1-minimum1"
+    assert str(parse_partition("dir-0.1").scaled(1.0)) == "dir-0.1"
+    assert str(parse_partition("dirplain-0.1-minimum0").scaled(0.5)) == "dirplain-0.1-minimum0"
+    assert str(parse_partition("quantity-0.5").scaled(0.5)) == "quantity-0.5-minimum5"
+    assert str(parse_partition("dirdomains-0.5").scaled(0.5)) == "dirdomains-0.5-minimum5"
+    assert str(parse_partition("classes-2").scaled(0.5)) == "classes-2"
+    assert str(parse_partition("iid").scaled(0.5)) == "iid"

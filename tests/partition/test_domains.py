@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cohort.partition import Pool, parse_name
+from cohort.partition import Pool, parse_partition
 from cohort.partition.schemes.dirichlet import Dirichlet
 
 CHANCE = np.random.default_rng(7)
@@ -18,7 +18,7 @@ PACS = Pool(
 
 def tables(name: str, clients: int, seed: int, pool: Pool = PACS) -> np.ndarray:
     """How many samples each client has of each domain and class."""
-    parts = parse_name(name).deal(pool, clients, np.random.default_rng(seed))
+    parts = parse_partition(name).deal(pool, clients, np.random.default_rng(seed))
     return np.stack([table(pool, part) for part in parts])
 
 
@@ -63,7 +63,7 @@ def test_which_samples_a_holder_gets_is_chance():
     draws, give or take 15.8."""
     pool, held = Pool(np.arange(10) % 3, np.zeros(10, dtype=int)), np.zeros(10)
     for seed in range(1000):
-        held[parse_name("domains-1").deal(pool, 2, np.random.default_rng(seed))[0]] += 1
+        held[parse_partition("domains-1").deal(pool, 2, np.random.default_rng(seed))[0]] += 1
     # 4, 3 and 3 samples of three classes are dealt in turn: client 0 always has two of the first class, then the odd places
     assert held[[0, 3, 6, 9]].sum() == 2000 and np.abs(held[[0, 3, 6, 9]] - 500).max() < 4 * 15.9
     assert held.sum() == 5000 and (held > 250).all() and (held < 750).all()
@@ -72,7 +72,7 @@ def test_which_samples_a_holder_gets_is_chance():
 def test_a_domain_with_too_few_samples_is_named():
     pool = Pool(np.zeros(12, dtype=int), np.array([0] * 10 + [1] * 2))
     with pytest.raises(ValueError, match="domain 1 has 2 samples for 6 clients that hold it"):
-        parse_name("domains-2").deal(pool, 6, np.random.default_rng(0))
+        parse_partition("domains-2").deal(pool, 6, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("domain", range(4))
@@ -95,7 +95,7 @@ def test_the_first_client_alone_holds_the_domain(domain: int, clients: int):
 )
 def test_an_impossible_domain_is_refused(groups: list[int], words: str):
     with pytest.raises(ValueError, match=words):
-        parse_name("onedomain-0").deal(
+        parse_partition("onedomain-0").deal(
             Pool(np.zeros(4, dtype=int), np.array(groups)), 3, np.random.default_rng(0)
         )
 
@@ -103,7 +103,7 @@ def test_an_impossible_domain_is_refused(groups: list[int], words: str):
 @pytest.mark.parametrize("seed", range(5))
 def test_dirichlet_over_domains_is_dirichlet_over_classes_of_that_name(seed: int):
     assert PACS.groups is not None
-    shards = parse_name("dirdomains-0.5").deal(PACS, 10, np.random.default_rng(seed))
+    shards = parse_partition("dirdomains-0.5").deal(PACS, 10, np.random.default_rng(seed))
     expected = Dirichlet(alpha=0.5, minimum=10).deal(
         Pool(PACS.groups), 10, np.random.default_rng(seed)
     )

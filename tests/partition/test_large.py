@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from cohort.partition import Pool, parse_name
+from cohort.partition import Pool, parse_partition
 
 pytestmark = pytest.mark.alone
 NAMES = [
@@ -30,7 +30,7 @@ def seconds(name: str, clients: int, samples: int) -> float:
     rng = np.random.default_rng(0)
     pool, scheme, times = (
         Pool(rng.integers(0, 10, samples), rng.integers(0, clients // 2, samples)),
-        parse_name(name),
+        parse_partition(name),
         [],
     )
     for seed in range(3):
@@ -54,5 +54,5 @@ def test_a_minimum_that_few_draws_reach():
     0.05 s."""
     labels = np.repeat(np.arange(10), 9000)
     start = time.perf_counter()
-    parse_name("dir-0.1").deal(Pool(labels), 200, np.random.default_rng(0))
+    parse_partition("dir-0.1").deal(Pool(labels), 200, np.random.default_rng(0))
     assert time.perf_counter() - start < 5

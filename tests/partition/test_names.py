@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cohort.core.errors import UserError
-from cohort.partition import SCHEMES, parse_name
+from cohort.partition import SCHEMES, parse_partition
 from cohort.partition.schemes.classes import Classes
 from cohort.partition.schemes.covering import Covering
 from cohort.partition.schemes.dirichlet import Dirichlet, PlainDirichlet
@@ -66,14 +66,14 @@ FORMS = [
 
 @pytest.mark.parametrize("text", MEANINGS)
 def test_name_is_parsed_and_formatted(text: str):
-    scheme = parse_name(text)
+    scheme = parse_partition(text)
     assert type(scheme) is type(MEANINGS[text])
     assert scheme == MEANINGS[text]
     assert str(scheme) == text
 
 
 def test_every_scheme_is_found():
-    assert [scheme.form() for scheme in SCHEMES.values()] == FORMS
+    assert [scheme.name_pattern() for scheme in SCHEMES.values()] == FORMS
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_every_scheme_is_found():
 )
 def test_unknown_scheme_lists_all_forms(text: str):
     with pytest.raises(UserError) as caught:
-        parse_name(text)
+        parse_partition(text)
     message = str(caught.value)
     assert "\n" not in message
     assert f"partition '{text}'" in message
@@ -163,7 +163,7 @@ WRONG = {
 @pytest.mark.parametrize("text", WRONG)
 def test_errors_in_values_show_the_form(text: str):
     with pytest.raises(UserError) as caught:
-        parse_name(text)
+        parse_partition(text)
     message = str(caught.value)
     assert "\n" not in message
     assert f"partition '{text}'" in message
@@ -177,4 +177,4 @@ def test_errors_in_values_show_the_form(text: str):
 def test_one_partition_has_one_name(text: str):
     """A second spelling would be a second path and a second digest for the same shards."""
     with pytest.raises(UserError):
-        parse_name(text)
+        parse_partition(text)

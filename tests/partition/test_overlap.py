@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cohort.partition import Pool, parse_name
+from cohort.partition import Pool, parse_partition
 from cohort.partition.scheme import Scheme
 from cohort.partition.schemes.overlap import share_evenly
 
@@ -32,7 +32,7 @@ def dealt(
     name: str, seed: int, labels: np.ndarray = LABELS, clients: int = 12
 ) -> tuple[Scheme, Parts, Parts]:
     """The scheme, what each client keeps, and what it borrows."""
-    scheme, rng = parse_name(name), np.random.default_rng(seed)
+    scheme, rng = parse_partition(name), np.random.default_rng(seed)
     return scheme, *scheme.borrow(scheme.deal(Pool(labels), clients, rng), rng)
 
 
@@ -146,8 +146,8 @@ def test_nobody_to_borrow_from_is_refused():
     with pytest.raises(
         ValueError, match="12 overlapping clients of 12 leave nobody to borrow from"
     ):
-        parse_name("iid-overlap0.1x12").check(5, 12, 1200)
-    parse_name("iid-overlap0.1x11").check(5, 12, 1200)
+        parse_partition("iid-overlap0.1x12").check(5, 12, 1200)
+    parse_partition("iid-overlap0.1x11").check(5, 12, 1200)
 
 
 def test_more_than_the_others_hold_is_refused():
@@ -159,18 +159,20 @@ def test_more_than_the_others_hold_is_refused():
 
 def test_what_the_base_scheme_refuses_is_refused():
     with pytest.raises(ValueError, match="999 samples cannot give 100 clients 10 each"):
-        parse_name("dir-0.1-overlap0.2x2").check(10, 100, 999)
+        parse_partition("dir-0.1-overlap0.2x2").check(10, 100, 999)
 
 
 def test_a_share_scales_the_base_scheme():
-    assert str(parse_name("dir-0.1-overlap0.2x2").scaled(0.5)) == "dir-0.1-minimum5-overlap0.2x2"
+    assert (
+        str(parse_partition("dir-0.1-overlap0.2x2").scaled(0.5)) == "dir-0.1-minimum5-overlap0.2x2"
+    )
 
 
 def test_both_science_versions_count(monkeypatch: pytest.MonkeyPatch):
-    scheme = parse_name("dir-0.1-overlap0.2x2")
+    scheme = parse_partition("dir-0.1-overlap0.2x2")
     monkeypatch.setattr(type(scheme), "science", 3)
     assert scheme.versions() == {"partition:dir": 1, "partition:overlap": 3}
-    assert parse_name("dir-0.1").versions() == {"partition:dir": 1}
+    assert parse_partition("dir-0.1").versions() == {"partition:dir": 1}
 
 
 @pytest.mark.parametrize(
@@ -183,11 +185,11 @@ def test_both_science_versions_count(monkeypatch: pytest.MonkeyPatch):
     ],
 )
 def test_held_out_samples_raise_the_version_where_they_meet_borrowing(name: str, version: int):
-    assert parse_name(name).versions(holdout=0.1) == {
+    assert parse_partition(name).versions(holdout=0.1) == {
         "partition:iid": 1,
         "partition:overlap": version,
     }
-    assert parse_name(name).versions() == {"partition:iid": 1, "partition:overlap": 1}
+    assert parse_partition(name).versions() == {"partition:iid": 1, "partition:overlap": 1}
 
 
 REPLACING = [f"{name}-replace" for name in NAMES]
@@ -236,7 +238,7 @@ def test_which_samples_are_given_up_is_chance():
     kept_by_first, times = np.zeros(12), 0
     for seed in range(1000):
         rng = np.random.default_rng(seed)
-        kept, borrowed = parse_name("iid-overlap0.5x1-replace").borrow(
+        kept, borrowed = parse_partition("iid-overlap0.5x1-replace").borrow(
             [np.arange(6), np.arange(6, 12)], rng
         )
         if len(borrowed[0]):
@@ -248,9 +250,9 @@ def test_which_samples_are_given_up_is_chance():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_who_overlaps_is_who_borrows(name: str):
-    scheme, rng = parse_name(name), np.random.default_rng(1)
+    scheme, rng = parse_partition(name), np.random.default_rng(1)
     parts = scheme.deal(Pool(LABELS), 12, rng)
-    chosen = scheme.overlapping(12, copy.deepcopy(rng))
+    chosen = scheme.overlapping_clients(12, copy.deepcopy(rng))
     borrowed = scheme.borrow(parts, rng)[1]
     assert sorted(chosen) == [index for index, extra in enumerate(borrowed) if len(extra)]
 
@@ -260,4 +262,4 @@ def test_a_ratio_of_zero_chooses_clients_that_borrow_nothing():
     assert sum(map(len, borrowed)) == 0
     for part, without in zip(own, dealt("iid", 2)[1], strict=True):
         np.testing.assert_array_equal(part, without)
-    assert len(set(scheme.overlapping(12, np.random.default_rng(0)))) == 3
+    assert len(set(scheme.overlapping_clients(12, np.random.default_rng(0)))) == 3

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cohort.cell.planned import Planned, digest_of, freeze, plan_file
+from cohort.cell.planned import PlannedFile, digest_of, plan_file, write_plan
 from cohort.cell.settings import shard_identity
 from cohort.commands.shards import print_shards
 from cohort.core.errors import UserError
 from cohort.core.hdf5 import new_hdf5
 from cohort.core.paths import digest_in
-from cohort.data.sampling import share_of
+from cohort.data.sampling import draw_share
 from cohort.data.shards import Shards, read
 from cohort.data.store import FORMAT
-from cohort.partition import Scheme, parse_name
+from cohort.partition import Scheme, parse_partition
 from cohort.partition.deal import deal
 
 PER_CLASS = [120, 80, 100, 60, 140]
@@ -54,7 +54,7 @@ def in_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def dealt(data: str = "data.h5", **changes: Any) -> Shards:
     settings = SETTINGS | changes
     digest = digest_of(shard_identity(settings, digest_in(data)), {})
-    freeze(Planned("shards.h5", digest, settings, {}, {"data": data}))
+    write_plan(PlannedFile("shards.h5", digest, settings, {}, {"data": data}))
     deal(plan_file(digest), "shards.h5")
     return read("shards.h5")
 
@@ -82,7 +82,7 @@ def test_a_share_deals_the_samples_of_that_share(name: str):
     shards = [dealt(partition=name, samples=0.5, seed=seed) for seed in (0, 1)]
     for shard in shards:
         np.testing.assert_array_equal(
-            np.sort(np.concatenate(shard.indices)), share_of(LABELS, 0.5, "train share")
+            np.sort(np.concatenate(shard.indices)), draw_share(LABELS, 0.5, "train share")
         )
         assert shard.label_counts.sum(axis=0).tolist() == [60, 40, 50, 30, 70, 0]
         for indices, counts in zip(shard.indices, shard.label_counts, strict=True):
@@ -121,7 +121,7 @@ def test_shared_samples_are_counted_and_the_achieved_ratio_is_stored(samples: fl
         )
     assert shards.label_counts.sum() == plain.label_counts.sum() + 24 * samples
     np.testing.assert_array_equal(
-        np.unique(np.concatenate(shards.indices)), share_of(LABELS, samples, "train share")
+        np.unique(np.concatenate(shards.indices)), draw_share(LABELS, samples, "train share")
     )
 
 
@@ -133,7 +133,7 @@ def test_validation_samples_are_set_aside_before_dealing(name: str, samples: flo
     )
     assert len(shards.validation) == 100 * samples
     everything = np.concatenate([*shards.indices, shards.validation])
-    np.testing.assert_array_equal(np.sort(everything), share_of(LABELS, samples, "train share"))
+    np.testing.assert_array_equal(np.sort(everything), draw_share(LABELS, samples, "train share"))
     assert not np.array_equal(shards.validation, other.validation)
     assert shards.label_counts.sum() == 400 * samples
 
@@ -238,7 +238,7 @@ def test_groups_are_those_of_the_remaining_samples(name: str):
     """Half of each class less 30 samples set aside: what is dealt by groups are those samples, by
     their own groups."""
     shards = dealt("grouped.h5", partition=name, clients=6, samples=0.5, validation=60)
-    left = np.setdiff1d(share_of(LABELS, 0.5, "train share"), shards.validation)
+    left = np.setdiff1d(draw_share(LABELS, 0.5, "train share"), shards.validation)
     assert len(shards.validation) == 30
     np.testing.assert_array_equal(np.unique(np.concatenate(shards.indices)), left)
     groups = [set(GROUPS[part].tolist()) for part in shards.indices]
@@ -283,14 +283,16 @@ def test_with_replace_borrowed_samples_replace_own_ones():
 
 def print_grouped(**changes: Any) -> None:
     """Print what `cohort shards` says of grouped data."""
-    planned = Planned("shards.h5", "k0123456789ab", SETTINGS | changes, {}, {"data": "grouped.h5"})
+    planned = PlannedFile(
+        "shards.h5", "k0123456789ab", SETTINGS | changes, {}, {"data": "grouped.h5"}
+    )
 
     class Plan:
-        def plan_shards(self, settings: dict[str, Any]) -> Planned:
+        def plan_shards(self, settings: dict[str, Any]) -> PlannedFile:
             return planned
 
         def scheme(self, settings: dict[str, Any]) -> Scheme:
-            return parse_name(settings["partition"])
+            return parse_partition(settings["partition"])
 
     print_shards(Plan(), planned.settings)
 

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 import cohort
-from cohort.cell.planned import Planned, digest_of, freeze, frozen, run_options
+from cohort.cell.planned import PlannedFile, digest_of, read_plan, run_options, write_plan
 from cohort.core.errors import UserError
 from cohort.core.paths import RUN_OPTIONS, plan_file
 from cohort.core.sealed_json import read_sealed, write_sealed
@@ -87,8 +87,8 @@ def readers(plan: Plan) -> dict[str, tuple[Path, Reader]]:
     experiment, runs = experiment_plan_of(plan), METRICS.with_suffix(".json")
     return {
         "a cell's plan": (cell, lambda: read_cell(cell)),
-        "shards' plan": (shards, lambda: frozen(shards)),
-        "data's plan": (data, lambda: frozen(data)),
+        "shards' plan": (shards, lambda: read_plan(shards)),
+        "data's plan": (data, lambda: read_plan(data)),
         "options": (RUN_OPTIONS, lambda: [*map(run_options, ("train", "download", "request"))]),
         "an experiment's plan": (
             experiment,
@@ -182,7 +182,7 @@ def test_the_digest_of_every_cell_follows_from_its_plan_file(scale: str, project
     plan = load({"studies": all_studies(), "scale": scale})
     assert len(plan.cells) > 100
     for cell in list(plan.cells.values())[::5]:
-        again = cell_of(Planned(**json.loads(json.dumps(vars(cell.planned())))))
+        again = cell_of(PlannedFile(**json.loads(json.dumps(vars(cell.planned())))))
         assert again == cell
         assert digest_of(again.identity(), again.science) == cell.digest
 
@@ -223,13 +223,13 @@ def test_a_plan_file_in_anothers_place_is_refused(plan: Plan):
     first, second, *_ = map(plan_file, plan.cells)
     shutil.copy(first, second)
     with pytest.raises(UserError, match=f"{second}: is the plan of {first.stem}; start snakemake"):
-        frozen(second)
-    freeze(plan.cells[second.stem].planned())
+        read_plan(second)
+    write_plan(plan.cells[second.stem].planned())
     assert read_cell(second) == plan.cells[second.stem]
 
 
 def test_a_plan_file_that_is_no_text_is_written_anew(plan: Plan):
     planned = next(iter(plan.cells.values())).planned()
     plan_file(planned.digest).write_bytes(b"\xff\xfe")
-    freeze(planned)
-    assert frozen(plan_file(planned.digest)) == planned
+    write_plan(planned)
+    assert read_plan(plan_file(planned.digest)) == planned

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cohort.cell.planned import Planned
+from cohort.cell.planned import PlannedFile
 from cohort.commands.cost import print_cost
 from cohort.pipeline.driver import freeze_plan
 from cohort.pipeline.stages import Stages
@@ -49,7 +49,7 @@ AML = BASE | {
 
 
 def cell_with(settings: dict[str, Any]) -> Cell:
-    return cell_of(Planned("", "", settings, {}, {}))
+    return cell_of(PlannedFile("", "", settings, {}, {}))
 
 
 PROBE = {"cohort": 20, "selector": {"name": "probe", "pool": 2.0}}

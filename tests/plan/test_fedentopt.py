@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cohort.partition import Pool, parse_name
+from cohort.partition import Pool, parse_partition
 from cohort.pipeline.specs import spec_of
 from cohort.pipeline.targets import targets
 from cohort.plan import Plan, Study
@@ -160,7 +160,7 @@ def test_the_brain_scans_of_cheaper_scales_can_be_dealt(scale: str):
     (row, *_) = small.study("fedentopt").experiments["medical"].rows
     settings = small.cells[row.digest].plain_settings()
     kinds = np.round(settings["samples"] * np.array([1321, 1339, 1595, 1457])).astype(int)
-    pool, scheme = Pool(np.repeat(np.arange(4), kinds)), parse_name(settings["partition"])
+    pool, scheme = Pool(np.repeat(np.arange(4), kinds)), parse_partition(settings["partition"])
     for seed in range(3):
         parts = scheme.deal(pool, settings["clients"], np.random.default_rng(seed))
         assert min(map(len, parts)) >= 1 and sum(map(len, parts)) == kinds.sum()

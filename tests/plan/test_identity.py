@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cohort.cell.planned import digest_of, freeze, plan_file
+from cohort.cell.planned import digest_of, plan_file, write_plan
 from cohort.core.errors import UserError
 from cohort.plan import Plan
 from cohort.plan.yaml_files import read_yaml
@@ -211,7 +211,7 @@ def test_seeds_share_their_shards_between_strategies(plan_of: PlanOf):
 
 def test_a_plan_file_reads_back(plan_of: PlanOf):
     (cell,) = plan_of({}).cells.values()
-    freeze(cell.planned())
+    write_plan(cell.planned())
     assert read_cell(plan_file(cell.digest)) == cell
     plan_file(cell.digest).write_text("{")
     with pytest.raises(UserError, match="start snakemake again"):

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from cohort.partition import parse_name
+from cohort.partition import parse_partition
 from cohort.plan import Plan, Study
 from cohort.results.paper import read_rows
 from tests.conftest import ROOT
@@ -44,8 +44,8 @@ def test_every_printed_value_of_table_1_is_planned(plan: Plan, study: Study):
         for digest in digests(study, *set(study.experiments) - OWN)
     ]
     workload = plan.cells[study.experiments["workloads"].rows[0].digest].plain_settings()
-    overlap, selector = parse_name(workload["partition"]), workload["selector"]
-    schemes = [parse_name(cell["partition"]) for cell in cells]
+    overlap, selector = parse_partition(workload["partition"]), workload["selector"]
+    schemes = [parse_partition(cell["partition"]) for cell in cells]
     ratios = [getattr(scheme, "ratios", ()) for scheme in schemes]
     bases = [getattr(scheme, "base", scheme) for scheme in schemes]
     ours = {
@@ -85,8 +85,8 @@ def test_all_four_accuracies_are_shown_everywhere_as_means_over_ten_rounds(study
 
 def test_partitions_overlap_as_their_names_in_the_figures_say(study: Study):
     for row in study.experiments["numbers"].rows:
-        ratios = getattr(parse_name(row.labels["partition"]), "ratios", ())
+        ratios = getattr(parse_partition(row.labels["partition"]), "ratios", ())
         assert row.labels["series"].split()[0] == (str(len(ratios)) if ratios else "none")
     for row in study.experiments["ratios"].rows:
-        (ratio,) = set(parse_name(row.labels["partition"]).ratios)
+        (ratio,) = set(parse_partition(row.labels["partition"]).ratios)
         assert row.labels["series"] == f"ratio {ratio:g}"

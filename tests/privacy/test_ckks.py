@@ -32,7 +32,7 @@ def test_a_number_comes_back(number: int, holder: KeyHolder):
 
 
 def test_differences_and_sums(holder: KeyHolder, calculator: Calculator):
-    others = [calculator.fresh(holder.encrypt(number)) for number in (0, 7, 99)]
+    others = [calculator.rerandomized(holder.encrypt(number)) for number in (0, 7, 99)]
     result = calculator.differences(holder.encrypt(7), others)
     assert [holder.decrypt(one) for one in result] == [7, 0, -92]
     assert holder.decrypt(calculator.sum(map(holder.encrypt, (1, 20, 300)))) == 321
@@ -48,7 +48,7 @@ def test_a_thousand_large_counts_add_up_exactly(holder: KeyHolder, calculator: C
 def test_a_ciphertext_can_be_compared_with_itself(holder: KeyHolder, calculator: Calculator):
     """SEAL refuses to subtract a ciphertext from itself; a fresh one is another ciphertext."""
     sent = holder.encrypt(3)
-    (difference,) = calculator.differences(sent, [calculator.fresh(sent)])
+    (difference,) = calculator.differences(sent, [calculator.rerandomized(sent)])
     assert holder.decrypt(difference) == 0
 
 
@@ -74,7 +74,7 @@ def test_another_key_is_noticed(holder: KeyHolder, calculator: Calculator):
     other = KeyHolder(new_key())
     with pytest.raises(ProtocolError, match=NOT_WHOLE):
         other.decrypt(holder.encrypt(3))
-    mixed = calculator.differences(holder.encrypt(3), [calculator.fresh(other.encrypt(3))])
+    mixed = calculator.differences(holder.encrypt(3), [calculator.rerandomized(other.encrypt(3))])
     for reader in (holder, other):
         with pytest.raises(ProtocolError, match=NOT_WHOLE):
             reader.decrypt(mixed[0])

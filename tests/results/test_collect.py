@@ -36,7 +36,7 @@ def record(counts: np.ndarray, status: str = "done") -> Record:
         "weights_sha256": "0" * 64,
     }
     history = History(cohorts=[np.array([0])])
-    history.add(1, test_accuracy=0.5)
+    history.add_metrics(1, test_accuracy=0.5)
     arrays = {
         "size": sizes,
         "selected": sizes,

@@ -56,7 +56,7 @@ def test_metrics_of_a_run():
     """Counts 3, 2, 1, 0: the loss is lowest in round 2; NaN is no loss."""
     history = History(cohorts=[np.array([0, 1]), np.array([0, 2]), np.array([0, 1])])
     for round, loss in ((1, 2.0), (2, 1.5), (3, float("nan"))):
-        history.add(round, test_loss=loss)
+        history.add_metrics(round, test_loss=loss)
     facts = of_run(history, 4)
     assert facts["loss_minimum_round"] == 2
     assert (
@@ -74,7 +74,7 @@ def test_best_round_and_what_a_client_trains_until_then():
     each in round 1, and one for 3 s in round 2."""
     history = History(cohorts=[np.array([0, 1]), np.array([2]), np.array([0, 2])])
     for round, accuracy, seconds in ((1, 0.5, 4.0), (2, 0.75, 3.0), (3, 0.75, 8.0)):
-        history.add(round, test_accuracy=accuracy)
+        history.add_metrics(round, test_accuracy=accuracy)
         history.add_cost(round, seconds_training=seconds)
     facts = of_run(history, 3)
     assert (facts["best_round"], facts["client_seconds_to_best"]) == (2, 5)
@@ -83,21 +83,21 @@ def test_best_round_and_what_a_client_trains_until_then():
 
 def test_without_a_finite_accuracy_no_round_is_best():
     history = History(cohorts=[np.array([0])])
-    history.add(1, test_accuracy=float("nan"))
+    history.add_metrics(1, test_accuracy=float("nan"))
     assert "best_round" not in of_run(history, 1)
 
 
 def test_tasks_saved():
     """Ten labels in six tasks instead of ten."""
     history = History(cohorts=[np.array([0])])
-    history.add(1, tasks=6)
+    history.add_metrics(1, tasks=6)
     history.add_cost(1, client_steps=10)
     assert of_rounds(history) == {"tasks_saved": [(1, pytest.approx(0.4))]}
 
 
 def test_a_run_of_one_client_has_no_selection_metrics():
     history = History(cohorts=[np.array([0])])
-    history.add(1, test_loss=1.0)
+    history.add_metrics(1, test_loss=1.0)
     assert of_run(history, 1) == {"loss_minimum_round": 1}
 
 
@@ -134,11 +134,11 @@ def test_how_much_the_accuracy_swings():
     the deviations 0.1, -0.2 and 0.1, and the variance 0.06 / 2."""
     history = History(cohorts=[np.array([0])])
     for round, accuracy in {1: 0.1, 2: 0.3, 3: 0.2, 4: 0.4, 6: 0.9}.items():
-        history.add(round, test_accuracy=accuracy)
+        history.add_metrics(round, test_accuracy=accuracy)
     assert of_run(history, 1)["test_accuracy_swing"] == pytest.approx(0.03**0.5, rel=1e-12)
     few = History()
-    few.add(1, test_accuracy=0.1)
-    few.add(2, test_accuracy=0.2)
+    few.add_metrics(1, test_accuracy=0.1)
+    few.add_metrics(2, test_accuracy=0.2)
     assert "test_accuracy_swing" not in of_run(few, 1)
 
 

@@ -7,7 +7,7 @@ import csv
 import pytest
 
 from cohort.models import MODELS
-from cohort.partition import parse_name
+from cohort.partition import parse_partition
 from cohort.plan.resolution import HINTS
 from cohort.results.names import METRICS
 from cohort.results.paper import SOURCES, read_paper
@@ -126,7 +126,7 @@ def test_labels_use_our_names_where_we_have_any(name: str):
             and partition not in UNSAYABLE
             and not partition.startswith((*COMING, "Dir(0.1);overlap pairs"))
         ):
-            assert str(parse_name(partition)) == partition
+            assert str(parse_partition(partition)) == partition
 
 
 @pytest.mark.parametrize("spot", SPOTS.splitlines())

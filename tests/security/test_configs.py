@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from cohort.cell.planned import frozen, plan_file
+from cohort.cell.planned import plan_file, read_plan
 from cohort.core.errors import UserError
 from cohort.plan import all_studies, drawn_names, load
 from tests.workflow.conftest import TINY
@@ -260,5 +260,5 @@ def test_a_plan_file_of_an_enemys(name: str, project: Path):
         UserError,
         match=r"^results/plan/k0123456789ab.json: cannot be read as a plan file \([^\n]*start snakemake again",
     ):
-        frozen(file)
+        read_plan(file)
     assert not Path("written").exists()

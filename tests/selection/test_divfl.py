@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from cohort.selection.divfl import DivFl, facilities
+from cohort.selection.divfl import DivFl, choose_facilities
 from cohort.selection.selector import State
 from tests.selection.views import alike
 
@@ -52,7 +52,7 @@ def test_greedy_is_as_good_as_theory_says(seed: int):
     distances = np.linalg.norm(updates[:, None] - updates, axis=2)
     worst = distances.max(axis=1).sum()
     best = min(cost(distances, list(three)) for three in itertools.combinations(range(8), 3))
-    gain = worst - cost(distances, facilities(distances, 3).tolist())
+    gain = worst - cost(distances, choose_facilities(distances, 3).tolist())
     assert gain >= (1 - 1 / np.e) * (worst - best)
 
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from cohort.models import MODELS
-from cohort.selection.peco import Peco, normalized, similarities
+from cohort.selection.peco import Peco, similarities, to_probabilities
 from cohort.selection.selector import State, View
 from cohort.training.job import checkpoint
 from cohort.training.state import RunState
@@ -72,19 +72,23 @@ def test_similarity_by_hand():
 
 def test_probabilities_by_hand():
     """Scores of 1, 2 and 3, squared, are 1, 4 and 9 of 14; who was never evaluated counts 2."""
-    assert Peco(tau=2).of_scores(np.array([1.0, 2, 3])) == pytest.approx([1 / 14, 4 / 14, 9 / 14])
-    with_unknown = Peco(tau=2).of_scores(np.array([1.0, np.nan, 3]))
+    assert Peco(tau=2).round_probabilities(np.array([1.0, 2, 3])) == pytest.approx(
+        [1 / 14, 4 / 14, 9 / 14]
+    )
+    with_unknown = Peco(tau=2).round_probabilities(np.array([1.0, np.nan, 3]))
     assert with_unknown == pytest.approx([1 / 14, 4 / 14, 9 / 14])
-    highest = Peco(tau=2, unseen="highest").of_scores(np.array([1.0, np.nan, 3]))
+    highest = Peco(tau=2, unseen="highest").round_probabilities(np.array([1.0, np.nan, 3]))
     assert highest == pytest.approx([1 / 19, 9 / 19, 9 / 19])
-    assert Peco().of_scores(np.array([np.nan, 3.0, np.nan, np.nan])).tolist() == [0.25] * 4
-    assert Peco().of_scores(np.full(4, np.nan)).tolist() == [0.25] * 4
+    assert (
+        Peco().round_probabilities(np.array([np.nan, 3.0, np.nan, np.nan])).tolist() == [0.25] * 4
+    )
+    assert Peco().round_probabilities(np.full(4, np.nan)).tolist() == [0.25] * 4
 
 
 def test_extreme_exponents_stay_probabilities():
-    result = Peco(tau=5000).of_scores(np.array([1.0, 9500, 5000]))
+    result = Peco(tau=5000).round_probabilities(np.array([1.0, 9500, 5000]))
     assert result.tolist() == [0, 1, 0]
-    assert normalized(np.zeros(3)).tolist() == [1 / 3] * 3
+    assert to_probabilities(np.zeros(3)).tolist() == [1 / 3] * 3
     state = {"recent": np.array([[0.0, 1, 0]])}
     view = View(clients=3, cohort=3, sizes=np.ones(3))
     cohort = Peco().select(state, np.arange(3), view, np.random.default_rng(0))

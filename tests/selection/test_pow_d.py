@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cohort.selection.cpow_d import CpowD
-from cohort.selection.draws import without_replacement
+from cohort.selection.draws import draw_without_replacement
 from cohort.selection.pow_d import PowD
 from cohort.selection.rpow_d import RpowD
 from cohort.selection.selector import View
@@ -47,7 +47,7 @@ def test_positions_are_those_of_a_literal_gumbel_draw():
     weights = np.log([1.0, 2.0, 3.0])
     noise = np.random.default_rng(3).gumbel(size=3)
     expected = sorted(range(3), key=lambda index: -(weights[index] + noise[index]))[:2]
-    assert without_replacement(weights, 2, np.random.default_rng(3)).tolist() == expected
+    assert draw_without_replacement(weights, 2, np.random.default_rng(3)).tolist() == expected
 
 
 @pytest.mark.parametrize("kind", [PowD, CpowD])

@@ -19,7 +19,7 @@ from cohort.selection.random import Random
 from cohort.selection.selector import Selector, View
 from cohort.training.ledger import Ledger
 from cohort.training.procedures.federated import Federated
-from cohort.training.procedures.federated.gathering import scattered
+from cohort.training.procedures.federated.gathering import scatter_rows
 from cohort.training.procedures.federated.rounds import FederatedRounds, Responders
 from cohort.training.trainers.serial import SerialTrainer
 from tests.selection.views import alike
@@ -29,7 +29,7 @@ from tests.training.small_task import small_cell, small_task
 def probed(seen: View, pool: np.ndarray, norms: np.ndarray) -> View:
     """The view after a pool was probed: a norm for each of its clients, NaN for all others."""
     return dataclasses.replace(
-        seen, reports={"probe_norm": scattered(norms, pool, len(seen.sizes))}
+        seen, reports={"probe_norm": scatter_rows(norms, pool, len(seen.sizes))}
     )
 
 
@@ -215,7 +215,7 @@ def test_a_cohort_continues_with_the_bits_of_its_probe():
         [dataclasses.replace(work, end=4) for work in trainer.work(start, [0, 1], 1)], start
     )
     rest = [
-        dataclasses.replace(work, weights=probes.of_client(row), begin=4)
+        dataclasses.replace(work, weights=probes.client_weights(row), begin=4)
         for row, work in enumerate(trainer.work(start, [0, 1], 1))
     ]
     result = trainer.train(rest, start)

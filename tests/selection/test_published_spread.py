@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from cohort.core.randomness import generator
-from cohort.partition import Pool, parse_name
+from cohort.partition import Pool, parse_partition
 from cohort.selection.entropy import Entropy
 from cohort.selection.selector import View
 
@@ -45,13 +45,13 @@ PARTITIONS = 4  # of which the mean is taken
 def label_counts(dataset: str, partition: str, seed: int) -> np.ndarray:
     """How many samples of each class 100 clients hold."""
     labels = SAMPLES[dataset]
-    parts = parse_name(partition).deal(Pool(labels), 100, generator(seed, "partition"))
+    parts = parse_partition(partition).deal(Pool(labels), 100, generator(seed, "partition"))
     return np.stack([np.bincount(labels[part], minlength=labels[-1] + 1) for part in parts])
 
 
 def rounds(selector: Entropy, counts: np.ndarray, seed: int, count: int) -> Iterator[np.ndarray]:
     """Cohorts of ten clients, chosen by the label counts that the clients report."""
-    reported = selector.label_report.of(counts, generator(seed, "selection"))
+    reported = selector.label_report.reported_counts(counts, generator(seed, "selection"))
     view = View(clients=100, cohort=10, sizes=counts.sum(axis=1), label_counts=reported)
     state = selector.begin(view, generator(seed, "selection"))
     for round in range(1, count + 1):

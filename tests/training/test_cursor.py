@@ -15,7 +15,7 @@ from torch import nn
 from cohort.selection.entropy import Entropy
 from cohort.selection.loss import HighestLoss
 from cohort.selection.probe import Probe
-from cohort.training.cursor import Cursor, part
+from cohort.training.cursor import Cursor, strip_prefix
 from cohort.training.evaluation import fingerprint
 from cohort.training.job import checkpoint
 from cohort.training.objectives.fedprox import FedProx
@@ -299,15 +299,15 @@ def test_a_place_holds_finished_clients_and_the_state_of_the_current_one():
         trainer = trainer_of(task, kind)
         weights = task.initial_weights()
         works = trainer.work(weights, [2, 0, 1], 1)
-        updates = trainer.train(works, weights, cursor.next_work())
+        updates = trainer.train(works, weights, cursor.next_call())
         assert len(saved) == (6 if kind is not BatchedTrainer else 2)
-        rows = part(saved[2 if finished else 1], "work0/finished/")
+        rows = strip_prefix(saved[2 if finished else 1], "work0/finished/")
         assert len(rows.get("steps", ())) == finished
         if finished:
             for name, tensor in updates.weights.items():
                 assert torch.equal(rows[f"weights/{name}"][0], tensor[0])
             assert rows["losses"].tolist() == updates.losses[:1].tolist()
-        assert part(saved[-1], "work0/current/")
+        assert strip_prefix(saved[-1], "work0/current/")
         assert "seconds/total" in saved[0]
 
 
@@ -319,12 +319,12 @@ def test_a_finished_call_of_a_trainer_is_not_repeated():
         cursor.begin_round(())
         trainer, weights = trainer_of(task, kind), task.initial_weights()
         works = trainer.work(weights, [3, 0, 1], 1)
-        first = trainer.train(works, weights, cursor.next_work())
+        first = trainer.train(works, weights, cursor.next_call())
         cursor.save()
         places: list[None] = []
         again = Cursor(saved[0], is_due=lambda places=places: places.append(None) or False)
         again.begin_round(())
-        second = trainer.train(works, weights, again.next_work())
+        second = trainer.train(works, weights, again.next_call())
         assert not places
         assert fingerprint(second.weights) == fingerprint(first.weights)
         assert torch.equal(second.losses, first.losses) and torch.equal(second.steps, first.steps)
@@ -337,12 +337,12 @@ def test_a_cursor_ends_with_its_round():
     cursor = Cursor(write=saved.append)
     cursor.begin_round(())
     works = trainer.work(weights, [0, 1], 1)
-    trainer.train(works, weights, cursor.next_work())
+    trainer.train(works, weights, cursor.next_call())
     cursor.save()
     cursor = Cursor(saved[0])
     cursor.begin_round(())
     cursor.end_round()
     cursor.begin_round(())
-    second = trainer.train(trainer.work(weights, [0, 1], 2), weights, cursor.next_work())
+    second = trainer.train(trainer.work(weights, [0, 1], 2), weights, cursor.next_call())
     expected = train_clients(trainer_of(task), weights, [0, 1], 2)
     assert fingerprint(second.weights) == fingerprint(expected.weights)

@@ -13,10 +13,10 @@ from torch import nn
 from cohort.data.shards import Shards
 from cohort.needs import NEEDS
 from cohort.training import evaluation
-from cohort.training.evaluation import all_finite, evaluate, fingerprint, right_by_class
+from cohort.training.evaluation import all_finite, correct_by_class, evaluate, fingerprint
 from cohort.training.ledger import Ledger
 from cohort.training.procedures.federated.evaluation_context import ModelEvaluations
-from cohort.training.procedures.federated.gathering import Needs
+from cohort.training.procedures.federated.gathering import NeedGatherer
 from cohort.training.task import Task
 from cohort.training.trainers.base import Trainer
 from cohort.training.trainers.batched.trainer import BatchedTrainer
@@ -69,13 +69,13 @@ def test_a_model_that_is_not_finite_has_no_accuracy(bad: float):
     weights["weight"][2, 0] = bad
     indices = torch.arange(23)
     assert all(map(math.isnan, evaluate(linear(), weights, samples, indices)))
-    tested, right = right_by_class(linear(), weights, samples, indices, 4)
+    tested, right = correct_by_class(linear(), weights, samples, indices, 4)
     assert tested.tolist() == np.bincount(LABELS).tolist() and right.tolist() == [0] * 4
 
 
 @pytest.mark.parametrize("chunk", [1, 4, 22, 23, 24])
 def test_chunk_size_does_not_matter(chunk: int, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(evaluation, "evaluated_at_once", lambda shape: chunk)
+    monkeypatch.setattr(evaluation, "evaluation_batch_size", lambda shape: chunk)
     loss, accuracy, *_ = evaluate(linear(), CLIENTS[1], SAMPLES, torch.arange(23))
     expected = by_hand(CLIENTS[1], list(range(23)))
     assert loss == pytest.approx(expected[0], rel=1e-12)
@@ -90,7 +90,7 @@ def test_classes_named_and_right_answers_by_class():
     assert evaluate(linear(), CLIENTS[2], SAMPLES, torch.tensor(indices)).classes_named == len(
         set(answers.tolist())
     )
-    tested, right = right_by_class(
+    tested, right = correct_by_class(
         linear(), CLIENTS[2], SAMPLES, torch.tensor(indices), 5
     )  # the fifth class has no samples
     assert tested.tolist() == [int((labels == label).sum()) for label in range(5)]
@@ -129,7 +129,7 @@ def calibration_by_hand(weights: Weights, indices: list[int]) -> float:
 @pytest.mark.parametrize("client", range(3))
 @pytest.mark.parametrize("chunk", [4, 1000])
 def test_calibration_error_by_hand(client: int, chunk: int, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(evaluation, "evaluated_at_once", lambda shape: chunk)
+    monkeypatch.setattr(evaluation, "evaluation_batch_size", lambda shape: chunk)
     for indices in (list(range(23)), [4]):
         result = evaluate(
             linear(), CLIENTS[client], SAMPLES, torch.tensor(indices)
@@ -208,7 +208,7 @@ GLOBAL = CLIENTS[1]  # the weights with which clients begin
 def gathered(task: Task, needs: set[str], kind: type[Trainer] = SerialTrainer):
     """What is gathered after training, and the ledger of the round."""
     ledger = Ledger()
-    reports = Needs(needs, task).after_training(
+    reports = NeedGatherer(needs, task).gather_after_training(
         GLOBAL, cohort_of_three(), trainer_of(task, kind), ledger
     )
     return reports, ledger
@@ -260,12 +260,12 @@ def test_reserved_predictions_are_each_local_models_softmax_on_the_reserved_samp
 def test_candidates_report_the_global_models_loss_on_their_own_samples():
     """Clients 2 and 0 are asked, client 1 is not. Each sends 4 bytes."""
     task, ledger = task_of(), Ledger()
-    needs = Needs({"candidate_loss"}, task)
-    reports = needs.before_choosing(GLOBAL, np.array([2, 0]), 1, ledger)
+    needs = NeedGatherer({"candidate_loss"}, task)
+    reports = needs.gather_before_choosing(GLOBAL, np.array([2, 0]), 1, ledger)
     losses = [by_hand(GLOBAL, [3, 5])[0], np.nan, by_hand(GLOBAL, [8])[0]]
     np.testing.assert_allclose(reports["candidate_loss"], losses, rtol=1e-12)
     assert ledger.costs == {"selection_samples": 3, "bytes_up": 8}
-    assert needs.after_training(GLOBAL, cohort_of_three(), trainer_of(task), Ledger()) == {}
+    assert needs.gather_after_training(GLOBAL, cohort_of_three(), trainer_of(task), Ledger()) == {}
 
 
 @pytest.mark.parametrize(
@@ -274,14 +274,14 @@ def test_candidates_report_the_global_models_loss_on_their_own_samples():
 def test_label_counts_are_charged_once(needs: set[str], size: int | None):
     """Three clients send 4 bytes for each of four classes."""
     ledger = Ledger()
-    Needs(needs, task_of()).charge_setup(ledger)
+    NeedGatherer(needs, task_of()).charge_setup(ledger)
     assert ledger.costs.get("bytes_up") == size
 
 
 def test_label_counts_are_gathered_once():
     task = task_of()
-    assert Needs({"reserved_loss"}, task).once() == {}
-    result = Needs({"label_counts"}, task).once()["label_counts"]
+    assert NeedGatherer({"reserved_loss"}, task).gather_once() == {}
+    result = NeedGatherer({"label_counts"}, task).gather_once()["label_counts"]
     np.testing.assert_array_equal(result, task.shards.label_counts)
 
 
@@ -289,11 +289,11 @@ def test_candidates_report_the_loss_on_a_batch_of_their_samples():
     """Batches of two: client 2 has a single sample, and client 1 has three."""
     task, ledger = task_of(), Ledger()
     task = replace(task, settings=replace(task.settings, batch=2))
-    needs = Needs({"candidate_batch_loss"}, task)
+    needs = NeedGatherer({"candidate_batch_loss"}, task)
     pairs = [by_hand(GLOBAL, pair)[0] for pair in ([1, 2], [1, 9], [2, 9])]
     seen = set()
     for round in range(1, 20):
-        (_, loss, single) = needs.before_choosing(GLOBAL, np.array([1, 2]), round, ledger)[
+        (_, loss, single) = needs.gather_before_choosing(GLOBAL, np.array([1, 2]), round, ledger)[
             "candidate_batch_loss"
         ]
         assert single == pytest.approx(by_hand(GLOBAL, [8])[0])

@@ -214,7 +214,9 @@ def test_mean_is_the_weighted_sum_for_any_shares():
     actual = updates_of(models, [1] * 5).mean(torch.from_numpy(shares))["a"].numpy()
     expected = sum(share * row for share, row in zip(shares, rows, strict=True))
     np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-14)
-    np.testing.assert_array_equal(updates_of(models, [1] * 5).of_client(3)["a"].numpy(), rows[3])
+    np.testing.assert_array_equal(
+        updates_of(models, [1] * 5).client_weights(3)["a"].numpy(), rows[3]
+    )
 
 
 def test_equal_counters_survive_averaging():

@@ -17,7 +17,7 @@ def local_model(objective: CrossEntropy, **settings) -> tuple[dict, dict, Traine
     task = small_task(objective=objective, **settings)
     trainer = trainer_of(task)
     start = task.initial_weights()
-    return start, train(trainer, start, [1]).of_client(0), trainer
+    return start, train(trainer, start, [1]).client_weights(0), trainer
 
 
 def test_two_steps_match_autograd_on_the_papers_loss():

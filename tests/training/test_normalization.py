@@ -15,7 +15,7 @@ from safetensors import safe_open
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from cohort.cell.planned import freeze, plan_file
+from cohort.cell.planned import plan_file, write_plan
 from cohort.commands.run import run_cell
 from cohort.core.paths import state_folder
 from cohort.data.samples import Samples
@@ -187,7 +187,7 @@ def test_an_efficientnet_trains_the_same_twice(precision: str):
     again = trained(task, [1, 0], weights=start)
     later = trained(task, [0, 1], 2, start)
     prints = [
-        fingerprint(updates.of_client(row))
+        fingerprint(updates.client_weights(row))
         for updates, row in ((once, 0), (once, 1), (again, 1), (again, 0), (later, 0))
     ]
     assert prints[0] == prints[2] and prints[1] == prints[3] and prints[4] != prints[0]
@@ -229,7 +229,7 @@ def test_a_resumed_cell_leaves_the_record_of_an_uninterrupted_one(
     Path("config/studies/study.yaml").write_text(yaml.safe_dump(study))
     plan = load({"studies": "study"})
     (cell,) = plan.cells.values()
-    freeze(cell.planned())
+    write_plan(cell.planned())
     run_cell(plan, plan_file(cell.digest), None, "cpu")
     whole = read(cell.path)
     Path(cell.path).unlink()

@@ -197,7 +197,8 @@ def test_local_models_by_hand():
         rows = _answered(task, cohort, state.round)
         assert len(rows) == 3
         evaluations = [
-            by_hand(task, answered.of_client(row), task.test_samples, task.test) for row in rows
+            by_hand(task, answered.client_weights(row), task.test_samples, task.test)
+            for row in rows
         ]
         losses, accuracies = zip(*evaluations, strict=True)
         assert metrics["local_loss"][index][1] == pytest.approx(np.mean(losses), rel=1e-12)
@@ -317,7 +318,7 @@ def test_a_probe_that_leaves_steps_gives_the_loss_of_these_steps():
     (cohort,) = state.history.cohorts
     first = train(trainer_of(task), start, cohort, end=1)
     losses = [
-        by_hand(task, first.of_client(row), task.train_samples, task.shards.indices[client])[0]
+        by_hand(task, first.client_weights(row), task.train_samples, task.shards.indices[client])[0]
         for row, client in enumerate(cohort)
     ]
     assert state.history.metrics["train_loss"] == [(1, pytest.approx(np.mean(losses), rel=1e-12))]

@@ -158,7 +158,7 @@ def test_a_record_that_shows_up_late(finished: Project):
     record = next(path for path in finished.records() if "/J3/" in str(path))
     undisturbed = read(record)
     record.unlink()
-    begin = "    with replacing(record) as temporary:\n"
+    begin = "    with atomic_write(record) as temporary:\n"
     finished.replace("workflow/cohort/training/job/lease.py", begin, LATE + begin)
     output = finished.snakemake("--latency-wait", "10")
     assert output.count("(Rule: train)") == 1, output

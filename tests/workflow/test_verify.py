@@ -75,6 +75,6 @@ def test_histories_that_differ(until: int | None, sentences: list[str]):
     before.cohorts = [np.array(cohort) for cohort in ([1, 2], [3, 4], [5])]
     after.cohorts = [np.array(cohort) for cohort in ([1, 2], [4, 3], [5, 6])]
     for round, one, other in ((1, 1.0, 1.0), (2, 2.0, 2.125), (3, 3.0, 2.5)):
-        before.add(round, loss=one, seconds_here=one, bad=float("nan"))
-        after.add(round, loss=other, seconds_here=-one, bad=float("nan"))
+        before.add_metrics(round, loss=one, seconds_here=one, bad=float("nan"))
+        after.add_metrics(round, loss=other, seconds_here=-one, bad=float("nan"))
     assert list(different(before, after, until)) == sentences

@@ -20,12 +20,12 @@ import numpy as np
 
 from cohort.core.components import parameter
 from cohort.core.metric import Metric
-from cohort.selection.abilities import Allocating, Filtering, Measuring, Screening, Weighing
+from cohort.selection.abilities import Allocating, Filtering, MetricRecording, Screening, Weighing
 from cohort.selection.selector import Selector
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wrong(Selector, Screening, Allocating, Filtering, Measuring, Weighing):
+class Wrong(Selector, Screening, Allocating, Filtering, MetricRecording, Weighing):
     name = "wrong"
     metrics = {"doubt": Metric("Doubt")}
     needs = frozenset({"label_counts", "rumor"})

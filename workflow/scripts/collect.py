@@ -1,7 +1,7 @@
 from cohort.core.files import clamp_times
-from cohort.core.log import logged
+from cohort.core.log import log_output
 from cohort.results.collect import collect
 
-with logged(snakemake.log[0]):
+with log_output(snakemake.log[0]):
     clamp_times(snakemake.input)
     collect(snakemake.params.plan, snakemake.output[0])

@@ -1,9 +1,9 @@
 import json
 
 from cohort.core.files import clamp_times
-from cohort.core.log import logged
+from cohort.core.log import log_output
 from cohort.results.figures.draw import draw
 
-with logged(snakemake.log[0]):
+with log_output(snakemake.log[0]):
     clamp_times(snakemake.input)
     draw(json.loads(snakemake.params.spec), snakemake.input[0], list(snakemake.output))

@@ -1,11 +1,11 @@
 from cohort.cell.planned import run_options
 from cohort.core.files import clamp_times
-from cohort.core.log import logged
+from cohort.core.log import log_output
 from cohort.core.paths import plan_file
 from cohort.core.process import leave
 from cohort.training.job.memory import freeze_objects
 
-with logged(snakemake.log[0]):
+with log_output(snakemake.log[0]):
     clamp_times(snakemake.input)
     with freeze_objects():
         from cohort.training.job.train import train

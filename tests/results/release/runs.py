@@ -20,9 +20,11 @@ def random_record(seed: int, **settings: Any) -> Record:
     rounds = 2 if diverged else ROUNDS
     history = History()
     for round in range(1, rounds + 1):
-        history.add(round, train_loss=rng.normal(), cohort_entropy=np.inf if diverged else 1.5)
+        history.add_metrics(
+            round, train_loss=rng.normal(), cohort_entropy=np.inf if diverged else 1.5
+        )
         if round % 2 == 1:
-            history.add(round, test_accuracy=np.nan if diverged else rng.random())
+            history.add_metrics(round, test_accuracy=np.nan if diverged else rng.random())
         history.add_cost(round, seconds=rng.random(), bytes_up=12)
         cohort = rng.permutation(CLIENTS)[: 1 + round % 2]
         history.cohorts.append(cohort)

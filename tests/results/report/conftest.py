@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from cohort.core.sealed_json import sealed
+from cohort.core.sealed_json import to_sealed_json
 from cohort.results.claims.evidence import Difference, Evidence, Numbers
 from cohort.results.claims.judge import Compared, Judged, Named
 from cohort.results.comparison import Comparison, Result
@@ -52,12 +52,12 @@ def comparison(results: list[Result], **fields: Any) -> Comparison:
 
 def write(file: Path, content: Comparison) -> None:
     """Write the JSON file of a table or figure."""
-    file.write_text(sealed(content.as_json()))
+    file.write_text(to_sealed_json(content.as_json()))
 
 
 def write_claims(file: Path, *claims: Judged) -> None:
     """Write the JSON file of claims."""
-    file.write_text(sealed({"claims": [dataclasses.asdict(claim) for claim in claims]}))
+    file.write_text(to_sealed_json({"claims": [dataclasses.asdict(claim) for claim in claims]}))
 
 
 COMPARED = Compared(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from cohort.core.sealed_json import sealed, write_sealed
+from cohort.core.sealed_json import to_sealed_json, write_sealed
 from cohort.results.claims.evidence import Evidence
 from cohort.results.claims.judge import Compared
 from cohort.results.files import read_experiment, write_metrics
@@ -358,7 +358,7 @@ def test_a_table_of_sizes_needs_no_runs(spec: Spec, page: Write) -> None:
     sizes |= {"label_bytes": 4000, "model_bytes": 248024, "bytes_ratio": 62.006}
     papers = {"label_bytes": 4000, "model_bytes": 247000, "bytes_ratio": 61.75}
     row = sizes | {f"paper_{name}": value for name, value in papers.items()}
-    Path(table["files"][-1]).write_text(sealed({"sizes": [row]}))
+    Path(table["files"][-1]).write_text(to_sealed_json({"sizes": [row]}))
     text = Tags(
         page(spec | {"tables": [table | {"kind": "sizes", "metrics": "", "experiment": ""}]})
     ).text

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cohort.core.errors import UserError
-from cohort.core.sealed_json import sealed
+from cohort.core.sealed_json import to_sealed_json
 from cohort.results.comparison import Comparison
 from cohort.results.tables.tabulate import compare_table, tabulate
 
@@ -28,7 +28,9 @@ def test_a_diverged_run_counts_and_is_counted(spec: dict[str, Any], metrics: Pat
 def test_its_file_holds_it_whole_and_is_sealed(spec: dict[str, Any], metrics: Path) -> None:
     file = metrics.parent / "table.json"
     tabulate(spec, metrics, [file])
-    assert sealed(Comparison.read(file).as_json()) == sealed(compare_table(spec, metrics).as_json())
+    assert to_sealed_json(Comparison.read(file).as_json()) == to_sealed_json(
+        compare_table(spec, metrics).as_json()
+    )
     content = json.loads(file.read_text())
     content["results"][0]["diverged"] += 1
     file.write_text(json.dumps(content))

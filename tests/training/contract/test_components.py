@@ -4,6 +4,8 @@ they are given is as it was."""
 from __future__ import annotations
 
 import math
+import sys
+import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -16,6 +18,7 @@ from torch.nn.functional import cross_entropy
 
 from cohort.core.metric import Metric
 from cohort.data.augmentations import AUGMENTATIONS, Augmentation
+from cohort.models import MODELS, Model
 from cohort.training.objectives import Objective
 from cohort.training.participation import Participation
 from cohort.training.servers import ServerRule
@@ -186,6 +189,17 @@ class Network(nn.Module):
         return self.change(self, self.linear(inputs.flatten(1)))
 
 
+@pytest.fixture
+def model_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`small-mlp` is a model of the user's folder."""
+    module = types.ModuleType("my.models.small")
+    module.__file__ = "my/models/small.py"
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setitem(
+        MODELS, "small-mlp", type("Small", (Model,), {"__module__": module.__name__})
+    )
+
+
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
@@ -195,17 +209,24 @@ class Network(nn.Module):
         (lambda network, outputs: outputs.nothing, "AttributeError: 'Tensor' object has no"),
     ],
 )
+@pytest.mark.usefixtures("model_of_the_user")
 def test_a_model_in_evaluation_mode_puts_out_the_same_twice(change: Callable, sentence: str):
     actual = sentence_of(small_task(model=Network(change), **ALL))
-    assert sentence in actual and "model 'small-mlp' (workflow/cohort/models/small.py)" in actual
+    assert sentence in actual
+    assert "model 'small-mlp' (my/models/small.py)" in actual
 
 
-def test_a_model_is_asked_once_per_run():
+@pytest.mark.parametrize(("is_of_the_user", "checks"), [(True, 2), (False, 0)])
+def test_only_a_model_of_the_user_is_checked_once_per_run(
+    is_of_the_user: bool, checks: int, request: pytest.FixtureRequest
+):
+    if is_of_the_user:
+        request.getfixturevalue("model_of_the_user")
     task = small_task(model=(network := Network(lambda network, outputs: outputs)), **ALL)
-    asked = network.calls
+    before = network.calls
     rounds = len(list(task.procedure.rounds(task, task.procedure.begin(task))))
-    # two calls, then one per step of two clients and one per evaluation
-    assert network.calls - asked == 2 + rounds * (2 * 2 + 1)
+    # one call per step of two clients and one per evaluation
+    assert network.calls - before == checks + rounds * (2 * 2 + 1)
 
 
 @dataclass(frozen=True, kw_only=True)

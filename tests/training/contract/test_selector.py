@@ -15,7 +15,7 @@ import pytest
 from cohort.core.metric import Metric
 from cohort.needs import NEEDS
 from cohort.needs.need import EvaluationContext, Need
-from cohort.selection.abilities import Allocating, Filtering, Measuring, Screening, Weighing
+from cohort.selection.abilities import Allocating, Filtering, MetricRecording, Screening, Weighing
 from cohort.selection.random import Random
 from cohort.selection.selector import Reports, Selector, State, View
 from cohort.training.job import checkpoint
@@ -27,7 +27,7 @@ READ_ONLY = "what a component is given is read-only"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Meddler(Selector, Screening, Allocating, Filtering, Measuring, Weighing):
+class Meddler(Selector, Screening, Allocating, Filtering, MetricRecording, Weighing):
     """Changes something in one of its methods."""
 
     needs: ClassVar[frozenset[str]] = frozenset(
@@ -180,7 +180,7 @@ def test_every_procedure_with_a_selector_checks_its_cohorts(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measured(Random, Measuring):
+class Measured(Random, MetricRecording):
     metrics: ClassVar[Mapping[str, Metric]] = {"doubt": Metric("Doubt")}
 
     def measure(

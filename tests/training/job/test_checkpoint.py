@@ -13,7 +13,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from cohort.core.errors import Refused
+from cohort.core.errors import FileAccessError
 from cohort.records.history import History
 from cohort.training.job import checkpoint
 from cohort.training.job.checkpoint import load_history, save
@@ -29,7 +29,7 @@ RNG = np.random.default_rng(3)
 
 def state(rounds: int = 2) -> RunState:
     history = History(cohorts=[np.array([2, round % 2]) for round in range(rounds)])
-    history.add(2, test_accuracy=0.5)
+    history.add_metrics(2, test_accuracy=0.5)
     history.add_cost(1, seconds=0.25)
     selector = {"loss": np.array([np.inf, 1.0]), "buffer": np.arange(3.0)}
     return RunState(
@@ -164,7 +164,7 @@ def test_a_full_disk_damages_neither_checkpoint(limit: int, path: Path, previous
     before = path.read_bytes(), previous.read_bytes()
     with (
         limited(limit),
-        pytest.raises(Refused, match=r"checkpoint\.safetensors: the file grows beyond"),
+        pytest.raises(FileAccessError, match=r"checkpoint\.safetensors: the file grows beyond"),
     ):
         save(path, state(4), "k1")
     assert (path.read_bytes(), previous.read_bytes()) == before and sorted(
@@ -175,14 +175,14 @@ def test_a_full_disk_damages_neither_checkpoint(limit: int, path: Path, previous
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_a_checkpoint_without_read_permission_is_an_error(path: Path):
     path.chmod(0)
-    with pytest.raises(Refused, match="permission is denied"):
+    with pytest.raises(FileAccessError, match="permission is denied"):
         load(path)
 
 
 def test_a_folder_in_place_of_a_checkpoint_is_an_error(path: Path):
     path.unlink()
     path.mkdir()
-    with pytest.raises(Refused, match="a folder stands where a file is needed"):
+    with pytest.raises(FileAccessError, match="a folder stands where a file is needed"):
         load(path)
 
 
@@ -197,7 +197,7 @@ def rewritten(
         for name, tensor in group.items()
     } | (tensors or {})
     text = json.dumps(header | changes)
-    save_file(flat, path, {"facts": text, "sha256": checkpoint._sum(text, flat)})
+    save_file(flat, path, {"facts": text, "sha256": checkpoint._checksum(text, flat)})
 
 
 class Bomb:
@@ -227,7 +227,7 @@ FORGED: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda path: save_file(
             {"weights/w": torch.ones(2)},
             path,
-            {"facts": "[]", "sha256": checkpoint._sum("[]", {"weights/w": torch.ones(2)})},
+            {"facts": "[]", "sha256": checkpoint._checksum("[]", {"weights/w": torch.ones(2)})},
         ),
         "it cannot be read",
     ),

@@ -48,7 +48,7 @@ def after_a_round(precision: str, kind: type[Trainer]) -> Tensor:
     )
     set_up(precision, CPU)
     updates = train(trainer_of(task, kind), task.initial_weights(), [0, 1])
-    return torch.cat([tensor.flatten() for tensor in updates.of_client(0).values()])
+    return torch.cat([tensor.flatten() for tensor in updates.client_weights(0).values()])
 
 
 @pytest.mark.parametrize("kind", [SerialTrainer, BatchedTrainer])

@@ -9,13 +9,15 @@ import numpy as np
 import pytest
 from sklearn.cluster import KMeans
 
-from cohort.training.procedures.concat.clusters import NONE, clustered
+from cohort.training.procedures.concat.clusters import NONE, cluster_clients
 
 
 def found(
     counts: list[list[int]] | np.ndarray, clusters: int, balanced: bool = False, seed: int = 0
 ) -> list[int]:
-    return clustered(np.array(counts), clusters, np.random.default_rng(seed), balanced).tolist()
+    return cluster_clients(
+        np.array(counts), clusters, np.random.default_rng(seed), balanced
+    ).tolist()
 
 
 def spread(shares: np.ndarray, labels: np.ndarray) -> float:

@@ -13,7 +13,7 @@ import yaml
 from torch import nn
 from torch.nn.functional import cross_entropy, linear
 
-from cohort.cell.planned import freeze, plan_file
+from cohort.cell.planned import plan_file, write_plan
 from cohort.commands.run import run_cell
 from cohort.core.errors import UserError
 from cohort.core.randomness import generator
@@ -22,7 +22,7 @@ from cohort.plan import Plan, load
 from cohort.records.record import read
 from cohort.selection.entropy import Entropy
 from cohort.selection.probe import Probe
-from cohort.training.cursor import part
+from cohort.training.cursor import strip_prefix
 from cohort.training.evaluation import fingerprint
 from cohort.training.job import checkpoint
 from cohort.training.objectives.fedprox import FedProx
@@ -40,7 +40,7 @@ from tests.training.small_task import (
     train,
     trainer_of,
 )
-from tests.training.test_empty_clients import Planned
+from tests.training.test_empty_clients import PlannedFile
 
 CPU = torch.device("cpu")
 TWO = Concat(clusters=2)
@@ -88,7 +88,7 @@ def test_with_one_cluster_stage_1_is_fedavg_bit_for_bit():
         "weight_decay": 0.01,
     }
     ours = [
-        (part(weights, prefix_of(0)), state)
+        (strip_prefix(weights, prefix_of(0)), state)
         for weights, state in states(small_task(**settings), Concat(clusters=1))
     ]
     task = small_task(**settings)
@@ -111,12 +111,12 @@ def test_with_one_cluster_stage_1_is_fedavg_bit_for_bit():
 
 def test_each_cluster_averages_its_own_clients():
     """Means are weighted by size: 6 and 3 samples are 2/3 and 1/3, 8 and 5 are 8/13 and 5/13."""
-    task = clustered_task(selector=Planned(cohorts=((0, 1, 2, 3, 4), (0, 1))), rounds=2)
+    task = clustered_task(selector=PlannedFile(cohorts=((0, 1, 2, 3, 4), (0, 1))), rounds=2)
     start = task.initial_weights()
     (weights, _), _ = states(task)
     updates = train(trainer_of(task), start, range(4))
     for cluster, shares in ((0, {0: 2 / 3, 2: 1 / 3}), (1, {1: 8 / 13, 3: 5 / 13})):
-        for name, tensor in part(weights, prefix_of(cluster)).items():
+        for name, tensor in strip_prefix(weights, prefix_of(cluster)).items():
             expected = sum(
                 share * updates.weights[name][client] for client, share in shares.items()
             )
@@ -126,15 +126,17 @@ def test_each_cluster_averages_its_own_clients():
 
 def test_a_cluster_without_participants_keeps_its_weights():
     """Round 1 has nobody of cluster 1, round 2 nobody with samples, round 3 nobody of cluster 0."""
-    task = clustered_task(selector=Planned(cohorts=((0, 2), (4,), (3, 4), (0, 1))), rounds=4)
+    task = clustered_task(selector=PlannedFile(cohorts=((0, 2), (4,), (3, 4), (0, 1))), rounds=4)
     start = task.initial_weights()
     by_round = states(task)
     (one, _), (two, _), (three, _), (_, state) = by_round
-    assert not same(part(one, prefix_of(0)), start) and same(part(one, prefix_of(1)), start)
+    assert not same(strip_prefix(one, prefix_of(0)), start) and same(
+        strip_prefix(one, prefix_of(1)), start
+    )
     assert same(two, one)
-    assert same(part(three, prefix_of(0)), part(one, prefix_of(0)))
-    alone = train(trainer_of(task), start, [3], 3).of_client(0)
-    assert same(part(three, prefix_of(1)), alone)
+    assert same(strip_prefix(three, prefix_of(0)), strip_prefix(one, prefix_of(0)))
+    alone = train(trainer_of(task), start, [3], 3).client_weights(0)
+    assert same(strip_prefix(three, prefix_of(1)), alone)
     metrics = state.history.metrics
     assert metrics["clusters_trained"] == [(1, 1), (2, 0), (3, 1)]
     assert metrics["stage"] == [(1, 1), (2, 1), (3, 1), (4, 2)]
@@ -150,7 +152,7 @@ def plain_classifiers(
     """Each client's classifier, trained in plain PyTorch on features computed beforehand."""
     networks = [copy.deepcopy(task.model) for _ in range(2)]
     for cluster, network in enumerate(networks):
-        network.load_state_dict(part(weights, prefix_of(cluster)))
+        network.load_state_dict(strip_prefix(weights, prefix_of(cluster)))
     results = []
     for client in clients:
         indices = task.shards.indices[client]
@@ -160,7 +162,7 @@ def plain_classifiers(
                 dim=1,
             )
         classifier = nn.Linear(seen.shape[1], 3).double()
-        classifier.load_state_dict(part(weights, "classifier."))
+        classifier.load_state_dict(strip_prefix(weights, "classifier."))
         optimizer = torch.optim.SGD(
             classifier.parameters(),
             lr=lr,
@@ -193,7 +195,7 @@ def test_stage_2_matches_a_plain_loop_and_an_unweighted_mean(J: str):
         "lr": 0.2,
         "lr_decay": 0.5,
     }
-    task = clustered_task(selector=Planned(cohorts=cohorts), **settings)
+    task = clustered_task(selector=PlannedFile(cohorts=cohorts), **settings)
     by_round = states(task, Concat(clusters=2, classifier=0.4))
     for position, (clients, lr) in {
         3: ([1, 0, 2], 0.2),
@@ -212,14 +214,14 @@ def test_stage_2_matches_a_plain_loop_and_an_unweighted_mean(J: str):
             ) / sum(by_size)
             assert (tensor - weighted).abs().max() > 1e-6  # there was something to get wrong
         assert all(
-            same(part(after, prefix_of(cluster)), part(before, prefix_of(cluster)))
+            same(strip_prefix(after, prefix_of(cluster)), strip_prefix(before, prefix_of(cluster)))
             for cluster in range(2)
         )
     assert by_round[-1][1].history.cost["client_steps"][3:] == [(4, 3 + 3 + 2), (5, 3 + 2)]
 
 
 def test_the_number_of_batches_is_a_parameter():
-    task = clustered_task(selector=Planned(cohorts=((0, 1), (1, 3))), rounds=2, batch=2)
+    task = clustered_task(selector=PlannedFile(cohorts=((0, 1), (1, 3))), rounds=2, batch=2)
     (before, _), (after, _) = states(task, Concat(clusters=2, steps=1))
     models = plain_classifiers(task, before, [1, 3], 2, 0.1, most=1)
     torch.testing.assert_close(
@@ -233,7 +235,10 @@ def test_the_number_of_batches_is_a_parameter():
 def test_frozen_networks_use_neither_dropout_nor_batch_statistics():
     """Batch normalization uses stage 1's running statistics in stage 2, also for batches of one."""
     task = clustered_task(
-        model=network_with_dropout(), selector=Planned(cohorts=((0, 1), (2, 3))), rounds=2, batch=2
+        model=network_with_dropout(),
+        selector=PlannedFile(cohorts=((0, 1), (2, 3))),
+        rounds=2,
+        batch=2,
     )
     (before, _), (after, _) = states(task)
     models = plain_classifiers(task, before, [2, 3], 2, 0.1)
@@ -251,12 +256,12 @@ def test_a_warm_classifier_starts_as_the_sum_of_the_clusters_own(mu: float):
 
     def found(warm: int) -> list[Weights]:
         task = clustered_task(
-            selector=Planned(cohorts=((0, 1), (2, 3), (4,))), objective=FedProx(mu=mu), rounds=3
+            selector=PlannedFile(cohorts=((0, 1), (2, 3), (4,))), objective=FedProx(mu=mu), rounds=3
         )
         return [weights for weights, _ in states(task, Concat(clusters=2, warm=warm))]
 
     _, before, after = found(warm=1)
-    heads = [part(before, f"{prefix_of(cluster)}3.") for cluster in range(2)]
+    heads = [strip_prefix(before, f"{prefix_of(cluster)}3.") for cluster in range(2)]
     assert torch.equal(
         after["classifier.weight"], torch.cat([head["weight"] for head in heads], dim=1)
     )
@@ -267,7 +272,7 @@ def test_a_warm_classifier_starts_as_the_sum_of_the_clusters_own(mu: float):
 
 def test_a_warm_classifier_starts_once():
     """Round 3 trains it, and in round 4 nobody with samples takes part."""
-    task = clustered_task(selector=Planned(cohorts=((0, 1), (2, 3), (0, 1), (4,))), rounds=4)
+    task = clustered_task(selector=PlannedFile(cohorts=((0, 1), (2, 3), (0, 1), (4,))), rounds=4)
     _, (before, _), (trained, _), (after, _) = states(
         task, Concat(clusters=2, classifier=0.5, warm=1)
     )
@@ -279,7 +284,7 @@ def test_a_proximal_term_pulls_the_classifier_to_its_first_weights():
     moved = {}
     for mu in (0.0, 9.0):
         task = clustered_task(
-            selector=Planned(cohorts=((0, 1), (1, 3))),
+            selector=PlannedFile(cohorts=((0, 1), (1, 3))),
             objective=FedProx(mu=mu),
             rounds=2,
             batch=2,
@@ -310,7 +315,7 @@ def test_which_network_is_evaluated_in_each_stage():
     for index, round in enumerate((2, 4, 5)):
         weights = by_round[round - 1][0]
         for cluster, network in enumerate(networks):
-            network.load_state_dict(part(weights, prefix_of(cluster)))
+            network.load_state_dict(strip_prefix(weights, prefix_of(cluster)))
         if round <= 3:
             scores = (
                 (networks[0](images).softmax(dim=1) + networks[1](images).softmax(dim=1)) / 2
@@ -335,7 +340,7 @@ def test_bytes_by_hand():
     4 bytes for each of 3 classes by each of 5 clients."""
     cohorts = ((0, 1, 4), (2, 3, 4), (0, 1, 4), (1, 2, 4), (0, 1, 2))
     *_, (_, state) = states(
-        clustered_task(selector=Planned(cohorts=cohorts), rounds=5),
+        clustered_task(selector=PlannedFile(cohorts=cohorts), rounds=5),
         Concat(clusters=2, classifier=0.6),
     )
     encoder, end, joined = 8 * (64 * 64 + 64), 8 * (64 * 3 + 3), 8 * (2 * 64 * 3 + 3)
@@ -389,7 +394,7 @@ def test_a_resumed_run_keeps_the_clusters_of_its_checkpoint(tmp_path: Path):
     """Another version of k-means may cluster differently."""
     procedure, task = (
         Concat(clusters=2),
-        clustered_task(selector=Planned(cohorts=((0, 1), (1,), (0, 1))), rounds=3),
+        clustered_task(selector=PlannedFile(cohorts=((0, 1), (1,), (0, 1))), rounds=3),
     )
     stopped = next(procedure.rounds(task, procedure.begin(task)))
     stopped.server["cluster"] = 1 - stopped.server["cluster"].clamp(min=0)
@@ -401,7 +406,9 @@ def test_a_resumed_run_keeps_the_clusters_of_its_checkpoint(tmp_path: Path):
     changed = [
         cluster
         for cluster in range(2)
-        if not same(part(after, prefix_of(cluster)), part(before, prefix_of(cluster)))
+        if not same(
+            strip_prefix(after, prefix_of(cluster)), strip_prefix(before, prefix_of(cluster))
+        )
     ]
     assert changed == [0]
 
@@ -409,7 +416,12 @@ def test_a_resumed_run_keeps_the_clusters_of_its_checkpoint(tmp_path: Path):
 def test_divergence_ends_the_run_in_either_stage():
     for cohorts, lr in ((((0, 1),) * 4, 1e200), (((4,), (4,), (4,), (0, 1)), 1e200)):
         task = clustered_task(
-            selector=Planned(cohorts=cohorts), rounds=5, lr=lr, J="J5", batch=2, weight_decay=0.5
+            selector=PlannedFile(cohorts=cohorts),
+            rounds=5,
+            lr=lr,
+            J="J5",
+            batch=2,
+            weight_decay=0.5,
         )
         *_, (_, state) = states(task, Concat(clusters=2, classifier=0.4))
         assert state.diverged and state.round < 5
@@ -531,7 +543,7 @@ def test_a_cell_from_plan_to_record(project: Path):
         momentum=0.9,
     )
     (cell,) = plan.cells.values()
-    freeze(cell.planned())
+    write_plan(cell.planned())
     run_cell(plan, plan_file(cell.digest), None, "cpu")
     record = read(cell.path)
     metrics = record.history.metrics

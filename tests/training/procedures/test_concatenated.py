@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from cohort.models import MODELS
-from cohort.training.cursor import part
+from cohort.training.cursor import strip_prefix
 from cohort.training.procedures.concat.concatenated import (
     Concatenated,
     features,
@@ -153,9 +153,9 @@ def test_all_networks_start_equal_and_the_classifier_from_its_seed():
     for cluster in range(2):
         assert all(
             torch.equal(tensor, weights[name])
-            for name, tensor in part(one, prefix_of(cluster)).items()
+            for name, tensor in strip_prefix(one, prefix_of(cluster)).items()
         )
-    assert list(part(one, prefix_of(1))) == list(weights)
+    assert list(strip_prefix(one, prefix_of(1))) == list(weights)
     assert torch.equal(one["classifier.weight"], same["classifier.weight"]) and one[
         "classifier.weight"
     ].shape == (3, 128)

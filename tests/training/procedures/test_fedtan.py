@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from cohort.cell.planned import freeze, plan_file
+from cohort.cell.planned import plan_file, write_plan
 from cohort.commands.run import run_cell
 from cohort.core.errors import UserError
 from cohort.core.randomness import generator
@@ -252,7 +252,7 @@ def test_later_steps_are_local_and_momentum_begins_anew():
     )
     for client, own in enumerate(task.shards.indices):
         network = copy.deepcopy(task.model)
-        network.load_state_dict(first.of_client(client))
+        network.load_state_dict(first.client_weights(client))
         optimizer = torch.optim.SGD(network.train().parameters(), lr=0.05, momentum=0.9)
         rng = generator(0, "batches", round=1, client=client)
         for batch in list(batches(8, task.settings, rng.permutation))[1:]:
@@ -263,7 +263,7 @@ def test_later_steps_are_local_and_momentum_begins_anew():
             optimizer.step()
         for name, tensor in network.state_dict().items():
             torch.testing.assert_close(
-                whole.of_client(client)[name], tensor, rtol=1e-10, atol=1e-10
+                whole.client_weights(client)[name], tensor, rtol=1e-10, atol=1e-10
             )
     assert whole.steps.tolist() == [3, 3]
 
@@ -365,7 +365,7 @@ def test_a_planned_cell_learns_the_digits(project: Path):
         project, procedure="fedtan", model="resnet20", rounds=8, J="J1e", partition="iid"
     )
     (cell,) = plan.cells.values()
-    freeze(cell.planned())
+    write_plan(cell.planned())
     run_cell(plan, plan_file(cell.digest), None, "cpu")
     history = read(cell.path).history
     assert history.metrics["test_accuracy"][-1][1] > 0.5

@@ -50,4 +50,4 @@ def test_a_job_without_tenseal_says_so(monkeypatch: pytest.MonkeyPatch):
     task = small_task(**MASKED)
     with pytest.raises(UserError, match="needs the package tenseal, which is not installed"):
         task.procedure.begin(task)
-    assert parse_procedure("federated").lacks() == ""
+    assert parse_procedure("federated").missing_package() == ""

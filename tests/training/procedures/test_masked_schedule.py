@@ -11,9 +11,9 @@ from cohort.privacy.masked_labels import Exchange
 from cohort.training.procedures.stratified.label_schedule import (
     ClientData,
     Epoch,
-    batches,
-    frequencies,
-    single_samples,
+    label_frequencies,
+    schedule_batches,
+    schedule_single_samples,
 )
 from tests.privacy.test_masked_labels import begun, played
 from tests.training.procedures.test_stratified_schedule import random_data
@@ -45,8 +45,8 @@ def placeholders_of(exchange: Exchange, classes: int) -> np.ndarray:
 def epochs(data: ClientData) -> list[Epoch]:
     """An epoch of each mode, always from the same random numbers."""
     return [
-        single_samples(data, np.random.default_rng(1), chunk=5, retained=0.3),
-        batches(data, np.random.default_rng(1), batch=16),
+        schedule_single_samples(data, np.random.default_rng(1), chunk=5, retained=0.3),
+        schedule_batches(data, np.random.default_rng(1), batch=16),
     ]
 
 
@@ -58,7 +58,7 @@ def test_the_schedule_is_the_one_that_is_made_in_the_clear():
     exchange = played(begun(data.counts.T.tolist()))
     names, counts = placeholders_of(exchange, 4), known_to_the_server(exchange)
     assert (counts > 0).tolist() == (data.counts[np.argsort(names)] > 0).tolist()
-    assert frequencies(counts)[names].tolist() == frequencies(data.counts).tolist()
+    assert label_frequencies(counts)[names].tolist() == label_frequencies(data.counts).tolist()
     renamed = replace(data, labels=names[data.labels], counts=data.counts[np.argsort(names)])
     assert not np.array_equal(counts, renamed.counts)  # the server knows less than everything
     masked = replace(renamed, counts=counts)
@@ -67,4 +67,4 @@ def test_the_schedule_is_the_one_that_is_made_in_the_clear():
         assert epoch.clients.tolist() == clear.clients.tolist()
         assert epoch.tasks.tolist() == clear.tasks.tolist()
         scheduled = np.bincount(data.labels[epoch.samples], minlength=4)
-        assert scheduled.tolist() == frequencies(data.counts).tolist()
+        assert scheduled.tolist() == label_frequencies(data.counts).tolist()

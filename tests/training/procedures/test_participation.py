@@ -11,7 +11,7 @@ from cohort.core.errors import UserError
 from cohort.core.randomness import generator
 from cohort.selection.loss import HighestLoss
 from cohort.training.participation import parse_participation
-from cohort.training.procedures.federated.gathering import scattered
+from cohort.training.procedures.federated.gathering import scatter_rows
 from tests.training.small_task import run, small_task, train, trainer_of
 
 
@@ -113,9 +113,9 @@ def test_selectors_that_use_losses_cope_with_missing_answers():
 
 
 def test_missing_reports_are_nan():
-    reports = scattered(np.array([1.0, 2.0]), np.array([0, 2]), 3)
+    reports = scatter_rows(np.array([1.0, 2.0]), np.array([0, 2]), 3)
     np.testing.assert_array_equal(reports, [1.0, np.nan, 2.0])
-    rows = scattered(np.ones((1, 2)), np.array([1]), 2)
+    rows = scatter_rows(np.ones((1, 2)), np.array([1]), 2)
     np.testing.assert_array_equal(rows, [[np.nan, np.nan], [1, 1]])
 
 
@@ -136,7 +136,7 @@ def test_a_straggler_stops_after_its_epochs(J: str, batch: int):
     for client, epochs in enumerate(managed):
         alone = small_task(J=f"J{epochs}" + "e" * J.endswith("e"), batch=batch)
         updates = train(trainer_of(alone), alone.initial_weights(), [client])
-        models.append(updates.of_client(0))
+        models.append(updates.client_weights(0))
     for name, tensor in state.weights.items():
         mean = sum(
             size / task.sizes.sum() * model[name]

@@ -13,7 +13,12 @@ from torch import Tensor, nn
 
 from cohort.models import MODELS
 from cohort.training.procedures.fedtan import shared_norm
-from cohort.training.procedures.fedtan.shared_norm import LockStep, Weighting, by_averages, by_sums
+from cohort.training.procedures.fedtan.shared_norm import (
+    LockStep,
+    Weighting,
+    equal_client_weights,
+    equal_row_weights,
+)
 
 COUNTS = (4, 1, 7)
 BOUND = 1e-10
@@ -80,7 +85,7 @@ def test_by_sums_it_is_batch_normalization_of_the_union(name: str, counts: tuple
     projected(expected, 7).sum().backward()
 
     own = [part.clone().requires_grad_() for part in given]
-    actual = torch.cat(LockStep(networks, by_sums)(own))
+    actual = torch.cat(LockStep(networks, equal_row_weights)(own))
     projected(actual, 7).sum().backward()
     assert_close(actual, expected)
     assert_close(torch.cat([part.grad for part in own]), union.grad)
@@ -98,7 +103,7 @@ def test_a_clients_gradients_are_those_of_its_own_rows():
     network = MODELS["resnet9-gn"]().build((1, 8, 8), 3).double()
     networks = [copy.deepcopy(network) for _ in COUNTS]
     given = batches(1, 8, 8)
-    outputs = LockStep(networks, by_averages)(given)
+    outputs = LockStep(networks, equal_client_weights)(given)
     torch.stack(
         [projected(own, client).mean() for client, own in enumerate(outputs)]
     ).sum().backward()
@@ -139,7 +144,7 @@ def test_by_averages_it_is_what_clients_compute_one_by_one():
     rng, given = np.random.default_rng(9), batches(5)
     gradients = [rng.normal(size=own.shape) for own in given]
     inputs = [own.clone().requires_grad_() for own in given]
-    outputs = LockStep(layers, by_averages)(inputs)
+    outputs = LockStep(layers, equal_client_weights)(inputs)
     torch.autograd.backward(outputs, [torch.from_numpy(grad) for grad in gradients])
     expected, back, mean, variance = literal([own.numpy() for own in given], gradients, 1e-5)
     for client in range(len(COUNTS)):
@@ -162,7 +167,7 @@ def test_by_averages_a_client_has_its_part_of_the_mean_losss_gradient(name: str)
     rows, which leaves each client's means as they are."""
     network, shape = network_of(name)
     networks, given = [copy.deepcopy(network) for _ in COUNTS], batches(*shape)
-    outputs = LockStep(networks, by_averages)(given)
+    outputs = LockStep(networks, equal_client_weights)(given)
     torch.stack(
         [projected(own, client).mean() for client, own in enumerate(outputs)]
     ).sum().backward()
@@ -193,7 +198,7 @@ def test_by_averages_a_client_has_its_part_of_the_mean_losss_gradient(name: str)
 def test_equal_batches_make_both_forms_the_same():
     network, shape = network_of("a residual network")
     given, prints = batches(*shape, counts=(3, 3)), []
-    for weighting in (by_sums, by_averages):
+    for weighting in (equal_row_weights, equal_client_weights):
         networks = [copy.deepcopy(network) for _ in given]
         torch.cat(LockStep(networks, weighting)(given)).square().sum().backward()
         prints.append([parameter.grad for own in networks for parameter in own.parameters()])
@@ -205,24 +210,24 @@ def test_unequal_batches_make_them_differ():
     network, shape = network_of("one of table rows")
     outputs = [
         torch.cat(LockStep([copy.deepcopy(network) for _ in COUNTS], weighting)(batches(*shape)))
-        for weighting in (by_sums, by_averages)
+        for weighting in (equal_row_weights, equal_client_weights)
     ]
     assert (outputs[0] - outputs[1]).abs().max() > 0.01
 
 
-@pytest.mark.parametrize("weighting", [by_sums, by_averages])
+@pytest.mark.parametrize("weighting", [equal_row_weights, equal_client_weights])
 def test_clients_send_a_number_for_each_channel(
     weighting: Weighting, monkeypatch: pytest.MonkeyPatch
 ):
     """Two sums of every client forward and two backward."""
     sent: list[tuple[int, ...]] = []
-    plain = shared_norm._combined
+    plain = shared_norm._weighted_sum
 
     def noted(sums: list[Tensor], weights: list[float]) -> Tensor:
         sent.extend(tuple(own.shape) for own in sums)
         return plain(sums, weights)
 
-    monkeypatch.setattr(shared_norm, "_combined", noted)
+    monkeypatch.setattr(shared_norm, "_weighted_sum", noted)
     layers = [nn.Sequential(nn.BatchNorm2d(5)).double() for _ in COUNTS]
     given = [own.requires_grad_() for own in batches(5, 2, 3)]
     torch.cat(LockStep(layers, weighting)(given)).square().sum().backward()

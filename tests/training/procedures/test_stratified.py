@@ -20,12 +20,12 @@ from cohort.selection.entropy import Entropy
 from cohort.training.procedures import parse_procedure
 from cohort.training.procedures.federated import transfers
 from cohort.training.procedures.fedtan import shared_norm
-from cohort.training.procedures.fedtan.shared_norm import LockStep, by_sums
+from cohort.training.procedures.fedtan.shared_norm import LockStep, equal_row_weights
 from cohort.training.procedures.stratified.label_schedule import (
     Epoch,
-    batches,
-    frequencies,
-    single_samples,
+    label_frequencies,
+    schedule_batches,
+    schedule_single_samples,
 )
 from cohort.training.procedures.stratified.rounds import client_data, schedule_rng
 from cohort.training.servers.scaffold import Scaffold
@@ -73,7 +73,7 @@ def assert_close(actual: dict[str, Tensor], model: nn.Module, tolerance: float =
 
 def scheduled_singly(task: Task, epoch: int) -> Epoch:
     data, rng = client_data(task), schedule_rng(task, epoch)
-    return single_samples(data, rng, chunk=3, retained=0.3)
+    return schedule_single_samples(data, rng, chunk=3, retained=0.3)
 
 
 def take_single_steps(model: nn.Module, task: Task, samples: np.ndarray, lr: float) -> None:
@@ -112,7 +112,7 @@ def test_batches_are_steps_on_sums_of_clients_gradients():
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=0.01)
     contributions = []
     for epoch in range(1, EPOCHS + 1):
-        scheduled = batches(client_data(task), schedule_rng(task, epoch), batch=5)
+        scheduled = schedule_batches(client_data(task), schedule_rng(task, epoch), batch=5)
         contributions.append(0)
         for start in range(0, len(scheduled.samples), 5):
             samples = scheduled.samples[start : start + 5]
@@ -138,7 +138,7 @@ def test_batch_normalization_across_clients_is_that_of_the_batch():
     task = batch(model=normalized_network())
     state = run(task)
     for epoch in range(1, EPOCHS + 1):
-        scheduled = batches(client_data(task), schedule_rng(task, epoch), batch=5)
+        scheduled = schedule_batches(client_data(task), schedule_rng(task, epoch), batch=5)
         for start in range(0, len(scheduled.samples), 5):
             samples = scheduled.samples[start : start + 5]
             clients = scheduled.clients[start : start + 5]
@@ -154,16 +154,19 @@ def test_bytes_of_sums_for_batch_normalization(
     batch of one sample has no statistics, so nothing is sent for it."""
     task = batch(model=normalized_network(), rounds=1)
     data = client_data(task)
-    size = batch_size or int(frequencies(data.counts).sum()) - 1
+    size = batch_size or int(label_frequencies(data.counts).sum()) - 1
     state = run(replace(task, settings=replace(task.settings, batch=size)))
-    sent, plain = [], shared_norm._combined
+    sent, plain = [], shared_norm._weighted_sum
 
     def counted(sums: list[Tensor], weights: list[float]) -> Tensor:
         sent.extend(own.numel() * own.element_size() for own in sums)
         return plain(sums, weights)
 
-    monkeypatch.setattr(shared_norm, "_combined", counted)
-    scheduled, model = batches(data, schedule_rng(task, 1), batch=size), normalized_network()
+    monkeypatch.setattr(shared_norm, "_weighted_sum", counted)
+    scheduled, model = (
+        schedule_batches(data, schedule_rng(task, 1), batch=size),
+        normalized_network(),
+    )
     ends = range(size, len(scheduled.samples), size)
     parts = [np.split(values, ends) for values in (scheduled.samples, scheduled.clients)]
     assert (len(parts[0][-1]) == 1) == (batch_size is None)
@@ -191,7 +194,9 @@ def _shared_step(model: nn.Module, task: Task, parts: list[np.ndarray]) -> None:
     for network in networks:
         network.load_state_dict(model.state_dict())
         network.train()
-    outputs = LockStep(networks, by_sums)([task.train_samples.values[own] for own in parts])
+    outputs = LockStep(networks, equal_row_weights)(
+        [task.train_samples.values[own] for own in parts]
+    )
     losses = [
         cross_entropy(output, task.train_samples.labels[own], reduction="sum")
         for output, own in zip(outputs, parts, strict=True)

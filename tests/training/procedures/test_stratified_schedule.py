@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cohort.training.procedures.stratified.choice import Choice, longest_runs, retained_of
+from cohort.training.procedures.stratified.choice import Choice, longest_runs, retained_count
 from cohort.training.procedures.stratified.label_schedule import (
     ClientData,
     Epoch,
-    batches,
-    frequencies,
-    single_samples,
+    label_frequencies,
+    schedule_batches,
+    schedule_single_samples,
 )
 
 
@@ -43,11 +43,11 @@ def random_data(seed: int, clients: int, classes: int, size: int) -> ClientData:
 def test_frequencies_by_hand():
     """Labels with 6, 2, 0 and 4 samples: the median of those that occur is 4, their mean 4."""
     counts = np.array([[5, 1], [0, 2], [0, 0], [4, 0]])
-    assert frequencies(counts).tolist() == [4, 2, 0, 4]
-    assert frequencies(counts, uniform=True).tolist() == [4, 4, 0, 4]
+    assert label_frequencies(counts).tolist() == [4, 2, 0, 4]
+    assert label_frequencies(counts, uniform=True).tolist() == [4, 4, 0, 4]
     covtype = np.array([[211_840, 0], [0, 283_301]])
-    assert frequencies(covtype).tolist() == [211_840, 247_570]
-    assert frequencies(np.full((3, 2), 7)).tolist() == [14, 14, 14]
+    assert label_frequencies(covtype).tolist() == [211_840, 247_570]
+    assert label_frequencies(np.full((3, 2), 7)).tolist() == [14, 14, 14]
 
 
 @st.composite
@@ -56,9 +56,13 @@ def epochs(draw: st.DrawFn) -> tuple[ClientData, dict[str, bool], Epoch]:
     options = {"weighted": draw(st.booleans()), "uniform": draw(st.booleans())}
     rng = np.random.default_rng(draw(st.integers(0, 10**6)))
     if draw(st.booleans()):
-        return data, options, batches(data, rng, batch=draw(st.integers(1, 20)), **options)
+        return data, options, schedule_batches(data, rng, batch=draw(st.integers(1, 20)), **options)
     chunk, retained = draw(st.integers(1, 20)), draw(st.floats(0.1, 1))
-    return data, options, single_samples(data, rng, chunk=chunk, retained=retained, **options)
+    return (
+        data,
+        options,
+        schedule_single_samples(data, rng, chunk=chunk, retained=retained, **options),
+    )
 
 
 @given(epochs())
@@ -67,7 +71,7 @@ def test_an_epoch(drawn: tuple[ClientData, dict[str, bool], Epoch]):
     """Each label occurs as often as scheduled, each sample is its client's own, and none is used
     twice before all of its label were."""
     data, options, epoch = drawn
-    scheduled = frequencies(data.counts, options["uniform"])
+    scheduled = label_frequencies(data.counts, options["uniform"])
     labels = data.labels[epoch.samples]
     assert np.bincount(labels, minlength=len(scheduled)).tolist() == scheduled.tolist()
     for sample, client in zip(epoch.samples, epoch.clients, strict=True):
@@ -83,8 +87,8 @@ def test_every_sample_is_used_once_where_labels_are_balanced():
     labels = np.repeat(np.arange(5), 40)
     data = client_data(labels, rng.integers(0, 7, 200), 7)
     for epoch in (
-        single_samples(data, rng, chunk=5, retained=0.3),
-        batches(data, rng, batch=32, weighted=True),
+        schedule_single_samples(data, rng, chunk=5, retained=0.3),
+        schedule_batches(data, rng, batch=32, weighted=True),
     ):
         assert np.sort(epoch.samples).tolist() == list(range(200))
 
@@ -160,7 +164,7 @@ def test_a_refused_label_waits_at_a_random_place():
     labels, holders = np.array([0, 0, 1, 1, 1, 1]), np.array([0, 1, 2, 2, 2, 2])
     data, orders, runs = client_data(labels, holders, 3), Counter(), 4000
     for seed in range(runs):
-        epoch = single_samples(data, np.random.default_rng(seed), chunk=1, retained=1.0)
+        epoch = schedule_single_samples(data, np.random.default_rng(seed), chunk=1, retained=1.0)
         orders[tuple(labels[epoch.samples].tolist())] += 1
     expected = {order: runs * chance for order, chance in orders_by_hand().items()}
     assert len(expected) == 10 and chi_square(orders, expected) < 27.9  # at 0.001, of 9
@@ -168,17 +172,21 @@ def test_a_refused_label_waits_at_a_random_place():
 
 def test_retained_clients_are_the_exact_share_rounded_up():
     """Seven of 25 are 0.28 of them, and 55 of a hundred 0.55."""
-    assert (retained_of(0.28, 25), retained_of(0.55, 100), retained_of(0.3, 5)) == (7, 55, 2)
+    assert (retained_count(0.28, 25), retained_count(0.55, 100), retained_count(0.3, 5)) == (
+        7,
+        55,
+        2,
+    )
     for hundredths in range(1, 101):
         for clients in range(1, 120):
-            assert retained_of(hundredths / 100, clients) == -(-hundredths * clients // 100)
+            assert retained_count(hundredths / 100, clients) == -(-hundredths * clients // 100)
 
 
 @pytest.mark.parametrize(("weighted", "shares"), [(False, [1, 1, 1]), (True, [6, 3, 1])])
 def test_who_is_asked(weighted: bool, shares: list[int]):
     """Three holders of 60, 30 and 10 samples: the first choice is uniform, or in proportion."""
     choice = Choice(np.array([[60, 30, 10, 0]]), weighted, np.random.default_rng(0))
-    first = [choice.clients(0, 2)[0] for _ in range(6000)]
+    first = [choice.draw_clients(0, 2)[0] for _ in range(6000)]
     expected = np.array(shares) / sum(shares) * 6000
     counts = np.bincount(first, minlength=4)
     assert counts[3] == 0
@@ -188,6 +196,6 @@ def test_who_is_asked(weighted: bool, shares: list[int]):
 def test_more_labels_than_holders():
     """Two holders are asked five times for one label, and nobody else."""
     choice = Choice(np.array([[3, 0, 2]]), False, np.random.default_rng(0))
-    asked = choice.clients(0, 5)
+    asked = choice.draw_clients(0, 5)
     assert len(asked) == 5 and set(asked) <= {0, 2}
-    assert sorted(choice.clients(0, 2)) == [0, 2]
+    assert sorted(choice.draw_clients(0, 2)) == [0, 2]

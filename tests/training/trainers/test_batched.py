@@ -73,7 +73,7 @@ def assert_same(serial: Updates, batched: Updates, rtol: float = 1e-10) -> None:
     assert torch.equal(serial.steps, batched.steps) and torch.equal(serial.sizes, batched.sizes)
     torch.testing.assert_close(batched.losses, serial.losses, rtol=rtol, atol=0, equal_nan=True)
     for row in range(len(serial.clients)):
-        for name, tensor in serial.of_client(row).items():
+        for name, tensor in serial.client_weights(row).items():
             difference = (batched.weights[name][row] - tensor).norm() / tensor.norm()
             assert difference < rtol, (row, name, float(difference))
 
@@ -114,7 +114,7 @@ def test_clients_that_are_done_do_not_move():
     task.train_samples.values[task.shards.indices[3]] *= 1e70
     serial, batched = both(task, list(range(len(SIZES))))
     assert_same(serial, batched)
-    assert 1e120 < serial.of_client(3)["1.weight"].abs().max() < torch.inf
+    assert 1e120 < serial.client_weights(3)["1.weight"].abs().max() < torch.inf
 
 
 def test_gradients_are_clipped_for_each_client():
@@ -175,7 +175,7 @@ def test_work_in_two_parts(J: str, kind: type[Trainer]):
     first = train(trainer, weights, clients, 2, end=1)
     assert first.steps.tolist() == [1, 1, 1, 1]
     works = [
-        replace(work, begin=1, weights=first.of_client(row))
+        replace(work, begin=1, weights=first.client_weights(row))
         for row, work in enumerate(trainer.work(weights, clients, 2))
     ]
     second = trainer.train(works, weights)
@@ -193,7 +193,7 @@ def test_probed_clients(J: str):
         trainer = trainer_of(task, kind)
         probes = train(trainer, weights, pool, 2, end=1)
         works = [
-            replace(work, begin=1, weights=probes.of_client(pool.index(work.client)))
+            replace(work, begin=1, weights=probes.client_weights(pool.index(work.client)))
             for work in trainer.work(weights, [10, 5], 2)
         ]
         updates.append((probes, trainer.train(works, weights)))
@@ -330,7 +330,7 @@ def test_not_every_procedure_allows_every_trainer(wish: str):
         assert choose_trainer(wish, device, concat)[0] == ("native" if is_native else "serial")
         profiled = color_task("lenet5", procedure="federated-profiled1")
         assert choose_trainer(wish, device, profiled)[0] == "serial"
-    assert parse_procedure("federated").takes() == tuple(TRAINERS)
+    assert parse_procedure("federated").usable_trainers() == tuple(TRAINERS)
 
 
 @pytest.mark.parametrize(

@@ -238,7 +238,7 @@ def test_two_threads_at_once():
         trainer, weights = trainer_of(task, NativeTrainer), task.initial_weights()
         for _ in range(20):
             updates = train(trainer, weights, [10, 2], 3)
-            model = updates.of_client(0)
+            model = updates.client_weights(0)
             loss = evaluate(task.model, model, task.train_samples, torch.arange(40)).loss
             actual[number].append((fingerprint(updates.weights), loss))
 

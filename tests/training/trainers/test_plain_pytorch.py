@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from torch import Tensor, nn
 
-from cohort.cell.planned import freeze, plan_file
+from cohort.cell.planned import plan_file, write_plan
 from cohort.commands.run import make_inputs
 from cohort.data.samples import Samples
 from cohort.needs import NEEDS
@@ -74,7 +74,7 @@ def test_nor_does_the_record(
 ):
     plan = planned(project, **({"momentum": 0.0} | settings))
     (cell,) = plan.cells.values()
-    freeze(cell.planned())
+    write_plan(cell.planned())
     make_inputs(plan, cell)
     train(plan_file(cell.digest), cell.path, device="cpu", trainer=trainer)
     assert Path(cell.path).exists()

@@ -103,7 +103,7 @@ def test_a_record_brings_the_notes_back():
 
 def test_its_name():
     assert str(parse_procedure(PROFILED)) == PROFILED
-    assert parse_procedure(PROFILED).takes() == ("serial",)
+    assert parse_procedure(PROFILED).usable_trainers() == ("serial",)
     with pytest.raises(UserError, match="is written 'federated'"):
         parse_procedure("federated-profiled0")
 

@@ -33,7 +33,7 @@ def local_models(updates: Updates, cohort: list[int]) -> dict[int, tuple[str, fl
     results = {}
     for row, client in enumerate(cohort):
         results[client] = (
-            fingerprint(updates.of_client(row)),
+            fingerprint(updates.client_weights(row)),
             float(updates.losses[row]),
             int(updates.steps[row]),
         )
@@ -73,21 +73,21 @@ def test_neither_global_weights_nor_global_random_state_matter():
     again = train(task, [0, 2], weights=weights)
     assert fingerprint(weights) == before
     assert local_models(once, [0, 2]) == local_models(again, [0, 2])
-    assert fingerprint(once.of_client(0)) != before
+    assert fingerprint(once.client_weights(0)) != before
 
 
 @pytest.mark.parametrize("change", [{"round": 2}, {"seed": 1}])
 def test_another_round_or_seed_trains_another_model(change: dict[str, int]):
     base = train(chance_task(), [0])
     other = train(chance_task(seed=change.get("seed", 0)), [0], round=change.get("round", 1))
-    assert fingerprint(base.of_client(0)) != fingerprint(other.of_client(0))
+    assert fingerprint(base.client_weights(0)) != fingerprint(other.client_weights(0))
 
 
 def test_dropout_is_on_and_drawn_anew_in_each_round():
     """One step on all samples: without dropout two rounds would agree but for rounding."""
     task = small_task(model=network_with_dropout(), batch=1000)
     weights = task.initial_weights()
-    models = [train(task, [0], round, weights).of_client(0)["1.weight"] for round in (1, 2)]
+    models = [train(task, [0], round, weights).client_weights(0)["1.weight"] for round in (1, 2)]
     assert (models[0] - models[1]).abs().max() > 1e-3
 
 

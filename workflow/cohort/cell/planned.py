@@ -17,15 +17,15 @@ from typing import Any
 from cohort.core.errors import UserError
 from cohort.core.files import write_text
 from cohort.core.paths import RUN_OPTIONS, plan_file
-from cohort.core.sealed_json import read_sealed, sealed
+from cohort.core.sealed_json import read_sealed, to_sealed_json
 
 DIGEST = r"k[0-9a-f]{12}"
 PLAN_FIX = "start snakemake again, which writes it anew"
 
 
 @dataclass(frozen=True)
-class Planned:
-    """One file that the pipeline makes: prepared data, shards or a record."""
+class PlannedFile:
+    """The plan of one file that the pipeline makes: prepared data, shards or a record."""
 
     path: str
     digest: str
@@ -35,8 +35,8 @@ class Planned:
 
 
 def digest_of(settings: Mapping[str, Any], science: Mapping[str, int]) -> str:
-    """`k` and 12 hex digits of a hash of the settings that differ from their defaults and of the
-    science versions above 1."""
+    """The digest of a planned file: `k` and 12 hex digits of a hash of the settings that differ
+    from their defaults and of the science versions above 1."""
     bumped = {name: version for name, version in science.items() if version != 1}
     text = json.dumps(
         {"settings": settings, "science": bumped}, sort_keys=True, separators=(",", ":")
@@ -44,19 +44,19 @@ def digest_of(settings: Mapping[str, Any], science: Mapping[str, int]) -> str:
     return "k" + hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def freeze(planned: Planned) -> None:
-    """Write the plan file, unless it already has the same content."""
-    text = sealed(vars(planned), indent=1)
+def write_plan(planned: PlannedFile) -> None:
+    """Write the plan file of a planned file, unless it already has the same content."""
+    text = to_sealed_json(vars(planned), indent=1)
     file = plan_file(planned.digest)
     if not file.exists() or file.read_bytes() != text.encode():
         write_text(file, text, sync=False)
 
 
-def frozen(file: str | Path) -> Planned:
-    """Read a plan file."""
+def read_plan(file: str | Path) -> PlannedFile:
+    """Read a plan file; UserError if it is damaged or another file's plan."""
     content = read_sealed(file, "a plan file", PLAN_FIX)
     try:
-        planned = Planned(**content)
+        planned = PlannedFile(**content)
     except TypeError as error:
         raise UserError(f"{file}: cannot be read as a plan file ({error}); {PLAN_FIX}") from None
     if planned.digest != Path(file).stem:
@@ -64,9 +64,11 @@ def frozen(file: str | Path) -> Planned:
     return planned
 
 
-def check_digest(planned: Planned, identity: Callable[[Planned], Mapping[str, Any]]) -> None:
-    """Raise UserError unless the digest is that of the settings, of which `identity` returns what
-    the digest is made from."""
+def check_digest(
+    planned: PlannedFile, identity: Callable[[PlannedFile], Mapping[str, Any]]
+) -> None:
+    """Raise UserError unless the planned file's digest is that of its identity, which `identity`
+    derives from its settings, and of its science versions."""
     try:
         is_right = planned.digest == digest_of(identity(planned), planned.science)
     except (KeyError, TypeError, ValueError, AttributeError):  # settings of another kind
@@ -79,7 +81,7 @@ def check_digest(planned: Planned, identity: Callable[[Planned], Mapping[str, An
 
 
 def options_of(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The options of each stage: everything in the config that cannot change a result."""
+    """The options of each stage, by stage: everything in the config that cannot change a result."""
     keys = ("device", "trainer", "jobs_per_gpu", "checkpoint_seconds")
     train = {key: config[key] for key in keys if key in config}
     return {
@@ -93,7 +95,7 @@ def options_of(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def run_options(stage: str) -> dict[str, Any]:
-    """The options that the driver wrote for a stage; none if it wrote no file."""
+    """Read the options that the driver wrote for a stage; empty if it wrote no file."""
     if not RUN_OPTIONS.exists():
         return {}
     options: dict[str, dict[str, Any]] = read_sealed(RUN_OPTIONS, "the options of jobs", PLAN_FIX)

@@ -136,7 +136,8 @@ class Settings:
     )
     client_devices: str = parameter(
         "untimed",
-        help="how fast clients compute and send, for a simulation of time, e.g. lognormal-1",
+        help="how fast clients compute and send, for a simulation of time, e.g. lognormal-1, "
+        "trace-phones",
     )
     precision: Literal["float32", "tf32", "bfloat16", "float64"] = parameter(
         "float32",
@@ -156,12 +157,12 @@ ADDED_SHARD_KEYS = ("validation", "holdout")
 
 
 def cell_identity(
-    settings: Mapping[str, Any], parts: Mapping[str, Any], data: str
+    settings: Mapping[str, Any], strategy_parts: Mapping[str, Any], data: str
 ) -> dict[str, Any]:
     """The identity of a cell, from which its digest is made: its settings and its strategy's parts,
     both without defaults, and the digest of its data."""
     own = {key: value for key, value in settings.items() if value != DEFAULTS.get(key)}
-    return own | dict(parts) | {"data": data}
+    return own | dict(strategy_parts) | {"data": data}
 
 
 def shard_identity(settings: Mapping[str, Any], data: str) -> dict[str, Any]:
@@ -176,8 +177,8 @@ def shard_identity(settings: Mapping[str, Any], data: str) -> dict[str, Any]:
 
 
 def local_work(J: str) -> tuple[int, bool]:
-    """The amount of local work and whether it counts epochs: `J4`, four steps, is (4, False);
-    `J5e`, five epochs, is (5, True)."""
+    """Parse a setting J into the amount of local work and whether it counts epochs: `J4`, four
+    steps, is (4, False); `J5e`, five epochs, is (5, True)."""
     match = re.fullmatch(r"J(\d+)(e?)", J)
     assert match is not None, J
     return int(match[1]), bool(match[2])

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Container, Sequence
 
 import cohort
-from cohort.core.errors import UserError, explained
+from cohort.core.errors import UserError, explain_errors
 
 COMMANDS = {
     "init": "make a folder in which snakemake runs Cohort, without a clone of its repository",
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command. Only its own module is imported, so that `cohort --help` answers at once."""
     arguments = config_last(sys.argv[1:] if arguments is None else arguments)
     try:
-        with explained("this folder"):
+        with explain_errors("this folder"):
             named = next((word for word in arguments if not word.startswith("-")), "")
             options = parser_of([named]).parse_args(arguments)
             options.run(options)

@@ -9,7 +9,7 @@ from typing import Any
 
 from cohort.commands.planning import add_json, add_studies, load_plan
 from cohort.commands.screen import print_json, prose, rounded, table
-from cohort.core.durations import duration
+from cohort.core.durations import duration_text
 from cohort.pipeline.cell_states import CellStatus, find_slurm_logs, status_of
 from cohort.plan import Plan
 from cohort.plan.cost import START_SECONDS, paces, round_seconds
@@ -137,7 +137,7 @@ def _sentence(hours: float, missing: int) -> str:
     if not missing:
         return "no cell is missing"
     cells = "1 cell is" if missing == 1 else f"{missing} cells are"
-    return f"{cells} missing: about {duration(3600 * hours)} of one CPU core"
+    return f"{cells} missing: about {duration_text(3600 * hours)} of one CPU core"
 
 
 def _gpu_sentence(costs: Mapping[str, Any]) -> str:
@@ -147,7 +147,7 @@ def _gpu_sentence(costs: Mapping[str, Any]) -> str:
     measured = costs["measured_models"]
     rates = [f"measured there for {', '.join(measured)}"] if measured else []
     rates += [f"assumed in {GPUS}, a guess"] if costs["assumed_models"] else []
-    time = duration(3600 * costs["gpu_hours"])
+    time = duration_text(3600 * costs["gpu_hours"])
     return f"or {time} of one {costs['gpu']}, by rates {' and '.join(rates)}"
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import yaml
 
-from cohort.core import own
+from cohort.core import user_files
 from cohort.core.errors import UserError
-from cohort.core.files import replacing, sha256, write_text
-from cohort.data.intake import names_of, take
+from cohort.core.files import atomic_write, sha256, write_text
+from cohort.data.intake import list_classes, read_user_data
 from cohort.data.parsers.arrays import FILE
 from cohort.plan import load
 from cohort.plan.entries import DATASET
@@ -46,16 +46,16 @@ def run(options: argparse.Namespace) -> None:
         raise UserError(f"'{name}' must be a name of small letters, digits and -")
     if not options.path.exists():
         raise UserError(f"{options.path} does not exist")
-    samples = take(
+    samples = read_user_data(
         options.path, label=options.label, side=options.side, share=options.test, seed=options.seed
     )
-    stored = own.folder() / "data" / f"{name}.npz"
-    with replacing(stored) as temporary:
+    stored = user_files.folder() / "data" / f"{name}.npz"
+    with atomic_write(stored) as temporary:
         np.savez(temporary, **samples.parts)  # type: ignore[arg-type]
     x_train, x_test = samples.parts["x_train"], samples.parts["x_test"]
     file = {"source": f"file:{stored}", "bytes": stored.stat().st_size, "sha256": sha256(stored)}
     entry = {
-        "title": f"{name} ({names_of(samples.classes)})",
+        "title": f"{name} ({list_classes(samples.classes)})",
         "citation": f"taken from {options.path}",
         "licence": "none stated",
         "parser": "arrays",
@@ -67,12 +67,12 @@ def run(options: argparse.Namespace) -> None:
         "test": len(x_test),
         "scale": samples.scale,
     }
-    own_file = own.folder() / "datasets.yaml"
+    own_file = user_files.folder() / "datasets.yaml"
     before = own_file.read_text(encoding="utf-8").rstrip() + "\n\n" if own_file.exists() else ""
     write_text(own_file, before + yaml.safe_dump({name: entry}, sort_keys=False, width=100))
     shape = " x ".join(map(str, x_train.shape[1:]))
     print(
         f"{name}: {len(x_train)} samples for training and {len(x_test)} for testing, of "
-        f"{len(samples.classes)} classes ({names_of(samples.classes)}), each {shape}; "
+        f"{len(samples.classes)} classes ({list_classes(samples.classes)}), each {shape}; "
         f"see {own_file}"
     )

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 from cohort.cell.settings import Settings
 from cohort.commands.planning import add_json, add_studies, load_plan
 from cohort.commands.screen import paint, print_json
-from cohort.core.errors import UserError, explained
+from cohort.core.errors import UserError, explain_errors
 from cohort.core.files import check_writable
 from cohort.core.lazy import lazy
 from cohort.core.locks import is_locked, try_lock
 from cohort.core.paths import RESULTS
-from cohort.data.places import in_mirror
+from cohort.data.places import files_in_mirror
 from cohort.data.raw import RawFile
 from cohort.pipeline.slurm import SLURM_COMMANDS, check_slurm
 from cohort.plan import Plan
@@ -192,7 +192,10 @@ def _resources(profile: dict[str, Any]) -> dict[str, Any]:
 def locks(folder: Path) -> Iterator[Finding]:
     """Whether a locked file in this folder is seen as locked, and free once it is closed."""
     check_writable(folder)
-    with explained(folder), tempfile.TemporaryDirectory(dir=folder, prefix=".doctor-") as temporary:
+    with (
+        explain_errors(folder),
+        tempfile.TemporaryDirectory(dir=folder, prefix=".doctor-") as temporary,
+    ):
         path = Path(temporary, "lock")
         file = try_lock(path)
         held = is_locked(path)
@@ -241,7 +244,9 @@ def raw_files(plan: Plan) -> Iterator[Finding]:
             yield OK, f"{dataset} is prepared"
         elif not fetched:
             yield OK, f"{dataset} is here"
-        elif all(in_mirror(mirror, {Path(path).name, file.source_name}) for path, file in fetched):
+        elif all(
+            files_in_mirror(mirror, {Path(path).name, file.source_name}) for path, file in fetched
+        ):
             yield OK, f"{dataset} is in the mirror, {mirror}"
         else:
             where = f"not in the mirror, {mirror}" if mirror else "no data_mirror is set"

@@ -6,7 +6,7 @@ import argparse
 import shutil
 from pathlib import Path
 
-from cohort.core.errors import UserError, explained
+from cohort.core.errors import UserError, explain_errors
 from cohort.core.files import write_text
 from cohort.core.shipped import CONFIG_FILE, ROOT
 
@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> None:
     for name in (str(SNAKEFILE), "Snakefile", *COPIED):
         if (folder / name).exists():
             raise UserError(f"{folder / name} exists already; name another folder")
-    with explained(folder):
+    with explain_errors(folder):
         write_text(folder / SNAKEFILE, CONTENT)
         write_text(folder / CONFIG_FILE, (ROOT / CONFIG_FILE).read_text(encoding="utf-8"))
         shutil.copytree(ROOT / "profiles", folder / "profiles")

@@ -22,7 +22,7 @@ from cohort.commands.screen import print_json
 from cohort.core.errors import UserError, suggest
 from cohort.core.paths import state_folder
 from cohort.pipeline import preview
-from cohort.pipeline.cell_states import CellStatus, find_slurm_logs, made_by_another, status_of
+from cohort.pipeline.cell_states import CellStatus, changed_sentences, find_slurm_logs, status_of
 from cohort.pipeline.driver import lock_directory
 from cohort.pipeline.stages import output_files
 from cohort.plan import Plan, known_study
@@ -110,7 +110,7 @@ def run_item(item: Item, options: argparse.Namespace, *, against: bool) -> Compa
         discard(again)
         is_complete = _trained(item, output=sys.stderr if options.json else None)
         comparison, files = result_of(item, is_complete=is_complete)
-    notes = [] if again and options.dry_run else made_by_another(item.cells())
+    notes = [] if again and options.dry_run else changed_sentences(item.cells())
     if options.json:
         described = {"study": item.study, "name": item.name, "scale": item.plan.scale}
         described |= {"cells": len(cells), "missing": dict(counts), "command": item.command}

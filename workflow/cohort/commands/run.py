@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cohort.cell.planned import freeze, options_of
+from cohort.cell.planned import options_of, write_plan
 from cohort.commands.planning import add_config, load_plan
 from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> None:
 def write_cell_plan(plan: Plan, text: str) -> Path:
     """Write the plan file of the cell with this path or beginning of a digest; return its path."""
     cell = require_cell(plan, text)
-    freeze(cell.planned())
+    write_plan(cell.planned())
     return plan_file(cell.digest)
 
 
@@ -118,7 +118,7 @@ def run_cell(plan: Plan | None, file: Path, until: int | None, device: str | Non
     options |= {"device": device} if device else {}
     settings = cell.settings
     title = f"{cell.digest}, {settings.strategy}, seed {settings.seed}"
-    with progress.watching(settings.rounds, title) as watch:
+    with progress.progress_display(settings.rounds, title) as watch:
         train(file, cell.path, until=until, watch=watch, **options)
     folder = state_folder(cell.path)
     if Path(cell.path).exists():
@@ -134,9 +134,9 @@ def make_data(plan: Plan, path: str) -> None:
     files = plan.datasets[data.settings["dataset"]]["files"]
     options = options_of(plan.config)["download"]
     for name, file in data.inputs.items():
-        if not downloading.is_here(files[name], file):
+        if not downloading.is_downloaded(files[name], file):
             downloading.download(files[name], file, **options)
-    freeze(data)
+    write_plan(data)
     preparing.prepare(plan_file(data.digest), path)
 
 
@@ -145,5 +145,5 @@ def make_inputs(plan: Plan, cell: Cell) -> None:
     make_data(plan, cell.inputs["data"])
     shards = next(item for item in plan.shards.values() if item.path == cell.inputs["shards"])
     if not Path(shards.path).exists():
-        freeze(shards)
+        write_plan(shards)
         dealing.deal(plan_file(shards.digest), shards.path)

@@ -15,7 +15,7 @@ from cohort.commands.screen import print_json
 from cohort.data.sampling import scaled_count
 from cohort.data.shards import Shards
 from cohort.data.store import read_labels
-from cohort.partition.deal import dealt
+from cohort.partition.deal import deal_data
 from cohort.plan import Plan
 from cohort.plan.located import located
 from cohort.selection.entropy import entropy_bits
@@ -79,7 +79,7 @@ def print_shards(plan: Plan, settings: dict[str, Any], *, as_json: bool = False)
         planned = plan.plan_shards(settings)
     data = planned.inputs["data"]
     make_data(plan, data)
-    dealing = Dealing(settings, dealt(planned.settings, data), *read_labels(data)[:2])
+    dealing = Dealing(settings, deal_data(planned.settings, data), *read_labels(data)[:2])
     if as_json:
         print_json(dealing.facts())
         return

@@ -14,7 +14,7 @@ from cohort.commands.planning import add_config, add_json
 from cohort.commands.screen import WIDTH, print_json, table
 from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
-from cohort.core.paths import records_of
+from cohort.core.paths import records_matching
 from cohort.records.record import Record, read
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def found_record(text: str) -> Path:
     """The record with this path or this beginning of a digest."""
     if "/" in text or text.endswith(".h5"):
         return Path(text)
-    matches = records_of(text)
+    matches = records_matching(text)
     if len(matches) > 1:
         raise UserError(f"'{text}' is the beginning of {len(matches)} digests; give more of it")
     if not matches:

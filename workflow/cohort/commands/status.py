@@ -20,16 +20,16 @@ from cohort.commands.screen import (
     shortened,
     table,
 )
-from cohort.core.durations import duration
+from cohort.core.durations import duration_text
 from cohort.core.paths import CELLS, CLAIMS_TABLE, RELEASED
 from cohort.core.shipped import shipped
 from cohort.pipeline.cell_states import (
     STATES,
     CellStatus,
+    changed_sentences,
     failure,
     find_slurm_logs,
     hours_left,
-    made_by_another,
     status_of,
     waiting,
 )
@@ -164,7 +164,7 @@ def print_status(plan: Plan) -> None:
         print(f"restored from releases, not trained here: {restored}")
     for line in time_left(plan, cells):
         print(line)
-    for note in [*plan.notes, *made_by_another(cells)]:
+    for note in [*plan.notes, *changed_sentences(cells)]:
         print(prose(note))
     for status in cells:
         if status.state == "failed":
@@ -218,9 +218,9 @@ def time_left(plan: Plan, cells: Iterable[CellStatus]) -> Iterator[str]:
     """A line on the hours left for each kind of device."""
     for device, hours in hours_left(plan, runnable(cells)).items():
         if hours and not device:
-            yield f"left: {duration(3600 * hours)} of one CPU core, as estimated"
+            yield f"left: {duration_text(3600 * hours)} of one CPU core, as estimated"
         elif hours:
-            yield f"left: {duration(3600 * hours)} at the pace of the cells done on {device}"
+            yield f"left: {duration_text(3600 * hours)} at the pace of the cells done on {device}"
 
 
 def _counted(by_experiment: Statuses) -> Iterator[str]:

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from cohort.commands.item import Item, add_run, find_item, run_item
-from cohort.core import own
+from cohort.core import user_files
 from cohort.core.errors import UserError, suggest
 from cohort.core.files import write_text
 from cohort.plan import load
@@ -77,7 +77,7 @@ def written_study(item: Item, strategies: Sequence[str]) -> str:
         "title": f"{', '.join(strategies)} on {item.study}.{experiment}",
         "experiments": {experiment: extended},
     }
-    file = Path(own.folder(), "studies", f"{name}.yaml")
+    file = Path(user_files.folder(), "studies", f"{name}.yaml")
     with located(f"{' and '.join(strategies)} cannot be tried on {item.study}.{item.name}"):
         for scale in item.plan.scales:
             load({"scale": scale, "studies": item.study, "only": ""}).check(file, text)

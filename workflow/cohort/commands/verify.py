@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from cohort.commands.planning import add_config, load_plan
 from cohort.commands.run import add_until, make_inputs, require_cell
 from cohort.commands.screen import paint
-from cohort.core import own
+from cohort.core import user_files
 from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
 from cohort.core.paths import RELEASED, state_folder
@@ -170,7 +170,7 @@ def _trained_again(cell: Cell, before: Record, until: int | None) -> Again:
         record = Path(folder, Path(cell.path).name)
         file = Path(folder, f"{cell.digest}.json")
         write_sealed(file, vars(cell.planned()), sync=False)
-        with progress.watching(until or cell.settings.rounds, cell.digest) as watch:
+        with progress.progress_display(until or cell.settings.rounds, cell.digest) as watch:
             train(file, record, trainer=trainer, device=device, until=until, watch=watch)
         if record.exists():
             header, history = read(record).header, read(record).history
@@ -182,7 +182,7 @@ def _trained_again(cell: Cell, before: Record, until: int | None) -> Again:
 
 def unlike(made: dict[str, Any], sessions: list[dict[str, Any]]) -> Iterator[str]:
     """Why the bits of a second run may differ from those of a record with this provenance."""
-    for file in own.changed_files(own.versions_in(made)):
+    for file in user_files.changed_files(user_files.module_versions(made)):
         yield f"the record was made by another {file}"
     for key, what in (("device", "on"), ("trainer", "by the trainer")):
         then, now = _listed(made["sessions"], key), _listed(sessions, key)

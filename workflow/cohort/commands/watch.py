@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from cohort.commands.planning import add_studies, load_plan
 from cohort.commands.screen import WIDTH, bar, is_terminal, paint, sparkline, table
 from cohort.commands.status import name_of, runnable, statuses, unique_cells
-from cohort.core.durations import duration
+from cohort.core.durations import duration_text
 from cohort.core.lazy import lazy
 from cohort.pipeline.cell_states import (
     STATES,
@@ -80,7 +80,7 @@ def summary(plan: Plan, cells: list[CellStatus]) -> Iterator[str]:
     if more := running[MOST_LISTED:]:
         yield f"and {len(more)} more"
     if running:
-        left = duration(seconds_left(plan, cells))
+        left = duration_text(seconds_left(plan, cells))
         yield f"all cells: about {left} at {len(running)} side by side"
 
 
@@ -95,7 +95,7 @@ def seconds_left(plan: Plan, cells: list[CellStatus]) -> float:
 
 
 def _row(status: CellStatus) -> tuple[str, ...]:
-    left = duration((status.rounds - status.round) / status.rate) if status.rate else ""
+    left = duration_text((status.rounds - status.round) / status.rate) if status.rate else ""
     rate = f"{status.rate:.3g}" if status.rate else ""
     curve = [point for point in accuracies(status.cell) if point[0] <= status.round]
     shown = sparkline(curve, status.rounds) if curve else bar(status.round / status.rounds)

@@ -12,7 +12,7 @@ from cohort.commands.run import find_cell
 from cohort.commands.show import found_record
 from cohort.core.errors import UserError
 from cohort.core.paths import is_record_file
-from cohort.pipeline.cell_states import CellStatus, find_slurm_logs, made_by_another, status_of
+from cohort.pipeline.cell_states import CellStatus, changed_sentences, find_slurm_logs, status_of
 from cohort.plan import Plan
 from cohort.records.record import Record, read
 from cohort.results.differences import completed
@@ -42,7 +42,7 @@ def _of_cell(plan: Plan, cell: Cell) -> Iterator[str]:
     """The state of the cell and, if it is not done, how the other records of its folder differ."""
     status = status_of(cell, find_slurm_logs())
     yield f"{cell.path}: {_sentence(status, _hindrance(plan, cell))}"
-    yield from made_by_another([status])
+    yield from changed_sentences([status])
     if status.is_finished:
         return
     folder, own = Path(cell.path).parent, f"seed{cell.settings.seed}-"

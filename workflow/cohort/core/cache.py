@@ -19,13 +19,15 @@ from cohort.core.files import write_text
 
 
 def cache_folder() -> Path:
-    """`$XDG_CACHE_HOME/cohort`, or `~/.cache/cohort`; it can be deleted at any time."""
+    """The user's folder for cached results, `$XDG_CACHE_HOME/cohort` or `~/.cache/cohort`, which
+    can be deleted at any time."""
     base = Path(os.environ.get("XDG_CACHE_HOME", ""))
     return (base if base.is_absolute() else Path("~/.cache").expanduser()) / "cohort"
 
 
 def cached(kind: str, key: Any, compute: Callable[[], Any]) -> Any:
-    """Return what `compute()` returned for this key in any process, or else call it now.
+    """Return the stored result of `compute()` for this key, from this or any earlier process; if
+    there is none, call `compute` and store its result.
 
     `key` must name everything that the result depends on; key and result must be JSON values.
     `kind` is the subfolder of the cache.

@@ -18,12 +18,13 @@ from cohort.core.errors import UserError, closest, suggest
 
 
 @dataclass(frozen=True, kw_only=True)
-class Named(Component):
-    """A component whose parameters are written in its name."""
+class NameEncoded(Component):
+    """A component that a config gives by a name alone, which holds its parameters: `dir-0.1`."""
 
     @classmethod
-    def form(cls) -> str:
-        """The pattern of its names for error messages, such as `dir-ALPHA[-minimumN]`."""
+    def name_pattern(cls) -> str:
+        """The pattern of this component's names for error messages, such as
+        `dir-ALPHA[-minimumN]`."""
         text = cls.name
         for field in _fields(cls):
             text += f"-{field.name.upper()}" if _is_required(field) else f"[-{field.name}N]"
@@ -34,7 +35,7 @@ class Named(Component):
         for field in _fields(type(self)):
             value = getattr(self, field.name)
             if _is_required(field):
-                words.append(f"{value:g}")
+                words.append(value if isinstance(value, str) else f"{value:g}")
             elif value != field.default:
                 words.append(f"{field.name}{value:g}")
         return "-".join(words)
@@ -44,18 +45,19 @@ def _is_required(field: dataclasses.Field[Any]) -> bool:
     return field.default is dataclasses.MISSING
 
 
-def _fields(cls: type[Named]) -> list[dataclasses.Field[Any]]:
-    """The fields in the order of a name: the required ones first."""
+def _fields(cls: type[NameEncoded]) -> list[dataclasses.Field[Any]]:
+    """The dataclass fields of a component in the order of its name: the required ones first."""
     return sorted(dataclasses.fields(cls), key=_is_required, reverse=True)
 
 
 LONGEST = 100  # characters of a name, which becomes part of a path
 
-N = TypeVar("N", bound=Named)
+N = TypeVar("N", bound=NameEncoded)
 
 
 def parse(text: str, catalog: Mapping[str, type[N]], kind: str) -> N:
-    """The component that a name means. `kind` says in error messages what sort of name it is."""
+    """Build the component that a name describes. Errors call the name a `kind`, as in
+    `partition`."""
     if len(text) > LONGEST:
         raise UserError(
             f"{kind} '{text[:LONGEST]}...' has {len(text)} characters, "
@@ -64,41 +66,43 @@ def parse(text: str, catalog: Mapping[str, type[N]], kind: str) -> N:
     words = re.match(r"[a-z]+(-[a-z]+)*(?![^-])", text)
     word = words[0] if words and words[0] in catalog else text.partition("-")[0]
     if word not in catalog:
-        forms = [cls.form() for cls in catalog.values()]
+        forms = [cls.name_pattern() for cls in catalog.values()]
         raise UserError(
-            f"{kind} '{text}' is not known{suggest(text, forms, _meant(text, catalog))}"
+            f"{kind} '{text}' is not known{suggest(text, forms, _guess_meant(text, catalog))}"
         )
     cls = catalog[word]
     values = text.removeprefix(word).split("-")[1:]
     try:
         component = cls(**_arguments(cls, values))
     except ValueError as error:
-        raise UserError(f"{kind} '{text}' is not of the form {cls.form()}: {error}") from None
+        raise UserError(
+            f"{kind} '{text}' is not of the form {cls.name_pattern()}: {error}"
+        ) from None
     if str(component) != text:
         raise UserError(f"{kind} '{text}' is written '{component}'")
     return component
 
 
-def _meant(text: str, catalog: Mapping[str, type[N]]) -> str:
-    """A guess of what a wrong name was to be: `dir-0.1` for `dir(0.1)`, the form of `dir` for
-    `dirichlet`; empty if it is like nothing."""
+def _guess_meant(text: str, catalog: Mapping[str, type[N]]) -> str:
+    """Guess the name that was meant by a wrong one: `dir-0.1` for `dir(0.1)`, the pattern of `dir`
+    for `dirichlet`; empty if no name is like it."""
     plain = re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-")
     plain = re.sub(r"^([a-z-]*[a-z])(?=[0-9])", r"\1-", plain)  # dir0.1
     if plain != text:
         with contextlib.suppress(UserError):
             return str(parse(plain, catalog, ""))
     word = closest(plain.partition("-")[0], catalog)
-    return catalog[word].form() if word else ""
+    return catalog[word].name_pattern() if word else ""
 
 
-def _arguments(cls: type[Named], values: list[str]) -> dict[str, Any]:
+def _arguments(cls: type[NameEncoded], values: list[str]) -> dict[str, Any]:
     fields = {field.name: field for field in dataclasses.fields(cls)}
     hints = typing.get_type_hints(cls)
     required = [name for name, field in fields.items() if _is_required(field)]
     if len(values) < len(required):
         raise ValueError(f"{required[len(values)].upper()} is missing")
     arguments = {
-        name: _number(hints[name], fields[name], value)
+        name: _value(hints[name], fields[name], value)
         for name, value in zip(required, values, strict=False)
     }
     for value in values[len(required) :]:
@@ -107,6 +111,15 @@ def _arguments(cls: type[Named], values: list[str]) -> dict[str, Any]:
             raise ValueError(f"'{value}' has no place in it")
         arguments[match[1]] = _number(hints[match[1]], fields[match[1]], match[2])
     return arguments
+
+
+def _value(hint: Any, field: dataclasses.Field[Any], text: str) -> Any:
+    """The value of a required field: a number, or a word of letters, digits and underscores."""
+    if hint is not str:
+        return _number(hint, field, text)
+    if not re.fullmatch("[a-z0-9_]+", text):
+        raise ValueError(f"{field.name} is '{text}', which is no word of a-z, 0-9 and _")
+    return text
 
 
 def _number(hint: Any, field: dataclasses.Field[Any], text: str) -> float:

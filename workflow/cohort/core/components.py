@@ -18,9 +18,9 @@ from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
-from cohort.core import own
+from cohort.core import user_files
 from cohort.core.errors import UserError
-from cohort.core.files import from_here
+from cohort.core.files import relative_path
 
 JSON_TYPES: dict[Any, str] = {
     int: "integer",
@@ -34,7 +34,7 @@ JSON_TYPES: dict[Any, str] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Component:
-    """Base class of everything that a config refers to by name."""
+    """Base class of everything that a config refers to by name. Its fields are its parameters."""
 
     name: ClassVar[str]
     science: ClassVar[int] = 1
@@ -48,8 +48,8 @@ class Component:
         return cls(**{name: spec[name] for name in names if name in spec})
 
     def spec(self, *, defaults: bool = True) -> dict[str, Any]:
-        """The component's name and parameters, as a config gives them. Without `defaults`,
-        parameters that have their default are left out."""
+        """The component's name and parameters, as a config gives them. Without `defaults`, leave
+        out parameters that have their default."""
         values = {field: getattr(self, field.name) for field in dataclasses.fields(self)}
         kept = {
             field.name: value
@@ -59,8 +59,8 @@ class Component:
         return {"name": self.name} | kept
 
     def version(self) -> int:
-        """The version of the results with these parameters, for a change that concerns only some of
-        them."""
+        """The science version with these parameters; to override for a change of results that
+        concerns only some parameters."""
         return self.science
 
 
@@ -68,8 +68,8 @@ C = TypeVar("C", bound=Component)
 
 
 def source_of(cls: type) -> str:
-    """The file that defines a class, from the working directory if it lies there."""
-    return from_here(sys.modules[cls.__module__].__file__ or cls.__module__)
+    """The file that defines a class, relative to the working directory if it lies there."""
+    return relative_path(sys.modules[cls.__module__].__file__ or cls.__module__)
 
 
 def parameter(default: Any = dataclasses.MISSING, *, help: str = "", **schema: Any) -> Any:
@@ -78,8 +78,8 @@ def parameter(default: Any = dataclasses.MISSING, *, help: str = "", **schema: A
 
 
 class Catalog(MutableMapping[str, type[C]]):
-    """The subclasses of `base` that a package's modules define, and those of the same place in the
-    user's own folder, by name, in alphabetical order.
+    """The subclasses of `base`, by name in alphabetical order, that a package's modules define or
+    the user's modules that extend this package.
 
     Modules are imported when they are needed: a component that has a module of its own name is
     found without the others, anything else takes them all.
@@ -95,8 +95,8 @@ class Catalog(MutableMapping[str, type[C]]):
         steps = (
             lambda: self._import(self._modules & {file}),
             lambda: self._import(self._modules),
-            lambda: self._import_own(self._own_modules & {file}),
-            lambda: self._import_own(self._own_modules),
+            lambda: self._import_user_modules(self._user_modules & {file}),
+            lambda: self._import_user_modules(self._user_modules),
         )
         for step in steps:
             if name not in self._by_name:
@@ -111,7 +111,7 @@ class Catalog(MutableMapping[str, type[C]]):
 
     def __iter__(self) -> Iterator[str]:
         self._import(self._modules)
-        self._import_own(self._own_modules)
+        self._import_user_modules(self._user_modules)
         self._check_names()
         return iter(sorted(self._by_name))
 
@@ -127,9 +127,9 @@ class Catalog(MutableMapping[str, type[C]]):
         }
 
     @functools.cached_property
-    def _own_modules(self) -> set[str]:
+    def _user_modules(self) -> set[str]:
         """The names of the user's modules that are not imported yet."""
-        return set(own.module_names(self._package))
+        return set(user_files.module_names(self._package))
 
     def _import(self, names: Iterable[str]) -> None:
         """Import modules of the package, each once."""
@@ -137,11 +137,11 @@ class Catalog(MutableMapping[str, type[C]]):
             self._modules.discard(name)
             self._add(importlib.import_module(f"{self._package}.{name}"))
 
-    def _import_own(self, names: Iterable[str]) -> None:
-        """Import modules of the user, each once."""
+    def _import_user_modules(self, names: Iterable[str]) -> None:
+        """Import the user's modules of these names, each once."""
         for name in sorted(names):
-            self._own_modules.discard(name)
-            self._add(own.import_own(self._package, name))
+            self._user_modules.discard(name)
+            self._add(user_files.import_module(self._package, name))
 
     def _add(self, module: types.ModuleType) -> None:
         """Add the components that a module defines. Raise UserError for a name that is taken."""
@@ -153,18 +153,18 @@ class Catalog(MutableMapping[str, type[C]]):
             ):
                 continue
             if "name" not in vars(value):
-                self._nameless += [value] if own.is_own(module) else []
+                self._nameless += [value] if user_files.is_user_module(module) else []
                 continue
             first = self._by_name.setdefault(value.name, value)
-            if first is not value and own.is_own(module):
+            if first is not value and user_files.is_user_module(module):
                 raise UserError(
                     f"{module.__file__}: '{value.name}' is the name of {first.__module__}."
                     f"{first.__name__} already; give {value.__name__} another name"
                 )
 
     def _check_names(self) -> None:
-        """Raise UserError for a class of the user that no config can refer to, unless others are
-        derived from it."""
+        """Raise UserError for a user's class without a `name`, to which no config can refer, unless
+        other classes are derived from it."""
         for cls in self._nameless:
             if not cls.__subclasses__():
                 name = cls.__module__.rpartition(".")[2].replace("_", "-")
@@ -192,7 +192,7 @@ def schema_of(cls: type) -> dict[str, Any]:
 
 @functools.cache
 def _hints(cls: type) -> Mapping[str, Any]:
-    """The types of a dataclass's fields. They are asked for again by every plan."""
+    """The types of a dataclass's fields, cached because every plan asks for them again."""
     return typing.get_type_hints(cls)
 
 
@@ -203,20 +203,20 @@ def canonical(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
     kept = {}
     for field in dataclasses.fields(cls):
         if field.name in values:
-            value = in_type(hints[field.name], values[field.name])
+            value = cast_to_type(hints[field.name], values[field.name])
             if value != field.default:
                 kept[field.name] = value
     return kept
 
 
 def build(components: Mapping[str, type[C]], spec: Mapping[str, Any]) -> C:
-    """The component described by `{name: ..., parameter: value, ...}`."""
+    """Build the component that `{name: ..., parameter: value, ...}` describes."""
     values = {key: value for key, value in spec.items() if key != "name"}
     return components[spec["name"]](**values)
 
 
-def in_type(hint: Any, value: Any) -> Any:
-    """Convert a number to its field's type, also inside a list or where None is allowed."""
+def cast_to_type(hint: Any, value: Any) -> Any:
+    """Convert a number to a field's type, also in a list; other values are not changed."""
     if hint in (int, float):
         return hint(value)
     if hint is str:
@@ -225,8 +225,8 @@ def in_type(hint: Any, value: Any) -> Any:
     if inner == [int, str]:
         return value if isinstance(value, str) else int(value)
     if typing.get_origin(hint) is list:
-        return [in_type(inner[0], item) for item in value]
-    return in_type(inner[0], value) if value is not None and len(inner) == 1 else value
+        return [cast_to_type(inner[0], item) for item in value]
+    return cast_to_type(inner[0], value) if value is not None and len(inner) == 1 else value
 
 
 def _type_schema(hint: Any) -> dict[str, Any]:

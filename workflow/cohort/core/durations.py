@@ -5,8 +5,8 @@ from __future__ import annotations
 LONG = 100  # hours, of which minutes are no longer of interest
 
 
-def duration(seconds: float) -> str:
-    """A duration as people say it: `7 s`, `5 min 07 s`, `1 h 05 min` or `2,160 h`."""
+def duration_text(seconds: float) -> str:
+    """A duration as text for people: `7 s`, `5 min 07 s`, `1 h 05 min` or `2,160 h`."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     if hours >= LONG:

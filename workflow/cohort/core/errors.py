@@ -15,7 +15,7 @@ LONGEST = 2000  # characters of a message, which may quote a file
 
 class UserError(Exception):
     """A wrong config, a missing file, an impossible request. The message names the place and the
-    fix. It is reduced to one line of limited length, with passwords in URLs masked."""
+    fix, in one line of limited length, with passwords in URLs masked."""
 
     def __init__(self, message: str):
         line = re.sub(r"(\w+://)[^/\s'\"]*@", r"\1***@", " ".join(message.splitlines()))
@@ -24,7 +24,7 @@ class UserError(Exception):
         super().__init__(line)
 
 
-class Refused(UserError):
+class FileAccessError(UserError):
     """The operating system refuses to read or write a file. Retrying, or another source of the same
     data, cannot help."""
 
@@ -74,19 +74,20 @@ def refusal(error: BaseException, path: str | Path = "") -> str | None:
 
 
 @contextlib.contextmanager
-def explained(path: str | Path = "") -> Iterator[None]:
-    """Turn what the system refuses in this block into a `Refused`, which is one sentence."""
+def explain_errors(path: str | Path = "") -> Iterator[None]:
+    """Turn an error by which the system refuses something in this block into a FileAccessError,
+    whose message is one sentence."""
     try:
         yield
     except Exception as error:
         if not isinstance(error, UserError) and (sentence := refusal(error, path)):
-            raise Refused(sentence) from None
+            raise FileAccessError(sentence) from None
         raise
 
 
 def suggest(word: object, allowed: Iterable[object], meant: str = "") -> str:
-    """The end of an error sentence about an unknown word: the closest allowed one, or else the one
-    that was `meant`, and the list."""
+    """The end of an error sentence about an unknown word: the closest allowed word, or else
+    `meant`, and the list of allowed ones."""
     choices = [str(choice) for choice in allowed]
     near = closest(str(word), choices) or meant
     listed = ", ".join(choices[:20]) + (", ..." if len(choices) > 20 else "")
@@ -94,8 +95,8 @@ def suggest(word: object, allowed: Iterable[object], meant: str = "") -> str:
 
 
 def closest(word: str, choices: Iterable[str]) -> str:
-    """The choice that is most like a word, of those that begin like it or contain it or are in it;
-    empty if there is none."""
+    """The choice that is most like a word and begins with the same letter, contains the word or is
+    contained in it; empty if there is none."""
     near = difflib.get_close_matches(word, list(choices), n=5, cutoff=0.5)
     alike = (
         choice for choice in near if choice[:1] == word[:1] or choice in word or word in choice

@@ -11,19 +11,21 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from cohort.core import own
-from cohort.core.errors import explained
+from cohort.core import user_files
+from cohort.core.errors import explain_errors
 
 CODE = (".py", ".j2", ".css")  # suffixes of the files that decide what a stage writes
 
 
 @contextlib.contextmanager
-def replacing(path: str | Path, *, sync: bool = True, keep: Path | None = None) -> Iterator[Path]:
-    """Write to the temporary path this yields: it is synced and renamed to `path` if the block
-    succeeds, and removed if it fails. A previous file is first renamed to `keep`, if given."""
+def atomic_write(
+    path: str | Path, *, sync: bool = True, keep: Path | None = None
+) -> Iterator[Path]:
+    """Yield a temporary path: what the block writes there is synced and renamed to `path` if the
+    block succeeds, else removed. A previous file is first renamed to `keep`, if given."""
     path = Path(path)
     temporary = path.with_name(f".{path.stem}.{secrets.token_hex(4)}{path.suffix}")
-    with explained(path):
+    with explain_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             yield temporary
@@ -49,25 +51,25 @@ def check_writable(folder: str | Path) -> None:
     if not folder.exists() or (folder.is_dir() and os.access(folder, os.W_OK)):
         return
     read_only = errno.EROFS if os.statvfs(folder).f_flag & os.ST_RDONLY else errno.EACCES
-    with explained():
+    with explain_errors():
         raise OSError(read_only if folder.is_dir() else errno.ENOTDIR, "", str(folder))
 
 
-def from_here(path: str | Path) -> str:
-    """A path from the working directory if it lies there, else as it is."""
+def relative_path(path: str | Path) -> str:
+    """The path relative to the working directory if it lies there, else unchanged."""
     path = Path(path)
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
 def write_text(path: str | Path, text: str, *, sync: bool = True) -> None:
     """Write a small text file atomically."""
-    with replacing(path, sync=sync) as temporary:
+    with atomic_write(path, sync=sync) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
 def clamp_times(paths: Iterable[str]) -> None:
     """Give files that are dated in the future the current time. Snakemake deletes what is made from
-    them, because it would be older than its input."""
+    such files, because it would be older than its input."""
     now = time.time()
     for path in paths:
         with contextlib.suppress(OSError):  # gone, or another user's
@@ -82,11 +84,11 @@ def sha256(path: str | Path) -> str:
 
 
 def code_hash(*patterns: str) -> str:
-    """Hash those of Cohort's code and templates, and of the user's own, whose paths match a glob
-    pattern, such as `records/**/*`. Stages that are cheap to repeat take it as a param, so that
-    changed code redoes them."""
+    """Hash the files of Cohort's code and templates, and of the user's folder, whose paths match a
+    glob pattern, such as `records/**/*`. Stages that are cheap to repeat take the hash as a param,
+    so that changed code redoes them."""
     digest = hashlib.sha256()
-    for root in (Path(__file__).parents[1], own.folder()):
+    for root in (Path(__file__).parents[1], user_files.folder()):
         files = (file for pattern in patterns for file in root.glob(pattern))
         for file in sorted(file for file in files if file.suffix in CODE):
             digest.update(str(file.relative_to(root)).encode() + b"\0" + file.read_bytes())

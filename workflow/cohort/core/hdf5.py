@@ -19,7 +19,7 @@ from typing import IO, Any
 import h5py
 import numpy as np
 
-from cohort.core.files import replacing
+from cohort.core.files import atomic_write
 from cohort.core.sealed_json import DAMAGED
 
 SEAL_BYTES = 512
@@ -32,7 +32,7 @@ UNCHUNKED = (h5py.h5d.CONTIGUOUS, h5py.h5d.COMPACT)
 def new_hdf5(path: str | Path) -> Iterator[h5py.File]:
     """Create an HDF5 file with checksums in its header. It replaces `path` only if the block
     succeeds."""
-    with replacing(path) as temporary, _DeferredErrors(temporary, "w+b") as stream:
+    with atomic_write(path) as temporary, _DeferredErrors(temporary, "w+b") as stream:
         try:
             with h5py.File(stream, "w", userblock_size=SEAL_BYTES) as file:
                 yield file
@@ -45,17 +45,17 @@ def new_hdf5(path: str | Path) -> Iterator[h5py.File]:
 
 
 @contextlib.contextmanager
-def sealed_hdf5(path: str | Path) -> Iterator[Sealed]:
-    """Open an HDF5 file once its seal is verified. What is wrong with it may raise any error,
-    because the file may be malicious."""
+def sealed_hdf5(path: str | Path) -> Iterator[SealedFile]:
+    """Open an HDF5 file once its checksum is verified. A damaged or malicious one may raise any
+    error."""
     with open(path, "rb") as stream:
         large = _verify(stream)
     with h5py.File(path) as file:
-        yield Sealed(file, large)
+        yield SealedFile(file, large)
 
 
-class Sealed:
-    """The safe part of an HDF5 file: attributes, and numeric arrays stored contiguously in it."""
+class SealedFile:
+    """The safe part of an open HDF5 file: attributes, and contiguous numeric arrays."""
 
     def __init__(self, file: h5py.File, large: Mapping[str, Any]):
         self.file, self.large, self.attrs = file, large, file.attrs
@@ -64,7 +64,7 @@ class Sealed:
         return name in self.file
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """All arrays by their paths; links to other files are not followed."""
+        """All arrays by their paths, verified; links to other files are not followed."""
         arrays: dict[str, np.ndarray] = {}
 
         def take(name: str, item: Any) -> None:
@@ -75,7 +75,7 @@ class Sealed:
         return arrays
 
     def __getitem__(self, name: str) -> h5py.Dataset:
-        """An array whose checksum was verified."""
+        """The array of this name, after its checksum was verified."""
         parts = name.split("/")
         for count in range(1, len(parts) + 1):
             if not isinstance(self.file.get("/".join(parts[:count]), getlink=True), h5py.HardLink):
@@ -152,7 +152,7 @@ def _crc(stream: IO[bytes], begin: int, size: int) -> int:
 
 
 class _DeferredErrors(io.FileIO):
-    """A file whose writes never fail: it keeps the first error for later, because HDF5 crashes the
+    """A file whose writes never fail: the first error is kept for later, because HDF5 crashes the
     process when a disk is full."""
 
     error: OSError | None = None

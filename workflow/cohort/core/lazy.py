@@ -17,7 +17,7 @@ from typing import Any
 
 
 class _LazyModule(ModuleType):
-    """Stands for a module, imports it at the first use and remembers each attribute it gave."""
+    """Stands for a module: imports it at the first use and keeps the attributes that were used."""
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(importlib.import_module(self.__name__), name)
@@ -26,5 +26,5 @@ class _LazyModule(ModuleType):
 
 
 def lazy(name: str) -> Any:
-    """The module of this name, imported when one of its attributes is first used."""
+    """A stand-in for the module of this name, which imports it when an attribute is first used."""
     return _LazyModule(name)

@@ -11,7 +11,7 @@ from typing import IO
 
 
 def try_lock(path: Path) -> IO[str] | None:
-    """Lock a file unless another process has: the file, locked while it is open, or None."""
+    """Lock a file and return it, locked while it is open; None if another process has locked it."""
     file = open(path, "a")  # noqa: SIM115 (the caller closes it)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -22,7 +22,7 @@ def try_lock(path: Path) -> IO[str] | None:
 
 
 def lock(path: Path, waiting: Callable[[], None] | None = None) -> IO[str]:
-    """Lock a file, after calling `waiting` and waiting where another process has locked it.
+    """Lock a file; if another process has locked it, call `waiting` and wait.
 
     The returned file is locked while it is open. Its holder may delete it before closing it.
     """

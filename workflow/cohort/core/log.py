@@ -9,24 +9,28 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
-from cohort.core.errors import UserError, explained
+from cohort.core.errors import UserError, explain_errors
 
 SESSION = "--- "  # begins the first line of each process that writes to a log
 
 
 @contextlib.contextmanager
-def logged(path: str | Path) -> Iterator[None]:
-    """Append what the block prints to a log. An error ends the process with status 1 and one line
-    on the terminal, which is also the last line of the log."""
+def log_output(path: str | Path) -> Iterator[None]:
+    """Append what the block prints to a log. An error in the block ends the process with status 1
+    and one line on the terminal, which is also the last line of the log."""
     path = Path(path)
     try:
-        with explained(path):
+        with explain_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             file = open(path, "a", encoding="utf-8", buffering=1)  # noqa: SIM115 (closed below)
     except UserError as error:
         sys.exit(f"error: {error}")
     try:
-        with contextlib.redirect_stdout(file), contextlib.redirect_stderr(file), explained(path):
+        with (
+            contextlib.redirect_stdout(file),
+            contextlib.redirect_stderr(file),
+            explain_errors(path),
+        ):
             print(f"{SESSION}{datetime.now():%Y-%m-%d %H:%M:%S}")
             yield
     except (Exception, KeyboardInterrupt) as error:

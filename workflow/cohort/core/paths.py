@@ -28,23 +28,23 @@ CELL_FOLDERS = ("dataset", "model", "partition", "J", "strategy")
 
 
 def raw_file(dataset: str, name: str) -> str:
-    """A file as its publisher provides it."""
+    """Path of a raw file, as its publisher provides it."""
     return f"resources/raw/{dataset}/{name}"
 
 
 def data_file(dataset: str, digest: str) -> str:
-    """A prepared data set."""
+    """Path of a prepared data set."""
     return f"resources/data/{dataset}-{digest}.h5"
 
 
 def shards_file(settings: Mapping[str, Any], digest: str) -> str:
-    """The shards of a data set's partition."""
+    """Path of the shards of a data set's partition."""
     folder = f"{SHARDS}/{settings['dataset']}/{settings['partition']}"
     return f"{folder}/clients{settings['clients']}-seed{settings['seed']}-{digest}.h5"
 
 
 def record_file(settings: Mapping[str, Any], digest: str) -> str:
-    """The record of a cell."""
+    """Path of the record of a cell."""
     folder = "/".join(settings[key] for key in CELL_FOLDERS)
     return f"{CELLS}/{folder}/seed{settings['seed']}-{digest}.h5"
 
@@ -55,13 +55,13 @@ def digest_in(path: str | Path) -> str:
 
 
 def is_record_file(path: str | Path) -> bool:
-    """Whether a file is called as records are; nothing else is."""
+    """Whether a file's name is that of a record; no other file is named so."""
     return re.fullmatch(r"seed\d+-k[0-9a-f]{12}\.h5", Path(path).name) is not None
 
 
-def records_of(beginning: str) -> list[Path]:
-    """The records of the cells whose digest begins so."""
-    return sorted(Path(CELLS).rglob(f"seed*-{glob.escape(beginning)}*.h5"))
+def records_matching(prefix: str) -> list[Path]:
+    """Paths of the existing records of the cells whose digests begin with a prefix."""
+    return sorted(Path(CELLS).rglob(f"seed*-{glob.escape(prefix)}*.h5"))
 
 
 def state_folder(record: str | Path) -> Path:
@@ -73,26 +73,26 @@ def state_folder(record: str | Path) -> Path:
 
 
 def train_log(record: str | Path) -> Path:
-    """The log of a cell's training jobs."""
+    """Path of the log of a cell's training jobs."""
     return Path(RESULTS, "logs/train", Path(record).relative_to(CELLS)).with_suffix(".log")
 
 
 def plan_file(digest: str) -> Path:
-    """The path of the frozen plan of a cell, of shards or of prepared data."""
+    """Path of the frozen plan of a cell, of shards or of prepared data."""
     return Path(PLAN_FOLDER, f"{digest}.json")
 
 
 def experiment_plan_file(study: str, experiment: str, digest: str) -> str:
-    """The frozen list of an experiment's cells."""
+    """Path of the frozen list of an experiment's cells."""
     return f"{PLAN_FOLDER}/experiments/{study}-{experiment}-{digest}.json"
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The metrics, figures, tables and pages of one scale.
+    """Paths of the metrics, figures, tables and pages of one scale.
 
-    `partial` is the layout of drawings of an unfinished study: a folder of its own, since Snakemake
-    would take a preview in place of a declared output for up to date.
+    `partial` is for drawings of an unfinished study: a folder of its own, since Snakemake would
+    take a preview in place of a declared output for up to date.
     """
 
     scale: str
@@ -104,23 +104,23 @@ class Layout:
         return f"{RESULTS}/{self.scale}" + ("/partial" if self.partial else "")
 
     def metrics(self, study: str, experiment: str) -> str:
-        """The metrics of an experiment."""
+        """Path of the metrics of an experiment."""
         return f"{self.folder}/metrics/{study}/{experiment}.parquet"
 
     def runs(self, study: str, experiment: str) -> str:
-        """The file with settings and provenance of an experiment's records, next to its metrics."""
+        """Path of the settings and provenance of an experiment's records, next to its metrics."""
         return f"{self.folder}/metrics/{study}/{experiment}.json"
 
     def figure(self, study: str, name: str) -> list[str]:
-        """The files of a figure, one for each format."""
+        """Paths of a figure, one for each format."""
         return [f"{self.folder}/figures/{study}/{name}.{suffix}" for suffix in FIGURE_FORMATS]
 
     def table(self, study: str, name: str) -> list[str]:
-        """The files of a table, one for each format."""
+        """Paths of a table, one for each format."""
         return [f"{self.folder}/tables/{study}/{name}.{suffix}" for suffix in TABLE_FORMATS]
 
     def claims(self, study: str) -> list[str]:
-        """The files of the table of a study's claims."""
+        """Paths of the table of a study's claims, one for each format."""
         return self.table(study, CLAIMS_TABLE)
 
     @property
@@ -129,9 +129,9 @@ class Layout:
         return f"{self.folder}/report"
 
     def page(self, study: str) -> list[str]:
-        """A study's page, and its card for the index."""
+        """Paths of a study's page and of its card for the index."""
         return [f"{self.pages}/{study}.html", f"{self.pages}/{study}.json"]
 
     def index(self) -> str:
-        """The page with a card for each study."""
+        """Path of the page with a card for each study."""
         return f"{self.pages}/index.html"

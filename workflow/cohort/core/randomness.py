@@ -13,7 +13,7 @@ import numpy as np
 
 
 def generator(seed: int, purpose: str, *, round: int = 0, client: int = 0) -> np.random.Generator:
-    """A new NumPy generator for this address, always in the same initial state."""
+    """A new NumPy generator for this address: equal arguments give equal draws."""
     return np.random.default_rng(_sequence(seed, purpose, round, client))
 
 

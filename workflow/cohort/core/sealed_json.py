@@ -11,21 +11,21 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cohort.core.errors import UserError, explained
+from cohort.core.errors import UserError, explain_errors
 from cohort.core.files import write_text
 
 SEAL = "sha256"
 DAMAGED = "its checksum does not fit: it was damaged after it was written"
 
 
-def sealed(content: Mapping[str, Any], indent: int | None = None) -> str:
-    """The content and its checksum as JSON."""
+def to_sealed_json(content: Mapping[str, Any], indent: int | None = None) -> str:
+    """JSON text of the content and its checksum."""
     return json.dumps({**content, SEAL: _checksum(content)}, indent=indent) + "\n"
 
 
 def write_sealed(path: str | Path, content: Mapping[str, Any], *, sync: bool = True) -> None:
     """Write the content and its checksum to a JSON file."""
-    write_text(path, sealed(content), sync=sync)
+    write_text(path, to_sealed_json(content), sync=sync)
 
 
 def read_sealed(path: str | Path, kind: str, fix: str) -> dict[str, Any]:
@@ -35,7 +35,7 @@ def read_sealed(path: str | Path, kind: str, fix: str) -> dict[str, Any]:
     to do.
     """
     try:
-        with explained(path):
+        with explain_errors(path):
             content = json.loads(Path(path).read_text(encoding="utf-8"))
         if not isinstance(content, dict):
             raise ValueError("it is no JSON object")

@@ -18,6 +18,6 @@ CONFIG_FILE = CONFIG / "config.yaml"
 
 
 def shipped(path: str | Path) -> Path:
-    """A file or folder of the working directory, or Cohort's own where it has none of that path."""
+    """The path itself, or that of Cohort's own copy if only the latter exists."""
     built_in = ROOT / path
     return built_in if built_in.exists() and not Path(path).exists() else Path(path)

@@ -8,20 +8,20 @@ from dataclasses import is_dataclass
 from typing import Any
 
 
-def typed(hint: Any, value: Any) -> Any:
-    """The value that a type hint describes: a dataclass, or lists, dicts and tuples of them, each
-    of which may be None. Anything else is left as it is."""
+def from_json(hint: Any, value: Any) -> Any:
+    """Build what a type hint describes from JSON values: a dataclass, or lists, dicts and tuples of
+    them, each of which may be None. Other values stay as they are."""
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if value is None:
         return None
     if origin in (types.UnionType, typing.Union):
         (hint, *_) = (part for part in parts if part is not types.NoneType)
-        return typed(hint, value)
+        return from_json(hint, value)
     if isinstance(hint, type) and is_dataclass(hint):
         hints = typing.get_type_hints(hint)
-        return hint(**{key: typed(hints[key], part) for key, part in value.items()})
+        return hint(**{key: from_json(hints[key], part) for key, part in value.items()})
     if origin is list:
-        return [typed(parts[0], part) for part in value]
+        return [from_json(parts[0], part) for part in value]
     if origin is dict:
-        return {key: typed(parts[1], part) for key, part in value.items()}
+        return {key: from_json(parts[1], part) for key, part in value.items()}
     return tuple(value) if origin is tuple else value

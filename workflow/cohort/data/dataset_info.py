@@ -24,16 +24,15 @@ DEFAULTS: dict[str, Any] = {
 
 
 def sample_info(info: DatasetInfo) -> dict[str, Any]:
-    """The settings of an entry that describe its samples, without those at their defaults: a new
-    optional key does not change the digests of prepared data."""
+    """The settings of a data set's entry that describe its samples, without those at their
+    defaults: a new optional key does not change the digests of prepared data."""
     return {
         key: info[key] for key, default in DEFAULTS.items() if info.get(key, default) != default
     }
 
 
 def sample_identity(dataset: str, info: DatasetInfo) -> dict[str, Any]:
-    """The identity of prepared data, from which its digest is made beside the checksums of its
-    files."""
+    """The settings from which, with its files' checksums, a prepared data set's digest is made."""
     identity = {"dataset": dataset} | sample_info(info)
     if not PARSERS[parser_name(dataset, info)].in_digest:
         del identity["parser"]

@@ -27,8 +27,8 @@ ADVICE = "check the network, or fetch it by hand and name its folder as data_mir
 def fetch(url: str, target: Path, advice: str = ADVICE) -> None:
     """Download a URL to `target`; every try starts from the beginning.
 
-    A host whose name cannot be resolved is asked for once, and where a driver is at work, once by
-    all of its jobs. `advice` ends the sentence of a failure.
+    The name of an unknown host is looked up once, and where a driver is at work, once by all of its
+    jobs together. `advice` ends the sentence of a failure.
     """
     host = urlsplit(url).hostname or ""
     marker = UNRESOLVED / f"{host}.txt"

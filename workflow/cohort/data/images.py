@@ -26,7 +26,7 @@ def where(condition: Tensor, chosen: Tensor, other: Tensor) -> Tensor:
 
 
 def flipped(images: Tensor, condition: Tensor) -> Tensor:
-    """Flip the images for which the condition holds horizontally."""
+    """Flip the images for which the condition holds horizontally; return all images."""
     return where(condition, images.flip(3), images)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from cohort.core.errors import UserError, refusal, suggest
 from cohort.core.lazy import lazy
 from cohort.core.randomness import generator
-from cohort.data.pictures import picture
+from cohort.data.pictures import decode_picture
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -28,8 +28,9 @@ SPLITS = ("train", "test")
 
 
 @dataclass(frozen=True)
-class Intake:
-    """Samples with the names of their classes, and which are for testing."""
+class RawSamples:
+    """The samples of a user's data set as they were read: the class name of each, and which of them
+    are for testing, if the files say."""
 
     kind: str
     values: np.ndarray
@@ -38,8 +39,8 @@ class Intake:
 
 
 @dataclass(frozen=True)
-class Arrays:
-    """A data set as Cohort stores it, with the names of its classes in the order of labels."""
+class DatasetArrays:
+    """A user's data set as Cohort stores it, with the names of its classes by label."""
 
     kind: str
     scale: int
@@ -47,15 +48,18 @@ class Arrays:
     parts: dict[str, np.ndarray]
 
 
-def take(path: Path, *, label: str, side: int | None, share: float, seed: int) -> Arrays:
-    """Read a data set. `label` is the column of a CSV that holds the classes, `side` the size that
-    pictures are resized to. Without a split, a `share` is held out for testing, drawn by `seed`."""
+def read_user_data(
+    path: Path, *, label: str, side: int | None, share: float, seed: int
+) -> DatasetArrays:
+    """Read a user's data set from an .npz, a .csv or a folder of pictures. `label` is the column of
+    a CSV that holds the classes, `side` the size that pictures are resized to. Without a split, a
+    `share` is held out for testing, drawn by `seed`."""
     if path.is_dir():
-        intake = _of_folder(path, side)
+        intake = _read_folder(path, side)
     elif path.suffix == ".csv":
-        intake = _of_csv(path, label)
+        intake = _read_csv(path, label)
     elif path.suffix == ".npz":
-        intake = _of_npz(path)
+        intake = _read_npz(path)
     else:
         raise UserError(f"{path}: is no .npz, no .csv and no folder of pictures")
     classes = sorted(set(intake.labels), key=_numbers_first)
@@ -69,7 +73,7 @@ def take(path: Path, *, label: str, side: int | None, share: float, seed: int) -
     parts: dict[str, np.ndarray] = {}
     for name, mask in zip(SPLITS, (~test, test), strict=True):
         parts |= {f"x_{name}": intake.values[mask], f"y_{name}": labels[mask]}
-    return Arrays(
+    return DatasetArrays(
         intake.kind, 255 if intake.kind == "images" else 1, list(map(str, classes)), parts
     )
 
@@ -92,7 +96,7 @@ def _numbers_first(name: Any) -> tuple[bool, Any]:
         return True, name
 
 
-def _of_npz(path: Path) -> Intake:
+def _read_npz(path: Path) -> RawSamples:
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
@@ -113,8 +117,8 @@ def _of_npz(path: Path) -> Intake:
     sizes = [len(arrays[y]) for _, y in names]
     test = np.repeat([False, True], sizes) if len(sizes) == 2 else None
     if values.ndim == 2:
-        return Intake("table", coded(values), labels.tolist(), test)
-    return Intake("images", _pixels(path, values), labels.tolist(), test)
+        return RawSamples("table", to_int16(values), labels.tolist(), test)
+    return RawSamples("images", _pixels(path, values), labels.tolist(), test)
 
 
 def _check_rows(path: Path, x: str, y: str, arrays: dict[str, np.ndarray]) -> None:
@@ -136,7 +140,7 @@ def _check_rows(path: Path, x: str, y: str, arrays: dict[str, np.ndarray]) -> No
 
 
 def _pixels(path: Path, values: np.ndarray) -> np.ndarray:
-    """Images as bytes, channels first; numbers from 0 to 1 become 0 to 255."""
+    """Convert images to bytes, channels first; numbers from 0 to 1 become 0 to 255."""
     if values.ndim == 3:
         values = values[:, np.newaxis]
     elif values.shape[1] not in (1, 3):
@@ -151,8 +155,8 @@ def _pixels(path: Path, values: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(values, dtype=np.uint8)
 
 
-def _of_folder(path: Path, side: int | None) -> Intake:
-    """Pictures in a folder for each class, perhaps below folders `train` and `test`."""
+def _read_folder(path: Path, side: int | None) -> RawSamples:
+    """Read pictures in a folder for each class, perhaps below folders `train` and `test`."""
     is_split = all((path / part).is_dir() for part in SPLITS)
     pictures = []
     for part in SPLITS if is_split else (".",):
@@ -162,16 +166,18 @@ def _of_folder(path: Path, side: int | None) -> Intake:
     if not pictures:
         raise UserError(f"{path}: holds no pictures; they must lie in a folder for each class")
     if side is None:
-        side = _side_of(pictures[0][0])
+        side = _picture_side(pictures[0][0])
         resize = False
     else:
         resize = True
-    values = [picture(file.read_bytes(), side, str(file), resize=resize) for file, _, _ in pictures]
+    values = [
+        decode_picture(file.read_bytes(), side, str(file), resize=resize) for file, _, _ in pictures
+    ]
     _, labels, test = zip(*pictures, strict=True)
-    return Intake("images", np.stack(values), labels, np.array(test) if is_split else None)
+    return RawSamples("images", np.stack(values), labels, np.array(test) if is_split else None)
 
 
-def _side_of(file: Path) -> int:
+def _picture_side(file: Path) -> int:
     try:
         with Image.open(file, formats=("PNG", "JPEG")) as image:
             width, height = image.size
@@ -184,8 +190,8 @@ def _side_of(file: Path) -> int:
     return int(width)
 
 
-def _of_csv(path: Path, label: str) -> Intake:
-    """A table with a header; a column `split` may say `train` or `test`."""
+def _read_csv(path: Path, label: str) -> RawSamples:
+    """Read a table with a header; a column `split` may say `train` or `test`."""
     with open(path, encoding="utf-8", newline="") as lines:
         reader = csv.reader(lines)
         header = next(reader, [])
@@ -206,7 +212,7 @@ def _of_csv(path: Path, label: str) -> Intake:
     if not rows or not columns:
         raise UserError(f"{path}: holds no {'columns beside the label' if rows else 'rows'}")
     is_split = np.array(test) if "split" in header else None
-    return Intake("table", coded(np.array(values)), labels, is_split)
+    return RawSamples("table", to_int16(np.array(values)), labels, is_split)
 
 
 def _number(text: str, where: str) -> float:
@@ -219,9 +225,9 @@ def _number(text: str, where: str) -> float:
     return value
 
 
-def coded(values: np.ndarray) -> np.ndarray:
-    """Columns as 16-bit numbers. Whole numbers that fit stay as they are; others become 65,536
-    equal steps from a column's lowest to its highest value, which standardization takes back."""
+def to_int16(values: np.ndarray) -> np.ndarray:
+    """Convert columns to 16-bit numbers. Whole numbers that fit stay; others become 65,536 equal
+    steps from a column's lowest to its highest value, which standardization takes back."""
     limits = np.iinfo(np.int16)
     low, high = values.min(axis=0), values.max(axis=0)
     whole = (values == np.round(values)).all(axis=0) & (low >= limits.min) & (high <= limits.max)
@@ -230,7 +236,7 @@ def coded(values: np.ndarray) -> np.ndarray:
     return np.where(whole, values, steps).astype(np.int16)
 
 
-def names_of(classes: Iterable[str]) -> str:
-    """The classes for an entry's title, at most ten."""
+def list_classes(classes: Iterable[str]) -> str:
+    """The class names as text for an entry's title, at most ten of them."""
     listed = list(classes)
     return ", ".join(listed[:10]) + (", ..." if len(listed) > 10 else "")

@@ -22,7 +22,7 @@ HEADER_READERS: dict[tuple[int, int], Any] = {
 
 @dataclass(frozen=True)
 class StoredArray:
-    """The array of integers called `name` in the .npz at `path`."""
+    """An array of integers, called `name` in the .npz at `path`, which is read in blocks."""
 
     path: Path
     name: str
@@ -30,10 +30,10 @@ class StoredArray:
     dtype: np.dtype[Any]
 
     @classmethod
-    def of(cls, path: Path, name: str) -> StoredArray:
-        """Read the array's header and check that its size fits."""
+    def open(cls, path: Path, name: str) -> StoredArray:
+        """Read an array's header and check that its size fits; no values are read yet."""
         with Zip(path, TOTAL_LIMIT) as archive, archive.open(f"{name}.npy") as stream:
-            shape, dtype = _head(stream, f"{path}: {name}")
+            shape, dtype = _read_header(stream, f"{path}: {name}")
             expected = stream.tell() + dtype.itemsize * int(np.prod(shape, dtype=object))
             if archive.size(f"{name}.npy") != expected:
                 sides = " x ".join(map(str, shape))
@@ -41,11 +41,11 @@ class StoredArray:
         return cls(path, name, shape, dtype)
 
     def blocks(self) -> Iterator[np.ndarray]:
-        """The rows in order, as many at a time as make a block."""
+        """Read the rows in order, as many at a time as make a block."""
         row = self.dtype.itemsize * int(np.prod(self.shape[1:], dtype=object))
         rows = max(1, BLOCK // max(1, row))
         with Zip(self.path, TOTAL_LIMIT) as archive, archive.open(f"{self.name}.npy") as stream:
-            _head(stream, f"{self.path}: {self.name}")
+            _read_header(stream, f"{self.path}: {self.name}")
             for begin in range(0, self.shape[0], rows):
                 count = min(rows, self.shape[0] - begin)
                 content = stream.read(count * row)
@@ -56,11 +56,11 @@ class StoredArray:
             stream.read(1)  # verifies the checksum
 
     def all(self) -> np.ndarray:
-        """The whole array, which must fit in memory."""
+        """Read the whole array, which must fit in memory."""
         return np.concatenate([np.empty((0, *self.shape[1:]), self.dtype), *self.blocks()])
 
 
-def _head(stream: IO[bytes], called: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+def _read_header(stream: IO[bytes], called: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
     try:
         shape, by_columns, dtype = HEADER_READERS[np.lib.format.read_magic(stream)](stream)
     except (KeyError, ValueError, SyntaxError, TypeError) as error:

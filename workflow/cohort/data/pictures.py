@@ -20,7 +20,7 @@ else:
 PIXELS = 50_000_000  # more than any picture here has; a tiny file can claim billions
 
 
-def picture(content: bytes, side: int, called: str, *, resize: bool = False) -> np.ndarray:
+def decode_picture(content: bytes, side: int, called: str, *, resize: bool = False) -> np.ndarray:
     """Decode an untrusted PNG or JPEG to 3 x `side` x `side` bytes; gray becomes RGB.
 
     With `resize`, pictures of any size are resized (bilinear with antialiasing); without it they
@@ -50,7 +50,7 @@ def picture(content: bytes, side: int, called: str, *, resize: bool = False) -> 
 
 
 def resized(images: np.ndarray, side: int) -> np.ndarray:
-    """Resize RGB images, an array of count x height x width x 3, as `picture` does."""
+    """Resize RGB images, an array of count x height x width x 3, as `decode_picture` does."""
     pictures = map(Image.fromarray, images)
     bilinear = Image.Resampling.BILINEAR
     return np.stack([np.asarray(image.resize((side, side), bilinear)) for image in pictures])

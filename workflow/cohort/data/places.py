@@ -13,8 +13,8 @@ from cohort.core.errors import UserError
 EARLIEST = (1980, 1, 1, 0, 0, 0)  # time that a zip can state
 
 
-def in_mirror(mirror: str, names: set[str]) -> list[Path]:
-    """All files below the mirror with one of these names; checksums tell which one is meant."""
+def files_in_mirror(mirror: str, names: set[str]) -> list[Path]:
+    """All files below the mirror with one of these names; checksums tell which file is meant."""
     if not mirror:
         return []
     check_mirror(mirror)
@@ -35,7 +35,7 @@ def check_mirror(mirror: str) -> None:
         )
 
 
-def check_given(dataset: str, path: str) -> None:
+def check_data_path(dataset: str, path: str) -> None:
     """Raise UserError if the path that the user named for a data set is neither a zip nor a
     folder."""
     file = Path(path).expanduser()
@@ -47,8 +47,8 @@ def check_given(dataset: str, path: str) -> None:
         raise UserError(f"{key} is '{path}', which is neither a zip nor a folder; {wanted}")
 
 
-def take_given(path: Path, target: Path) -> None:
-    """Copy the zip, or pack the folder into one."""
+def copy_or_pack(path: Path, target: Path) -> None:
+    """Copy a zip to `target`, or pack a folder into a zip there."""
     if path.is_dir():
         pack(path, target)
     else:

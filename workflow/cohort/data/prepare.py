@@ -11,8 +11,8 @@ from typing import Any
 import h5py
 import numpy as np
 
-from cohort.cell.planned import frozen
-from cohort.core import own
+from cohort.cell.planned import read_plan
+from cohort.core import user_files
 from cohort.core.errors import UserError
 from cohort.core.files import sha256
 from cohort.core.hdf5 import new_hdf5
@@ -27,9 +27,9 @@ STORED_FACTS = ("dataset", "kind", "classes", "groups", "scale", "mean", "std", 
 
 
 def prepare(plan: str | Path, output: str | Path) -> None:
-    """Parse the raw files of the data set that a plan file names, and write the store to
+    """Parse the raw files of the data set that a plan file names, and write the prepared data to
     `output`."""
-    planned = frozen(plan)
+    planned = read_plan(plan)
     settings = DEFAULTS | planned.settings
     kind = PARSERS[parser_name(settings["dataset"], settings)]
     parser = kind.of(list(planned.inputs), settings["shape"])
@@ -54,7 +54,7 @@ def prepare(plan: str | Path, output: str | Path) -> None:
 def _check(settings: Mapping[str, Any], name: str, split: Split | None) -> None:
     """Raise UserError if a split is not as datasets.yaml describes it."""
     what = f"{settings['dataset']}: {name}"
-    file = own.declaring(settings["dataset"])
+    file = user_files.declaring_file(settings["dataset"])
     if split is None:
         if settings[name]:
             raise UserError(f"{what} does not exist, {file} says otherwise")
@@ -112,7 +112,7 @@ def _write(
 
 
 class Moments:
-    """Mean and deviation of each channel, from sums that are exact because they are integers."""
+    """Mean and deviation of each channel, from exact sums of integers."""
 
     def __init__(self, channels: int):
         self.count = 0

@@ -50,7 +50,7 @@ def check_content(file: RawFile, path: Path, called: str) -> None:
 
 
 def check_packed(file: RawFile, path: Path, called: str) -> None:
-    """Raise UserError if the file that the content is packed in is not the declared one."""
+    """Raise UserError if the packed file that holds the content is not the declared one."""
     _check(path, "md5", file.md5, called)
 
 
@@ -67,7 +67,7 @@ def _check(path: Path, algorithm: str, expected: str, called: str) -> None:
 
 
 def _is_page(path: Path) -> bool:
-    """Whether this is HTML or XML, which servers without the file and captive networks send
+    """Whether a file is HTML or XML, which servers without the file and captive networks send
     instead."""
     with open(path, "rb") as stream:
         return stream.read(512).lstrip().lower().startswith((b"<!doctype", b"<html", b"<?xml"))

@@ -26,14 +26,14 @@ class Samples:
     std: Tensor
 
     def inputs(self, indices: Tensor) -> Tensor:
-        """The network's inputs: values scaled and standardized, or a text's characters as
-        numbers."""
+        """The network's inputs for the samples with these indices: values scaled and standardized,
+        or a text's characters as numbers."""
         if self.scale is None:
             return self._at(indices).long()
         return self.standardized(self.scaled(indices))
 
     def scaled(self, indices: Tensor) -> Tensor:
-        """Values divided by the scale, so that those of images are in [0, 1]."""
+        """Values of the samples with these indices, divided by the scale: images are in [0, 1]."""
         assert self.scale is not None, "text has no scale"
         return self._at(indices).to(self.mean.dtype).div_(self.scale)
 
@@ -46,7 +46,7 @@ class Samples:
 
 
 def load(path: str | Path, split: str, device: torch.device, dtype: torch.dtype) -> Samples:
-    """Load a split, `train` or `test`, from the store."""
+    """Load a split, `train` or `test`, from a file of prepared data."""
     stored, attributes = read(path, split)
     values, labels = torch.from_numpy(stored.values), torch.from_numpy(stored.labels).to(device)
     if device.type == "cuda" and values.nbytes < torch.cuda.mem_get_info(device)[0] / 2:

@@ -12,17 +12,17 @@ def scaled_count(count: int, share: float) -> int:
     return max(1, round(count * share)) if count else 0
 
 
-def share_of(labels: np.ndarray, share: float, purpose: str) -> np.ndarray:
-    """Indices of a share of the samples, stratified by class. They do not depend on the seed, so
-    that all seeds use the same data."""
+def draw_share(labels: np.ndarray, share: float, purpose: str) -> np.ndarray:
+    """Draw indices of a share of the samples, stratified by class. The run's seed does not matter,
+    so that all seeds use the same data."""
     if share == 1:
         return np.arange(len(labels))
-    return stratified(labels, scaled_count(len(labels), share), purpose)
+    return draw_stratified(labels, scaled_count(len(labels), share), purpose)
 
 
-def stratified(labels: np.ndarray, count: int, purpose: str) -> np.ndarray:
+def draw_stratified(labels: np.ndarray, count: int, purpose: str) -> np.ndarray:
     """Draw `count` samples, each class in proportion to its size (largest remainders first), and
-    return their indices in ascending order."""
+    return their indices in ascending order. The run's seed does not matter."""
     per_class = np.bincount(labels)
     exact = per_class * count / len(labels)
     counts = np.floor(exact).astype(np.int64)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cohort.core.errors import Refused, UserError, explained
+from cohort.core.errors import FileAccessError, UserError, explain_errors
 from cohort.core.hdf5 import new_hdf5, sealed_hdf5
 
 
@@ -37,7 +37,7 @@ class Shards:
     one, or if the shards are of a version that did not say."""
 
     def overlapping(self) -> np.ndarray:
-        """Whether each client overlaps with others."""
+        """Whether each client overlaps with others (client)."""
         overlapping = (
             np.zeros(len(self.indices), dtype=bool) if self.overlap is None else self.overlap > 0
         )
@@ -64,7 +64,7 @@ def write(path: str | Path, shards: Shards) -> None:
 def read(path: str | Path) -> Shards:
     """Read shards; UserError if the file is missing or damaged."""
     try:
-        with explained(path), sealed_hdf5(path) as file:
+        with explain_errors(path), sealed_hdf5(path) as file:
             ends = np.cumsum(file["sizes"][:])[:-1]
             indices, counts = np.split(file["indices"][:], ends), file["label_counts"][:]
             overlap = file["overlap"][:] if "overlap" in file else None
@@ -77,7 +77,7 @@ def read(path: str | Path) -> Shards:
             return Shards(indices, counts, overlap, validation, holdouts, chosen)
     except FileNotFoundError:
         raise UserError(f"{path} is missing; start again to deal it anew") from None
-    except Refused:
+    except FileAccessError:
         raise
     except Exception as error:  # a file from elsewhere may raise anything
         reason = " ".join(str(error).split())

@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from cohort.core.errors import Refused, UserError, explained
-from cohort.core.hdf5 import Sealed, sealed_hdf5
+from cohort.core.errors import FileAccessError, UserError, explain_errors
+from cohort.core.hdf5 import SealedFile, sealed_hdf5
 from cohort.data.split import Split
 
 FORMAT = 2
 
 
 def read(path: str | Path, split: str) -> tuple[Split, dict[str, Any]]:
-    """Read a split, its values mapped into memory, and the attributes of the data set's file."""
-    with _opened(path) as file:
+    """Read a split of prepared data, its values mapped into memory, and the file's attributes."""
+    with _open_store(path) as file:
         values = file[f"{split}/values"]
         mapped = np.memmap(path, values.dtype, "c", values.id.get_offset(), values.shape)
         labels = file[f"{split}/labels"][:].astype(np.int64)
@@ -30,15 +30,14 @@ def read(path: str | Path, split: str) -> tuple[Split, dict[str, Any]]:
 
 
 def has_validation(path: str | Path) -> bool:
-    """Whether the data set comes with validation samples."""
-    with _opened(path) as file:
+    """Whether prepared data has validation samples of the publisher."""
+    with _open_store(path) as file:
         return "validation/labels" in file
 
 
 def read_labels(path: str | Path) -> tuple[np.ndarray, np.ndarray | None, int]:
-    """Read what dealing needs: training labels, groups (None if there are none), number of
-    classes."""
-    with _opened(path) as file:
+    """Read training labels, groups (None if there are none) and number of classes, for dealing."""
+    with _open_store(path) as file:
         return (
             file["train/labels"][:].astype(np.int64),
             _groups(file, "train"),
@@ -47,15 +46,15 @@ def read_labels(path: str | Path) -> tuple[np.ndarray, np.ndarray | None, int]:
 
 
 @contextmanager
-def _opened(path: str | Path) -> Iterator[Sealed]:
+def _open_store(path: str | Path) -> Iterator[SealedFile]:
     try:
-        with explained(path), sealed_hdf5(path) as file:
+        with explain_errors(path), sealed_hdf5(path) as file:
             if file.attrs["format"] != FORMAT:
                 raise ValueError(f"it is of format {file.attrs['format']}, not {FORMAT}")
             yield file
     except FileNotFoundError:
         raise UserError(f"{path} is missing; start again to prepare it anew") from None
-    except Refused:
+    except FileAccessError:
         raise
     except Exception as error:  # a file from elsewhere may raise anything
         reason = " ".join(str(error).split())
@@ -65,5 +64,5 @@ def _opened(path: str | Path) -> Iterator[Sealed]:
         ) from None
 
 
-def _groups(file: Sealed, split: str) -> np.ndarray | None:
+def _groups(file: SealedFile, split: str) -> np.ndarray | None:
     return file[f"{split}/groups"][:].astype(np.int64) if f"{split}/groups" in file else None

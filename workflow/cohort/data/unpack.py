@@ -24,11 +24,11 @@ def unpack(packed: Path, member: str, size: int, target: Path, called: str) -> N
     if packed.suffix == ".zip":
         with Zip(packed) as archive, archive.open(member) as stream:
             return _copy(stream, size, target, f"{member} in {called}")
-    with _explained(called), gzip.open(packed) as stream:
+    with _explain_errors(called), gzip.open(packed) as stream:
         if not member:
             _copy(stream, size, target, called)
             return None
-        for info, content in _trusted(stream, called):
+        for info, content in _checked_members(stream, called):
             if PurePosixPath(info.name) == PurePosixPath(member) and info.isfile():
                 _copy(content, size, target, f"{member} in {called}")
                 return None
@@ -36,9 +36,9 @@ def unpack(packed: Path, member: str, size: int, target: Path, called: str) -> N
 
 
 def tar_files(packed: Path, largest: int) -> Iterator[tuple[str, bytes]]:
-    """Yield names and contents of the files in a .tar.gz, in its order."""
-    with _explained(str(packed)), gzip.open(packed) as stream:
-        for info, content in _trusted(stream, str(packed)):
+    """Yield names and contents of the files in a .tar.gz, in the archive's order."""
+    with _explain_errors(str(packed)), gzip.open(packed) as stream:
+        for info, content in _checked_members(stream, str(packed)):
             if info.isfile():
                 if info.size > largest:
                     raise UserError(
@@ -49,7 +49,7 @@ def tar_files(packed: Path, largest: int) -> Iterator[tuple[str, bytes]]:
 
 
 @contextmanager
-def _explained(called: str) -> Iterator[None]:
+def _explain_errors(called: str) -> Iterator[None]:
     try:
         yield
     except (EOFError, OSError, zlib.error, tarfile.TarError) as error:
@@ -58,9 +58,11 @@ def _explained(called: str) -> Iterator[None]:
         raise UserError(f"{called}: cannot be unpacked ({error})") from None
 
 
-def _trusted(stream: gzip.GzipFile, called: str) -> Iterator[tuple[tarfile.TarInfo, IO[bytes]]]:
-    """Yield the members of a .tar.gz; UserError if one is no file or folder, or leads out of it."""
-    limited: Any = _Limited(stream, called)  # as much of a file as tarfile needs
+def _checked_members(
+    stream: gzip.GzipFile, called: str
+) -> Iterator[tuple[tarfile.TarInfo, IO[bytes]]]:
+    """Yield the members of a .tar.gz; UserError if one is no file or folder, or leads outside."""
+    limited: Any = _LimitedStream(stream, called)  # as much of a file as tarfile needs
     with tarfile.open(fileobj=limited, mode="r|") as archive:
         while (info := archive.next()) is not None:
             archive.members = []  # type: ignore[attr-defined]  # or 100,000 headers pile up
@@ -89,8 +91,8 @@ def _copy(stream: Any, size: int, target: Path, called: str) -> None:
         )
 
 
-class _Limited:
-    """A stream that fails once it has yielded more bytes than any data set here has."""
+class _LimitedStream:
+    """A stream that fails once more bytes were read from it than any data set here has."""
 
     def __init__(self, stream: gzip.GzipFile, called: str):
         self.stream, self.called, self.left = stream, called, LIMIT

@@ -28,14 +28,14 @@ BROKEN = (
 
 
 class Zip:
-    """An open zip whose member list was checked. `names` lists its files, without hidden ones and
+    """An open zip whose member list was checked. `names` lists its files, without hidden files and
     those that macOS adds."""
 
     def __init__(
         self, path: Path, member_limit: int = MEMBER_LIMIT, total_limit: int = TOTAL_LIMIT
     ):
         self.path = path
-        with self._explained("cannot be opened as a zip"):
+        with self._explain_errors("cannot be opened as a zip"):
             self._archive = zipfile.ZipFile(path)
         self._members = {
             info.filename: info for info in self._archive.infolist() if not info.is_dir()
@@ -70,7 +70,7 @@ class Zip:
         if name not in self._members:
             raise UserError(f"{self.path}: holds no {name}")
         with (
-            self._explained(f"{name} in it cannot be unpacked"),
+            self._explain_errors(f"{name} in it cannot be unpacked"),
             self._archive.open(self._members[name]) as stream,
         ):
             yield stream
@@ -108,7 +108,7 @@ class Zip:
         )
 
     @contextmanager
-    def _explained(self, what: str) -> Iterator[None]:
+    def _explain_errors(self, what: str) -> Iterator[None]:
         try:
             yield
         except BROKEN as error:

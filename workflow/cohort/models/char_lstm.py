@@ -19,8 +19,8 @@ PADDING = 0  # the number that stands for no character
 
 @dataclass(frozen=True, kw_only=True)
 class CharLstm(Model):
-    """The network that AML trains federatedly: one layer of 128 units on embeddings of size 32,
-    95,824 parameters for 80 characters."""
+    """The character LSTM that AML trains federatedly: one layer of 128 units on embeddings of size
+    32, 95,824 parameters for 80 characters."""
 
     name: ClassVar[str] = "char-lstm"
     kinds: ClassVar[tuple[str, ...]] = ("text",)
@@ -56,7 +56,7 @@ class CharLstm(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class CharLstmTwo(CharLstm):
-    """The network that the AML paper describes: two layers of 128 units with dropout between
+    """The character LSTM that the AML paper describes: two layers of 128 units with dropout between
     them."""
 
     name: ClassVar[str] = "char-lstm-two"
@@ -66,8 +66,8 @@ class CharLstmTwo(CharLstm):
 
 @dataclass(frozen=True, kw_only=True)
 class CharLstmCentral(CharLstm):
-    """The network that AML trains centrally: two layers of 256 units with dropout on embeddings of
-    size 8, 819,655 parameters for 79 characters."""
+    """The character LSTM that AML trains centrally: two layers of 256 units with dropout on
+    embeddings of size 8, 819,655 parameters for 79 characters."""
 
     name: ClassVar[str] = "char-lstm-central"
     embedding: ClassVar[int] = 8

@@ -43,7 +43,7 @@ class Counts(NamedTuple):
 
 @functools.cache
 def counts_of(model: Model, shape: Shape, classes: int) -> Counts:
-    """Count a model, or take the counts that an earlier process left in the user's cache folder."""
+    """Count a model's weights, outputs and multiply-adds, or load them from the user's cache."""
     if not type(model).__module__.startswith("cohort.models."):
         return count(model, shape, classes)  # the key below does not cover this model's code
     code = [code_hash("models"), version("torch"), version("torchvision")]
@@ -52,12 +52,12 @@ def counts_of(model: Model, shape: Shape, classes: int) -> Counts:
 
 
 def count(model: Model, shape: Shape, classes: int) -> Counts:
-    """Build the model for samples of this shape and count one forward pass of it."""
+    """Build the model for samples of this shape and count a forward pass of one sample."""
     with torch.device("meta"):
         network = model.build(shape, classes)
         dtype = torch.long if model.kinds == ("text",) else None
         samples = torch.zeros(SAMPLES, *shape, dtype=dtype)
-    outputs = _Outputs(network)
+    outputs = _OutputCounter(network)
     with flop_counter.FlopCounterMode(display=False) as operations:
         scores = network(samples)
     return Counts(
@@ -68,9 +68,9 @@ def count(model: Model, shape: Shape, classes: int) -> Counts:
     )
 
 
-class _Outputs:
-    """Adds up what the layers of a network put out. A layer made of others counts only where it
-    returns a tensor that none of them did, as squeeze-and-excitation does."""
+class _OutputCounter:
+    """Adds up the numbers that the layers of a network put out. A layer made of others counts only
+    where it returns a tensor that none of them did, as squeeze-and-excitation does."""
 
     def __init__(self, network: nn.Module):
         self.total = 0

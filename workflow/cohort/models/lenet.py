@@ -19,8 +19,8 @@ KERNEL = 5
 
 @dataclass(frozen=True, kw_only=True)
 class LeNet(Model):
-    """Base of the LeNets, which differ in their widths and padding. Takes any number of channels
-    and any image that pooling does not use up."""
+    """Base of the LeNets, which differ in their widths and padding. They take any number of
+    channels and any image that pooling does not use up."""
 
     channels: ClassVar[tuple[int, int]]
     hidden: ClassVar[tuple[int, int]]

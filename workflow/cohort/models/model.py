@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from cohort.core.components import Component
-from cohort.models.counting import Counts, counts_of
 
 if TYPE_CHECKING:
     from torch import nn
@@ -33,10 +32,6 @@ class Model(Component):
 
     def check(self, shape: Shape) -> None:
         """Raise ValueError if the model cannot take samples of this shape."""
-
-    def counts(self, shape: Shape, classes: int) -> Counts:
-        """The model's weights, and the outputs and multiply-adds of one sample's forward pass."""
-        return counts_of(self, shape, classes)
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
         """Build the network, its initial weights drawn from torch's current generator."""

@@ -14,7 +14,7 @@ else:
 
 
 def residual(*layers: nn.Module, stride: int = 1, new_channels: int = 0) -> nn.Module:
-    """Add the inputs to the outputs of some layers.
+    """Build a module that adds its inputs to the outputs of some layers.
 
     Where these take every `stride`-th pixel and put out `new_channels` channels more, so does the
     shortcut: half of the new channels come before the others, half behind them, and all are zero

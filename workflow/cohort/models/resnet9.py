@@ -41,7 +41,7 @@ class ResNet9(Model):
         )
 
     def normalization(self, channels: int) -> list[nn.Module]:
-        """The layers between a convolution and its ReLU."""
+        """The normalization layers between a convolution and its ReLU."""
         return [nn.BatchNorm2d(channels)]
 
     def _convolution(self, before: int, after: int, pools: bool = False) -> list[nn.Module]:

@@ -17,7 +17,7 @@ else:
 
 @dataclass(frozen=True, kw_only=True)
 class SmallMLP(Model):
-    """One hidden layer of 64 units."""
+    """A multilayer perceptron with one hidden layer of 64 units."""
 
     name: ClassVar[str] = "small-mlp"
     kinds: ClassVar[tuple[str, ...]] = ("images", "table")

@@ -17,8 +17,8 @@ else:
 
 @dataclass(frozen=True, kw_only=True)
 class StratifyCNN(Model):
-    """3x3 convolutions of 32, 64 and 128 channels, the last two followed by max pooling, and 256
-    units. 2,193,226 parameters for CIFAR-10, 1,701,130 for MNIST.
+    """Stratify's CNN: 3x3 convolutions of 32, 64 and 128 channels, the last two followed by max
+    pooling, and 256 units. 2,193,226 parameters for CIFAR-10, 1,701,130 for MNIST.
 
     Convolutions are padded, which is as much an assumption as their widths: about two million
     parameters for 28 to 32 pixels. Without padding it would be about one million, and images of
@@ -53,7 +53,8 @@ class StratifyCNN(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class StratifyMLP(Model):
-    """Two hidden layers, of 128 and 64 units. 15,426 parameters for two classes of COVTYPE."""
+    """Stratify's multilayer perceptron: two hidden layers, of 128 and 64 units. 15,426 parameters
+    for two classes of COVTYPE."""
 
     name: ClassVar[str] = "stratify-mlp"
     kinds: ClassVar[tuple[str, ...]] = ("table",)

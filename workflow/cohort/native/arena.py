@@ -12,7 +12,7 @@ class Arena:
         self.used, self._line = 0, CACHE_LINE // target.size
 
     def allocate(self, count: int) -> int:
-        """Reserve an array of `count` numbers and return its offset."""
+        """Reserve room for `count` numbers and return the offset of the first."""
         start = self.used
         self.used += -(-count // self._line) * self._line
         return start

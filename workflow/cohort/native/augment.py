@@ -14,11 +14,11 @@ from cohort.data.augmentations.augmentation import (
     GRAY,
     HUE,
     SATURATION,
-    Changes,
+    AugmentationParameters,
 )
 from cohort.native.arena import Arena
 from cohort.native.emitter import ZERO, Emitter, Index
-from cohort.native.gather import numbers_at
+from cohort.native.gather import load_numbers
 from cohort.native.network_stages import Shape
 from cohort.native.vectors import absolute, reversed_lanes, rounded
 
@@ -37,33 +37,36 @@ PARAMETERS = (
 )
 
 
-def parameters(scalar: str) -> list[str]:
-    """The parameters of `augment`; `factor` scales what is stored."""
+def llvm_parameters(scalar: str) -> list[str]:
+    """LLVM parameters of the emitted function `augment`; `factor` scales what is stored."""
     return [*PARAMETERS, f"{scalar} %factor"]
 
 
 @dataclass(frozen=True)
-class Augment:
-    """A kind of code that augments: the border from which images are cropped, whether it reflects
-    them, and whether there are changes of color."""
+class AugmentOptions:
+    """What code that augments must do: the width of the border with which images are padded,
+    whether the border reflects the image, and whether colors change."""
 
     border: int
     reflects: bool
     has_colors: bool
 
     @staticmethod
-    def of(augmentation: Augmentation, shape: Shape, lanes: int) -> Augment | None:
-        """The kind of code for an augmentation of images whose rows fill whole vectors; None if
-        there is none."""
-        changes = augmentation.changes(np.zeros((1, augmentation.numbers)))
+    def of(augmentation: Augmentation, shape: Shape, lanes: int) -> AugmentOptions | None:
+        """The options for an augmentation of images whose rows fill whole vectors; None if native
+        code cannot augment so."""
+        changes = augmentation.parameters(np.zeros((1, augmentation.numbers)))
         if changes is None or shape[2] < lanes or shape[1] * shape[2] % lanes:
             return None
         has_colors = changes.colors.shape[1] > 0
-        return Augment(augmentation.border, augmentation.reflects, has_colors)
+        return AugmentOptions(augmentation.border, augmentation.reflects, has_colors)
 
 
-def as_arrays(changes: Changes, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-    """Changes as the code reads them: instructions and factors, one row per image."""
+def to_instructions(
+    changes: AugmentationParameters, dtype: np.dtype
+) -> tuple[np.ndarray, np.ndarray]:
+    """Turn parameters of an augmentation into the two arrays that native code reads, instructions
+    and factors, with a row per image."""
     instructions = np.zeros((len(changes.flip), COLUMNS), dtype=np.int32)
     instructions[:, : changes.colors.shape[1]] = changes.colors
     instructions[:, COLORS:] = np.stack([changes.top, changes.left, changes.flip], axis=1)
@@ -73,13 +76,19 @@ def as_arrays(changes: Changes, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray
 
 
 class AugmentCode:
-    """Emits `augment`: it fetches images (sample, channel, row, column) and writes the changed
+    """Emits `augment`, which fetches images (sample, channel, row, column) and writes the changed
     ones, with numbers in [0, 1], to `images` (position in the batch, channel, row, column). In
-    between, one lies with its border in `work` (channel, row, column). `kind` is the type of the
-    stored numbers, which `factor` scales."""
+    between, each image lies with its border in `work` (channel, row, column). `kind` is the type of
+    the stored numbers, which `factor` scales."""
 
     def __init__(
-        self, emit: Emitter, arena: Arena, augment: Augment, shape: Shape, kind: str, batch: int
+        self,
+        emit: Emitter,
+        arena: Arena,
+        augment: AugmentOptions,
+        shape: Shape,
+        kind: str,
+        batch: int,
     ):
         self.emit, self.augment, self.shape, self.kind = emit, augment, shape, kind
         channels, height, width = shape
@@ -89,32 +98,32 @@ class AugmentCode:
         self.work = arena.allocate(channels * self.channel)
         self.images = arena.allocate(batch * self.size)
 
-    def function(self) -> None:
-        """Emit the function that augments a batch of images."""
+    def emit_function(self) -> None:
+        """Emit the function `augment`, which augments the images of a batch."""
         emit = self.emit
-        with emit.function("augment", *parameters(emit.scalar)), emit.loop("%count") as image:
+        with emit.function("augment", *llvm_parameters(emit.scalar)), emit.loop("%count") as image:
             number, row = (emit.load_int(name, image) for name in ("%indices", "%rows"))
-            self._fetch(emit.pointer("%samples", (number, self.size), kind=self.kind))
+            self._emit_fetch(emit.pointer("%samples", (number, self.size), kind=self.kind))
             if self.augment.reflects:
-                self._reflect()
+                self._emit_reflection()
             instruction = emit.pointer("%instructions", (row, COLUMNS), kind="i32")
             if self.augment.has_colors:
                 factors = emit.pointer("%factors", (row, COLORS))
                 with emit.loop(COLORS) as index:
                     factor = emit.broadcast(emit.load_number(factors, index))
-                    self._change_color(emit.load_int(instruction, index), factor)
+                    self._emit_color_change(emit.load_int(instruction, index), factor)
             top, left, flip = (emit.load_int(instruction, COLORS + column) for column in range(3))
             for comparison, is_flipped in (("eq", False), ("ne", True)):
                 with emit.when(emit.value(f"icmp {comparison} i64 {flip}, 0")):
-                    self._copy(top, left, image, is_flipped)
+                    self._emit_crop(top, left, image, is_flipped)
 
-    def call(self, indices: str, rows: str, count: str) -> None:
-        """Emit a call that augments a batch."""
+    def emit_call(self, indices: str, rows: str, count: str) -> None:
+        """Emit a call of `augment` for a batch."""
         pointers = ["%memory", "%samples", indices, rows, "%instructions", "%factors"]
         arguments = [f"ptr {pointer}" for pointer in pointers]
         self.emit.call("augment", *arguments, f"i64 {count}", f"{self.emit.scalar} %factor")
 
-    def _pixel(self, channel: Index, row: Index, column: Index) -> str:
+    def _pixel_pointer(self, channel: Index, row: Index, column: Index) -> str:
         """A pointer into the bordered image, from the corner of its border on."""
         offsets = (channel, self.channel), (row, self.row), column
         return self.emit.pointer("%memory", *offsets, self.work)
@@ -125,23 +134,23 @@ class AugmentCode:
         width, lanes = self.shape[2], self.emit.lanes
         return [min(start, width - lanes) for start in range(0, width, lanes)]
 
-    def _fetch(self, sample: str) -> None:
+    def _emit_fetch(self, sample: str) -> None:
         emit, (channels, height, width), border = self.emit, self.shape, self.augment.border
         scale = emit.broadcast("%factor")
         with emit.loop(channels) as channel, emit.loop(height) as row:
             offsets = (channel, height * width), (row, width)
-            goal = self._pixel(channel, emit.add(row, border), border)
+            goal = self._pixel_pointer(channel, emit.add(row, border), border)
             for column in self._columns():
                 source = emit.pointer(sample, *offsets, column, kind=self.kind)
-                value = emit.op("fmul", numbers_at(emit, source, self.kind), scale)
+                value = emit.op("fmul", load_numbers(emit, source, self.kind), scale)
                 emit.store_first(value, emit.lanes, goal, column)
 
-    def _reflect(self) -> None:
-        """Fill the border: columns first, then whole rows with them."""
+    def _emit_reflection(self) -> None:
+        """Emit code that fills the border: in each row first, then with whole rows."""
         emit, (channels, height, width), border = self.emit, self.shape, self.augment.border
         with emit.loop(channels) as channel:
             with emit.loop(height) as row:
-                line = self._pixel(channel, emit.add(row, border), 0)
+                line = self._pixel_pointer(channel, emit.add(row, border), 0)
                 for step in range(1, border + 1):
                     for goal, source in (
                         (border - step, border + step),
@@ -154,14 +163,14 @@ class AugmentCode:
                     (border + height - 1 + step, border + height - 1 - step),
                 ):
                     with emit.loop(self.row) as column:
-                        pixel = emit.load_number(self._pixel(channel, source, column))
-                        emit.store_number(pixel, self._pixel(channel, goal, column))
+                        pixel = emit.load_number(self._pixel_pointer(channel, source, column))
+                        emit.store_number(pixel, self._pixel_pointer(channel, goal, column))
 
-    def _copy(self, top: str, left: str, image: Index, is_flipped: bool) -> None:
+    def _emit_crop(self, top: str, left: str, image: Index, is_flipped: bool) -> None:
         """Emit a copy of an image's crop, mirrored if `is_flipped`."""
         emit, (channels, height, width) = self.emit, self.shape
         with emit.loop(channels) as channel, emit.loop(height) as row:
-            source = self._pixel(channel, emit.add(row, top), left)
+            source = self._pixel_pointer(channel, emit.add(row, top), left)
             offsets = (image, self.size), (channel, height * width), (row, width)
             goal = emit.pointer("%memory", *offsets, self.images)
             for column in self._columns():
@@ -172,23 +181,24 @@ class AugmentCode:
 
     # changes of color
 
-    def _change_color(self, code: str, factor: str) -> None:
+    def _emit_color_change(self, code: str, factor: str) -> None:
         changes = {
-            BRIGHTNESS: self._brightness,
-            CONTRAST: self._contrast,
-            SATURATION: self._saturation,
-            HUE: self._hue,
-            GRAY: self._gray,
+            BRIGHTNESS: self._emit_brightness,
+            CONTRAST: self._emit_contrast,
+            SATURATION: self._emit_saturation,
+            HUE: self._emit_hue,
+            GRAY: self._emit_gray,
         }
         for number, change in changes.items():
             with self.emit.when(self.emit.value(f"icmp eq i64 {code}, {number}")):
                 change(factor)
 
-    def _each_vector(self, change: Callable[[list[str]], list[str]]) -> None:
-        """Replace vectors of pixels, one value per channel, everywhere in the image."""
+    def _emit_pixel_loop(self, change: Callable[[list[str]], list[str]]) -> None:
+        """Emit a loop that replaces vectors of pixels, one value per channel, by those of
+        `change`."""
         emit = self.emit
         with emit.loop(self.channel // emit.lanes) as number:
-            pointers = [self._pixel(channel, 0, 0) for channel in range(3)]
+            pointers = [self._pixel_pointer(channel, 0, 0) for channel in range(3)]
             offset = number, emit.lanes
             pixels = [emit.load(pointer, offset) for pointer in pointers]
             for pointer, value in zip(pointers, change(pixels), strict=True):
@@ -201,7 +211,7 @@ class AugmentCode:
         return total
 
     def _blend(self, partner: str, pixels: list[str], factor: str) -> list[str]:
-        """partner + factor * (pixel - partner), within [0, 1]."""
+        """Emit partner + factor * (pixel - partner), within [0, 1], for each pixel."""
         emit, white = self.emit, self.emit.constant(1)
         blended = []
         for pixel in pixels:
@@ -209,35 +219,35 @@ class AugmentCode:
             blended.append(emit.minimum(emit.maximum(value, ZERO), white))
         return blended
 
-    def _brightness(self, factor: str) -> None:
-        self._each_vector(lambda pixels: self._blend(ZERO, pixels, factor))
+    def _emit_brightness(self, factor: str) -> None:
+        self._emit_pixel_loop(lambda pixels: self._blend(ZERO, pixels, factor))
 
-    def _saturation(self, factor: str) -> None:
-        self._each_vector(lambda pixels: self._blend(self._luma(pixels), pixels, factor))
+    def _emit_saturation(self, factor: str) -> None:
+        self._emit_pixel_loop(lambda pixels: self._blend(self._luma(pixels), pixels, factor))
 
-    def _contrast(self, factor: str) -> None:
+    def _emit_contrast(self, factor: str) -> None:
         emit = self.emit
         total = emit.variables([ZERO])
 
         def add(pixels: list[str]) -> list[str]:
-            total.set([emit.op("fadd", total.get()[0], self._luma(pixels))])
+            total.store([emit.op("fadd", total.load()[0], self._luma(pixels))])
             return pixels
 
-        self._each_vector(add)
+        self._emit_pixel_loop(add)
         scale = emit.literal(1 / self.channel)
-        mean = emit.value(f"fmul {emit.scalar} {emit.lane_sum(total.get()[0])}, {scale}")
+        mean = emit.value(f"fmul {emit.scalar} {emit.lane_sum(total.load()[0])}, {scale}")
         shade = emit.broadcast(mean)
-        self._each_vector(lambda pixels: self._blend(shade, pixels, factor))
+        self._emit_pixel_loop(lambda pixels: self._blend(shade, pixels, factor))
 
-    def _gray(self, factor: str) -> None:
-        self._each_vector(lambda pixels: [self._luma(pixels)] * 3)
+    def _emit_gray(self, factor: str) -> None:
+        self._emit_pixel_loop(lambda pixels: [self._luma(pixels)] * 3)
 
-    def _hue(self, shift: str) -> None:
+    def _emit_hue(self, shift: str) -> None:
         sixths = self.emit.op("fmul", shift, self.emit.constant(6))
-        self._each_vector(lambda pixels: self._rotated(pixels, sixths))
+        self._emit_pixel_loop(lambda pixels: self._rotate_hue(pixels, sixths))
 
-    def _rotated(self, pixels: list[str], shift: str) -> list[str]:
-        """Pixels whose hue is rotated by sixths of the color circle."""
+    def _rotate_hue(self, pixels: list[str], shift: str) -> list[str]:
+        """Emit pixels with their hue rotated by sixths of the color circle."""
         emit, (red, green, blue) = self.emit, pixels
         brightest = emit.maximum(emit.maximum(red, green), blue)
         spread = emit.op("fsub", brightest, emit.minimum(emit.minimum(red, green), blue))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cohort.native import gather, sgd
-from cohort.native.augment import Augment, AugmentCode
-from cohort.native.batched_layout import Layout
+from cohort.native.augment import AugmentCode, AugmentOptions
+from cohort.native.batched_layout import BatchLayout
 from cohort.native.convolution import ConvolutionCode
 from cohort.native.emitter import Emitter, Index
-from cohort.native.entry_points import PREDICT, TRAIN, entry, pointer_arguments
+from cohort.native.entry_points import PREDICT, TRAIN, emit_entry, pointer_arguments
 from cohort.native.linear import LinearCode
 from cohort.native.network_stages import Shape, Stage
 from cohort.native.softmax_loss import CrossEntropyCode
@@ -19,7 +19,8 @@ from cohort.native.target import Target
 
 
 class BatchedProgram:
-    """Emits `train`, or `predict` if `options` is None, for batches of at most `batch` samples.
+    """Emits the native code of a network: `train`, or `predict` if `options` is None, for batches
+    of at most `batch` samples.
 
     `width` is the room for samples in a batch, `memory` how many numbers of scratch memory the code
     needs, which must be 0 at first. Vectors of the last weights may end up to `slack` numbers
@@ -33,11 +34,11 @@ class BatchedProgram:
         batch: int,
         target: Target,
         kind: str,
-        options: sgd.Options | None,
-        augment: Augment | None = None,
+        options: sgd.StepOptions | None,
+        augment: AugmentOptions | None = None,
     ):
         self.options = options
-        self.emit, self.layout = Emitter(target), Layout(stages, shape, batch, target)
+        self.emit, self.layout = Emitter(target), BatchLayout(stages, shape, batch, target)
         self.width, self.weights = self.layout.width, self.layout.weights
         self.slack = target.lanes * max(stage.taps for stage in stages)
         self.order, self.padding = slice(self.weights), 0
@@ -47,24 +48,24 @@ class BatchedProgram:
             self.augment = AugmentCode(self.emit, arena, augment, shape, kind, self.width)
             kind = target.scalar
         self.memory, self.shape, self.kind = self.layout.arena.used, shape, kind
-        self._codes = [self._code(number) for number in range(len(stages))]
+        self._codes = [self._stage_code(number) for number in range(len(stages))]
 
-    def text(self) -> str:
+    def llvm_ir(self) -> str:
         """Emit all functions and return the module as LLVM IR."""
         if self.augment is not None:
-            self.augment.function()
-        gather.gather(self.emit, self.layout, self.shape, self.kind)
+            self.augment.emit_function()
+        gather.emit_gather(self.emit, self.layout, self.shape, self.kind)
         for number, code in enumerate(self._codes):
             self._emit_stage_functions(number, code)
         if self.options is None:
-            self._predict()
+            self._emit_predict()
         else:
-            CrossEntropyCode(self.emit, self.layout, self.options.calibrates).function()
-            sgd.step(self.emit, self.weights, self.options)
-            self._train()
-        return self.emit.text()
+            CrossEntropyCode(self.emit, self.layout, self.options.calibrates).emit_function()
+            sgd.emit_step(self.emit, self.weights, self.options)
+            self._emit_train()
+        return self.emit.llvm_ir()
 
-    def _code(self, number: int) -> StageCode:
+    def _stage_code(self, number: int) -> StageCode:
         if self.layout.spectra[number] is not None:
             return SpectralConvolutionCode(self.emit, self.layout, number)
         if self.layout.stages[number].is_convolution:
@@ -76,48 +77,48 @@ class BatchedProgram:
     def _emit_stage_functions(self, number: int, code: StageCode) -> None:
         """Emit a stage's functions: prepare, forward and, if it trains, both gradients."""
         with self.emit.function(f"prepare{number}", *PARAMETERS):
-            code.prepare()
+            code.emit_preparation()
         with self.emit.function(f"forward{number}", *PARAMETERS):
-            code.forward()
+            code.emit_forward()
         if self.options is None:
             return
         with self.emit.function(f"weight_gradient{number}", *PARAMETERS):
-            code.weight_gradient()
+            code.emit_weight_gradient()
         if number:
             with self.emit.function(f"input_gradient{number}", *PARAMETERS):
-                code.input_gradient()
+                code.emit_input_gradient()
 
-    def _forward(self, batch: Index) -> tuple[str, list[str]]:
-        """Fetch a batch and pass it through the network: the size of the batch, and the arguments
-        of the functions of stages."""
+    def _emit_forward(self, batch: Index) -> tuple[str, list[str]]:
+        """Emit code that fetches a batch and passes it through the network; return the size of the
+        batch and the arguments of the functions of stages."""
         emit = self.emit
         count = emit.load_int("%counts", batch)
         blocks = emit.value(f"sdiv i64 {emit.add(count, emit.lanes - 1)}, {emit.lanes}")
         indices = emit.pointer("%indices", (batch, self.width), kind="i32")
         samples = "%samples"
         if self.augment is not None:
-            self.augment.call(
+            self.augment.emit_call(
                 indices, emit.pointer("%rows", (batch, self.width), kind="i32"), count
             )
             indices, samples = "%places", emit.pointer("%memory", self.augment.images)
         gathered = ["ptr %memory", f"ptr {samples}", *pointer_arguments("scale", "shift")]
         emit.call("gather", *gathered, f"ptr {indices}", f"i64 {blocks}")
-        arguments = self._arguments(blocks)
+        arguments = self._stage_arguments(blocks)
         for number in range(len(self._codes)):
             if self.options is not None:
                 emit.call(f"prepare{number}", *arguments)
             emit.call(f"forward{number}", *arguments)
         return count, arguments
 
-    def _arguments(self, blocks: str) -> list[str]:
-        """The arguments of the functions of stages."""
+    def _stage_arguments(self, blocks: str) -> list[str]:
+        """The arguments of calls of the functions of stages, as LLVM text."""
         arrays = pointer_arguments("memory", "weights", "gradients")
         return [*arrays, f"i64 {blocks}", *pointer_arguments("logit_scale")]
 
-    def _train(self) -> None:
+    def _emit_train(self) -> None:
         emit = self.emit
-        with entry(emit, TRAIN) as batch:
-            count, arguments = self._forward(batch)
+        with emit_entry(emit, TRAIN) as batch:
+            count, arguments = self._emit_forward(batch)
             labels = emit.pointer("%labels", (batch, self.width), kind="i32")
             sums, gaps = (emit.pointer(name, (batch, self.width)) for name in ("%sums", "%gaps"))
             loss_arguments = [
@@ -139,16 +140,16 @@ class BatchedProgram:
             rates = [f"{emit.scalar} %{name}" for name in sgd.NUMBERS]
             emit.call("step", *pointer_arguments(*sgd.ARRAYS), distance, *rates)
 
-    def _predict(self) -> None:
-        """Copy the outputs: all samples of the first class, then those of the next."""
+    def _emit_predict(self) -> None:
+        """Emit `predict`, which copies the outputs: all samples of one class, then of the next."""
         emit, outputs = self.emit, self.layout.activations[-1]
-        with entry(emit, PREDICT, before=self._prepare) as batch:
-            self._forward(batch)
+        with emit_entry(emit, PREDICT, before=self._emit_prepare) as batch:
+            self._emit_forward(batch)
             count = self.layout.stages[-1].outer * self.width
             with emit.loop(count // emit.lanes) as number:
                 value = emit.load("%memory", (number, emit.lanes), outputs.offset)
                 emit.store(value, "%outputs", (batch, count), (number, emit.lanes))
 
-    def _prepare(self) -> None:
+    def _emit_prepare(self) -> None:
         for number in range(len(self._codes)):
-            self.emit.call(f"prepare{number}", *self._arguments("0"))
+            self.emit.call(f"prepare{number}", *self._stage_arguments("0"))

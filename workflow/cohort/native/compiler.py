@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from cohort.core.cache import cache_folder
 from cohort.core.errors import UserError
-from cohort.core.files import replacing
+from cohort.core.files import atomic_write
 from cohort.core.lazy import lazy
 from cohort.native.target import Target
 
@@ -32,19 +32,19 @@ Function = Callable[[int, int, int, int], None]
 """Addresses of the arrays and of the numbers, first batch and last, which is left out."""
 
 
-def compiled(key: str, text: Callable[[], str], name: str, target: Target) -> Function:
-    """A function of a module, as machine code. It runs without Python's lock. The module's text is
-    asked for only if the cache has nothing under this key, which must name all that it depends
-    on."""
-    return _Linked(_object_code(key, text, target), name, target).function
+def compile_function(key: str, text: Callable[[], str], name: str, target: Target) -> Function:
+    """Compile a module's function, or load its machine code from the user's cache, and return it;
+    Python's lock is released while it runs. `text` makes the module's LLVM IR, if the cache has
+    nothing under `key`, which must name all that the text depends on."""
+    return _LinkedCode(_object_code(key, text, target), name, target).function
 
 
-class _Linked:
-    """Machine code in this process. Its function keeps it alive."""
+class _LinkedCode:
+    """Machine code that is linked into this process; `function` keeps it alive."""
 
     def __init__(self, code: bytes, name: str, target: Target):
         # LLVM's older linker may place code and constants too far apart, and abort the process
-        self.jit = llvm.create_lljit_compiler(_machine(target), use_jit_link=True)
+        self.jit = llvm.create_lljit_compiler(_target_machine(target), use_jit_link=True)
         builder = llvm.JITLibraryBuilder().add_object_img(code).export_symbol(name)
         self.library = builder.link(self.jit, name)
         kind = ctypes.CFUNCTYPE(
@@ -72,14 +72,14 @@ def _object_code(key: str, text: Callable[[], str], target: Target) -> bytes:
             return code
     code = _compile(text(), target)
     with contextlib.suppress(OSError, UserError):
-        with replacing(file, sync=False) as temporary:
+        with atomic_write(file, sync=False) as temporary:
             temporary.write_bytes(hashlib.sha256(code).digest() + code)
         _forget_oldest(file.parent)
     return code
 
 
 def _compile(text: str, target: Target) -> bytes:
-    machine = _machine(target)
+    machine = _target_machine(target)
     module = llvm.parse_assembly(text)
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
     tuning = llvm.create_pipeline_tuning_options(speed_level=2)
@@ -91,7 +91,7 @@ def _compile(text: str, target: Target) -> bytes:
     return bytes(machine.emit_object(module))
 
 
-def _machine(target: Target) -> llvm.TargetMachine:
+def _target_machine(target: Target) -> llvm.TargetMachine:
     _initialize()
     return llvm.Target.from_default_triple().create_target_machine(
         target.cpu, target.features, opt=3, reloc="pic", codemodel="small"
@@ -105,7 +105,7 @@ def _initialize() -> None:
 
 
 def _forget_oldest(folder: Path) -> None:
-    """Delete the entries whose last use is longest ago."""
+    """Delete the entries of the cache whose last use is longest ago, down to MOST."""
     ages = []
     for file in folder.glob("*.o"):
         with contextlib.suppress(OSError):  # another process may have deleted it

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from cohort.native.batched_layout import ABREAST, Part, split
+from cohort.native.batched_layout import ABREAST, Ranges, split
 from cohort.native.emitter import ZERO, Index
 from cohort.native.stage_code import StageCode
 
@@ -12,20 +12,20 @@ ACROSS = 7  # pixels of a row whose gradients are computed together, at most
 
 
 class ConvolutionCode(StageCode):
-    """Direct convolution by weights (outer, inner, kernel row, kernel column): inner loops keep a
-    tile of sums (output channel, pixel) in registers."""
+    """Emits a direct convolution by weights (outer, inner, kernel row, kernel column): inner loops
+    keep a tile of sums (output channel, pixel) in registers."""
 
     # forward
 
-    def forward(self) -> None:
+    def emit_forward(self) -> None:
         stage = self.stage
-        tiles = [Part(0, stage.outputs[2], 1)] if stage.pools else split(stage.sides[1], ABREAST)
+        tiles = [Ranges(0, stage.outputs[2], 1)] if stage.pools else split(stage.sides[1], ABREAST)
         for channels in split(stage.outer, self.layout.target.tile // ABREAST):
             for columns in tiles:
-                self._forward_tiles(channels, columns)
+                self._emit_forward_tiles(channels, columns)
 
-    def _forward_tiles(self, channels: Part, columns: Part) -> None:
-        """Some output channels at once, at four pixels: those that are pooled, or side by side."""
+    def _emit_forward_tiles(self, channels: Ranges, columns: Ranges) -> None:
+        """Emit outputs of some channels at four pixels: those that are pooled, or side by side."""
         emit, stage, size = self.emit, self.stage, channels.size
         pixels = [(0, x) for x in range(columns.size)]
         if stage.pools:
@@ -42,16 +42,16 @@ class ConvolutionCode(StageCode):
             sums = emit.variables([bias for bias in biases for _ in pixels])
             step = 1 + stage.pools
             corner = emit.mul(row, step), emit.mul(column, step)
-            source = self.at(self.inputs, block, 0, *corner, offset=self.inputs.corner)
-            with emit.loop(stage.inner) as inner, sums.changed() as values:
+            source = self.pointer(self.inputs, block, 0, *corner, offset=self.inputs.corner)
+            with emit.loop(stage.inner) as inner, sums.update() as values:
                 here = emit.pointer(source, (inner, self.inputs.strides[1]))
-                self._add_taps(values, here, channel, inner, pixels)
-            values = sums.get()
+                self._emit_taps(values, here, channel, inner, pixels)
+            values = sums.load()
             for number in range(size):
                 of_pixels = values[number * len(pixels) : (number + 1) * len(pixels)]
-                self._store_outputs(of_pixels, block, emit.add(channel, number), row, column)
+                self._emit_stores(of_pixels, block, emit.add(channel, number), row, column)
 
-    def _add_taps(
+    def _emit_taps(
         self,
         sums: list[str],
         source: str,
@@ -59,10 +59,10 @@ class ConvolutionCode(StageCode):
         inner: Index,
         pixels: Sequence[tuple[int, int]],
     ) -> None:
-        """Add the products of one input channel to the sums of some output channels and pixels."""
+        """Add the products of one input channel to `sums`, of some output channels and pixels."""
         emit, stage = self.emit, self.stage
         per_output = stage.inner * stage.taps
-        weights = self.weight((channel, per_output), (inner, stage.taps))
+        weights = self.weight_pointer((channel, per_output), (inner, stage.taps))
         for tap in range(stage.taps):
             factors = [
                 emit.broadcast(emit.load_number(weights, number * per_output + tap))
@@ -78,18 +78,18 @@ class ConvolutionCode(StageCode):
     def _offset(self, rows: int, columns: int) -> int:
         return rows * self.inputs.strides[2] + columns * self.inputs.strides[3]
 
-    def _store_outputs(
+    def _emit_stores(
         self, values: list[str], block: Index, channel: Index, row: Index, column: Index
     ) -> None:
         emit, stage = self.emit, self.stage
         if stage.pools:
-            values = [self._pooled(values, self._masks(block, channel, row, column))]
+            values = [self._emit_pooling(values, self._masks_at(block, channel, row, column))]
         for index, value in enumerate(values):
             value = emit.relu(value) if stage.rectifies else value
-            goal = self.at(self.outputs, block, channel, row, column)
+            goal = self.pointer(self.outputs, block, channel, row, column)
             emit.store(value, goal, index * self.outputs.strides[3])
 
-    def _masks(self, block: Index, channel: Index, row: Index, column: Index) -> str:
+    def _masks_at(self, block: Index, channel: Index, row: Index, column: Index) -> str:
         """A pointer to the four masks of a pooled pixel."""
         emit, (channels, height, width) = self.emit, self.stage.outputs
         area = height * width
@@ -97,9 +97,9 @@ class ConvolutionCode(StageCode):
         masks = emit.pointer("%memory", self.layout.masks[self.number])
         return emit.pointer(masks, *offsets, kind=f"[4 x i{self.lanes}]")
 
-    def _pooled(self, four: Sequence[str], masks: str) -> str:
-        """The greatest of four. The masks will tell which one it was, the first of equals; none if
-        ReLU makes it 0."""
+    def _emit_pooling(self, four: Sequence[str], masks: str) -> str:
+        """Emit the maximum of four and code that stores in `masks` which one it was: the first of
+        equals, or none if ReLU makes it 0. Return the maximum."""
         emit = self.emit
         pairs = emit.maximum(four[0], four[1]), emit.maximum(four[2], four[3])
         greatest = emit.maximum(*pairs)
@@ -117,18 +117,18 @@ class ConvolutionCode(StageCode):
 
     # gradient of the weights
 
-    def weight_gradient(self) -> None:
+    def emit_weight_gradient(self) -> None:
         stage = self.stage
         lines = min(stage.kernel, max(1, self.layout.target.tile // 2 // stage.kernel))
         most = max(1, self.layout.target.tile // (lines * stage.kernel))
         for channels in split(stage.outer, most):
             with self.emit.loop(channels.count) as part:
                 channel = self.emit.add(self.emit.mul(part, channels.size), channels.start)
-                self._weight_gradient_of(channel, channels.size, lines)
+                self._emit_weight_tile(channel, channels.size, lines)
 
-    def _weight_gradient_of(self, channel: Index, size: int, lines: int) -> None:
-        """The gradients of some output channels' weights: a block of samples at a time, and as many
-        rows as stay in the first-level cache. Sums over the samples are taken at the end."""
+    def _emit_weight_tile(self, channel: Index, size: int, lines: int) -> None:
+        """Emit the gradients of some output channels' weights: a block of samples at a time, and as
+        many rows as stay in the first-level cache. Sums over the samples are taken at the end."""
         emit, layout, stage = self.emit, self.layout, self.stage
         per_output, rows = stage.inner * stage.taps, layout.rows_at_once(stage, size)
         biases = layout.sums + size * per_output * self.lanes
@@ -137,18 +137,18 @@ class ConvolutionCode(StageCode):
         with emit.loop("%blocks") as block, emit.loop(stage.sides[0] // rows) as chunk:
             with emit.loop(size) as number:
                 bias = emit.pointer("%memory", (number, self.lanes), biases)
-                self._spread_gradient(block, emit.add(channel, number), number, chunk, rows, bias)
+                self._emit_spread(block, emit.add(channel, number), number, chunk, rows, bias)
             with emit.loop(stage.inner) as inner:
                 for part in split(stage.kernel, lines):
                     with emit.loop(part.count) as time:
                         line = emit.add(emit.mul(time, part.size), part.start)
                         position = block, channel, inner, line, chunk
-                        self._add_lines(*position, rows=rows, size=size, lines=part.size)
+                        self._emit_kernel_lines(*position, rows=rows, size=size, lines=part.size)
         goal = emit.pointer("%gradients", (channel, per_output), stage.weight)
-        self.sum_lanes(layout.sums, size * per_output, goal)
-        self.sum_lanes(biases, size, emit.pointer("%gradients", channel, stage.bias))
+        self.emit_lane_sums(layout.sums, size * per_output, goal)
+        self.emit_lane_sums(biases, size, emit.pointer("%gradients", channel, stage.bias))
 
-    def _add_lines(
+    def _emit_kernel_lines(
         self,
         block: Index,
         channel: Index,
@@ -160,8 +160,8 @@ class ConvolutionCode(StageCode):
         size: int,
         lines: int,
     ) -> None:
-        """Add, over some rows, to the gradients of some lines of the kernel for one input channel
-        and some output channels, which are in registers meanwhile."""
+        """Emit code that adds, over some rows, to the gradients of some lines of the kernel for one
+        input channel and some output channels, which are in registers meanwhile."""
         emit, stage, lanes, unpooled = self.emit, self.stage, self.lanes, self.unpooled
         taps, per_output = lines * stage.kernel, stage.inner * stage.taps
         offsets = (inner, stage.taps * lanes), (line, stage.kernel * lanes), self.layout.sums
@@ -174,14 +174,14 @@ class ConvolutionCode(StageCode):
         with (
             emit.loop(rows) as row,
             emit.loop(stage.sides[1], step=abreast) as column,
-            sums.changed() as values,
+            sums.update() as values,
         ):
             y = emit.add(emit.mul(chunk, rows), row)
-            corner = self.inputs.corner
-            source = self.at(self.inputs, block, inner, emit.add(y, line), column, offset=corner)
+            below, corner = emit.add(y, line), self.inputs.corner
+            source = self.pointer(self.inputs, block, inner, below, column, offset=corner)
             is_whole = bool(unpooled.strides[0])
             indices = (block, channel, y) if is_whole else (0, 0, row)
-            gradient = self.at(unpooled, *indices, column)
+            gradient = self.pointer(unpooled, *indices, column)
             for x in range(abreast):
                 stride, first = unpooled.strides[1], x * unpooled.strides[3]
                 starts = range(first, first + size * stride, stride)
@@ -190,25 +190,25 @@ class ConvolutionCode(StageCode):
                 shifts = [self._offset(down, right + x) for down, right in pixels]
                 loaded = ((n, emit.load(source, shift)) for n, shift in enumerate(shifts))
                 emit.add_outer_product(values, taps, factors, loaded)
-        for offset, value in zip(goal_offsets, sums.get(), strict=True):
+        for offset, value in zip(goal_offsets, sums.load(), strict=True):
             emit.store(value, goal, offset)
 
-    def _spread_gradient(
+    def _emit_spread(
         self, block: Index, channel: Index, number: Index, chunk: Index, rows: int, bias: str
     ) -> None:
         """Emit code that sends each pooled gradient of some rows to the pixel that won the maximum,
-        and adds the gradients up for the bias. Without pooling it only adds up."""
+        and adds the gradients up for the bias. Without pooling, only add up."""
         emit, stage, unpooled = self.emit, self.stage, self.unpooled
         total = emit.variables([emit.load(bias)])
         rows //= 1 + stage.pools
         with (
             emit.loop(rows) as below,
             emit.loop(stage.outputs[2]) as column,
-            total.changed() as values,
+            total.update() as values,
         ):
             row = emit.add(emit.mul(chunk, rows), below)
             gradients = self.layout.gradients[self.number + 1]
-            value = emit.load(self.at(gradients, block, channel, row, column))
+            value = emit.load(self.pointer(gradients, block, channel, row, column))
             if stage.pools:
                 is_whole = bool(unpooled.strides[0])
                 start = (
@@ -216,16 +216,14 @@ class ConvolutionCode(StageCode):
                     if is_whole
                     else (0, number, emit.mul(below, 2))
                 )
-                goal = self.at(unpooled, *start, emit.mul(column, 2))
-                value = self._spread(value, self._masks(block, channel, row, column), goal)
+                goal = self.pointer(unpooled, *start, emit.mul(column, 2))
+                value = self._emit_winner(value, self._masks_at(block, channel, row, column), goal)
             values[0] = emit.op("fadd", value, values[0])
-        emit.store(*total.get(), bias)
+        emit.store(*total.load(), bias)
 
-    def _spread(self, value: str, masks: str, goal: str) -> str:
-        """Store a pooled gradient at the pixel that was the maximum, and 0 at the other three.
-
-        Return the gradient where one of the four was, else 0: the sum of what was stored.
-        """
+    def _emit_winner(self, value: str, masks: str, goal: str) -> str:
+        """Emit code that stores a pooled gradient at the pixel that won the maximum, and 0 at the
+        other three; return the gradient where one of the four won, else 0."""
         emit, bits = self.emit, f"i{self.lanes}"
         anywhere = "0"
         for index in range(4):
@@ -239,19 +237,19 @@ class ConvolutionCode(StageCode):
 
     # gradient of the inputs
 
-    def input_gradient(self) -> None:
+    def emit_input_gradient(self) -> None:
         for begin, across in self._tiles(self.stage.inputs[2]):
             for channels in split(self.stage.inner, max(1, self.layout.target.tile // across)):
-                self._input_gradient_of(channels, begin, across)
+                self._emit_input_tile(channels, begin, across)
 
     def _tiles(self, width: int) -> Iterator[tuple[int, int]]:
         for part in split(width, ACROSS):
             for tile in range(part.count):
                 yield part.start + tile * part.size, part.size
 
-    def _input_gradient_of(self, channels: Part, begin: int, across: int) -> None:
-        """The gradients of some pixels of each row, of some channels at once, from all outputs that
-        they reach."""
+    def _emit_input_tile(self, channels: Ranges, begin: int, across: int) -> None:
+        """Emit the gradients of some pixels of each row, of some channels at once, from all outputs
+        that these pixels reach."""
         emit, stage, size = self.emit, self.stage, channels.size
         with (
             emit.loop("%blocks") as block,
@@ -268,23 +266,23 @@ class ConvolutionCode(StageCode):
                 emit.when(emit.value(f"icmp slt i64 {start}, {stop}")),
                 emit.loop(stage.outer) as outer,
                 emit.loop(stop, start) as down,
-                sums.changed() as values,
+                sums.update() as values,
             ):
                 lines = (channel, stage.taps), (down, stage.kernel)
-                weights = self.weight((outer, stage.inner * stage.taps), *lines)
+                weights = self.weight_pointer((outer, stage.inner * stage.taps), *lines)
                 y = emit.add(row, emit.mul(down, -1))
                 offset = stage.padding * self.unpooled.strides[2]
-                source = self.at(self.unpooled, block, outer, y, offset=offset)
-                self._add_line(values, source, weights, begin, across)
-            for index, value in enumerate(sums.get()):
+                source = self.pointer(self.unpooled, block, outer, y, offset=offset)
+                self._emit_kernel_line(values, source, weights, begin, across)
+            for index, value in enumerate(sums.load()):
                 number, x = divmod(index, across)
-                self.store_input_gradient(value, block, emit.add(channel, number), row, begin + x)
+                self.store_gradient(value, block, emit.add(channel, number), row, begin + x)
 
-    def _add_line(
+    def _emit_kernel_line(
         self, sums: list[str], source: str, weights: str, begin: int, across: int
     ) -> None:
-        """Add the products of one line of the kernel with a row of the outputs' gradient. What
-        would be outside of the row is left out."""
+        """Add the products of one line of the kernel with a row of the outputs' gradient to `sums`,
+        whose names are replaced. What would be outside of the row is left out."""
         emit, stage = self.emit, self.stage
         for right in range(stage.kernel):
             columns = [begin + x + stage.padding - right for x in range(across)]

@@ -50,8 +50,8 @@ class Emitter:
 
     @contextmanager
     def loop(self, stop: Index, start: Index = 0, step: int = 1) -> Iterator[Index]:
-        """A loop over start, start + step, ... below stop, which runs at least once. If it is known
-        to run only once, it is no loop."""
+        """Emit a loop over start, start + step, ... below stop, which runs at least once, around
+        what the `with` block emits. A loop that is known to run only once is unrolled."""
         if isinstance(start, int) and isinstance(stop, int) and start + step >= stop:
             yield start
             return
@@ -67,7 +67,7 @@ class Emitter:
 
     @contextmanager
     def when(self, condition: str) -> Iterator[None]:
-        """Emit code that is skipped unless a condition holds."""
+        """Emit what the `with` block emits, to be skipped unless a condition holds."""
         label = self._name()[1:]
         done = f"{label}.done"
         self._open_block(label, f"br i1 {condition}, label %{label}, label %{done}")
@@ -79,7 +79,7 @@ class Emitter:
         self.emit(f"call void @{function}({', '.join(arguments)})")
 
     def intrinsic(self, name: str, kind: str, *arguments: tuple[str, str]) -> str:
-        """Call one of LLVM's functions; arguments are types and values."""
+        """Emit a call of one of LLVM's functions; arguments are pairs of type and value."""
         types = ", ".join(type for type, _ in arguments)
         self._declared.add(f"declare {kind} @llvm.{name}({types})")
         listed = ", ".join(f"{type} {value}" for type, value in arguments)
@@ -88,7 +88,7 @@ class Emitter:
     # integers and pointers
 
     def add(self, left: Index, right: Index) -> Index:
-        """The sum of two integers."""
+        """Emit the sum of two integers, or calculate a known one."""
         if isinstance(left, int) and isinstance(right, int):
             return left + right
         if right == 0:
@@ -96,14 +96,14 @@ class Emitter:
         return right if left == 0 else self.value(f"add nsw i64 {left}, {right}")
 
     def mul(self, left: Index, right: int) -> Index:
-        """The product of an integer and a known one."""
+        """Emit the product of an integer and a known one, or calculate a known one."""
         if isinstance(left, int):
             return left * right
         return left if right == 1 else self.value(f"mul nsw i64 {left}, {right}")
 
     def pointer(self, base: str, *offsets: Offset, kind: str = "") -> str:
-        """A pointer moved by offsets: numbers, or pairs (index, stride). Constant offsets are added
-        up and applied last."""
+        """Emit a pointer moved by offsets: numbers, or pairs (index, stride). Constant offsets are
+        added up and applied last."""
         fixed, kind = 0, kind or self.scalar
         for offset in offsets:
             index, stride = offset if isinstance(offset, tuple) else (offset, 1)
@@ -115,38 +115,38 @@ class Emitter:
         return self.value(f"getelementptr {kind}, ptr {base}, i64 {fixed}") if fixed else base
 
     def load_int(self, base: str, *offsets: Offset) -> str:
-        """An integer of an array of 32-bit integers."""
+        """Emit a load of a number of an array of 32-bit integers."""
         number = self.value(f"load i32, ptr {self.pointer(base, *offsets, kind='i32')}")
         return self.value(f"sext i32 {number} to i64")
 
     def load_number(self, base: str, *offsets: Offset) -> str:
-        """Load one number of an array, at the sum of the offsets."""
+        """Emit a load of one number of an array, at the sum of the offsets."""
         return self.value(f"load {self.scalar}, ptr {self.pointer(base, *offsets)}")
 
     def store_number(self, value: str, base: str, *offsets: Offset) -> None:
-        """Store one number in an array, at the sum of the offsets."""
+        """Emit a store of one number in an array, at the sum of the offsets."""
         self.emit(f"store {self.scalar} {value}, ptr {self.pointer(base, *offsets)}")
 
     # vectors
 
     def load(self, base: str, *offsets: Offset, reload: bool = False) -> str:
-        """An aligned vector of an array. `reload` keeps LLVM from holding it in a register for
-        later, which the sums of an inner loop need."""
+        """Emit a load of an aligned vector of an array. `reload` keeps LLVM from holding it in a
+        register for later, which the sums of an inner loop need."""
         kind = f"{'volatile ' if reload else ''}{self.vector}"
         return self.value(f"load {kind}, ptr {self.pointer(base, *offsets)}, align {self._width}")
 
     def store(self, value: str, base: str, *offsets: Offset) -> None:
-        """Write a vector to an aligned address in an array."""
+        """Emit a store of a vector at an aligned address in an array."""
         address = self.pointer(base, *offsets)
         self.emit(f"store {self.vector} {value}, ptr {address}, align {self._width}")
 
     def load_anywhere(self, base: str, *offsets: Offset) -> str:
-        """A vector from any address in an array."""
+        """Emit a load of a vector from any address in an array."""
         address = self.pointer(base, *offsets)
         return self.value(f"load {self.vector}, ptr {address}, align {self.target.size}")
 
     def store_first(self, value: str, count: int, base: str, *offsets: Offset) -> None:
-        """Write the first lanes of a vector to any address in an array, in powers of two."""
+        """Emit stores of a vector's first lanes at any address in an array, in powers of two."""
         address, done = self.pointer(base, *offsets), 0
         while done < count:
             size = 1 << ((count - done).bit_length() - 1)
@@ -160,7 +160,7 @@ class Emitter:
             done += size
 
     def broadcast(self, value: str, kind: str = "") -> str:
-        """A vector with this scalar in every lane."""
+        """Emit a vector with this scalar in every lane."""
         kind = kind or self.scalar
         vector = f"<{self.lanes} x {kind}>"
         first = self.value(f"insertelement {vector} poison, {kind} {value}, i64 0")
@@ -168,34 +168,34 @@ class Emitter:
         return self.value(f"shufflevector {vector} {first}, {vector} poison, {zeros}")
 
     def constant(self, number: float) -> str:
-        """A vector with this Python number in every lane."""
+        """A vector with this Python number in every lane, as LLVM text."""
         return f"splat ({self.scalar} {self.literal(number)})"
 
     def literal(self, number: float) -> str:
-        """A known number, rounded to the target's precision."""
+        """A Python number, rounded to the target's precision, as LLVM text."""
         if self.scalar == "float":
             number = struct.unpack("f", struct.pack("f", number))[0]
         return f"0x{struct.unpack('<Q', struct.pack('<d', number))[0]:016X}"
 
     def op(self, name: str, left: str, right: str) -> str:
-        """An elementwise operation, such as `fadd` or `fcmp olt`."""
+        """Emit an elementwise operation of two vectors, such as `fadd` or `fcmp olt`."""
         return self.value(f"{name} {self.vector} {left}, {right}")
 
     def fma(self, left: str, right: str, added: str) -> str:
-        """left * right + added, rounded once."""
+        """Emit left * right + added of vectors, rounded once."""
         operands = ((self.vector, value) for value in (left, right, added))
         return self.intrinsic(f"fma.{self.suffix}", self.vector, *operands)
 
     def select(self, mask: str, yes: str, no: str) -> str:
-        """`yes` in the lanes where the mask is set, `no` in the others."""
+        """Emit `yes` in the lanes where the mask is set, `no` in the others."""
         return self.value(f"select {self.mask} {mask}, {self.vector} {yes}, {self.vector} {no}")
 
     def maximum(self, left: str, right: str) -> str:
-        """The lane-wise maximum of two vectors."""
+        """Emit the lane-wise maximum of two vectors."""
         return self.select(self.op("fcmp ogt", left, right), left, right)
 
     def minimum(self, left: str, right: str) -> str:
-        """The lane-wise minimum of two vectors."""
+        """Emit the lane-wise minimum of two vectors."""
         return self.select(self.op("fcmp olt", left, right), left, right)
 
     def relu(self, value: str) -> str:
@@ -203,26 +203,26 @@ class Emitter:
         return self.select(self.op("fcmp olt", value, ZERO), ZERO, value)
 
     def where_positive(self, value: str, condition: str) -> str:
-        """`value` in the lanes where `condition` is positive, else 0."""
+        """Emit `value` in the lanes where `condition` is positive, else 0."""
         return self.select(self.op("fcmp ogt", condition, ZERO), value, ZERO)
 
     def lane_sum(self, value: str) -> str:
-        """The sum over the lanes of a vector."""
+        """Emit the sum over the lanes of a vector."""
         operands = f"{self.scalar} 0.0", f"{self.vector} {value}"
         name = f"llvm.vector.reduce.fadd.{self.suffix}"
         self._declared.add(f"declare {self.scalar} @{name}({self.scalar}, {self.vector})")
         return self.value(f"call reassoc {self.scalar} @{name}({', '.join(operands)})")
 
     def lane_maximum(self, value: str) -> str:
-        """The largest lane of a vector."""
+        """Emit the largest lane of a vector."""
         name = f"vector.reduce.fmax.{self.suffix}"
         return self.intrinsic(name, self.scalar, (self.vector, value))
 
     def add_outer_product(
         self, sums: list[str], width: int, rows: Sequence[str], columns: Iterable[tuple[int, str]]
     ) -> None:
-        """Add the product of each row's factor with each column's to the sums, `width` of them for
-        each row. Columns come with their indices."""
+        """Emit each row's factor times each column's, added to the sums (row, column), whose names
+        are replaced; `width` sums belong to each row. Columns come with their indices."""
         for column, factor in columns:
             for row, other in enumerate(rows):
                 index = row * width + column
@@ -231,11 +231,11 @@ class Emitter:
     # variables
 
     def variables(self, values: Sequence[str], kind: str = "") -> Variables:
-        """Variables with initial values, by default vectors."""
+        """Emit variables with initial values, by default vectors."""
         return Variables(self, values, kind or self.vector)
 
     def alloca(self, kind: str) -> str:
-        """Reserve room on the stack for a value; its address."""
+        """Emit room on the stack for a value; return its address."""
         name = self._name()
         self._allocas.append(f"{name} = alloca {kind}")
         return name
@@ -252,7 +252,7 @@ class Emitter:
         self._lines.append(f"{name} = {expression}")
         return name
 
-    def text(self) -> str:
+    def llvm_ir(self) -> str:
         """The module as LLVM IR."""
         width = f'"prefer-vector-width"="{8 * self._width}"'
         least = f'"min-legal-vector-width"="{8 * self._width}"'
@@ -274,27 +274,27 @@ class Emitter:
 
 
 class Variables:
-    """Values that a loop changes: room on the stack, which LLVM turns into registers."""
+    """Values that emitted loops change: room on the stack, which LLVM turns into registers."""
 
     def __init__(self, emitter: Emitter, values: Sequence[str], kind: str):
         self._emitter, self._kind = emitter, kind
         self._addresses = [emitter.alloca(kind) for _ in values]
-        self.set(values)
+        self.store(values)
 
-    def get(self) -> list[str]:
-        """The present values."""
+    def load(self) -> list[str]:
+        """Emit loads of the variables; return the names of their present values."""
         return [
             self._emitter.value(f"load {self._kind}, ptr {address}") for address in self._addresses
         ]
 
-    def set(self, values: Sequence[str]) -> None:
-        """Replace all values."""
+    def store(self, values: Sequence[str]) -> None:
+        """Emit stores of new values of all variables."""
         for address, value in zip(self._addresses, values, strict=True):
             self._emitter.emit(f"store {self._kind} {value}, ptr {address}")
 
     @contextmanager
-    def changed(self) -> Iterator[list[str]]:
-        """The present values as a list; what it holds in the end are the new ones."""
-        values = self.get()
+    def update(self) -> Iterator[list[str]]:
+        """Emit loads, yield the values as a list, and emit stores of what the list then holds."""
+        values = self.load()
         yield values
-        self.set(values)
+        self.store(values)

@@ -41,22 +41,24 @@ TRAIN, PREDICT = "train", "predict"
 
 
 @contextmanager
-def entry(emit: Emitter, name: str, before: Callable[[], None] | None = None) -> Iterator[Index]:
+def emit_entry(
+    emit: Emitter, name: str, before: Callable[[], None] | None = None
+) -> Iterator[Index]:
     """Emit an exported function: load its arguments into values named after them, and loop over the
-    batches. `before` emits what comes before the loop."""
+    batches; the `with` block emits the loop's body. `before` emits what comes before the loop."""
     parameters = "ptr %arrays", "ptr %numbers", "i64 %first", "i64 %last"
     with emit.function(name, *parameters, exported=True):
         for index, array in enumerate(ARRAYS):
             emit.emit(f"%{array} = load ptr, ptr {emit.pointer('%arrays', index, kind='ptr')}")
         for index, number in enumerate(NUMBERS):
-            _load_number(emit, number, index)
+            _emit_number_load(emit, number, index)
         if before is not None:
             before()
         with emit.loop("%last", "%first") as batch:
             yield batch
 
 
-def _load_number(emit: Emitter, name: str, index: int) -> None:
+def _emit_number_load(emit: Emitter, name: str, index: int) -> None:
     loaded = emit.value(f"load double, ptr {emit.pointer('%numbers', index, kind='double')}")
     convert = "fptrunc double" if emit.scalar == "float" else "bitcast double"
     emit.emit(f"%{name} = {convert} {loaded} to {emit.scalar}")

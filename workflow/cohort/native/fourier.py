@@ -16,16 +16,16 @@ Complex = tuple[str, str]
 
 
 class Fourier:
-    """DFTs with one period. Indices are counted modulo the period."""
+    """Emits discrete Fourier transforms (DFTs) of a period, modulo which indices are counted."""
 
     def __init__(self, emit: Emitter, period: int):
         self.emit, self.period = emit, period
         self.half = period // 2
         self.middle = {self.half} if period % 2 == 0 else set()
 
-    def real(self, values: Mapping[int, str]) -> list[tuple[str, ...]]:
-        """The spectrum of real numbers by index, up to half the period: the others are conjugates.
-        Frequency 0 and half an even period have no imaginary part."""
+    def real_dft(self, values: Mapping[int, str]) -> list[tuple[str, ...]]:
+        """Emit the DFT of real numbers, given by index, up to half the period: other frequencies
+        are conjugates. Frequency 0 and half an even period have no imaginary part."""
         even, odd = self._folded(values)
         spectrum: list[tuple[str, ...]] = []
         for frequency in range(self.half + 1):
@@ -36,10 +36,10 @@ class Fourier:
                 spectrum.append((real, self._sum(odd, self.sines(frequency), -1)))
         return spectrum
 
-    def real_inverse(
+    def inverse_real_dft(
         self, spectrum: Sequence[tuple[str, ...]], wanted: Iterable[int], scale: float
     ) -> dict[int, str]:
-        """Real numbers at the wanted indices from half a spectrum, times a scale."""
+        """Emit the real numbers at the wanted indices from half a spectrum, times a scale."""
         whole = {f: parts[0] for f, parts in enumerate(spectrum)}
         imaginary = {f: parts[1] for f, parts in enumerate(spectrum) if len(parts) == 2}
         weight = {f: scale * (1 if self.is_real(f) else 2) for f in whole}
@@ -60,19 +60,20 @@ class Fourier:
                 numbers[mirrored] = self._add(even, odd)
         return numbers
 
-    def complex(
+    def complex_dft(
         self, values: Mapping[int, Complex], wanted: Iterable[int], sign: int
     ) -> dict[int, Complex]:
-        """The sums over n of values * exp(sign * 2 pi i * k * n / period) at the wanted indices k:
-        the DFT if sign is -1, its inverse without the division by the period if it is 1."""
+        """Emit the sums over n of values * exp(sign * 2 pi i * k * n / period) at the wanted
+        indices k: a DFT if sign is -1, its inverse without the division by the period if it is
+        1."""
         even_real, odd_real = self._folded({index: real for index, (real, _) in values.items()})
         imaginary_parts = {index: imaginary for index, (_, imaginary) in values.items()}
         even_imaginary, odd_imaginary = self._folded(imaginary_parts)
         sums = {}
         for index, mirrored in self._pairs(wanted):
             cosines, sines = self.cosines(index), self.sines(index)
-            real = self._sum(even_real, cosines), self._sum(odd_imaginary, sines, -sign)
-            imaginary = self._sum(even_imaginary, cosines), self._sum(odd_real, sines, sign)
+            real = (self._sum(even_real, cosines), self._sum(odd_imaginary, sines, -sign))
+            imaginary = (self._sum(even_imaginary, cosines), self._sum(odd_real, sines, sign))
             if index in wanted:
                 sums[index] = self._add(*real), self._add(*imaginary)
             if mirrored in wanted and mirrored != index:
@@ -80,7 +81,7 @@ class Fourier:
         return sums
 
     def is_real(self, frequency: int) -> bool:
-        """Whether the spectrum of real numbers is real there."""
+        """Whether the spectrum of real numbers is real at this frequency."""
         return frequency == 0 or frequency in self.middle
 
     def cosines(self, index: int) -> dict[int, float]:
@@ -96,12 +97,12 @@ class Fourier:
         return round(value) if abs(value - round(value)) < 1e-12 else value
 
     def _pairs(self, wanted: Iterable[int]) -> list[tuple[int, int]]:
-        """The wanted indices up to half the period with those that mirror them."""
+        """The wanted indices up to half the period, each with the index that mirrors it."""
         indices = sorted({min(index, self.period - index) % self.period for index in wanted})
         return [(index, -index % self.period) for index in indices]
 
     def _folded(self, values: Mapping[int, str]) -> tuple[dict[int, str], dict[int, str]]:
-        """The even and the odd part of values by index modulo the period."""
+        """Emit the even and the odd part of values by index modulo the period."""
         even, odd = {}, {}
         for index, mirrored in self._pairs(values):
             here, there = values.get(index), values.get(mirrored)
@@ -120,7 +121,7 @@ class Fourier:
         return even, odd
 
     def _sum(self, values: Mapping[int, str], factors: Mapping[int, float], sign: int = 1) -> str:
-        """The sum of values times factors; nothing is emitted for what is 0."""
+        """Emit the sum of values times factors; nothing is emitted for what is 0."""
         total = ZERO
         for index, value in values.items():
             factor = sign * factors[index]

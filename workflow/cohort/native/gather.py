@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from cohort.native.batched_layout import Layout, chunks
+from cohort.native.batched_layout import BatchLayout, chunks
 from cohort.native.emitter import Emitter, Index, Offset
 from cohort.native.network_stages import Shape
 from cohort.native.vectors import transposed
@@ -21,11 +21,12 @@ PARAMETERS = (
 )
 
 
-def gather(emit: Emitter, layout: Layout, shape: Shape, kind: str) -> None:
-    """Emit `gather`: from samples (sample, channel, row, column), which are bytes (`i8`) or
-    numbers, to maps (block, channel, row, column, lane) or features (number, block, lane).
+def emit_gather(emit: Emitter, layout: BatchLayout, shape: Shape, kind: str) -> None:
+    """Emit the function `gather`: from samples (sample, channel, row, column), which are bytes
+    (`i8`) or numbers, to maps (block, channel, row, column, lane) or features (number, block,
+    lane).
 
-    A number becomes itself * scale + shift (channel, row, column).
+    A number becomes number * scale + shift (channel, row, column).
     """
     goal, lanes = layout.activations[0], layout.lanes
     channels, rows, length = shape if goal.border else (1, 1, math.prod(shape))
@@ -46,10 +47,10 @@ def gather(emit: Emitter, layout: Layout, shape: Shape, kind: str) -> None:
                 )
                 emit.store(emit.fma(value, scale, shift), line, (column, goal.strides[3]))
 
-            _gather_row(emit, sources, offsets, kind, length, store)
+            _emit_row_gather(emit, sources, offsets, kind, length, store)
 
 
-def _gather_row(
+def _emit_row_gather(
     emit: Emitter,
     sources: Sequence[str],
     offsets: Sequence[Offset],
@@ -57,34 +58,34 @@ def _gather_row(
     length: int,
     store: Callable[[str, Index], None],
 ) -> None:
-    """Fetch one row of each sample: whole vectors, transposed. The last one overlaps with that
-    before it. A row that is shorter than a vector is fetched number by number."""
+    """Emit code that fetches one row of each sample: whole vectors, transposed. The last overlaps
+    with that before. A row shorter than a vector is fetched number by number."""
     lanes = emit.lanes
     if length < lanes:
         with emit.loop(length) as column:
             pointers = [emit.pointer(source, *offsets, column, kind=kind) for source in sources]
-            store(_from_addresses(emit, pointers, kind), column)
+            store(_load_lanes(emit, pointers, kind), column)
         return
     for part in chunks(length, lanes):
         start = min(part.start, length - lanes)
         with emit.loop(part.count) as number:
             column = emit.add(emit.mul(number, lanes), start)
             pointers = [emit.pointer(source, *offsets, column, kind=kind) for source in sources]
-            vectors = [numbers_at(emit, pointer, kind) for pointer in pointers]
+            vectors = [load_numbers(emit, pointer, kind) for pointer in pointers]
             for index, value in enumerate(transposed(emit, vectors)):
                 store(value, emit.add(column, index))
 
 
-def numbers_at(emit: Emitter, address: str, kind: str) -> str:
-    """Load as many numbers as a vector has lanes, from any address."""
+def load_numbers(emit: Emitter, address: str, kind: str) -> str:
+    """Emit a load of as many numbers, of type `kind`, as a vector has lanes, from any address."""
     if kind != BYTES:
         return emit.load_anywhere(address)
     loaded = emit.value(f"load <{emit.lanes} x i8>, ptr {address}, align 1")
     return emit.value(f"uitofp <{emit.lanes} x i8> {loaded} to {emit.vector}")
 
 
-def _from_addresses(emit: Emitter, addresses: Sequence[str], kind: str) -> str:
-    """A vector of one number from each address."""
+def _load_lanes(emit: Emitter, addresses: Sequence[str], kind: str) -> str:
+    """Emit a vector of one number, of type `kind`, from each address."""
     vector = "poison"
     for lane, address in enumerate(addresses):
         number = emit.value(f"load {kind}, ptr {address}")

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from cohort.core.files import code_hash
-from cohort.native.augment import Augment
+from cohort.native.augment import AugmentOptions
 from cohort.native.batched_program import BatchedProgram
-from cohort.native.compiler import Function, compiled
+from cohort.native.compiler import Function, compile_function
 from cohort.native.entry_points import ARRAYS, NUMBERS, PREDICT, TRAIN
 from cohort.native.gather import BYTES
 from cohort.native.network_stages import Shape, Stage
-from cohort.native.sgd import Options
-from cohort.native.single_program import SingleProgram, is_single
+from cohort.native.sgd import StepOptions
+from cohort.native.single_program import SingleSampleProgram, is_single_sample
 from cohort.native.target import CACHE_LINE, Target
 
 HUGE_PAGE = 2 << 20  # bytes
@@ -41,9 +41,9 @@ class Inputs:
 
 
 @dataclass(frozen=True)
-class Augmented:
+class AugmentRows:
     """The augmentation of the samples of some batches: the row of each in `instructions` and
-    `factors`, as `augment.as_arrays` gives them."""
+    `factors`, as `augment.to_instructions` gives them."""
 
     rows: np.ndarray
     instructions: np.ndarray
@@ -51,7 +51,7 @@ class Augmented:
 
 
 class Batches:
-    """Batches as the code reads them: `indices` of samples (batch, width), of which the first
+    """Batches as native code reads them: `indices` of samples (batch, width), of which the first
     `counts` (batch) of each row are `used` (batch, width). The others repeat the first sample."""
 
     def __init__(self, indices: np.ndarray, counts: np.ndarray, width: int):
@@ -62,7 +62,7 @@ class Batches:
         self.indices[self.used] = indices
 
     def spread(self, values: np.ndarray) -> np.ndarray:
-        """Values (sample of any batch) as rows (batch, width), with 0 where no sample is."""
+        """Put values (sample of any batch) into rows (batch, width), with 0 where no sample is."""
         rows = np.zeros(self.used.shape, dtype=np.int32)
         rows[self.used] = values
         return rows
@@ -72,59 +72,61 @@ class Batches:
 
 
 @dataclass(frozen=True)
-class Request:
-    """A request for code that trains a network by batches of a size, or evaluates it if `options`
-    is None. `kind` is LLVM's type of the samples' numbers, or empty for that of the code; samples
-    are augmented if `augment` is given."""
+class CodeRequest:
+    """A request for code that trains a network by batches of a size, or evaluates the network if
+    `options` is None. `kind` is LLVM's type of the samples' numbers, or empty for that of the code;
+    samples are augmented if `augment` is given."""
 
     stages: tuple[Stage, ...]
     shape: Shape
     batch: int
     target: Target
     kind: str
-    options: Options | None
-    augment: Augment | None = None
+    options: StepOptions | None
+    augment: AugmentOptions | None = None
 
-    def program(self) -> BatchedProgram | SingleProgram:
-        """The program that emits the code."""
+    def program(self) -> BatchedProgram | SingleSampleProgram:
+        """The program that emits the requested code."""
         kind = self.kind or self.target.scalar
-        if is_single(self.stages, self.batch, self.options):
+        if is_single_sample(self.stages, self.batch, self.options):
             assert self.options is not None
             arguments = self.stages, self.shape, self.target, kind, self.options, self.augment
-            return SingleProgram(*arguments)
+            return SingleSampleProgram(*arguments)
         return BatchedProgram(
             self.stages, self.shape, self.batch, self.target, kind, self.options, self.augment
         )
 
 
 @dataclass(frozen=True)
-class Code:
+class CompiledCode:
     """A program that emits LLVM IR, and the function compiled from it."""
 
-    program: BatchedProgram | SingleProgram
+    program: BatchedProgram | SingleSampleProgram
     function: Function
     target: Target
 
 
 @functools.lru_cache(maxsize=32)
-def code_for(request: Request) -> Code:
-    """The code that is asked for, made once in a process. It is emitted only if no other process
-    has compiled it: the key is what was asked for, and the generator's own code."""
+def code_for(request: CodeRequest) -> CompiledCode:
+    """The compiled code for a request, made once in a process. The cache's key is the request and
+    the generator's own code, so that code is emitted only if no process has compiled it before."""
     program = request.program()
     name = PREDICT if request.options is None else TRAIN
-    key = f"{request}\0{_generator()}"
-    return Code(program, compiled(key, program.text, name, request.target), request.target)
+    key = f"{request}\0{_generator_hash()}"
+    return CompiledCode(
+        program, compile_function(key, program.llvm_ir, name, request.target), request.target
+    )
 
 
 @functools.cache
-def _generator() -> str:
+def _generator_hash() -> str:
     return code_hash("native", "data/augmentations")
 
 
 class Kernel:
-    """Runs a network's code in memory of its own; two threads need a kernel each."""
+    """Runs a network's compiled code in memory of its own; two threads need a kernel each."""
 
-    def __init__(self, code: Code):
+    def __init__(self, code: CompiledCode):
         self.code, self.dtype = code, code.target.dtype
         program = code.program
         self.arrays = dict.fromkeys(ARRAYS, np.empty(0, self.dtype))
@@ -137,7 +139,7 @@ class Kernel:
         self.calibrate()
 
     def calibrate(self, scale: np.ndarray | None = None, shift: np.ndarray | None = None) -> None:
-        """Set what the logits of each class are scaled by, without their bias, and shifted by."""
+        """Set the scale of each class's logit without its bias, and its shift."""
         classes = self.code.program.layout.stages[-1].outer
         scale = np.ones(classes) if scale is None else scale
         shift = np.zeros(classes) if shift is None else shift
@@ -145,15 +147,15 @@ class Kernel:
         self.arrays["logit_shift"] = np.ascontiguousarray(shift, self.dtype)
 
     def fill(self, name: str, values: np.ndarray) -> None:
-        """Set an array that has a number for each weight."""
+        """Set the array of this name, which has a number for each weight."""
         program = self.code.program
         padding = 0 if name == "correction" else program.padding
         self.arrays[name][: program.weights] = padding
         self.arrays[name][program.order] = values
 
     def view(self, name: str) -> np.ndarray:
-        """An array that has a number for each weight, in their order; it may be the array that the
-        code works on."""
+        """The array of this name, with a number for each weight in the network's order; a view or a
+        copy of the array that the code works on."""
         return self.arrays[name][self.code.program.order]
 
     def train(
@@ -162,10 +164,10 @@ class Kernel:
         labels: np.ndarray,
         batches: Batches,
         numbers: dict[str, float],
-        augmented: Augmented | None = None,
+        augmented: AugmentRows | None = None,
     ) -> np.ndarray:
-        """Take a step on each batch and return its mean loss (batch). `labels` are those of all
-        samples of the batches, one batch after another."""
+        """Take a step on each batch and return the mean loss of each (batch). `labels` are those of
+        all samples of the batches, one batch after another."""
         shape = len(batches), self.code.program.width
         sums, gaps = (zeros(math.prod(shape), self.dtype) for _ in range(2))
         distances = zeros(len(batches) + 1, self.dtype)  # before each step, and after the last
@@ -211,7 +213,7 @@ class Kernel:
 
 
 def zeros(count: int, dtype: np.dtype) -> np.ndarray:
-    """Zeros on whole cache lines, and on huge pages if there are many."""
+    """Allocate zeros on whole cache lines, and on huge pages if there are many."""
     size = -(-count * dtype.itemsize // CACHE_LINE) * CACHE_LINE
     if size >= HUGE_PAGE and hasattr(mmap, "MADV_HUGEPAGE"):
         memory = mmap.mmap(-1, size + HUGE_PAGE)

@@ -27,8 +27,8 @@ SPECTRAL = 1.5  # time of a multiply-add of spectra, in multiply-adds of a direc
 
 
 class NativeCounts(NamedTuple):
-    """Multiply-adds: of a sample's forward pass, of a sample in a step of training, and of a step
-    whatever its samples."""
+    """Multiply-adds of native code: of a sample's forward pass (`forward`), of a sample in a step
+    of training (`training`), and of a step whatever its samples (`step`)."""
 
     forward: float
     training: float
@@ -37,8 +37,8 @@ class NativeCounts(NamedTuple):
 
 @functools.cache
 def native_counts(model: Model, shape: tuple[int, ...], classes: int) -> NativeCounts | None:
-    """Count a model's multiply-adds in native code; None if there is none for it. What an earlier
-    process counted is in the user's cache folder."""
+    """Count a model's multiply-adds in native code; None if there is no native code for the model.
+    What an earlier process counted is in the user's cache folder."""
     code = [code_hash("models", "native"), version("torch"), version("torchvision")]
     key = [model.name, model.science, shape, classes, *code]
     counts = cached("native-counts", key, lambda: _count(model, shape, classes))
@@ -52,22 +52,22 @@ def _count(model: Model, shape: tuple[int, ...], classes: int) -> NativeCounts |
         stages = network_stages.stages_of(network, shape)
     except network_stages.Unsupported:
         return None
-    counts = [_counts(*numbered) for numbered in enumerate(stages)]
+    counts = [_stage_counts(*numbered) for numbered in enumerate(stages)]
     return NativeCounts(*map(sum, zip(*counts, strict=True)))
 
 
-def _counts(number: int, stage: network_stages.Stage) -> NativeCounts:
+def _stage_counts(number: int, stage: network_stages.Stage) -> NativeCounts:
     """Estimate the multiply-adds of a stage's native code."""
     height, width = stage.sides
     pairs = stage.inner * stage.outer
-    if number and spectra.pays(stage):
+    if number and spectra.is_spectral_faster(stage):
         slots = spectra.Slots.of(stage)
         products = slots.count * pairs
         inputs, outputs = (
-            images * _transform(slots, *sides)
+            images * _transform_count(slots, *sides)
             for images, sides in ((stage.inner, stage.inputs[1:]), (stage.outer, stage.sides))
         )
-        kernels = pairs * _transform(slots, stage.kernel, stage.kernel)
+        kernels = pairs * _transform_count(slots, stage.kernel, stage.kernel)
         # weights, their spectra again for the backward pass, and their gradient
         forward = products + inputs + outputs
         training = 3 * products + 3 * inputs + 2 * outputs
@@ -77,7 +77,7 @@ def _counts(number: int, stage: network_stages.Stage) -> NativeCounts:
     return NativeCounts(products, (3 if number else 2) * products, 0)
 
 
-def _transform(slots: spectra.Slots, height: int, width: int) -> float:
-    """The multiply-adds of the spectrum of an image or kernel, along its rows and then its columns.
-    Symmetry halves both."""
+def _transform_count(slots: spectra.Slots, height: int, width: int) -> float:
+    """The multiply-adds of the Fourier transform of an image or kernel, along its rows and then its
+    columns. Symmetry halves both."""
     return height * slots.width * (width + slots.height) / 2

@@ -12,13 +12,29 @@ from torch import Tensor, nn
 
 from cohort.data.augmentations import Augmentation
 from cohort.data.samples import Samples
-from cohort.native.augment import Augment, as_arrays
-from cohort.native.kernel import EVALUATED, Augmented, Batches, Inputs, Kernel, Request, code_for
+from cohort.native.augment import AugmentOptions, to_instructions
+from cohort.native.kernel import (
+    EVALUATED,
+    AugmentRows,
+    Batches,
+    CodeRequest,
+    Inputs,
+    Kernel,
+    code_for,
+)
 from cohort.native.network_stages import Shape, Stage, Unsupported, sample_shape, stages_of
-from cohort.native.sgd import Options
+from cohort.native.sgd import StepOptions
 from cohort.native.target import Target, has_fma, host
 
-__all__ = ["NativeNetwork", "Sgd", "Unsupported", "check_supported", "flat", "predict", "unflat"]
+__all__ = [
+    "NativeNetwork",
+    "Sgd",
+    "Unsupported",
+    "check_supported",
+    "flatten",
+    "predict",
+    "unflatten",
+]
 
 SCALARS = {torch.float32: "float", torch.float64: "double"}
 STATE = "weights", "velocity"
@@ -26,8 +42,8 @@ STATE = "weights", "velocity"
 
 @dataclass(frozen=True)
 class Sgd:
-    """Rates of SGD as in torch.optim, on a mean cross-entropy plus `mu` / 2 times the squared
-    distance of the weights to an anchor. `clip` is the largest norm of a gradient, 0 for none."""
+    """Hyperparameters of SGD as in torch.optim, on a mean cross-entropy plus `mu` / 2 times the
+    squared distance of the weights to an anchor. `clip` bounds a gradient's norm, unless 0."""
 
     lr: float
     momentum: float = 0.0
@@ -51,9 +67,9 @@ class NativeNetwork:
         self.augmentation, self.augment = augmentation, None
         self.inputs = _raw_inputs(samples, self.dtype)
         if augmentation.numbers:
-            self.augment = Augment.of(augmentation, self.shape, self.target.lanes)
+            self.augment = AugmentOptions.of(augmentation, self.shape, self.target.lanes)
             self.inputs = _scaled_inputs(samples, None, self.dtype)
-        self._kernels: dict[Options, Kernel] = {}
+        self._kernels: dict[StepOptions, Kernel] = {}
 
     @property
     def dtype(self) -> np.dtype:
@@ -88,13 +104,13 @@ class NativeNetwork:
         calibrates = logit_scale is not None or logit_shift is not None
         self.sgd = sgd
         self._kernel = kernel = self._kernel_for(_options(sgd, bool(correction), calibrates))
-        kernel.fill("weights", flat(weights, self.model))
+        kernel.fill("weights", flatten(weights, self.model))
         if sgd.momentum:
             kernel.arrays["velocity"].fill(0)
         if sgd.mu:
-            kernel.fill("anchor", flat(anchor, self.model))
+            kernel.fill("anchor", flatten(anchor, self.model))
         if correction:
-            kernel.fill("correction", flat(correction, self.model))
+            kernel.fill("correction", flatten(correction, self.model))
         scale, shift = (
             None if numbers is None else numbers.numpy() for numbers in (logit_scale, logit_shift)
         )
@@ -108,7 +124,7 @@ class NativeNetwork:
         draws: np.ndarray | None = None,
         images: Tensor | None = None,
     ) -> np.ndarray:
-        """Take a step on each batch and return its mean loss.
+        """Take a step on each batch and return the mean loss of each (batch).
 
         `indices` (sample) are those of all batches, one batch after another, `counts` (batch) says
         how many samples each has. Where samples are augmented, `draws` (sample, number) are the
@@ -121,36 +137,36 @@ class NativeNetwork:
             inputs = _scaled_inputs(self.samples, images, self.dtype)
             indices = np.arange(len(indices))
         if draws is not None:
-            changes = self.augmentation.changes(draws)
+            changes = self.augmentation.parameters(draws)
             assert changes is not None
-            augmented = Augmented(np.arange(len(indices)), *as_arrays(changes, self.dtype))
+            augmented = AugmentRows(np.arange(len(indices)), *to_instructions(changes, self.dtype))
         batches = Batches(indices, counts, self._kernel.code.program.width)
         return self._kernel.train(inputs, labels, batches, numbers, augmented)
 
     @property
     def augments(self) -> bool:
-        """Whether the code augments samples itself."""
+        """Whether the native code augments samples itself, instead of getting them augmented."""
         return self.augment is not None
 
     def weights(self) -> np.ndarray:
-        """All weights (weight), as `flat` orders them."""
+        """All weights as one array (weight), in the order of `flatten`."""
         return self._kernel.view("weights")
 
     def state(self) -> dict[str, Tensor]:
-        """Copies of the weights and their velocity, with which `restore` goes on."""
+        """Copies of the weights and their velocity, for `restore`."""
         return {name: torch.from_numpy(self._kernel.view(name).copy()) for name in STATE}
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
-        """Go on from an earlier state, once `begin` was called as it was then."""
+        """Continue from a state that `state` returned, after the same call of `begin` as then."""
         for name in STATE:
             self._kernel.fill(name, state[name].numpy())
 
-    def _kernel_for(self, options: Options) -> Kernel:
+    def _kernel_for(self, options: StepOptions) -> Kernel:
         if options not in self._kernels:
             is_augmented_by_pytorch = self.augmentation.numbers and not self.augments
             kind = "" if is_augmented_by_pytorch else self.inputs.kind
             network = self.stages, self.shape, self.batch, self.target
-            request = Request(*network, kind, options, self.augment)
+            request = CodeRequest(*network, kind, options, self.augment)
             self._kernels[options] = Kernel(code_for(request))
         return self._kernels[options]
 
@@ -164,7 +180,7 @@ def predict(
     model: nn.Module, weights: Mapping[str, Tensor], samples: Samples, indices: Tensor
 ) -> Tensor | None:
     """A network's outputs in evaluation (sample, class) for the samples with these indices, with
-    these weights; None if there is no native code for it."""
+    these weights; None if there is no native code for the network or the samples."""
     try:
         stages = _stages(model, samples)
     except Unsupported:
@@ -172,19 +188,19 @@ def predict(
     target = _target(model)
     inputs = _raw_inputs(samples, target.dtype)
     kernel = _evaluator(stages, sample_shape(samples.values.shape[1:]), target, inputs.kind)
-    kernel.fill("weights", flat(weights, model))
+    kernel.fill("weights", flatten(weights, model))
     return torch.from_numpy(kernel.outputs(inputs, indices.numpy()))
 
 
-def flat(weights: Mapping[str, Tensor], model: nn.Module) -> np.ndarray:
-    """The parameters' weights as one array (weight), in the order of the network's parameters."""
+def flatten(weights: Mapping[str, Tensor], model: nn.Module) -> np.ndarray:
+    """Concatenate the weights of all parameters in the network's order into one array (weight)."""
     rows = [weights[name].reshape(-1) for name, _ in model.named_parameters()]
     joined: np.ndarray = torch.cat(rows).numpy()
     return joined
 
 
-def unflat(rows: np.ndarray, model: nn.Module) -> dict[str, Tensor]:
-    """Views of flat weights (network, weight) by the names of the network's parameters."""
+def unflatten(rows: np.ndarray, model: nn.Module) -> dict[str, Tensor]:
+    """Views of flat weights (network, weight) by parameter: each (network, *parameter)."""
     tensor, start, views = torch.from_numpy(rows), 0, {}
     for name, parameter in model.named_parameters():
         end = start + parameter.numel()
@@ -193,8 +209,8 @@ def unflat(rows: np.ndarray, model: nn.Module) -> dict[str, Tensor]:
     return views
 
 
-def _options(sgd: Sgd, corrects: bool, calibrates: bool) -> Options:
-    return Options(
+def _options(sgd: Sgd, corrects: bool, calibrates: bool) -> StepOptions:
+    return StepOptions(
         momentum=sgd.momentum != 0,
         weight_decay=sgd.weight_decay != 0,
         proximal=sgd.mu != 0,
@@ -226,13 +242,13 @@ def _target(model: nn.Module) -> Target:
 
 
 def _raw_inputs(samples: Samples, dtype: np.dtype) -> Inputs:
-    """All samples as they are in memory or in the file, to be scaled and standardized."""
+    """All samples as stored, for native code to scale and standardize."""
     assert samples.scale is not None
     return _inputs(samples, _values(samples, dtype), 1 / samples.scale)
 
 
 def _scaled_inputs(samples: Samples, images: Tensor | None, dtype: np.dtype) -> Inputs:
-    """Images that are scaled already, to be standardized; all samples if None."""
+    """Scaled images, for native code to standardize; all samples if `images` is None."""
     values = _values(samples, dtype) if images is None else images.contiguous().numpy()
     return _inputs(samples, values, 1.0)
 
@@ -256,9 +272,9 @@ _kernels = threading.local()
 
 
 def _evaluator(stages: tuple[Stage, ...], shape: Shape, target: Target, kind: str) -> Kernel:
-    """The kernel that evaluates a network; each thread has its own."""
+    """The kernel that evaluates a network, made once for each thread."""
     key = stages, shape, EVALUATED, target, kind
     if key not in vars(_kernels).setdefault("by_key", {}):
-        _kernels.by_key = {key: Kernel(code_for(Request(*key, None)))}
+        _kernels.by_key = {key: Kernel(code_for(CodeRequest(*key, None)))}
     kernel: Kernel = _kernels.by_key[key]
     return kernel

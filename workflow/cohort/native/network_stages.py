@@ -13,7 +13,7 @@ Shape = tuple[int, int, int]
 
 
 class Unsupported(Exception):
-    """An error that says for what there is no native code."""
+    """There is no native code for something, which the message names."""
 
     def __init__(self, what: object):
         super().__init__(f"no native code for {what}")
@@ -23,8 +23,8 @@ class Unsupported(Exception):
 class Stage:
     """A convolution with stride 1 or a linear layer, then 2x2 max pooling and ReLU if set.
 
-    `inputs` is the shape of what it reads: channels, height, width. Its weights begin at `weight`
-    in the concatenation of all the network's weights, and its biases follow them.
+    `inputs` is the shape of the stage's inputs: channels, height, width. The weights begin at
+    `weight` in the concatenation of all the network's weights, and the biases follow them.
     """
 
     inputs: Shape
@@ -58,19 +58,19 @@ class Stage:
 
     @property
     def sides(self) -> tuple[int, int]:
-        """Height and width before pooling, without the row and column that it leaves out."""
+        """Height and width before pooling, without a last row or column that pooling leaves out."""
         height, width = (side + 2 * self.padding - self.kernel + 1 for side in self.inputs[1:])
         return (height // 2 * 2, width // 2 * 2) if self.pools else (height, width)
 
     @property
     def outputs(self) -> Shape:
-        """The shape of what the next stage reads."""
+        """The shape of the stage's outputs, which the next stage reads."""
         height, width = self.sides
         return (self.outer, height // 2, width // 2) if self.pools else (self.outer, height, width)
 
 
 def stages_of(model: nn.Module, shape: Sequence[int]) -> list[Stage]:
-    """The stages of a network for samples of a shape; Unsupported names what has no code."""
+    """The stages of a network for samples of a shape; Unsupported if a layer has no native code."""
     if not isinstance(model, nn.Sequential):
         raise Unsupported(f"{type(model).__name__}, which is no sequence of layers")
     stages: list[Stage] = []

@@ -11,8 +11,8 @@ ARRAYS = "weights", "gradients", "velocity", "anchor", "correction"
 
 
 @dataclass(frozen=True)
-class Options:
-    """Parts of a step beside following the gradient, and whether logits are calibrated.
+class StepOptions:
+    """What a step does besides following the gradient, and whether logits are calibrated.
 
     `pulls_hard` if a step takes a proximal term more than half of the way to its anchor.
     """
@@ -26,23 +26,23 @@ class Options:
     calibrates: bool = False
 
 
-def parameters(scalar: str) -> list[str]:
-    """LLVM parameters of the function `step`."""
+def llvm_parameters(scalar: str) -> list[str]:
+    """LLVM parameters of the emitted functions `step` and `move`."""
     arrays = [f"ptr noalias %{name}" for name in (*ARRAYS, "distance")]
     return arrays + [f"{scalar} %{name}" for name in NUMBERS]
 
 
-def step(emit: Emitter, count: int, options: Options) -> None:
-    """Emit `step`, as torch.optim.SGD, for a number of weights.
+def emit_step(emit: Emitter, count: int, options: StepOptions) -> None:
+    """Emit the function `step`, which takes a step like torch.optim.SGD on `count` weights.
 
     The gradient of a proximal term is added first, then the gradient is clipped to a norm. The
     weights are moved along a correction at last. With a proximal term, `distance` gets the squared
     distance to the anchor from where the step begins.
     """
     vectors = -(-count // emit.lanes)
-    with emit.function("step", *parameters(emit.scalar)):
+    with emit.function("step", *llvm_parameters(emit.scalar)):
         if options.proximal:
-            measure_distance(emit, count, "%distance")
+            emit_distance(emit, count, "%distance")
         clipped = emit.broadcast(_clip_factor(emit, vectors, options)) if options.clips else ""
         with emit.loop(vectors) as number:
             offset = number, emit.lanes
@@ -63,9 +63,9 @@ def step(emit: Emitter, count: int, options: Options) -> None:
 
 
 def _proximal_gradient(
-    emit: Emitter, offset: tuple[str | int, int], weight: str, options: Options
+    emit: Emitter, offset: tuple[str | int, int], weight: str, options: StepOptions
 ) -> str:
-    """The gradient of the loss with its proximal term, if there is one."""
+    """Emit the gradient of the loss, with that of its proximal term if there is one."""
     gradient = emit.load("%gradients", offset)
     if not options.proximal:
         return gradient
@@ -73,24 +73,24 @@ def _proximal_gradient(
     return emit.fma(emit.broadcast("%mu"), distance, gradient)
 
 
-def measure_distance(emit: Emitter, count: int, goal: str) -> None:
-    """Emit the squared distance of a number of weights to the anchor."""
+def emit_distance(emit: Emitter, count: int, goal: str) -> None:
+    """Emit code that writes the squared distance of `count` weights to the anchor to `goal`."""
     square = emit.variables([ZERO])
-    with emit.loop(-(-count // emit.lanes)) as number, square.changed() as values:
+    with emit.loop(-(-count // emit.lanes)) as number, square.update() as values:
         offset = number, emit.lanes
         distance = emit.op("fsub", emit.load("%weights", offset), emit.load("%anchor", offset))
         values[0] = emit.fma(distance, distance, values[0])
-    emit.store_number(emit.lane_sum(*square.get()), goal)
+    emit.store_number(emit.lane_sum(*square.load()), goal)
 
 
-def move(emit: Emitter, count: int, options: Options) -> None:
-    """Emit the function `move`, which completes a step: it pulls weights towards the anchor of a
-    proximal term and shifts them along a correction, and writes the squared distance left to the
-    anchor into `distance`. Weights were already moved along their gradients, at
+def emit_move(emit: Emitter, count: int, options: StepOptions) -> None:
+    """Emit the body of the function `move`, which completes a step: it pulls weights towards the
+    anchor of a proximal term and shifts them along a correction, and writes the squared distance
+    left to the anchor into `distance`. Weights were already moved along their gradients, at
     `rate_before_move`."""
     square = emit.variables([ZERO])
     rate = emit.broadcast("%lr")
-    with emit.loop(-(-count // emit.lanes)) as number, square.changed() as values:
+    with emit.loop(-(-count // emit.lanes)) as number, square.update() as values:
         offset = number, emit.lanes
         weight = emit.load("%weights", offset)
         if options.proximal:
@@ -104,11 +104,12 @@ def move(emit: Emitter, count: int, options: Options) -> None:
             distance = emit.op("fsub", weight, anchor)
             values[0] = emit.fma(distance, distance, values[0])
     if options.proximal:
-        emit.store_number(emit.lane_sum(*square.get()), "%distance")
+        emit.store_number(emit.lane_sum(*square.load()), "%distance")
 
 
-def rate_before_move(emit: Emitter, options: Options) -> str:
-    """The rate of a gradient's step of which `move` takes the share lr mu back."""
+def rate_before_move(emit: Emitter, options: StepOptions) -> str:
+    """Emit the learning rate of a gradient's step before `move`, whose pull to the anchor then
+    takes the share lr mu of that step back."""
     if not options.proximal:
         return "%lr"
     scalar = emit.scalar
@@ -117,15 +118,15 @@ def rate_before_move(emit: Emitter, options: Options) -> str:
     return emit.value(f"fdiv {scalar} %lr, {decay_factor}")
 
 
-def _clip_factor(emit: Emitter, vectors: int, options: Options) -> str:
-    """The factor by which torch's clip_grad_norm_ multiplies the gradient."""
+def _clip_factor(emit: Emitter, vectors: int, options: StepOptions) -> str:
+    """Emit the factor by which torch's clip_grad_norm_ multiplies the gradient."""
     square = emit.variables([ZERO])
-    with emit.loop(vectors) as number, square.changed() as values:
+    with emit.loop(vectors) as number, square.update() as values:
         offset = number, emit.lanes
         weight = emit.load("%weights", offset)
         gradient = _proximal_gradient(emit, offset, weight, options)
         values[0] = emit.fma(gradient, gradient, values[0])
-    scalar, total = emit.scalar, emit.lane_sum(*square.get())
+    scalar, total = emit.scalar, emit.lane_sum(*square.load())
     norm = emit.intrinsic(f"sqrt.f{8 * emit.target.size}", scalar, (scalar, total))
     norm = emit.value(f"fadd {scalar} {norm}, {emit.literal(1e-6)}")
     factor = emit.value(f"fdiv {scalar} %clip, {norm}")

@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from cohort.native.batched_layout import ABREAST, Part, split
+from cohort.native.batched_layout import ABREAST, Ranges, split
 from cohort.native.emitter import ZERO, Index
-from cohort.native.single_code import SingleCode
+from cohort.native.single_code import SingleSampleCode
 from cohort.native.vectors import transposed
 
 
-class SingleConvolutionCode(SingleCode):
-    """A convolution after the first. Its backward pass takes only the outputs that have a gradient,
-    which pooling and ReLU leave few of."""
+class SingleSampleConvolutionCode(SingleSampleCode):
+    """Emits a convolution after the first for one sample. The backward pass visits only the outputs
+    that have a gradient, which pooling and ReLU leave few of."""
 
-    def forward(self) -> None:
+    def emit_forward(self) -> None:
         stage, (_, width) = self.stage, self.layout.sides[self.number + 1]
-        tiles = [Part(0, width, 1)] if stage.pools else split(width, ABREAST)
+        tiles = [Ranges(0, width, 1)] if stage.pools else split(width, ABREAST)
         for columns in tiles:
             for vectors in split(self.outer // self.lanes, self.layout.target.tile // ABREAST):
-                self._forward_tiles(columns, vectors)
+                self._emit_forward_tiles(columns, vectors)
 
-    def _by_input(self, *offsets: Index | tuple[Index, int]) -> str:
+    def _weight_pointer(self, *offsets: Index | tuple[Index, int]) -> str:
         """A pointer to the weights by input channel, tap and output channel."""
         return self.emit.pointer("%memory", *offsets, self.layout.by_input[self.number])
 
-    def _forward_tiles(self, columns: Part, vectors: Part) -> None:
-        """Some vectors of output channels at four pixels at once."""
+    def _emit_forward_tiles(self, columns: Ranges, vectors: Ranges) -> None:
+        """Emit some vectors of output channels at four pixels at once."""
         emit, stage, lanes, size = self.emit, self.stage, self.lanes, vectors.size
         step, pixels = 1, [(0, x) for x in range(columns.size)]
         if stage.pools:
@@ -38,22 +38,22 @@ class SingleConvolutionCode(SingleCode):
         ):
             channel = emit.add(emit.mul(part, size * lanes), vectors.start * lanes)
             column = emit.add(emit.mul(tile, columns.size), columns.start)
-            source = self.input((row, step * self.row), (column, step * self.column))
+            source = self.input_pointer((row, step * self.row), (column, step * self.column))
             bias = emit.pointer("%weights", channel, self.layout.bias[self.number])
             biases = [emit.load(bias, vector * lanes) for vector in range(size)]
             sums = emit.variables(biases * len(pixels))
-            with emit.loop(stage.inner) as inner, sums.changed() as values:
-                weights = self._by_input((inner, stage.taps * self.outer), channel)
-                self._add_taps(values, emit.pointer(source, inner), weights, pixels)
-            values = sums.get()
+            with emit.loop(stage.inner) as inner, sums.update() as values:
+                weights = self._weight_pointer((inner, stage.taps * self.outer), channel)
+                self._emit_taps(values, emit.pointer(source, inner), weights, pixels)
+            values = sums.load()
             for vector in range(size):
                 position = row, column, channel, vector * lanes
-                self._store_outputs(values[vector::size], pixels, *position)
+                self._emit_stores(values[vector::size], pixels, *position)
 
-    def _add_taps(
+    def _emit_taps(
         self, sums: list[str], source: str, weights: str, pixels: Sequence[tuple[int, int]]
     ) -> None:
-        """Add the products of one input channel with the kernel's taps to the sums."""
+        """Add the products of one input channel with the kernel's taps to `sums`."""
         emit, stage, size = self.emit, self.stage, len(sums) // len(pixels)
         for tap in range(stage.taps):
             down, right = divmod(tap, stage.kernel)
@@ -65,7 +65,7 @@ class SingleConvolutionCode(SingleCode):
             factors = [emit.broadcast(emit.load_number(source, offset)) for offset in offsets]
             emit.add_outer_product(sums, size, factors, loaded)
 
-    def _store_outputs(
+    def _emit_stores(
         self,
         values: list[str],
         pixels: Sequence[tuple[int, int]],
@@ -76,13 +76,16 @@ class SingleConvolutionCode(SingleCode):
         emit = self.emit
         if self.stage.pools:
             offsets = [y * self.row + x * self.column for y, x in pixels]
-            values = [self._pooled(values, offsets, self.position(row, column, *channel))]
+            values = [
+                self._emit_pooling(values, offsets, self.position_pointer(row, column, *channel))
+            ]
         for index, value in enumerate(values):
             value = emit.relu(value) if self.stage.rectifies else value
-            emit.store(value, self.output(row, column, *channel), index * self.outer)
+            emit.store(value, self.output_pointer(row, column, *channel), index * self.outer)
 
-    def _pooled(self, four: Sequence[str], offsets: Sequence[int], positions: str) -> str:
-        """The greatest of four, and where it was: the first of equals."""
+    def _emit_pooling(self, four: Sequence[str], offsets: Sequence[int], positions: str) -> str:
+        """Emit the maximum of four and a store of the offset of the one that it was, the first of
+        equals; return the maximum."""
         emit, integers = self.emit, f"<{self.lanes} x i32>"
         greatest, position = four[0], "splat (i32 0)"
         for value, offset in zip(four[1:], offsets[1:], strict=True):
@@ -93,46 +96,48 @@ class SingleConvolutionCode(SingleCode):
         emit.emit(f"store {integers} {position}, ptr {positions}, align 4")
         return greatest
 
-    def backward(self) -> None:
+    def emit_backward(self) -> None:
         emit = self.emit
         gradients = self.layout.gradients[self.number]
         with emit.loop(self.layout.sizes[self.number] // self.lanes) as vector:
             emit.store(ZERO, "%memory", (vector, self.lanes), gradients)
         with emit.loop(self.stage.outer) as channel:
-            count, total = self._list_gradients(channel)
-            self._follow(channel, count)
+            count, total = self._emit_gradient_list(channel)
+            self._emit_listed_step(channel, count)
             goal = emit.pointer("%weights", channel, self.layout.bias[self.number])
             change = emit.value(f"fmul {emit.scalar} %lr, {total}")
             bias = emit.load_number(goal)
             emit.store_number(emit.value(f"fsub {emit.scalar} {bias}, {change}"), goal)
 
-    def _list_gradients(self, channel: Index) -> tuple[str, str]:
-        """List where an output channel has a gradient, as offsets in the inputs, and the gradients:
-        how many there are, and their sum."""
+    def _emit_gradient_list(self, channel: Index) -> tuple[str, str]:
+        """Emit code that lists where an output channel has a gradient, as offsets in the inputs,
+        and the gradients; return how many there are, and their sum."""
         emit, stage, scalar = self.emit, self.stage, self.emit.scalar
         height, width = self.layout.sides[self.number + 1]
         step = 1 + stage.pools
         count, total = emit.variables(["0"], "i64"), emit.variables([emit.literal(0)], scalar)
         with emit.loop(height) as row, emit.loop(width) as column:
-            gradient = emit.load_number(self.output(row, column, channel, gradient=True))
+            gradient = emit.load_number(self.output_pointer(row, column, channel, gradient=True))
             offset = emit.add(emit.mul(row, step * self.row), emit.mul(column, step * self.column))
             if stage.pools:
-                offset = emit.add(offset, emit.load_int(self.position(row, column, channel)))
+                offset = emit.add(
+                    offset, emit.load_int(self.position_pointer(row, column, channel))
+                )
             goal = self.layout.listed[self.number]
-            emit.store_number(gradient, "%memory", count.get()[0], goal)
-            with self.listing(count, offset) as conditions, total.changed() as sums:
+            emit.store_number(gradient, "%memory", count.load()[0], goal)
+            with self.emit_append(count, offset) as conditions, total.update() as sums:
                 conditions.append(emit.value(f"fcmp une {scalar} {gradient}, 0.0"))
                 if stage.rectifies:
-                    value = emit.load_number(self.output(row, column, channel))
+                    value = emit.load_number(self.output_pointer(row, column, channel))
                     is_on = emit.value(f"fcmp ogt {scalar} {value}, 0.0")
                     conditions.append(is_on)
                     gradient = emit.value(f"select i1 {is_on}, {scalar} {gradient}, {scalar} 0.0")
                 sums[0] = emit.value(f"fadd {scalar} {sums[0]}, {gradient}")
-        return count.get()[0], total.get()[0]
+        return count.load()[0], total.load()[0]
 
-    def _follow(self, channel: Index, count: str) -> None:
-        """Add each listed gradient's part to the gradients of the inputs, and take the step of the
-        channel's weights."""
+    def _emit_listed_step(self, channel: Index, count: str) -> None:
+        """Emit code that adds each listed gradient's part to the gradients of the inputs, and takes
+        the step of the channel's weights."""
         emit, stage, lanes, tile = self.emit, self.stage, self.lanes, self.layout.target.tile
         per_output = stage.taps * self.inner
         weights = emit.pointer("%weights", (channel, per_output), self.layout.weight[self.number])
@@ -145,7 +150,7 @@ class SingleConvolutionCode(SingleCode):
         arrays = self.layout.activations[self.number], self.layout.gradients[self.number]
         for some in (pairs[start : start + tile] for start in range(0, len(pairs), tile)):
             sums = emit.variables([ZERO] * len(some))
-            with self.listed(count) as (entry, input_offset), sums.changed() as values:
+            with self.emit_list_loop(count) as (entry, input_offset), sums.update() as values:
                 listed = self.layout.listed[self.number]
                 gradient = emit.broadcast(emit.load_number("%memory", entry, listed))
                 inputs, goals = (emit.pointer("%memory", input_offset, array) for array in arrays)
@@ -154,12 +159,12 @@ class SingleConvolutionCode(SingleCode):
                     added = emit.load(goals, offset)
                     changed = emit.fma(gradient, emit.load(weights, weight), added)
                     emit.store(changed, goals, offset)
-            for (weight, _), value in zip(some, sums.get(), strict=True):
+            for (weight, _), value in zip(some, sums.load(), strict=True):
                 changed = emit.fma(negative_rate, value, emit.load(weights, weight))
                 emit.store(changed, weights, weight)
 
-    def prepare(self) -> None:
-        """The forward pass reads the weights by input channel."""
+    def emit_preparation(self) -> None:
+        """Emit a copy of the weights by input channel, as the forward pass reads them."""
         emit, lanes, taps = self.emit, self.lanes, self.stage.taps
         with (
             emit.loop(self.inner // lanes) as left,
@@ -169,33 +174,35 @@ class SingleConvolutionCode(SingleCode):
             offsets = (top, lanes * taps * self.inner), (tap, self.inner), (left, lanes)
             source = emit.pointer("%weights", *offsets, self.layout.weight[self.number])
             rows = [emit.load(source, row * taps * self.inner) for row in range(lanes)]
-            goal = self._by_input(
+            goal = self._weight_pointer(
                 (left, lanes * taps * self.outer), (tap, self.outer), (top, lanes)
             )
             for lane, row in enumerate(transposed(emit, rows)):
                 emit.store(row, goal, lane * taps * self.outer)
 
 
-class FirstConvolutionCode(SingleConvolutionCode):
-    """The first convolution, which has few input channels and needs no gradient of them: its
+class FirstConvolutionCode(SingleSampleConvolutionCode):
+    """Emits the first convolution, which has few input channels, whose gradient nothing needs:
     weights lie by output channel in the lanes, in the backward pass too."""
 
-    def _by_input(self, *offsets: Index | tuple[Index, int]) -> str:
+    def _weight_pointer(self, *offsets: Index | tuple[Index, int]) -> str:
         return self.emit.pointer("%weights", *offsets, self.layout.weight[self.number])
 
-    def prepare(self) -> None:
+    def emit_preparation(self) -> None:
         pass
 
-    def backward(self) -> None:
+    def emit_backward(self) -> None:
         vectors = self.outer // self.lanes
         most = max(1, (self.layout.target.tile - vectors) // vectors)
         taps = [(inner, tap) for inner in range(self.stage.inner) for tap in range(self.stage.taps)]
         parts = [taps[start : start + most] for start in range(0, len(taps), most)]
         for number, some in enumerate(parts):
-            self._step_of(some, vectors, with_bias=number == 0)
+            self._emit_tap_step(some, vectors, with_bias=number == 0)
 
-    def _step_of(self, taps: Sequence[tuple[int, int]], vectors: int, with_bias: bool) -> None:
-        """Take the step of some taps' weights, and of the biases."""
+    def _emit_tap_step(
+        self, taps: Sequence[tuple[int, int]], vectors: int, with_bias: bool
+    ) -> None:
+        """Emit the step of the weights of some taps, and of the biases if `with_bias`."""
         emit, lanes, negative_rate = self.emit, self.lanes, self.negative_rate()
         height, width = self.layout.sides[self.number + 1]
         starts = [
@@ -209,43 +216,43 @@ class FirstConvolutionCode(SingleConvolutionCode):
             bias = self.layout.bias[self.number]
             starts += [bias + vector * lanes for vector in range(vectors)]
         sums = emit.variables([ZERO] * len(starts))
-        with emit.loop(height) as row, emit.loop(width) as column, sums.changed() as values:
+        with emit.loop(height) as row, emit.loop(width) as column, sums.update() as values:
             for vector in range(vectors):
                 gradient = self._relu_gradient(row, column, vector * lanes)
                 if with_bias:
                     end = len(taps) * vectors + vector
                     values[end] = emit.op("fadd", values[end], gradient)
-                for share, source in self._shares(gradient, row, column, vector * lanes):
+                for share, source in self._gradient_shares(gradient, row, column, vector * lanes):
                     for number, (inner, tap) in enumerate(taps):
                         down, right = divmod(tap, self.stage.kernel)
                         offset = down * self.row + right * self.column + inner
                         pixel = emit.broadcast(emit.load_number(source, offset))
                         index = number * vectors + vector
                         values[index] = emit.fma(share, pixel, values[index])
-        for start, value in zip(starts, sums.get(), strict=True):
+        for start, value in zip(starts, sums.load(), strict=True):
             goal = emit.pointer("%weights", start)
             emit.store(emit.fma(negative_rate, value, emit.load(goal)), goal)
 
     def _relu_gradient(self, row: Index, column: Index, channel: int) -> str:
-        """An output pixel's gradient for the channels from `channel` on; 0 where ReLU is off."""
+        """Emit an output pixel's gradient for channels from `channel` on; 0 where ReLU is off."""
         emit = self.emit
-        gradient = emit.load(self.output(row, column, channel, gradient=True))
+        gradient = emit.load(self.output_pointer(row, column, channel, gradient=True))
         if self.stage.rectifies:
-            value = emit.load(self.output(row, column, channel))
+            value = emit.load(self.output_pointer(row, column, channel))
             gradient = emit.where_positive(gradient, value)
         return gradient
 
-    def _shares(
+    def _gradient_shares(
         self, gradient: str, row: Index, column: Index, channel: int
     ) -> Iterator[tuple[str, str]]:
-        """The share of a gradient that each pixel before pooling has, and a pointer to its first
-        input."""
+        """Emit the share of a gradient that each pixel before pooling has; yield each with a
+        pointer to the pixel's first input."""
         emit, integers = self.emit, f"<{self.lanes} x i32>"
         if not self.stage.pools:
-            yield gradient, self.input((row, self.row), (column, self.column))
+            yield gradient, self.input_pointer((row, self.row), (column, self.column))
             return
-        source = self.input((row, 2 * self.row), (column, 2 * self.column))
-        address = self.position(row, column, channel)
+        source = self.input_pointer((row, 2 * self.row), (column, 2 * self.column))
+        address = self.position_pointer(row, column, channel)
         position = emit.value(f"load {integers}, ptr {address}, align 4")
         for y, x in ((0, 0), (0, 1), (1, 0), (1, 1)):
             offset = y * self.row + x * self.column

@@ -15,9 +15,9 @@ from cohort.native.target import Target
 NEVER = -1e30  # the bias of an output that is not there, whose exponential is 0
 
 
-class SingleLayout:
-    """Channels are in the lanes of vectors: images are (row, column, channel), their channels
-    filled up to whole vectors.
+class SingleSampleLayout:
+    """The layout of a network's arrays for training on one sample at a time. Channels are in the
+    lanes of vectors: images are (row, column, channel), their channels filled up to whole vectors.
 
     Weights lie as the code reads them most, in whole vectors too: those of the first convolution by
     (input channel, tap, output channel), those of the others by (output channel, tap, input
@@ -56,12 +56,12 @@ class SingleLayout:
         self._lay_out_weights(target)
 
     def strides(self, number: int) -> tuple[int, int]:
-        """The distances of rows and of columns in what a stage reads."""
+        """The strides of rows and of columns in the inputs of a stage."""
         width = self.widths[number]
         return (self.sides[number][1] + 2 * self.borders[number]) * width, width
 
     def origin(self, number: int) -> int:
-        """The offset of the first pixel in what a stage reads, behind the border."""
+        """The offset of the first pixel in the inputs of a stage, behind the border."""
         return self.borders[number] * sum(self.strides(number))
 
     def _outer(self) -> list[int]:

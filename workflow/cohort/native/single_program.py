@@ -8,35 +8,34 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from cohort.native import sgd
-from cohort.native.augment import Augment, AugmentCode
+from cohort.native.augment import AugmentCode, AugmentOptions
 from cohort.native.emitter import Emitter, Index
-from cohort.native.entry_points import TRAIN, entry, pointer_arguments
+from cohort.native.entry_points import TRAIN, emit_entry, pointer_arguments
 from cohort.native.gather import BYTES
 from cohort.native.network_stages import Shape, Stage
-from cohort.native.sgd import Options
-from cohort.native.single_code import PARAMETERS, SingleCode
-from cohort.native.single_convolution import (
-    FirstConvolutionCode,
-    SingleConvolutionCode,
-)
-from cohort.native.single_layout import SingleLayout
-from cohort.native.single_linear import SingleLinearCode
+from cohort.native.sgd import StepOptions
+from cohort.native.single_code import PARAMETERS, SingleSampleCode
+from cohort.native.single_convolution import FirstConvolutionCode, SingleSampleConvolutionCode
+from cohort.native.single_layout import SingleSampleLayout
+from cohort.native.single_linear import SingleSampleLinearCode
 from cohort.native.target import Target
 from cohort.native.vectors import exponential
 
 
-def is_single(stages: Sequence[Stage], batch: int, options: Options | None) -> bool:
-    """Whether SingleProgram can train a network. Linear layers must follow ReLUs, because inputs
-    that are 0 get no gradient. A proximal term must not pull hard, because a gradient's step is
-    divided by what the pull leaves of it."""
+def is_single_sample(stages: Sequence[Stage], batch: int, options: StepOptions | None) -> bool:
+    """Whether SingleSampleProgram can train a network. Linear layers must follow ReLUs, because
+    inputs that are 0 get no gradient. A proximal term must not pull hard, because a gradient's step
+    is divided by what the pull leaves of it."""
     if batch != 1 or options is None:
         return False
     rectified = all(before.rectifies or after.is_convolution for before, after in pairwise(stages))
-    return rectified and options == Options(proximal=options.proximal, corrects=options.corrects)
+    return rectified and options == StepOptions(
+        proximal=options.proximal, corrects=options.corrects
+    )
 
 
-class SingleProgram:
-    """Emits `train` for batches of one sample."""
+class SingleSampleProgram:
+    """Emits the native code `train` of a network for batches of one sample."""
 
     width, slack = 1, 0
 
@@ -46,11 +45,11 @@ class SingleProgram:
         shape: Shape,
         target: Target,
         kind: str,
-        options: Options,
-        augment: Augment | None = None,
+        options: StepOptions,
+        augment: AugmentOptions | None = None,
     ):
         self.options, self.kind, self.shape = options, kind, shape
-        self.emit, self.layout = Emitter(target), SingleLayout(stages, shape, target)
+        self.emit, self.layout = Emitter(target), SingleSampleLayout(stages, shape, target)
         self.weights, self.augment = self.layout.weights, None
         if augment is not None:
             self.augment = AugmentCode(self.emit, self.layout.arena, augment, shape, kind, 1)
@@ -58,33 +57,34 @@ class SingleProgram:
         self.memory = self.layout.arena.used
         self.order, self.padding = self.layout.order, self.layout.padding
 
-    def text(self) -> str:
+    def llvm_ir(self) -> str:
         """Emit all functions and return the module as LLVM IR."""
         if self.augment is not None:
-            self.augment.function()
+            self.augment.emit_function()
         stages = len(self.layout.stages)
         for number in range(stages):
-            code = self._code(number)
+            code = self._stage_code(number)
             with self.emit.function(f"forward{number}", *PARAMETERS):
-                code.forward()
+                code.emit_forward()
             with self.emit.function(f"backward{number}", *PARAMETERS, f"{self.emit.scalar} %lr"):
-                code.backward()
+                code.emit_backward()
             with self.emit.function(f"prepare{number}", *PARAMETERS):
-                code.prepare()
-        self._cross_entropy()
-        with self.emit.function("move", *sgd.parameters(self.emit.scalar)):
-            sgd.move(self.emit, self.weights, self.options)
-        self._train(stages)
-        return self.emit.text()
+                code.emit_preparation()
+        self._emit_cross_entropy()
+        with self.emit.function("move", *sgd.llvm_parameters(self.emit.scalar)):
+            sgd.emit_move(self.emit, self.weights, self.options)
+        self._emit_train(stages)
+        return self.emit.llvm_ir()
 
-    def _code(self, number: int) -> SingleCode:
+    def _stage_code(self, number: int) -> SingleSampleCode:
         if not self.layout.stages[number].is_convolution:
-            return SingleLinearCode(self.emit, self.layout, number)
-        kind = SingleConvolutionCode if number else FirstConvolutionCode
+            return SingleSampleLinearCode(self.emit, self.layout, number)
+        kind = SingleSampleConvolutionCode if number else FirstConvolutionCode
         return kind(self.emit, self.layout, number)
 
-    def _cross_entropy(self) -> None:
-        """The gradient of the logits, and the sum and gap of which the loss is made (loss.py)."""
+    def _emit_cross_entropy(self) -> None:
+        """Emit the function `cross_entropy`: for one sample, the gradient of its logits, and sum of
+        exponentials and label's gap to the maximum, from which `Kernel.train` makes the loss."""
         emit, lanes, scalar = self.emit, self.layout.lanes, self.emit.scalar
         parameters = "ptr noalias %memory", "i64 %label", "ptr noalias %sum", "ptr noalias %gap"
         with emit.function("cross_entropy", *parameters):
@@ -112,10 +112,10 @@ class SingleProgram:
             emit.store_number(total, "%sum")
             emit.store_number(emit.value(f"fsub {scalar} {logit}, {maximum}"), "%gap")
 
-    def _train(self, stages: int) -> None:
+    def _emit_train(self, stages: int) -> None:
         emit, memory = self.emit, pointer_arguments("memory", "weights")
-        with entry(emit, TRAIN, before=self._measure_distance) as step:
-            self._fetch(step)
+        with emit_entry(emit, TRAIN, before=self._emit_first_distance) as step:
+            self._emit_fetch(step)
             for number in range(stages):
                 emit.call(f"prepare{number}", *memory)
                 emit.call(f"forward{number}", *memory)
@@ -127,26 +127,26 @@ class SingleProgram:
             rate = sgd.rate_before_move(emit, self.options)
             for number in reversed(range(stages)):
                 emit.call(f"backward{number}", *memory, f"{emit.scalar} {rate}")
-            if self.options != Options():
+            if self.options != StepOptions():
                 distance = f"ptr {emit.pointer('%distances', step, 1)}"
                 rates = [f"{emit.scalar} %{name}" for name in sgd.NUMBERS]
                 emit.call("move", *pointer_arguments(*sgd.ARRAYS), distance, *rates)
 
-    def _measure_distance(self) -> None:
-        """The distance to the anchor before the first step; each step leaves that of the next."""
+    def _emit_first_distance(self) -> None:
+        """Emit the distance to the anchor before the first step; each step leaves the next."""
         if self.options.proximal:
             goal = self.emit.pointer("%distances", "%first")
-            sgd.measure_distance(self.emit, self.weights, goal)
+            sgd.emit_distance(self.emit, self.weights, goal)
 
-    def _fetch(self, step: Index) -> None:
-        """Standardize a sample and put its channels into the lanes of each pixel."""
+    def _emit_fetch(self, step: Index) -> None:
+        """Emit code that standardizes a sample and puts channels into the lanes of each pixel."""
         emit, (channels, height, width) = self.emit, self.shape
         if self.augment is None:
             index = emit.load_int("%indices", step)
             sample = emit.pointer("%samples", (index, math.prod(self.shape)), kind=self.kind)
         else:
             pointers = [emit.pointer(name, step, kind="i32") for name in ("%indices", "%rows")]
-            self.augment.call(pointers[0], pointers[1], "1")
+            self.augment.emit_call(pointers[0], pointers[1], "1")
             sample = emit.pointer("%memory", self.augment.images)
         strides, is_image = self.layout.strides(0), self.layout.stages[0].is_convolution
         start = self.layout.activations[0] + self.layout.origin(0)
@@ -157,7 +157,7 @@ class SingleProgram:
         ):
             position = emit.add(emit.mul(channel, height * width), emit.mul(row, width))
             position = emit.add(position, column)
-            value = emit.value(f"load {self.kind}, ptr {self._at(sample, position)}")
+            value = emit.value(f"load {self.kind}, ptr {self._element_pointer(sample, position)}")
             if self.kind == BYTES:
                 value = emit.value(f"uitofp i8 {value} to {emit.scalar}")
             scale, shift = (emit.load_number(name, position) for name in ("%scale", "%shift"))
@@ -167,5 +167,5 @@ class SingleProgram:
             goal = emit.pointer("%memory", *(offsets if is_image else (position,)), start)
             emit.store_number(value, goal)
 
-    def _at(self, sample: str, index: Index) -> str:
+    def _element_pointer(self, sample: str, index: Index) -> str:
         return self.emit.pointer(sample, index, kind=self.kind)

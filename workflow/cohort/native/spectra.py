@@ -26,8 +26,8 @@ ADVANTAGE = 1.5  # how many direct products must be saved for each product of th
 LEAST = 8  # input and output channels, below which transforms are most of the work
 
 
-def pays(stage: Stage) -> bool:
-    """Whether a convolution takes clearly fewer products by its spectra."""
+def is_spectral_faster(stage: Stage) -> bool:
+    """Whether a convolution multiplies clearly less by Fourier transforms than directly."""
     height, width = stage.sides
     direct = height * width * stage.taps
     is_wide = min(stage.inner, stage.outer) >= LEAST
@@ -38,8 +38,8 @@ def pays(stage: Stage) -> bool:
 
 @dataclass(frozen=True)
 class Slots:
-    """The slots of a spectrum: `height` and `width` are the periods. The columns of the row
-    transform come first if they are real, then those that are complex."""
+    """The slots of a channel's spectrum, whose periods are `height` and `width`. A real frequency
+    takes one slot, a complex one three. Real columns of the row transform come first."""
 
     height: int
     width: int
@@ -60,28 +60,33 @@ class Slots:
         return (self.width - self.real_columns) // 2
 
     @property
-    def of_real(self) -> int:
-        """The number of slots of a real column."""
+    def per_real_column(self) -> int:
+        """The number of slots that a real column takes: one for each of its real frequencies and
+        three for each complex one."""
         real = 2 - self.height % 2 if self.height > 1 else 1
         return real + 3 * (self.height - real) // 2
 
     @property
-    def of_complex(self) -> int:
-        """The number of slots of a complex column."""
+    def per_complex_column(self) -> int:
+        """The number of slots that a complex column takes: three for each frequency."""
         return 3 * self.height
 
     @property
     def count(self) -> int:
         """The number of slots of a whole spectrum."""
-        return self.real_columns * self.of_real + self.complex_columns * self.of_complex
+        return (
+            self.real_columns * self.per_real_column
+            + self.complex_columns * self.per_complex_column
+        )
 
 
 class SpectralArrays:
-    """The arrays of a convolution by its spectra, their strides and where they begin.
+    """The arrays of a convolution by Fourier transforms: their strides and where they begin.
 
     Row coefficients of inputs and outputs are (coefficient, channel, row, block, lane), those of
     weights (coefficient, kernel row, pair of channels); slots of a column are (slot, channel,
     block, lane), and (slot, pair of channels).
+
     Of each spectrum only the slots of one column of the row transform are there at a time; the row
     coefficients are kept for the backward pass. A gradient takes the place of what it is the
     gradient of. Distances between slots are odd numbers of cache lines, so that those of a channel
@@ -90,7 +95,10 @@ class SpectralArrays:
 
     def __init__(self, stage: Stage, arena: Arena, width: int, line: int):
         self.slots = Slots.of(stage)
-        height, most = stage.inputs[1], max(self.slots.of_real, self.slots.of_complex)
+        height, most = (
+            stage.inputs[1],
+            max(self.slots.per_real_column, self.slots.per_complex_column),
+        )
         self.pairs = -(-stage.inner * stage.outer // line) * line  # of channels
         self.input_slot = stage.inner * width + line
         self.output_slot = stage.outer * width + line
@@ -107,35 +115,35 @@ class SpectralArrays:
 
 
 def input_slots(emit: Emitter, value: tuple[str, ...]) -> list[str]:
-    """The slots of a frequency of inputs."""
+    """Emit the slots of a frequency of inputs, in the order of `weight_slots`."""
     return list(value) if len(value) == 1 else [emit.op("fadd", *value), *value]
 
 
 def gradient_slots(emit: Emitter, value: tuple[str, ...]) -> list[str]:
-    """The slots of one frequency of the outputs' gradient."""
+    """Emit the slots of a frequency of the outputs' gradient."""
     return list(value) if len(value) == 1 else [emit.op("fadd", *value), value[1], value[0]]
 
 
 def weight_slots(emit: Emitter, value: tuple[str, ...]) -> list[str]:
-    """The slots of a frequency of weights."""
+    """Emit the slots of a frequency of weights."""
     if len(value) == 1:
         return list(value)
     real, imaginary = value
     return [real, emit.op("fsub", imaginary, real), emit.op("fadd", real, imaginary)]
 
 
-def output_of(emit: Emitter, slots: list[str]) -> Complex:
+def output_frequency(emit: Emitter, slots: list[str]) -> Complex:
     """Emit the real and imaginary parts of an output frequency from the three real products of
     Gauss's complex multiplication, in the order in which `input_slots` lists their factors."""
     return emit.op("fsub", slots[0], slots[2]), emit.op("fadd", slots[0], slots[1])
 
 
-def input_gradient_of(emit: Emitter, slots: list[str]) -> Complex:
-    """A frequency of the inputs' gradient from its products."""
+def input_gradient_frequency(emit: Emitter, slots: list[str]) -> Complex:
+    """Emit a frequency of the inputs' gradient, real and imaginary, from its products."""
     return emit.op("fadd", slots[0], slots[1]), emit.op("fsub", slots[0], slots[2])
 
 
-def weight_gradient_of(emit: Emitter, slots: list[str]) -> Complex:
-    """A frequency of the weights' gradient from its products."""
+def weight_gradient_frequency(emit: Emitter, slots: list[str]) -> Complex:
+    """Emit a frequency of the weights' gradient, real and imaginary, from its products."""
     real = emit.op("fsub", emit.op("fsub", slots[0], slots[1]), slots[2])
     return real, emit.op("fsub", slots[1], slots[2])

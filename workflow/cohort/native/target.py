@@ -22,7 +22,7 @@ CACHE_LINE = 64  # bytes
 
 @dataclass(frozen=True)
 class Target:
-    """A processor, by LLVM's name and list of features, and how its vector registers are used."""
+    """A processor, by LLVM's name and list of features, and how code uses its vector registers."""
 
     cpu: str
     features: str
@@ -42,7 +42,7 @@ class Target:
 
     @property
     def tile(self) -> int:
-        """The number of sums that an inner loop keeps in registers, so that some are left for
+        """The number of sums that an inner loop keeps in registers, which leaves some registers for
         factors."""
         return self.registers * 4 // 5
 
@@ -67,7 +67,7 @@ def avx2(scalar: str) -> Target:
 
 
 def narrow(scalar: str) -> Target:
-    """The processor that this runs on, by vectors as short as those of arm64."""
+    """The processor of this machine, with vectors as short as those of arm64."""
     here = host(scalar)
     return Target(here.cpu, here.features, scalar, 16 // SIZES[scalar], here.registers)
 

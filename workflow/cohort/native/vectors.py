@@ -11,7 +11,7 @@ from cohort.native.emitter import ZERO, Emitter
 
 
 class FloatFormat(NamedTuple):
-    """An IEEE format, and what the exponential function needs to know of it."""
+    """An IEEE floating-point format, and what the exponential function needs to know of it."""
 
     integer: str
     mantissa: int
@@ -30,7 +30,7 @@ LN2_LOW = math.log(2) - LN2_HIGH
 
 
 def transposed(emit: Emitter, vectors: Sequence[str]) -> list[str]:
-    """The transpose of as many vectors as one has lanes."""
+    """Emit the transpose of a square of vectors, as many as a vector has lanes."""
     rows = list(vectors)
     for step in _steps(emit):
         for row in range(emit.lanes):
@@ -41,7 +41,7 @@ def transposed(emit: Emitter, vectors: Sequence[str]) -> list[str]:
 
 
 def lane_sums(emit: Emitter, vectors: Sequence[str]) -> str:
-    """One vector of the sums over the lanes of at most as many vectors as one has lanes."""
+    """Emit one vector of the lane sums of each vector, at most as many as there are lanes."""
     rows = [*vectors, *[ZERO] * (emit.lanes - len(vectors))]
     for step in _steps(emit):
         pairs = zip(rows[::2], rows[1::2], strict=True)
@@ -55,7 +55,7 @@ def absolute(emit: Emitter, value: str) -> str:
 
 
 def rounded(emit: Emitter, value: str) -> str:
-    """The nearest integers, the even one of two."""
+    """Emit the nearest integer of each lane, ties to even."""
     return emit.intrinsic(f"roundeven.{emit.suffix}", emit.vector, (emit.vector, value))
 
 
@@ -65,7 +65,7 @@ def reversed_lanes(emit: Emitter, value: str) -> str:
 
 
 def exponential(emit: Emitter, value: str) -> str:
-    """The exponential of numbers that are not positive: a power of two times a polynomial."""
+    """Emit the exponential of numbers that are not positive: a power of two times a polynomial."""
     form = FORMATS[emit.scalar]
     integers = f"<{emit.lanes} x {form.integer}>"
     least = emit.constant(form.least)
@@ -89,7 +89,7 @@ def _steps(emit: Emitter) -> list[int]:
 
 
 def _interleaved(emit: Emitter, left: str, right: str, step: int) -> tuple[str, str]:
-    """Two vectors that exchange the blocks of `step` lanes off the diagonal."""
+    """Emit two vectors that exchange their blocks of `step` lanes off the diagonal."""
     lanes = range(emit.lanes)
     low = [lane + emit.lanes - step if lane & step else lane for lane in lanes]
     high = [lane + emit.lanes if lane & step else lane + step for lane in lanes]

@@ -11,7 +11,7 @@ from cohort.needs.need import EvaluationContext, Need
 NEEDS = Catalog("cohort.needs", Need)
 
 
-class Needing(Protocol):
+class HasNeeds(Protocol):
     """A component that needs information: a selector."""
 
     @property
@@ -19,8 +19,8 @@ class Needing(Protocol):
         """The names of its needs."""
 
 
-def needs_of(selector: Needing) -> list[type[Need]]:
-    """The needs of a selector, by name. Raise UserError for an unknown one."""
+def needs_of(selector: HasNeeds) -> list[type[Need]]:
+    """The needs of a selector, in alphabetical order; UserError for an unknown name."""
     for name in sorted(selector.needs):
         if name not in NEEDS:
             raise UserError(

@@ -12,8 +12,8 @@ from cohort.needs.need import EvaluationContext, Need
 
 @dataclass(frozen=True, kw_only=True)
 class BiasUpdate(Need):
-    """The server looks at how training changed the bias of each client's last layer (class). It
-    costs no message, but no secure aggregation can hide this part of the updates then."""
+    """The server looks at how training changed the bias of each client's last layer (class). No
+    message is sent for it, but no secure aggregation can hide this part of the updates then."""
 
     name: ClassVar[str] = "bias_update"
     gathered = "after"

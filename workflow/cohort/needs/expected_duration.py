@@ -13,7 +13,7 @@ from cohort.needs.need import EvaluationContext, Need
 @dataclass(frozen=True, kw_only=True)
 class ExpectedDuration(Need):
     """The server knows each client's device and link, and so the simulated seconds of a round with
-    all of its work; 0 if the run simulates no time."""
+    all of J; 0 if the run simulates no time."""
 
     name: ClassVar[str] = "expected_duration"
     gathered = "once"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from cohort.needs.need import EvaluationContext, Need
+from cohort.needs.need import EvaluationContext, ModelResults, Need
 
 TINY = 1e-30  # a probability that is no more than 0 in float64
 
@@ -24,10 +25,15 @@ class LossNorm(Need):
         return 4
 
     def measure(self, context: EvaluationContext) -> np.ndarray:
-        norms = []
-        for results in context.local_on_own():
-            labels = results.labels
-            right = results.softmax[np.arange(len(labels)), labels]
-            squares = np.log(np.maximum(right, TINY)) ** 2
-            norms.append(np.sqrt(squares.mean()) if len(labels) else np.nan)
-        return np.array(norms)
+        return loss_norms(context.local_on_own())
+
+
+def loss_norms(evaluations: Iterable[ModelResults]) -> np.ndarray:
+    """The root mean square of the losses of each model's samples; NaN without samples."""
+    norms = []
+    for results in evaluations:
+        labels = results.labels
+        right = results.softmax[np.arange(len(labels)), labels]
+        squares = np.log(np.maximum(right, TINY)) ** 2
+        norms.append(np.sqrt(squares.mean()) if len(labels) else np.nan)
+    return np.array(norms)

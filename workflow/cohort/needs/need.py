@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 class ModelResults(Protocol):
-    """One model on one set of samples. A number is computed when it is first asked for, and its
-    samples are then counted in the round's ledger."""
+    """The results of one model on one set of samples. A number is computed when it is first asked
+    for, and its samples are then counted in the round's ledger."""
 
     @property
     def loss(self) -> float:
@@ -36,11 +36,11 @@ class ModelResults(Protocol):
 
     @property
     def labels(self) -> np.ndarray:
-        """The true classes (sample)."""
+        """The true class of each sample (sample)."""
 
     @property
     def inputs(self) -> Tensor:
-        """The network's inputs, for measures that the other properties do not offer."""
+        """The network's inputs (sample, ...), for measures not offered here."""
 
     @property
     def weights(self) -> Mapping[str, Tensor]:
@@ -53,46 +53,56 @@ class EvaluationContext(Protocol):
 
     @property
     def clients(self) -> np.ndarray:
-        """The clients from which the need is gathered, in the order of the answers."""
+        """The clients of whom the need is gathered, in the order of the rows to return."""
 
     @property
     def network(self) -> nn.Module:
-        """The network to which all weights belong."""
+        """The module that computes with any of the weights here."""
 
     def label_counts(self) -> np.ndarray:
         """The number of samples of each class that each client reports (client, class): the truth,
         or with noise or lies."""
 
     def overlapping(self) -> np.ndarray:
-        """Whether each client holds samples that others hold too, as 1 or 0."""
+        """Whether each client holds samples that others hold too, as 1 or 0 (client)."""
 
     def training_losses(self) -> np.ndarray:
-        """The mean loss of each client's local steps."""
+        """The mean loss of each client's local steps (client). Only for needs gathered after
+        training."""
 
     def global_on_own(self) -> Iterable[ModelResults]:
-        """The global model on each client's own training samples; for needs gathered before."""
+        """Results of the global model on each client's training samples; for needs gathered
+        before."""
 
     def global_on_batch(self) -> Iterable[ModelResults]:
-        """The global model on a random batch of each client's own training samples, as large as one
-        of a local step; for needs gathered before."""
+        """Results of the global model on a random batch of each client's own training samples, as
+        large as one of a local step; only for needs gathered before choosing."""
 
     def updates(self) -> Mapping[str, np.ndarray]:
         """Each trainable parameter's change in local training, by name: (client, *parameter). Only
         for needs gathered after training."""
 
+    def samples_per_round(self) -> np.ndarray:
+        """How many different samples each client trains on in a round with all of its work."""
+
     def durations(self) -> np.ndarray:
-        """The simulated seconds of each client's round; those of a whole one for needs gathered
+        """The simulated seconds of each client's round; of one with all of J for needs gathered
         once."""
 
     def local_on_own(self) -> Iterable[ModelResults]:
-        """Each local model on its client's own training samples; for needs gathered after."""
+        """Results of local models on their clients' training samples; only for needs gathered
+        after."""
+
+    def local_on_last_batch(self) -> Iterable[ModelResults]:
+        """Each local model on the batch of its client's last local step, which has no samples if
+        there was none; for needs gathered after."""
 
     def local_on_reserved(self) -> Iterable[ModelResults]:
         """Results of each local model on the reserved test samples; only for needs gathered after
         training."""
 
     def reserved_losses(self) -> np.ndarray:
-        """The losses of `local_on_reserved`, which some trainers compute for all models at once."""
+        """The losses of `local_on_reserved` (client), which some trainers compute all at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,9 +121,9 @@ class Need(Component):
     """Whether it evaluates a model, which takes time; a training loss, say, is there anyhow."""
 
     def upload(self, classes: int) -> int:
-        """The size of one client's answer in bytes."""
+        """The size in bytes of what one client sends for this need."""
         return 0
 
     def measure(self, context: EvaluationContext) -> np.ndarray:
-        """The answers, one row for each of the context's clients."""
+        """Measure what is known of each of the context's clients: one row for each."""
         raise NotImplementedError

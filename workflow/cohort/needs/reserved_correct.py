@@ -12,8 +12,8 @@ from cohort.needs.need import EvaluationContext, Need
 
 @dataclass(frozen=True, kw_only=True)
 class ReservedCorrect(Need):
-    """Correctness (client, sample) of each local model on each reserved test sample, 1 or 0;
-    clients send nothing more. With `reserved_predictions` it shares one evaluation."""
+    """The server evaluates each local model on reserved test samples and keeps which ones are
+    classified correctly (client, sample). With `reserved_predictions` it shares one evaluation."""
 
     name: ClassVar[str] = "reserved_correct"
     gathered = "after"

@@ -13,7 +13,7 @@ from cohort.needs.need import EvaluationContext, Need
 @dataclass(frozen=True, kw_only=True)
 class TrainingLoss(Need):
     """After training, each client sends the mean loss of its local steps, on its own training
-    samples. It costs no evaluation."""
+    samples. No evaluation is needed."""
 
     name: ClassVar[str] = "training_loss"
     gathered = "after"

@@ -13,7 +13,7 @@ from cohort.needs.need import EvaluationContext, Need
 @dataclass(frozen=True, kw_only=True)
 class Update(Need):
     """The server looks at each client's update, its trained weights minus the global ones, as one
-    vector. It costs no message, but no secure aggregation can hide the updates then."""
+    vector. No message is sent for it, but no secure aggregation can hide the updates then."""
 
     name: ClassVar[str] = "update"
     gathered = "after"

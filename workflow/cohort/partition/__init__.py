@@ -6,16 +6,17 @@ import functools
 from cohort.core.component_names import parse
 from cohort.core.components import Catalog
 from cohort.partition.scheme import Pool, Scheme
-from cohort.partition.schemes.overlap import read_overlap
+from cohort.partition.schemes.overlap import parse_overlap
 
 SCHEMES = Catalog("cohort.partition.schemes", Scheme)
 
-__all__ = ["SCHEMES", "Pool", "Scheme", "parse_name"]
+__all__ = ["SCHEMES", "Pool", "Scheme", "parse_partition"]
 
 
 @functools.cache
-def parse_name(text: str) -> Scheme:
-    """The scheme that a partition's name means, such as `classes-2` or `dir-0.1-overlap0.2x2`."""
+def parse_partition(text: str) -> Scheme:
+    """Build the scheme that a partition's name describes, such as `classes-2` or
+    `dir-0.1-overlap0.2x2`."""
     base, marker, ratios = text.partition("-overlap")
     scheme = parse(base, SCHEMES, "partition")
-    return read_overlap(scheme, ratios) if marker else scheme
+    return parse_overlap(scheme, ratios) if marker else scheme

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from cohort.cell.planned import Planned, check_digest, frozen
+from cohort.cell.planned import PlannedFile, check_digest, read_plan
 from cohort.cell.settings import shard_identity
 from cohort.core.errors import UserError
 from cohort.core.paths import digest_in
 from cohort.core.randomness import generator
-from cohort.data.sampling import scaled_count, share_of
+from cohort.data.sampling import draw_share, scaled_count
 from cohort.data.shards import Shards, write
 from cohort.data.store import read_labels
-from cohort.partition import Pool, parse_name
+from cohort.partition import Pool, parse_partition
 from cohort.partition.scheme import Parts, Scheme
 
 RARE = 1e-3  # a class with a smaller share of all samples may be lost, such as a digit in a play
@@ -25,31 +25,31 @@ RARE = 1e-3  # a class with a smaller share of all samples may be lost, such as 
 
 def deal(plan: str | Path, output: str | Path) -> None:
     """Deal the data set that a plan file names, and write the shards to `output`."""
-    planned = frozen(plan)
+    planned = read_plan(plan)
     check_digest(planned, _identity)
-    write(output, dealt(planned.settings, planned.inputs["data"]))
+    write(output, deal_data(planned.settings, planned.inputs["data"]))
 
 
-def _identity(planned: Planned) -> dict[str, Any]:
+def _identity(planned: PlannedFile) -> dict[str, Any]:
     return shard_identity(planned.settings, digest_in(planned.inputs["data"]))
 
 
-def dealt(settings: Mapping[str, Any], data: str | Path) -> Shards:
-    """Deal a prepared data set according to the settings that shards depend on."""
+def deal_data(settings: Mapping[str, Any], data: str | Path) -> Shards:
+    """Deal the samples of a prepared data set to clients, as these settings of a cell say."""
     labels, groups, classes = read_labels(data)
     seed = settings["seed"]
     used, validation = _set_aside(
-        _used(settings, labels, classes),
+        _used_samples(settings, labels, classes),
         scaled_count(settings["validation"], settings["samples"]),
         generator(seed, "validation"),
     )
-    scheme = parse_name(settings["partition"]).scaled(settings["samples"])
+    scheme = parse_partition(settings["partition"]).scaled(settings["samples"])
     rng = generator(seed, "partition")
     pool = Pool(labels[used], None if groups is None else groups[used])
     try:
         whole = scheme.deal(pool, settings["clients"], rng)
-        chosen = scheme.overlapping(len(whole), copy.deepcopy(rng))
-        own, holdouts = _held_out(whole, settings["holdout"], seed)
+        chosen = scheme.overlapping_clients(len(whole), copy.deepcopy(rng))
+        own, holdouts = _split_holdout(whole, settings["holdout"], seed)
         kept, borrowed = scheme.borrow(own, rng)
     except ValueError as error:
         raise UserError(
@@ -63,10 +63,9 @@ def dealt(settings: Mapping[str, Any], data: str | Path) -> Shards:
     return Shards(held, counts, overlap, set_aside, holdouts, chosen)
 
 
-def _held_out(parts: Parts, share: float, seed: int) -> tuple[Parts, Parts]:
-    """Split each client's part into what it trains on and what it holds out, before any client
-    borrows: no held-out sample of one client is then trained on by another. Without a share there
-    are no parts that are held out."""
+def _split_holdout(parts: Parts, share: float, seed: int) -> tuple[Parts, Parts]:
+    """Split each client's part into training and held-out samples, before any client borrows: no
+    held-out sample of one client is then trained on by another. No share, no held-out parts."""
     if not share:
         return parts, []
     pairs = [
@@ -76,9 +75,9 @@ def _held_out(parts: Parts, share: float, seed: int) -> tuple[Parts, Parts]:
     return [own for own, _ in pairs], [aside for _, aside in pairs]
 
 
-def _used(settings: Mapping[str, Any], labels: np.ndarray, classes: int) -> np.ndarray:
+def _used_samples(settings: Mapping[str, Any], labels: np.ndarray, classes: int) -> np.ndarray:
     """Indices of the share of the training samples that the cell uses."""
-    used = share_of(labels, settings["samples"], "train share")
+    used = draw_share(labels, settings["samples"], "train share")
     remaining, before = (np.bincount(these, minlength=classes) for these in (labels[used], labels))
     if ((remaining == 0) & (before >= RARE * len(labels))).any():
         raise UserError(
@@ -89,8 +88,8 @@ def _used(settings: Mapping[str, Any], labels: np.ndarray, classes: int) -> np.n
 
 
 def _overlap_shares(scheme: Scheme, whole: Parts, held: Parts, borrowed: Parts) -> np.ndarray:
-    """The share of its training samples that each client borrowed; or, if the scheme may give a
-    sample to several clients, the share of what it was dealt that another was dealt too."""
+    """For each client, the share of its training samples that it borrowed; or, if the scheme may
+    give a sample to several clients, the share of what it was dealt that another was dealt too."""
     if not scheme.exact:
         holders = np.bincount(np.concatenate(whole))
         return np.array([(holders[part] > 1).mean() for part in whole])
@@ -101,8 +100,7 @@ def _overlap_shares(scheme: Scheme, whole: Parts, held: Parts, borrowed: Parts) 
 def _set_aside(
     samples: np.ndarray, count: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Hold out `count` samples at random: return the others in their order, and the held-out
-    ones."""
+    """Hold out `count` samples at random: return the others in their order, and the held-out."""
     if not count:
         return samples, samples[:0]
     aside = np.zeros(len(samples), dtype=bool)

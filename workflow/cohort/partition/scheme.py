@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from cohort.core.component_names import Named
+from cohort.core.component_names import NameEncoded
 
 NO_GROUPS = "it deals samples by their groups (domains, roles), and this data set has none"
 Parts = list[np.ndarray]
@@ -23,14 +23,14 @@ class Pool:
     groups: np.ndarray | None = None
 
     def known_groups(self) -> np.ndarray:
-        """The groups; ValueError if the data set has none."""
+        """The groups of the samples; ValueError if the data set has none."""
         if self.groups is None:
             raise ValueError(NO_GROUPS)
         return self.groups
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scheme(Named):
+class Scheme(NameEncoded):
     """A rule that deals samples to clients."""
 
     exact: ClassVar[bool] = True
@@ -51,21 +51,22 @@ class Scheme(Named):
         return self
 
     def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:
-        """Deal the pool: for each client, the indices of its samples."""
+        """Deal the pool to clients: for each client, the indices of its samples."""
         raise NotImplementedError
 
     def borrow(self, parts: Parts, rng: np.random.Generator) -> tuple[Parts, Parts]:
-        """The samples that each client keeps of its part, and those of others that it holds too.
-        Only an overlap makes a difference: other schemes keep everything and borrow nothing."""
+        """Split what clients hold after borrowing: the samples that each keeps of its part, and
+        those of others that it holds too. Only an overlap makes a difference: other schemes keep
+        everything and borrow nothing."""
         return parts, [np.empty(0, dtype=np.int64) for _ in parts]
 
-    def overlapping(self, clients: int, rng: np.random.Generator) -> np.ndarray:
-        """The clients that `borrow` chooses with the same generator, even if they borrow nothing.
-        Only an overlap chooses any."""
+    def overlapping_clients(self, clients: int, rng: np.random.Generator) -> np.ndarray:
+        """The numbers of the clients that `borrow` chooses with the same generator, even if they
+        borrow nothing. Only an overlap chooses any."""
         return np.empty(0, dtype=np.int64)
 
 
-def by_owner(samples: np.ndarray, owners: np.ndarray, clients: int) -> Parts:
-    """Group samples by their owner, keeping their order."""
+def group_by_owner(samples: np.ndarray, owners: np.ndarray, clients: int) -> Parts:
+    """Group samples by the client that owns them, keeping their order."""
     order = np.argsort(owners, kind="stable")
     return np.split(samples[order], np.cumsum(np.bincount(owners, minlength=clients))[:-1])

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cohort.core import own
+from cohort.core import user_files
 from cohort.core.errors import UserError
 from cohort.core.log import last_line, last_session
 from cohort.core.paths import state_folder, train_log
@@ -19,7 +19,7 @@ from cohort.plan.cost import paces, round_seconds
 from cohort.records.record import read
 from cohort.training.cell import Cell
 from cohort.training.job.checkpoint_header import saved_header
-from cohort.training.job.lease import is_held, was_left
+from cohort.training.job.lease import is_held, was_abandoned
 
 STATES = ("done", "diverged", "running", "stopped", "failed", "waiting", "missing")
 FINISHED_STATES = ("done", "diverged")
@@ -74,22 +74,22 @@ def status_of(cell: Cell, slurm_logs: Mapping[str, Path]) -> CellStatus:
     words = last_line(log) if log else ""  # `cohort run` writes no log
     failed = log is not None and (log != train_log(cell.path) or words.startswith("error: "))
     stopped = saved is not None and (words.startswith(STOPPED) or not words)
-    if not stopped and (failed or was_left(folder)):
+    if not stopped and (failed or was_abandoned(folder)):
         reason = words if failed or not words else f"killed after: {words}"
         return CellStatus(cell, "failed", round=saved or 0, reason=reason, changed=changed)
     state = "missing" if saved is None else "stopped"
     return CellStatus(cell, state, round=saved or 0, changed=changed)
 
 
-def made_by_another(cells: Iterable[CellStatus]) -> list[str]:
+def changed_sentences(cells: Iterable[CellStatus]) -> list[str]:
     """A sentence for each of the user's own files that made records, or checkpoints, of these cells
     in another version than the current one."""
     changed: dict[bool, list[tuple[str, ...]]] = {True: [], False: []}
     for status in cells:
         changed[status.is_finished].append(status.changed)
     return [
-        *own.made_by_another("record", changed[True]),
-        *own.made_by_another("checkpoint", changed[False]),
+        *user_files.changed_sentences("record", changed[True]),
+        *user_files.changed_sentences("checkpoint", changed[False]),
     ]
 
 
@@ -190,7 +190,7 @@ def accuracies(cell: Cell) -> list[tuple[int, float]]:
 
 def _changed(provenance: Mapping[str, Any]) -> tuple[str, ...]:
     """The user's own files that changed after a run of this provenance."""
-    return tuple(own.changed_files(own.versions_in(provenance)))
+    return tuple(user_files.changed_files(user_files.module_versions(provenance)))
 
 
 def _progress(log: Path) -> tuple[int, float]:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import cohort
-from cohort.cell.planned import freeze, options_of
-from cohort.core.errors import UserError, explained
+from cohort.cell.planned import options_of, write_plan
+from cohort.core.errors import UserError, explain_errors
 from cohort.core.files import check_writable
 from cohort.core.lazy import lazy
 from cohort.core.locks import try_lock
@@ -116,7 +116,7 @@ class Driver:
         if self.plan is None or self.lock is not None:  # another workflow may call it once more
             return
         self.check_executor()
-        with explained(RESULTS):
+        with explain_errors(RESULTS):
             self.lock = lock_directory()
             shutil.rmtree(UNRESOLVED, ignore_errors=True)
             freeze_plan(self.plan)
@@ -185,7 +185,7 @@ class Driver:
 def _reported() -> Iterator[None]:
     """Print a UserError as one line: Snakemake would print the stack of its handlers."""
     try:
-        with explained(RESULTS):
+        with explain_errors(RESULTS):
             yield
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -203,7 +203,7 @@ def freeze_plan(plan: Plan) -> None:
     """Write the plan files that jobs read."""
     cells = (cell.planned() for cell in plan.cells.values())
     for planned in chain(cells, plan.shards.values(), plan.data.values()):
-        freeze(planned)
+        write_plan(planned)
     for study in plan.studies.values():
         for experiment in study.experiments:
             content = experiment_plan(plan, study.name, experiment)

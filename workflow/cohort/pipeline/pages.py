@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cohort.core import own
+from cohort.core import user_files
 from cohort.core.paths import Layout
 from cohort.pipeline.specs import Spec, spec_of, titles
 from cohort.plan import Plan, Study
@@ -25,7 +25,7 @@ def page_spec(plan: Plan, name: str, layout: Layout | None = None) -> Spec:
         "source": study.source,
         "scale": plan.scale,
         "notes": study.notes,
-        "my": {module: own.version_of(module) for module in own.modules()},
+        "my": {module: user_files.version_of(module) for module in user_files.modules()},
         "titles": titles(plan, name, study.strategies(study.experiments)),
         "experiments": {
             key: {"runs": layout.runs(name, key), "seconds": _estimates(plan, experiment)}

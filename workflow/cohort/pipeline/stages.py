@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from cohort.cell.planned import Planned, frozen, options_of, run_options
+from cohort.cell.planned import PlannedFile, options_of, read_plan, run_options
 from cohort.core.errors import UserError, suggest
 from cohort.core.files import code_hash
 from cohort.core.paths import digest_in, plan_file
@@ -77,10 +77,10 @@ class Stages:
         """The cell of this digest."""
         return self._plan.cells[digest] if self._plan else read_cell(plan_file(digest))
 
-    def planned(self, digest: str) -> Planned:
+    def planned(self, digest: str) -> PlannedFile:
         """The planned shards or data of this digest."""
         if self._plan is None:
-            return frozen(plan_file(digest))
+            return read_plan(plan_file(digest))
         return self._plan.shards.get(digest) or self._plan.data[digest]
 
     def _info(self, cell: Cell) -> DatasetInfo:

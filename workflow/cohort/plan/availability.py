@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cohort.cell.planned import Planned
+from cohort.cell.planned import PlannedFile
 from cohort.core.errors import UserError
-from cohort.data.places import check_given, check_mirror, in_mirror
+from cohort.data.places import check_data_path, check_mirror, files_in_mirror
 from cohort.plan.located import located
 from cohort.plan.resolution import Resolver
 from cohort.plan.study import Experiment, Row, Study
@@ -53,7 +53,7 @@ class Availability:
                     f"({', '.join(self._logins) or 'none'}); "
                     "name a folder with its files as data_mirror"
                 )
-            check_given(dataset, path)
+            check_data_path(dataset, path)
 
     def filter(self, study: Study, resolver: Resolver) -> tuple[Study, list[str]]:
         """The study without the cells that cannot be run here, and a note on each experiment.
@@ -98,11 +98,14 @@ class Availability:
         return {
             digest: cell
             for digest, cell in cells.items()
-            if (not self._is_available(data[cell.inputs["data"]]) or cell.procedure.lacks())
+            if (
+                not self._is_available(data[cell.inputs["data"]])
+                or cell.procedure.missing_package()
+            )
             and not Path(cell.path).exists()
         }
 
-    def _is_available(self, data: Planned) -> bool:
+    def _is_available(self, data: PlannedFile) -> bool:
         dataset = data.settings["dataset"]
         if dataset not in self._available:
             self._available[dataset] = (
@@ -110,11 +113,11 @@ class Availability:
             )
         return self._available[dataset]
 
-    def _is_here(self, data: Planned) -> bool:
+    def _is_here(self, data: PlannedFile) -> bool:
         """Whether the data set is prepared, or all its raw files are in place or in the mirror."""
         missing = [Path(file) for file in data.inputs.values() if not Path(file).exists()]
         return Path(data.path).exists() or all(
-            in_mirror(self._mirror, {file.name}) for file in missing
+            files_in_mirror(self._mirror, {file.name}) for file in missing
         )
 
     def _reasons(self, cells: Sequence[Cell]) -> str:
@@ -126,7 +129,7 @@ class Availability:
             f"procedure '{cell.procedure}' needs the package {package}, which is not "
             f"installed; pip install {package}"
             for cell in cells
-            if (package := cell.procedure.lacks())
+            if (package := cell.procedure.missing_package())
         )
         return "; ".join([*([f"{logins}; set data_paths"] if hidden else []), *lacking])
 

@@ -12,12 +12,12 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable
 
-from cohort.cell.evaluations import evaluated_at_once, is_evaluated
+from cohort.cell.evaluations import evaluation_batch_size, is_evaluated
 from cohort.cell.settings import local_work
 from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.dataset_info import DatasetInfo
 from cohort.data.sampling import scaled_count
-from cohort.models import MODELS
+from cohort.models import MODELS, counting
 from cohort.models.counting import Counts
 from cohort.native.multiplications import LANES, native_counts
 from cohort.needs import needs_of
@@ -112,7 +112,7 @@ def serial_steps(cell: Cell, info: DatasetInfo) -> float:
     trainer takes step together."""
     steps = 0.0
     for part in _parts(cell):
-        together = "batched" in part.procedure.takes()
+        together = "batched" in part.procedure.usable_trainers()
         steps += client_steps(part, info) / (part.settings.cohort if together else 1)
     return steps
 
@@ -153,7 +153,7 @@ def _rates(cell: Cell, info: DatasetInfo) -> tuple[float, float, float]:
         return step, trained, tested
     several = cell.procedure.workload(settings.rounds).networks > 1  # which PyTorch evaluates
     tested = native.forward * PRODUCT_SECONDS * (TORCH_SLOWDOWN if several else 1)
-    if settings.optimizer != "sgd" or "native" not in cell.procedure.takes():
+    if settings.optimizer != "sgd" or "native" not in cell.procedure.usable_trainers():
         return step, trained, tested
     trained = native.training * PRODUCT_SECONDS
     if settings.batch == 1:
@@ -178,7 +178,7 @@ def memory_mb(cell: Cell, info: DatasetInfo) -> float:
     load = cell.procedure.workload(cell.settings.rounds)
     at_once = cell.settings.cohort if load.together else 1
     trained = factor * at_once * min(cell.settings.batch, largest)
-    activations = counts.outputs * max(trained, evaluated_at_once(shape)) * number
+    activations = counts.outputs * max(trained, evaluation_batch_size(shape)) * number
     models = _model_copies(cell) * counts.weights * number
     overhead = cell.procedure.overhead(cell.settings.clients, info["classes"]).megabytes
     return START_MB + overhead + (data + inputs + activations + models) / 1e6
@@ -194,7 +194,7 @@ def _model_copies(cell: Cell) -> int:
 
 def counts_of(cell: Cell, info: DatasetInfo) -> Counts:
     """The counts of a cell's network."""
-    return MODELS[cell.settings.model]().counts(tuple(info["shape"]), info["classes"])
+    return counting.counts_of(MODELS[cell.settings.model](), tuple(info["shape"]), info["classes"])
 
 
 def _client_size(cell: Cell, info: DatasetInfo) -> float:
@@ -212,7 +212,7 @@ def _mean_batch(cell: Cell, info: DatasetInfo) -> float:
 
 def _parts(cell: Cell) -> list[Cell]:
     """The parts of a run that have any rounds."""
-    return [part for part in cell.procedure.parts(cell) if part.settings.rounds]
+    return [part for part in cell.procedure.phases(cell) if part.settings.rounds]
 
 
 def _probes(cell: Cell) -> tuple[int, int]:

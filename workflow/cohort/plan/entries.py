@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cohort.core import own
+from cohort.core import user_files
 from cohort.core.errors import UserError, suggest
 from cohort.core.shipped import CONFIG, shipped
 from cohort.data.parsers import PARSERS, parser_name
@@ -27,7 +27,7 @@ def entries(name: str, validator: Validator) -> dict[str, Any]:
     built_in = _read(file, name, validator)
     if name == "datasets":
         _check_sources(file, built_in)
-    user_file = own.folder() / file.name
+    user_file = user_files.folder() / file.name
     if not user_file.exists():
         return built_in
     added = _read(user_file, name, validator) if read_yaml(user_file) else {}
@@ -39,7 +39,7 @@ def entries(name: str, validator: Validator) -> dict[str, Any]:
 
 def dataset_names() -> list[str]:
     """The names of all data sets, built-in ones and the user's, whether or not they are valid."""
-    files = (shipped(CONFIG / "datasets.yaml"), own.folder() / "datasets.yaml")
+    files = (shipped(CONFIG / "datasets.yaml"), user_files.folder() / "datasets.yaml")
     contents = (read_yaml(file) for file in files if file.exists())
     return [str(name) for content in contents if isinstance(content, dict) for name in content]
 
@@ -61,7 +61,7 @@ def _check_sources(file: Path, content: Mapping[str, Any]) -> None:
             if declared.get("source", "").startswith("file:"):
                 raise UserError(
                     f"{file}: {name}.files.{raw}.source is '{declared['source']}', but only data "
-                    f"sets in {own.folder() / file.name} may name files of this machine"
+                    f"sets in {user_files.folder() / file.name} may name files of this machine"
                 )
 
 

@@ -12,8 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cohort.cell.planned import Planned
-from cohort.core import own
+from cohort.cell.planned import PlannedFile
+from cohort.core import user_files
 from cohort.core.errors import UserError, suggest
 from cohort.core.paths import CLAIMS_TABLE, Layout
 from cohort.core.shipped import CONFIG, CONFIG_FILE, ROOT, shipped
@@ -147,7 +147,7 @@ class Plan:
         info: DatasetInfo = self.datasets[cell.settings.dataset]
         return info
 
-    def plan_shards(self, settings: Values) -> Planned:
+    def plan_shards(self, settings: Values) -> PlannedFile:
         """Plan shards with these settings (see SHARD_KEYS), whether or not a study has them."""
         self._validator.check_part(settings, "settings")
         return self._resolver.plan_shards(settings)
@@ -179,7 +179,7 @@ def unexpanded(overrides: Mapping[str, Any] | None = None, *, whole: bool = Fals
             if file.stem in _as_list(config.get("studies")):
                 raise UserError(misnamed(file))
         validator.check(config, "config")
-        if config.get("my", own.PACKAGE) != own.named():
+        if config.get("my", user_files.PACKAGE) != user_files.configured_name():
             raise UserError(
                 "my is read by every job: set it in config/config.yaml only, as my: FOLDER, "
                 "without quotes and spaces"
@@ -209,7 +209,7 @@ def _as_list(names: Any) -> list[Any]:
 def study_file(name: str) -> Path:
     """The file of a study, among the built-in ones or the user's."""
     file = shipped(STUDIES) / f"{name}.yaml"
-    user_file = own.folder() / "studies" / file.name
+    user_file = user_files.folder() / "studies" / file.name
     if file.exists() and user_file.exists():
         raise UserError(f"{user_file}: {file} has that name already; rename your study")
     return user_file if user_file.exists() else file
@@ -217,7 +217,7 @@ def study_file(name: str) -> Path:
 
 def all_studies() -> list[str]:
     """The names of all studies; files with other names, such as an editor's, are ignored."""
-    folders = (shipped(STUDIES), own.folder() / "studies")
+    folders = (shipped(STUDIES), user_files.folder() / "studies")
     names = {file.stem for folder in folders for file in folder.glob("*.yaml")}
     return sorted(filter(_can_be_a_study, names))
 
@@ -228,7 +228,7 @@ def _can_be_a_study(name: str) -> bool:
 
 def misnamed_studies() -> list[Path]:
     """The user's files that are called as no study can be; hidden ones and backups do not count."""
-    files = sorted((own.folder() / "studies").glob("[A-Za-z0-9_]*.yaml"))
+    files = sorted((user_files.folder() / "studies").glob("[A-Za-z0-9_]*.yaml"))
     return [file for file in files if not _can_be_a_study(file.stem)]
 
 

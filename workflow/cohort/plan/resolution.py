@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from cohort.cell.evaluations import spelled_out
-from cohort.cell.planned import Planned, digest_of
+from cohort.cell.evaluations import resolve_last
+from cohort.cell.planned import PlannedFile, digest_of
 from cohort.cell.settings import (
     DEFAULTS,
     EVALUATION_PLANS,
@@ -17,14 +17,14 @@ from cohort.cell.settings import (
     Settings,
     shard_identity,
 )
-from cohort.core.components import Component, canonical, in_type
+from cohort.core.components import Component, canonical, cast_to_type
 from cohort.core.errors import UserError
 from cohort.core.paths import data_file, raw_file, record_file, shards_file
 from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.dataset_info import sample_identity, sample_info
 from cohort.data.parsers import PARSERS, parser_name
 from cohort.models import MODELS
-from cohort.partition import Scheme, parse_name
+from cohort.partition import Scheme, parse_partition
 from cohort.plan.axes import Values
 from cohort.plan.checks import (
     check_cohort,
@@ -63,8 +63,8 @@ class Resolver:
         check_part: Callable[[Any, str], None],
     ):
         self.datasets, self.strategies, self._check_part = datasets, strategies, check_part
-        self.data: dict[str, Planned] = {}
-        self.shards: dict[str, Planned] = {}
+        self.data: dict[str, PlannedFile] = {}
+        self.shards: dict[str, PlannedFile] = {}
         self.cells: dict[str, Cell] = {}
         self._cache: dict[tuple[Any, ...], Any] = {}
 
@@ -88,7 +88,7 @@ class Resolver:
             )
         return self.cells[digest]
 
-    def plan_shards(self, settings: Values) -> Planned:
+    def plan_shards(self, settings: Values) -> PlannedFile:
         """Plan the shards of these settings; those that are missing take their defaults."""
         settings = DEFAULTS | settings
         return self._memoized(self._shards, *(settings[key] for key in SHARD_KEYS))
@@ -135,7 +135,7 @@ class Resolver:
             parts[part] = component(**canonical(component, spec))
         return parts
 
-    def _data(self, dataset: str) -> Planned:
+    def _data(self, dataset: str) -> PlannedFile:
         info = self.datasets[dataset]
         settings = {"dataset": dataset} | sample_info(info)
         science = {f"dataset:{dataset}": PARSERS[parser_name(dataset, info)].science}
@@ -143,22 +143,22 @@ class Resolver:
         identity = sample_identity(dataset, info) | {"files": checksums}
         digest = digest_of(identity, science)
         raw = {name: raw_file(dataset, name) for name in info["files"]}
-        planned = Planned(data_file(dataset, digest), digest, settings, science, raw)
+        planned = PlannedFile(data_file(dataset, digest), digest, settings, science, raw)
         return self.data.setdefault(digest, planned)
 
-    def _shards(self, *values: Any) -> Planned:
+    def _shards(self, *values: Any) -> PlannedFile:
         settings = dict(zip(SHARD_KEYS, values, strict=True))
         data = self._memoized(self._data, settings["dataset"])
         science = self.scheme(settings).versions(settings["holdout"])
         digest = digest_of(shard_identity(settings, data.digest), science)
-        planned = Planned(
+        planned = PlannedFile(
             shards_file(settings, digest), digest, settings, science, {"data": data.path}
         )
         return self.shards.setdefault(digest, planned)
 
     def _scheme(self, *values: Any) -> Scheme:
         settings = dict(zip(SCHEME_KEYS, values, strict=True))
-        scheme = parse_name(settings["partition"])
+        scheme = parse_partition(settings["partition"])
         check_partition(scheme, settings, self.datasets[settings["dataset"]])
         return scheme
 
@@ -173,10 +173,10 @@ def check_required(values: Values) -> None:
 def _complete(values: Values) -> Values:
     """Every setting of a cell, in its own type."""
     settings = DEFAULTS | {
-        key: in_type(HINTS[key], values[key]) for key in HINTS if values[key] != DEFAULTS[key]
+        key: cast_to_type(HINTS[key], values[key]) for key in HINTS if values[key] != DEFAULTS[key]
     }
     for key in EVALUATION_PLANS:
-        settings[key] = spelled_out(settings[key], settings["rounds"])
+        settings[key] = resolve_last(settings[key], settings["rounds"])
     return settings
 
 
@@ -193,7 +193,7 @@ def _versions(cell: Cell) -> dict[str, int]:
         f"participation:{cell.participation.name}": cell.participation.science,
         **cell.partition.versions(cell.settings.holdout),
         **(
-            {f"devices:{devices.name}": devices.science}
+            {f"devices:{devices.name}": devices.version()}
             if cell.settings.client_devices != DEFAULTS["client_devices"]
             else {}
         ),

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from cohort.models import MODELS
+from cohort.models.counting import counts_of
 from cohort.plan.axes import Values
 from cohort.results.paper import paper_file, read_paper
 from cohort.results.tables.sizes import needs_no_runs
@@ -29,7 +30,7 @@ def _sizes(cells: Iterable[Values], datasets: Mapping[str, Any]) -> list[Values]
             "model": model,
             "classes": classes,
             "clients": cell["clients"],
-            "weights": MODELS[model]().counts(shape, classes).weights,
+            "weights": counts_of(MODELS[model](), shape, classes).weights,
         }
     return list(sizes.values())
 

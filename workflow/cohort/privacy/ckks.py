@@ -30,7 +30,7 @@ class ProtocolError(UserError):
 
 
 def new_key() -> bytes:
-    """A fresh key pair, with which numbers are encrypted and decrypted."""
+    """Generate a key pair, with which numbers are encrypted and decrypted, serialized."""
     context = tenseal.context(
         tenseal.SCHEME_TYPE.CKKS, DEGREE, coeff_mod_bit_sizes=MODULUS_BITS, n_threads=1
     )
@@ -39,7 +39,7 @@ def new_key() -> bytes:
 
 
 class KeyHolder:
-    """Encrypts and decrypts with a key pair."""
+    """Encrypts and decrypts numbers with a key pair."""
 
     def __init__(self, key: bytes):
         self._context = tenseal.context_from(key, n_threads=1)
@@ -49,14 +49,15 @@ class KeyHolder:
         return _serialized(self._context, secret=False)
 
     def encrypt(self, number: float) -> bytes:
-        """A ciphertext of the number, each time another one."""
+        """Encrypt a number; every call returns another ciphertext."""
         return tenseal.ckks_vector(self._context, [number]).serialize()
 
     def decrypt(self, ciphertext: bytes) -> int:
-        """The whole number in a ciphertext: the nearest, so that zero means |x| < 1/2.
+        """Decrypt a whole number: the nearest to what the ciphertext holds, so that zero means |x|
+        < 1/2.
 
-        A value that is not almost whole, or is huge, was encrypted with another key, was no whole
-        number, or drowned in noise: a ProtocolError.
+        Raise ProtocolError for a value that is not almost whole, or huge: it was encrypted with
+        another key, was no whole number, or drowned in noise.
         """
         (value,) = _loaded(self._context, ciphertext).decrypt()
         if not (abs(value) < LARGEST and abs(value - round(value)) < NOISE):
@@ -73,9 +74,9 @@ class Calculator:
     def __init__(self, public_key: bytes):
         self._context = tenseal.context_from(public_key, n_threads=1)
 
-    def fresh(self, ciphertext: bytes) -> tenseal.CKKSVector:
-        """Another ciphertext of the same number. SEAL refuses to subtract one from itself, because
-        everybody could read the result."""
+    def rerandomized(self, ciphertext: bytes) -> tenseal.CKKSVector:
+        """Another ciphertext of the same number. SEAL refuses to subtract a ciphertext from itself,
+        because everybody could read the result."""
         return self._load(ciphertext) + tenseal.ckks_vector(self._context, [0])
 
     def differences(
@@ -86,7 +87,7 @@ class Calculator:
         return [(minuend - other).serialize() for other in subtrahends]
 
     def sum(self, ciphertexts: Iterable[bytes]) -> bytes:
-        """The sum of at least one ciphertext."""
+        """The encrypted sum of at least one ciphertext."""
         return functools.reduce(operator.iadd, map(self._load, ciphertexts)).serialize()
 
     def _load(self, ciphertext: bytes) -> tenseal.CKKSVector:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cohort.privacy.laplace import laplace
+from cohort.privacy.laplace import add_laplace_noise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,12 +20,12 @@ class LabelReport:
     epsilon: float = 0.0
     liars: float = 0.0
 
-    def of(self, label_counts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """The counts that arrive at the server, one row per client."""
+    def reported_counts(self, label_counts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """The label counts that clients report (client, class), given the true ones."""
         reported = label_counts
         if self.liars:
             clients = len(label_counts)
             lying = rng.choice(clients, round(self.liars * clients), replace=False)
             reported = label_counts.astype(np.float64)
             reported[lying] = reported[lying].mean(axis=1, keepdims=True)
-        return laplace(reported, self.epsilon, rng) if self.epsilon else reported
+        return add_laplace_noise(reported, self.epsilon, rng) if self.epsilon else reported

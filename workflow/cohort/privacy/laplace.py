@@ -6,6 +6,6 @@ from __future__ import annotations
 import numpy as np
 
 
-def laplace(counts: np.ndarray, epsilon: float, rng: np.random.Generator) -> np.ndarray:
-    """Add reproducible noise, for experiments. Anyone who knows the seed can remove it."""
+def add_laplace_noise(counts: np.ndarray, epsilon: float, rng: np.random.Generator) -> np.ndarray:
+    """Add noise of scale 1 / epsilon for experiments; who knows the seed can remove it."""
     return counts + rng.laplace(scale=1 / epsilon, size=counts.shape)

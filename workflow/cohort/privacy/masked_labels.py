@@ -30,7 +30,8 @@ class Pair:
 
 
 class Client:
-    """Encrypts its labels and counts, and decrypts what the server calculates from them.
+    """A client of the protocol: encrypts its labels and counts, and decrypts what the server
+    calculates from them.
 
     It sends its labels in random order, which would otherwise tell the server which is smaller.
     `placeholders` is what it learns: the placeholder of each label that it holds.
@@ -47,17 +48,17 @@ class Client:
         return self._key.public_key()
 
     def pairs(self) -> list[Pair]:
-        """[E(l), E(n(l))] for each label l that it holds."""
+        """The client's encrypted labels and counts: [E(l), E(n(l))] for each label l it holds."""
         encrypt, counts = self._key.encrypt, self._counts
         return [Pair(encrypt(label), encrypt(int(counts[label]))) for label in self._labels]
 
     def is_new(self, differences: Sequence[bytes]) -> bool:
-        """Whether a label is missing from the server's list, from encrypted differences (own label
-        minus listed label, for each entry of the list)."""
+        """Whether a label of the client is missing from the server's list, from encrypted
+        differences (own label minus listed label, for each entry of the list)."""
         return not self._zeros(differences)
 
     def position(self, differences: Sequence[bytes]) -> int:
-        """Position in the server's list of one of the client's labels, from encrypted differences
+        """The position in the server's list of a label of the client, from encrypted differences
         (own label minus listed label, for each entry of the list)."""
         zeros = self._zeros(differences)
         if len(zeros) != 1:
@@ -68,12 +69,13 @@ class Client:
         return zeros[0]
 
     def learn(self, placeholders: Sequence[int]) -> None:
-        """Receive the placeholders of its labels, in the order in which it sent them."""
+        """Keep the placeholders of the client's labels, in the order in which it sent them."""
         self.placeholders = dict(zip(self._labels, placeholders, strict=True))
 
     def decrypt(self, sums: Sequence[bytes]) -> list[int]:
-        """Decrypt sums for the server and round them, as their noise would reveal the key. Raise
-        ProtocolError if a sum is not nearly a whole number."""
+        """Decrypt the server's sums, each the samples of one class over all clients, and round
+        them, as their noise would reveal the key. Raise ProtocolError for a sum that is not nearly
+        whole."""
         return [self._key.decrypt(ciphertext) for ciphertext in sums]
 
     def _zeros(self, differences: Sequence[bytes]) -> list[int]:
@@ -82,8 +84,8 @@ class Client:
 
 
 class Server:
-    """Keeps a list of encrypted labels without duplicates, of at most as many as there are
-    `classes`, and which placeholder each label of each client has."""
+    """The server of the protocol: keeps a list of encrypted labels without duplicates, at most as
+    many as there are `classes`, and the encrypted counts under each placeholder."""
 
     def __init__(self, public_key: bytes, classes: int):
         self._calculator, self._classes = Calculator(public_key), classes
@@ -98,7 +100,7 @@ class Server:
 
     def add(self, labels: Sequence[bytes]) -> None:
         """Append encrypted labels to the server's list."""
-        self._unique += map(self._calculator.fresh, labels)
+        self._unique += map(self._calculator.rerandomized, labels)
         if len(self._unique) > self._classes:
             raise ProtocolError(
                 f"clients have {len(self._unique)} different labels, but there are only "
@@ -106,7 +108,7 @@ class Server:
             )
 
     def differences(self, label: bytes) -> list[bytes]:
-        """A label minus each label of the list."""
+        """Encrypted differences: a label minus each label of the server's list."""
         return self._calculator.differences(label, self._unique)
 
     def draw_placeholders(self) -> None:
@@ -114,8 +116,10 @@ class Server:
         self._masks = list(range(len(self._unique)))
         random.SystemRandom().shuffle(self._masks)
 
-    def mask(self, pairs: Sequence[Pair], positions: Sequence[int]) -> list[int]:
-        """The placeholders of a client's labels, given their places in the list."""
+    def take_counts(self, pairs: Sequence[Pair], positions: Sequence[int]) -> list[int]:
+        """Keep a client's encrypted counts under the random placeholders of its labels; return
+        these. `positions` are the labels' places in the server's list; ProtocolError if they do not
+        fit."""
         if len(set(positions)) < len(pairs) or not set(positions) <= set(range(len(self._masks))):
             raise ProtocolError(
                 f"a client with {len(pairs)} labels answers with {len(set(positions))} different "
@@ -127,12 +131,12 @@ class Server:
         return masks
 
     def sums(self) -> dict[int, bytes]:
-        """The encrypted number of all samples of each placeholder, in the order of placeholders,
-        which says nothing of classes."""
+        """The encrypted number of all samples of each placeholder, by placeholder in ascending
+        order, which says nothing of classes."""
         return {mask: self._calculator.sum(self._counts[mask]) for mask in sorted(self._counts)}
 
 
-class Sent(Protocol):
+class RecordSent(Protocol):
     """Callback that records the bytes of a message: see Ledger.sent."""
 
     def __call__(
@@ -142,21 +146,23 @@ class Sent(Protocol):
 
 @dataclass
 class Exchange:
-    """The protocol step by step: `begin`, `encrypt`, `list_labels`, `map_labels`, `count`.
+    """The protocol of masked labels between clients and server, step by step: `begin`, `encrypt`,
+    `list_labels`, `map_labels`, `count`.
 
     The paper does not say where keys come from: the first client makes them for all.
     """
 
     clients: Sequence[Client]
     server: Server
-    sent: Sent
+    sent: RecordSent
     comparisons: int = 0
     pairs: list[list[Pair]] = field(default_factory=list)
     counts: dict[int, int] = field(default_factory=dict)  # by placeholder
 
     @classmethod
-    def begin(cls, counts: Sequence[Sequence[int]], classes: int, sent: Sent) -> Exchange:
-        """Clients with these label counts get a key pair; the server gets its public half."""
+    def begin(cls, counts: Sequence[Sequence[int]], classes: int, sent: RecordSent) -> Exchange:
+        """Create clients with these label counts and one key pair, and the server with its public
+        half."""
         key = new_key()
         sent("keys", len(key), to="client", copies=len(counts) - 1)
         clients = [Client(key, row) for row in counts]
@@ -165,15 +171,15 @@ class Exchange:
         return cls(clients, Server(public_key, classes), sent)
 
     def encrypt(self) -> None:
-        """Every client sends its encrypted labels and counts."""
+        """Let every client send its encrypted labels and counts."""
         self.pairs = [client.pairs() for client in self.clients]
         for pair in (pair for pairs in self.pairs for pair in pairs):
             self.sent("labels", len(pair.label), to="server")
             self.sent("counts", len(pair.count), to="server")
 
     def list_labels(self) -> None:
-        """Make the server's list: all labels of the first client, then of each other one those that
-        differ from all labels before, until the list is complete.
+        """Make the server's list: all labels of the first client, then of every other client those
+        that differ from all labels before, until the list is complete.
 
         Labels of one client differ, so they are not compared with each other.
         """
@@ -187,16 +193,17 @@ class Exchange:
         self.server.draw_placeholders()
 
     def map_labels(self) -> None:
-        """Find the placeholder of each label of each client."""
+        """Let clients learn the placeholders of their labels, under which the server keeps
+        counts."""
         for client, pairs in zip(self.clients, self.pairs, strict=True):
             positions = [client.position(self._differences(pair.label)) for pair in pairs]
             self.sent("answers", INDEX, to="server", copies=len(positions))
-            masks = self.server.mask(pairs, positions)
+            masks = self.server.take_counts(pairs, positions)
             self.sent("placeholders", INDEX, to="clients", copies=len(masks))
             client.learn(masks)
 
     def count(self) -> None:
-        """Find the number of samples of each placeholder: the server adds, the first client
+        """Set `counts`, the samples of each placeholder: the server adds, the first client
         decrypts."""
         sums = self.server.sums()
         for ciphertext in sums.values():

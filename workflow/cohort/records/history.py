@@ -36,13 +36,13 @@ class History:
     traffic: dict[str, np.ndarray] = field(default_factory=dict)
     profile: list[np.ndarray] = field(default_factory=list)
 
-    def add(self, round: int, **values: float) -> None:
-        """Append metrics of a round, each once."""
+    def add_metrics(self, round: int, **values: float) -> None:
+        """Append metrics of a round to the history, each once."""
         for name, value in values.items():
             self.metrics[name].append((round, float(value)))
 
     def add_cost(self, round: int, **values: float) -> None:
-        """Append costs of a round, each once."""
+        """Append costs of a round to the history, each once."""
         for name, value in values.items():
             self.cost[name].append((round, float(value)))
 
@@ -86,7 +86,7 @@ class History:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> History:
-        """The history from what `arrays` returned."""
+        """Build a history from what `arrays` returned."""
         pools = _rows(arrays.get("probes/pools", ()))
         norms = [
             row[: len(pool)]
@@ -112,7 +112,7 @@ class History:
 
 
 def _stacked(rows: Sequence[np.ndarray]) -> np.ndarray:
-    """The clients of every round as one array, shorter rows padded with NOBODY."""
+    """Stack the clients of every round into one array, shorter rows padded with NOBODY."""
     longest = max(map(len, rows), default=0)
     table = np.full((len(rows), longest) if rows else (0,), NOBODY, dtype=np.int64)
     for index, row in enumerate(rows):
@@ -121,7 +121,7 @@ def _stacked(rows: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _padded(rows: Sequence[np.ndarray]) -> np.ndarray:
-    """The numbers of every round as one array, shorter rows padded with NaN."""
+    """Stack the numbers of every round into one array, shorter rows padded with NaN."""
     table = np.full((len(rows), max(map(len, rows))), np.nan)
     for index, row in enumerate(rows):
         table[index, : len(row)] = row

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cohort.cell.planned import DIGEST
-from cohort.core.errors import Refused, UserError, explained
+from cohort.core.errors import FileAccessError, UserError, explain_errors
 from cohort.core.hdf5 import new_hdf5, sealed_hdf5
 from cohort.core.lazy import lazy
 from cohort.core.paths import CELLS, digest_in, is_record_file
@@ -82,7 +82,7 @@ class Record:
 
 
 def write(path: str | Path, record: Record) -> None:
-    """Write a record, completely or not at all."""
+    """Write a record to a file, completely or not at all."""
     _check_header(record.header)
     with new_hdf5(path) as file:
         file.attrs["header"] = json.dumps(record.header, sort_keys=True)
@@ -95,11 +95,11 @@ def write(path: str | Path, record: Record) -> None:
 
 def read(path: str | Path) -> Record:
     """Read and validate a record; raise UserError if it is missing, damaged or incomplete, and
-    Refused if the system does not let it be read."""
+    FileAccessError if the system does not let it be read."""
     if not Path(path).is_file():
         raise UserError(f"there is no record {path}")
     try:
-        with explained(path), sealed_hdf5(path) as file:
+        with explain_errors(path), sealed_hdf5(path) as file:
             header = json.loads(file.attrs["header"])
             arrays = file.arrays()
         plain = {group: _pop_group(arrays, f"{group}/") for group in PLAIN}
@@ -107,7 +107,7 @@ def read(path: str | Path) -> Record:
         check(record)
         if is_record_file(path) and header["digest"] != digest_in(path):
             raise ValueError(f"it is that of {header['digest']}, under the name of another cell")
-    except Refused:
+    except FileAccessError:
         raise
     except Exception as error:  # a damaged or foreign file may raise anything
         reason = next(iter(str(error).splitlines()), type(error).__name__)
@@ -124,7 +124,7 @@ def is_valid(path: str | Path, digest: str = "") -> bool:
     """Whether the file is a valid record, and that of the cell with this digest if one is given."""
     try:
         record = read(path)
-    except Refused:  # it may well be valid
+    except FileAccessError:  # it may well be valid
         raise
     except UserError:
         return False
@@ -132,7 +132,7 @@ def is_valid(path: str | Path, digest: str = "") -> bool:
 
 
 def check(record: Record) -> None:
-    """Raise an error unless this is a valid record."""
+    """Raise an error unless a record is valid."""
     _check_header(record.header)
     history = record.history
     for names in (history.metrics, history.cost, history.traffic, record.clients, record.classes):

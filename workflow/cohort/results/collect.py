@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from cohort.cell.planned import PLAN_FIX
-from cohort.core import own
+from cohort.core import user_files
 from cohort.core.sealed_json import read_sealed
 from cohort.records.history import History
 from cohort.records.record import CLIENT_ARRAYS, Record, read
@@ -26,6 +26,7 @@ from cohort.results.derived import (
     of_run,
 )
 from cohort.results.files import write_metrics
+from cohort.results.to_baseline import costs_to_baseline
 
 COSTS = ("seconds", "bytes_up", "bytes_down", "client_steps")
 """What a run costs, in all its rounds together."""
@@ -96,8 +97,9 @@ def collect(
         }
         heads.append(labels | status_columns)
     head = pd.DataFrame(heads).take(np.repeat(np.arange(len(heads)), list(map(len, parts))))
-    table = head.reset_index(drop=True).join(pd.concat(parts, ignore_index=True))
-    write_metrics(output, table.astype(TYPES), {**experiment, "cells": runs}, sources)
+    table = head.reset_index(drop=True).join(pd.concat(parts, ignore_index=True)).astype(TYPES)
+    table = pd.concat([table, costs_to_baseline(table).astype(TYPES)], ignore_index=True)
+    write_metrics(output, table, {**experiment, "cells": runs}, sources)
 
 
 def from_record(path: str | Path) -> Result:
@@ -137,7 +139,7 @@ def facts_of(record: Record) -> dict[str, Any]:
         "sessions": len(made["sessions"]),
         **{key: made[key] for key in ("commit", "trainer", "devices", "peak_memory_mb")},
         "versions": made["versions"],
-        "my": own.versions_in(made),
+        "my": user_files.module_versions(made),
         **totals,
     }
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cohort.core.sealed_json import read_sealed
-from cohort.core.typed import typed
+from cohort.core.typed import from_json
 from cohort.results.agreement import Agreement, Printed, agreement
 from cohort.results.at import described
 from cohort.results.best import Key, Runs, inseparable
@@ -75,7 +75,7 @@ class Result:
         """The 95 % interval of the mean; that of a share stays between 0 and 100 %."""
         metric = METRICS[self.metric]
         shown = self.sample.scaled(metric.scale)
-        low, high = metric.within(shown.mean, shown.interval())
+        low, high = metric.clip_interval(shown.mean, shown.interval())
         return low / metric.scale, high / metric.scale
 
     @property
@@ -114,7 +114,7 @@ class Comparison:
     @classmethod
     def read(cls, file: str | Path) -> Comparison:
         """Read it from a JSON file. Raise UserError if that is missing or damaged."""
-        comparison: Comparison = typed(cls, read_sealed(file, "a comparison", FIX))
+        comparison: Comparison = from_json(cls, read_sealed(file, "a comparison", FIX))
         return comparison
 
     def by_measure(self) -> dict[str, list[Result]]:

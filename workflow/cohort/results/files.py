@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cohort.core.errors import Refused, UserError, explained
-from cohort.core.files import replacing, sha256
+from cohort.core.errors import FileAccessError, UserError, explain_errors
+from cohort.core.files import atomic_write, sha256
 from cohort.core.lazy import lazy
 from cohort.core.sealed_json import DAMAGED, read_sealed, write_sealed
 
@@ -34,7 +34,7 @@ def write_metrics(
 ) -> None:
     """Write metrics to a Parquet file, and beside it as JSON the experiment, with the checksums of
     both; `sources` is a hash of the files that they were collected from, if it is of use."""
-    with replacing(file) as temporary:
+    with atomic_write(file) as temporary:
         metrics.to_parquet(temporary, index=False)
         checksum = sha256(temporary)
     header = {**experiment, PARQUET_SHA256: checksum} | ({SOURCES: sources} if sources else {})
@@ -59,7 +59,7 @@ def sources_of(file: str | Path) -> str:
     try:
         _verified(Path(file))
         return str(read_experiment(Path(file).with_suffix(".json")).get(SOURCES, ""))
-    except Refused:
+    except FileAccessError:
         raise
     except UserError:
         return ""
@@ -70,7 +70,7 @@ def _verified(file: Path) -> io.BytesIO:
     beside = file.with_suffix(".json")
     expected = read_experiment(beside)[PARQUET_SHA256]
     try:
-        with explained(file):
+        with explain_errors(file):
             content = file.read_bytes()
     except FileNotFoundError:
         raise UserError(f"{file}: is missing; start snakemake again, which writes it") from None

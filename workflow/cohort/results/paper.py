@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cohort.core import own
-from cohort.core.errors import UserError, explained, suggest
+from cohort.core import user_files
+from cohort.core.errors import UserError, explain_errors, suggest
 from cohort.core.shipped import shipped
 
 FOLDER = Path("resources/paper_values")
@@ -56,7 +56,7 @@ def paper_file(study: str, spec: Mapping[str, Any]) -> Path | None:
 
 def paper_files(study: str) -> tuple[Path, Path]:
     """The files of a paper's single values and of its curves; either may be missing."""
-    own_folder = own.folder() / FOLDER.name
+    own_folder = user_files.folder() / FOLDER.name
     folder = own_folder if list(own_folder.glob(f"{study}*.csv")) else shipped(FOLDER)
     return folder / f"{study}.csv", folder / f"{study}_curves.csv"
 
@@ -101,7 +101,7 @@ def items_with(rows: Rows, item: str) -> set[str]:
 def read_rows(file: str | Path, item: str) -> Rows:
     """Read the rows of a file by line number; `item` is only for the error message."""
     try:
-        with explained(file):
+        with explain_errors(file):
             status = Path(file).stat()
     except FileNotFoundError:
         raise UserError(
@@ -114,7 +114,7 @@ def read_rows(file: str | Path, item: str) -> Rows:
 @functools.lru_cache(maxsize=16)
 def _rows(file: str, *version: int) -> Rows:
     """The rows of a version of a file. Planning a study asks for those of AML's curves 70 times."""
-    with explained(file), open(file, encoding="utf-8", newline="") as lines:
+    with explain_errors(file), open(file, encoding="utf-8", newline="") as lines:
         reader = csv.DictReader(lines)
         missing = [name for name in FIXED if name not in (reader.fieldnames or ())]
         if missing:

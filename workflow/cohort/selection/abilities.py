@@ -11,7 +11,7 @@ from cohort.selection.selector import Reports, State, View
 
 
 class Screening:
-    """Chooses from a pool of clients instead of all of them.
+    """Lets a selector choose from a pool of clients instead of all of them.
 
     The pool is the `candidates` that `select` receives. Needs that are gathered before choosing are
     gathered from the pool only.
@@ -27,7 +27,7 @@ class Screening:
 
 
 class Probing(Screening):
-    """Has each client of the pool train on its first `batches` before it chooses.
+    """Lets a selector have each client of the pool train on its first `batches` before it chooses.
 
     `view.reports["probe_norm"]` then holds the norm of each client's update. The clients that are
     chosen continue training from the weights of their probe.
@@ -37,8 +37,7 @@ class Probing(Screening):
 
 
 class Skipping(ABC):
-    """Gathers its needs before choosing in some rounds only; in others its view has no reports of
-    them."""
+    """Lets a selector gather its needs before choosing in some rounds only."""
 
     @abstractmethod
     def asks(self, state: State, view: View) -> bool:
@@ -46,7 +45,7 @@ class Skipping(ABC):
 
 
 class Allocating(ABC):
-    """Decides on how many samples of each class a client trains."""
+    """Lets a selector decide on how many samples of each class a client trains."""
 
     @abstractmethod
     def quotas(self, cohort: np.ndarray, view: View) -> np.ndarray:
@@ -54,7 +53,7 @@ class Allocating(ABC):
 
 
 class Filtering(ABC):
-    """Excludes some updates from the aggregation."""
+    """Lets a selector exclude some updates from the aggregation."""
 
     @abstractmethod
     def keep(self, reports: Reports, sizes: np.ndarray) -> np.ndarray:
@@ -62,20 +61,20 @@ class Filtering(ABC):
         them."""
 
 
-class Measuring(ABC):
-    """Records metrics of its own in every round; the selector declares them in `metrics`."""
+class MetricRecording(ABC):
+    """Lets a selector record metrics of its own in every round; it declares them in `metrics`."""
 
     @abstractmethod
     def measure(
         self, state: State, candidates: np.ndarray, cohort: np.ndarray, view: View
     ) -> dict[str, float]:
-        """The metrics of a round, from what `select` received and the cohort it chose."""
+        """The selector's metrics of a round, by name, given what `select` received and returned."""
 
 
 class Weighing(ABC):
-    """Draws clients with unequal probabilities, which are recorded in every round for overlapping
-    and other clients if a partition makes some overlap. The selector is not told who does."""
+    """Lets a selector publish its probabilities, which are recorded in every round for overlapping
+    and for other clients, if any overlap. It is not told which clients overlap."""
 
     @abstractmethod
     def probabilities(self, state: State, candidates: np.ndarray, view: View) -> np.ndarray:
-        """The probability of each candidate to be drawn first."""
+        """The probability of each candidate to be the first client drawn."""

@@ -57,15 +57,15 @@ class Diversity(Selector):
         return rng.choice(candidates, view.cohort, replace=False, p=weights / weights.sum())
 
     def scores(self, label_counts: np.ndarray) -> np.ndarray:
-        """The score of each client."""
+        """The score of each client, by which it is drawn."""
         classes = label_counts.shape[1]
         own = self.mix * (label_counts > 0).sum(axis=1) / classes + (1 - self.mix) * entropy(
-            shares(label_counts)
+            row_shares(label_counts)
         ) / np.log(classes)
-        return self.alpha * own + (1 - self.alpha) * self._apart(shares(label_counts))
+        return self.alpha * own + (1 - self.alpha) * self._distances(row_shares(label_counts))
 
-    def _apart(self, mixes: np.ndarray) -> np.ndarray:
-        """The distance of each client's label distribution from the others'."""
+    def _distances(self, mixes: np.ndarray) -> np.ndarray:
+        """The distance of each client's label distribution from those of the other clients."""
         divergences = js_divergences(mixes)
         if self.measure == "divergence":
             return divergences.sum(axis=1) / max(len(mixes) - 1, 1)
@@ -73,7 +73,7 @@ class Diversity(Selector):
         return distances / max(distances.max(), np.finfo(float).tiny)
 
 
-def shares(counts: np.ndarray) -> np.ndarray:
+def row_shares(counts: np.ndarray) -> np.ndarray:
     """Divide each row by its sum; a row of zeros stays zero."""
     return counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
 

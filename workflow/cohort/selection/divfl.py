@@ -34,10 +34,10 @@ class DivFl(LastUpdates):
     def begin(self, view: View, rng: np.random.Generator) -> State:
         return super().begin(view, rng) | {"distances": np.zeros((view.clients, view.clients))}
 
-    def among(
+    def choose_seen(
         self, state: State, seen: np.ndarray, count: int, view: View, rng: np.random.Generator
     ) -> np.ndarray:
-        return seen[facilities(state["distances"][np.ix_(state["seen"], seen)], count)]
+        return seen[choose_facilities(state["distances"][np.ix_(state["seen"], seen)], count)]
 
     def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
         after = super().observe(state, cohort, reports, view)
@@ -48,9 +48,9 @@ class DivFl(LastUpdates):
         return after
 
 
-def facilities(distances: np.ndarray, count: int) -> np.ndarray:
+def choose_facilities(distances: np.ndarray, count: int) -> np.ndarray:
     """Choose `count` columns greedily such that the sum over rows of the distance (row, column) to
-    the nearest of them falls most with each; the first of several that are as good."""
+    the nearest chosen column falls most with each; the first of several that are as good."""
     nearest = np.full(len(distances), np.inf)
     chosen: list[int] = []
     for _ in range(count):

@@ -10,11 +10,11 @@ def pool_size(multiple: float, clients: int, cohort: int) -> int:
     return min(round(multiple * cohort), clients)
 
 
-def without_replacement(
+def draw_without_replacement(
     log_weights: np.ndarray, count: int, rng: np.random.Generator
 ) -> np.ndarray:
     """Draw `count` positions one after another, each with a probability proportional to its weight
-    among those that are left.
+    among the positions that are left.
 
     The largest weights perturbed by Gumbel noise are such a draw (Gumbel top-k), also of weights so
     small that only their logarithms are numbers.
@@ -22,11 +22,11 @@ def without_replacement(
     return np.argsort(-(log_weights + rng.gumbel(size=len(log_weights))))[:count]
 
 
-def highest(
+def top_clients(
     values: np.ndarray, clients: np.ndarray, count: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """The clients with the highest values, given for each of them; ties are broken at random, and
-    NaN comes last."""
+    """The `count` clients with the highest values, of which there is one for each client; ties are
+    broken at random, and NaN comes last."""
     order = rng.permutation(len(clients))
     ranked = np.nan_to_num(values, nan=-np.inf)[order]
     return clients[order[np.argsort(-ranked, kind="stable")[:count]]]

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from cohort.core.components import parameter
-from cohort.selection.draws import without_replacement
+from cohort.selection.draws import draw_without_replacement
 from cohort.selection.selector import Reports, Selector, State, View
 
 TINY = 1e-12  # the imbalance of perfectly balanced clients, so that their weights are finite
@@ -48,7 +48,7 @@ class FedCbs(Selector):
             weights = -(len(cohort) + 1) * np.log(imbalance(held + counts[left]) + TINY)
             if not cohort:
                 weights = np.log(np.exp(weights) + self.bonus(state, candidates))
-            (drawn,) = without_replacement(weights, 1, rng)
+            (drawn,) = draw_without_replacement(weights, 1, rng)
             cohort.append(candidates[left[drawn]])
             held, left = held + counts[left[drawn]], np.delete(left, drawn)
         return np.array(cohort)

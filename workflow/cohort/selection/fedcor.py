@@ -58,7 +58,7 @@ class FedCor(Selector, Skipping):
         return self._is_random(state) or self._is_random(state, earlier=1)
 
     def _is_random(self, state: State, earlier: int = 0) -> bool:
-        """Whether the cohort of this round, or of so many rounds before, is random."""
+        """Whether the cohort of this round, or of the round `earlier` rounds before, is random."""
         later = int(state["round"][0]) - earlier - self.warmup
         return later <= 0 or later % self.interval == 0
 
@@ -67,7 +67,7 @@ class FedCor(Selector, Skipping):
     ) -> np.ndarray:
         if self._is_random(state):
             return rng.choice(candidates, view.cohort, replace=False)
-        state = self._updated(state, view)
+        state = self._with_newest_change(state, view)
         covariance = state["points"] @ state["points"].T + NOISE**2 * np.eye(view.clients)
         shares, weights = view.sizes / view.sizes.sum(), self.annealing ** state["chosen"]
         cohort: list[int] = []
@@ -82,16 +82,16 @@ class FedCor(Selector, Skipping):
         return np.array(cohort)
 
     def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
-        after = self._updated(state, view)
+        after = self._with_newest_change(state, view)
         after["chosen"][cohort] += not self._is_random(state)
         after["ages"] += 1
         after["losses"] = view.reports.get("candidate_loss", np.full(view.clients, np.nan))
         after["round"] = state["round"] + 1
         return after
 
-    def _updated(self, state: State, view: View) -> State:
-        """The state with the newest change of losses, and what it says of the process, if both
-        losses of it are known."""
+    def _with_newest_change(self, state: State, view: View) -> State:
+        """The state with the newest change of losses and refitted points, if both losses are
+        known."""
         after = {name: array.copy() for name, array in state.items()}
         losses = view.reports.get("candidate_loss")
         if losses is None or np.isnan(state["losses"]).all():

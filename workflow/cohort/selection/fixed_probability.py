@@ -16,8 +16,9 @@ class FixedProbability(Selector):
     """Every overlapping client joins the cohort with a fixed probability, independently of the
     others; the remaining places are drawn uniformly from the regular clients.
 
-    If more of them want to join than the cohort has places, as many of them are drawn. If regular
-    clients are too few, the cohort is smaller. Without overlapping clients the cohort is uniform.
+    If more overlapping clients want to join than the cohort has places, as many of them are drawn.
+    If regular clients are too few, the cohort is smaller. Without overlapping clients the cohort is
+    uniform.
     """
 
     name: ClassVar[str] = "fixed-probability"

@@ -10,7 +10,7 @@ import numpy as np
 from cohort.core.components import parameter
 from cohort.core.lazy import lazy
 from cohort.selection.last_updates import LastUpdates
-from cohort.selection.pow_d import by_size
+from cohort.selection.pow_d import draw_by_size
 from cohort.selection.selector import Reports, State, View
 
 if TYPE_CHECKING:
@@ -27,12 +27,12 @@ class HicsFl(LastUpdates):
     """Clusters clients by the updates of the last layer's bias, and draws from clusters of diverse
     clients more often, at first (algorithm 1).
 
-    The entropy of the softmax of a client's bias update estimates how diverse its labels are. Two
-    clients are as far apart as the angle of their updates plus `weight` times the difference of
-    their entropies. There are as many clusters as clients in a cohort. A cluster is drawn with a
-    probability proportional to exp(diversity * rounds left / all rounds * its mean entropy), and a
-    client of it in proportion to its number of samples; nobody is drawn twice. Before that, every
-    client is chosen once.
+    The entropy of the softmax of a client's bias update estimates how diverse its labels are
+    (equation 7). Two clients are as far apart as the angle of their updates plus `weight` times the
+    difference of their entropies (9). There are as many clusters as clients in a cohort. A cluster
+    is drawn with a probability proportional to exp(diversity * rounds left / all rounds * its mean
+    entropy), and a client of it in proportion to its number of samples (10); nobody is drawn twice.
+    Before that, every client is chosen once.
     """
 
     name: ClassVar[str] = "hics-fl"
@@ -51,7 +51,7 @@ class HicsFl(LastUpdates):
     def begin(self, view: View, rng: np.random.Generator) -> State:
         return super().begin(view, rng) | {"round": np.zeros(1, dtype=np.int64)}
 
-    def among(
+    def choose_seen(
         self, state: State, seen: np.ndarray, count: int, view: View, rng: np.random.Generator
     ) -> np.ndarray:
         if not count:
@@ -67,7 +67,7 @@ class HicsFl(LastUpdates):
             open_clusters = np.unique(clusters[rest])
             odds = special.softmax(self.diversity * left * means[open_clusters])
             members = rest[clusters[rest] == rng.choice(open_clusters, p=odds)]
-            chosen.append(members[by_size(seen[members], view, 1, rng)[0]])
+            chosen.append(members[draw_by_size(seen[members], view, 1, rng)[0]])
         return seen[chosen]
 
     def entropies(self, updates: np.ndarray) -> np.ndarray:

@@ -43,7 +43,8 @@ class KL(Selector, Allocating):
         return np.array(list(self._add_clients(np.sort(cohort), view).values()))
 
     def _add_clients(self, candidates: np.ndarray, view: View) -> dict[int, np.ndarray]:
-        """Add clients until the labels are even; return each one's class counts, in that order."""
+        """Add clients until the labels are even; return the class counts of each added client, in
+        the order in which they were added."""
         assert view.label_counts is not None
         counts = view.label_counts
         waiting = candidates[np.argsort(-view.sizes[candidates], kind="stable")].tolist()

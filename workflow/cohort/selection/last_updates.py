@@ -10,8 +10,8 @@ from cohort.selection.selector import Reports, Selector, State, View
 
 
 class LastUpdates(Selector):
-    """Knows each client by what it last reported of its `need`. Clients that never answered are
-    chosen first, at random; `among` chooses the rest of the cohort."""
+    """Base of selectors that know each client by what it last reported of one `need`. Clients that
+    never answered are chosen first, at random; `choose_seen` chooses the rest of the cohort."""
 
     need: ClassVar[str]
 
@@ -28,12 +28,12 @@ class LastUpdates(Selector):
         unseen = rng.permutation(candidates[~is_seen])[: view.cohort]
         seen = candidates[is_seen]
         count = min(view.cohort - len(unseen), len(seen))
-        return np.concatenate([unseen, self.among(state, seen, count, view, rng)])
+        return np.concatenate([unseen, self.choose_seen(state, seen, count, view, rng)])
 
-    def among(
+    def choose_seen(
         self, state: State, seen: np.ndarray, count: int, view: View, rng: np.random.Generator
     ) -> np.ndarray:
-        """Choose `count` of the candidates that answered before."""
+        """Choose `count` of the candidates that answered before (`seen`)."""
         raise NotImplementedError
 
     def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from cohort.core.components import parameter
-from cohort.selection.draws import without_replacement
+from cohort.selection.draws import draw_without_replacement
 from cohort.selection.selector import Reports, Selector, State, View
 
 CLIP = 0.95  # the quantile of utilities that none exceeds
@@ -65,11 +65,13 @@ class Oort(Selector):
         exploiting = min(int((1 - epsilon) * view.cohort), len(explored))
         exploring = min(view.cohort - exploiting, len(unexplored))
         exploiting = min(view.cohort - exploring, len(explored))
-        by_utility = explored[self._exploited(state, explored, exploiting, rng)]
+        by_utility = explored[self._draw_exploited(state, explored, exploiting, rng)]
         speeds = -np.log(np.maximum(state["duration"][unexplored], np.finfo(float).tiny))
-        return np.concatenate([by_utility, unexplored[without_replacement(speeds, exploring, rng)]])
+        return np.concatenate(
+            [by_utility, unexplored[draw_without_replacement(speeds, exploring, rng)]]
+        )
 
-    def _exploited(
+    def _draw_exploited(
         self, state: State, explored: np.ndarray, count: int, rng: np.random.Generator
     ) -> np.ndarray:
         """Draw `count` positions of explored clients in proportion to utility, among those near the
@@ -77,33 +79,76 @@ class Oort(Selector):
         if not count:
             return np.zeros(0, dtype=np.int64)
         utilities = self.utilities(state)[explored]
-        admitted = np.flatnonzero(utilities >= self.cutoff * np.sort(utilities)[-count])
-        return admitted[without_replacement(np.log(utilities[admitted]), count, rng)]
+        admitted = self.admitted_positions(utilities, count)
+        return admitted[draw_without_replacement(np.log(utilities[admitted]), count, rng)]
+
+    def admitted_positions(self, utilities: np.ndarray, count: int) -> np.ndarray:
+        """The positions in `utilities` of the clients among which `count` are drawn."""
+        return np.flatnonzero(utilities >= self.cutoff * np.sort(utilities)[-count])
 
     def utilities(self, state: State) -> np.ndarray:
         """The utility of each explored client; NaN for the others."""
-        utility, duration = state["utility"], state["duration"]
-        clipped = np.minimum(utility, np.nanquantile(utility, CLIP, method="higher"))
-        low = SMALLEST * np.nanmin(utility)
-        scaled = (clipped - low) / max(np.nanmax(utility) - low, 1e-4)
+        utility = state["utility"]
+        statistical = scale_utilities(
+            utility, utility, np.nanquantile(utility, CLIP, method="higher")
+        )
         recent = np.sqrt(0.1 * np.log(state["round"][0]) / state["last"])
-        preferred = np.percentile(duration, min(state["percentile"][0], 100))
-        slow = duration > preferred
-        factors = np.divide(preferred, duration, out=np.ones_like(duration), where=slow)
-        result: np.ndarray = (scaled + recent) * factors**self.penalty
+        result: np.ndarray = (statistical + recent) * self.slowdowns(state)
         return np.maximum(result, np.finfo(float).tiny)
 
+    def slowdowns(self, state: State) -> np.ndarray:
+        """The factor on each client's utility: below 1 if it takes longer than preferred, else
+        1."""
+        duration, preferred = state["duration"], self.preferred_duration(state)
+        slow = duration > preferred
+        factors = np.divide(preferred, duration, out=np.ones_like(duration), where=slow)
+        result: np.ndarray = factors**self.penalty
+        return result
+
+    def preferred_duration(self, state: State) -> float:
+        """The preferred duration of a round in simulated seconds."""
+        return float(np.percentile(state["duration"], min(state["percentile"][0], 100)))
+
     def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
-        after = {name: array.copy() for name, array in state.items()}
         utility = view.sizes[cohort] * reports["loss_norm"]
+        gained = utility[~np.isnan(utility)].sum()
+        after = self.learn(state, cohort, utility, reports["duration"], gained)
+        after["last"][cohort] = state["round"]
+        return after
+
+    def learn(
+        self,
+        state: State,
+        cohort: np.ndarray,
+        utility: np.ndarray,
+        duration: np.ndarray,
+        gained: float,
+    ) -> State:
+        """The state after a round in which each client of the cohort had a utility, NaN if it did
+        not answer, and a duration. The pacer is told how much utility the round `gained`."""
+        after = {name: array.copy() for name, array in state.items()}
         answered = ~np.isnan(utility)
         after["utility"][cohort[answered]] = utility[answered]
-        after["duration"][cohort[answered]] = reports["duration"][answered]
-        after["last"][cohort] = state["round"]
-        after["gained"] = np.append(state["gained"], utility[answered].sum())[-2 * self.window :]
+        after["duration"][cohort[answered]] = duration[answered]
+        after["last"][cohort[answered]] = state["round"]
+        after["gained"] = np.append(state["gained"], gained)[-2 * self.window :]
         rounds, window = int(state["round"][0]), self.window
         if rounds >= 2 * window and rounds % window == 0:
             earlier, later = np.split(after["gained"], 2)
-            after["percentile"] += self.pace * (earlier.sum() > later.sum())
+            after["percentile"][0] = self.next_percentile(
+                float(state["percentile"][0]), earlier.sum(), later.sum()
+            )
         after["round"] = state["round"] + 1
         return after
+
+    def next_percentile(self, percentile: float, earlier: float, later: float) -> float:
+        """The next percentile of the preferred duration, given what two windows gained."""
+        return percentile + self.pace * (earlier > later)
+
+
+def scale_utilities(utility: np.ndarray, among: np.ndarray, clip: float) -> np.ndarray:
+    """Scale utilities to units of the range of those in `among`, after clipping those above
+    `clip`."""
+    low = SMALLEST * np.nanmin(among)
+    result: np.ndarray = (np.minimum(utility, clip) - low) / max(np.nanmax(among) - low, 1e-4)
+    return result

@@ -66,7 +66,7 @@ class Peco(Selector, Weighing):
         rest, weights = candidates, self.probabilities(state, candidates, view)
         cohort: list[int] = []
         while len(cohort) < view.cohort:
-            index = rng.choice(len(rest), p=normalized(weights))
+            index = rng.choice(len(rest), p=to_probabilities(weights))
             cohort.append(rest[index])
             rest, weights = np.delete(rest, index), np.delete(weights, index)
         return np.array(cohort)
@@ -74,15 +74,15 @@ class Peco(Selector, Weighing):
     def probabilities(self, state: State, candidates: np.ndarray, view: View) -> np.ndarray:
         recent = state["recent"]
         mean = recent.mean(axis=0) if len(recent) else np.ones(view.clients)
-        return normalized(mean[candidates])
+        return to_probabilities(mean[candidates])
 
     def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
-        cached = self._cached(state, cohort, reports)
-        recent = np.vstack([state["recent"], self.of_scores(self.scores(cached))])
+        cached = self._with_predictions(state, cohort, reports)
+        recent = np.vstack([state["recent"], self.round_probabilities(self.scores(cached))])
         return cached | {"recent": recent[-self.window :]}
 
-    def _cached(self, state: State, cohort: np.ndarray, reports: Reports) -> State:
-        """The state with the predictions of the clients that answered."""
+    def _with_predictions(self, state: State, cohort: np.ndarray, reports: Reports) -> State:
+        """The state with the newest predictions of the clients that answered."""
         predictions, correct = reports["reserved_predictions"], reports["reserved_correct"]
         answered = ~np.isnan(predictions).any(axis=(1, 2))
         cache = {name: array.copy() for name, array in state.items()}
@@ -105,19 +105,20 @@ class Peco(Selector, Weighing):
         ).sum(axis=1)
         return scores
 
-    def of_scores(self, scores: np.ndarray) -> np.ndarray:
-        """The probabilities of one round; equal ones if no two clients were evaluated yet."""
+    def round_probabilities(self, scores: np.ndarray) -> np.ndarray:
+        """The probabilities of one round, by the clients' scores; equal before two are
+        evaluated."""
         evaluated = ~np.isnan(scores)
         if evaluated.sum() < 2:
             return np.full(len(scores), 1 / len(scores))
         unseen = scores[evaluated].mean() if self.unseen == "mean" else scores[evaluated].max()
         filled = np.where(evaluated, scores, unseen)
-        return normalized((filled / filled.max()) ** self.tau)
+        return to_probabilities((filled / filled.max()) ** self.tau)
 
 
 def similarities(predictions: np.ndarray, correct: np.ndarray, gamma: float) -> np.ndarray:
-    """The similarity of each client to each other client, 0 to itself. Predictions are (client,
-    sample, class), `correct` is (client, sample)."""
+    """The similarity of each client to each other client (client, client), 0 to itself. Predictions
+    are (client, sample, class), `correct` is (client, sample)."""
     rows = predictions.astype(np.float64)
     factors = np.where(correct, 1.0, gamma) / np.sqrt(np.einsum("kic,kic->ki", rows, rows))
     rows *= factors[:, :, np.newaxis]
@@ -127,7 +128,7 @@ def similarities(predictions: np.ndarray, correct: np.ndarray, gamma: float) -> 
     return products
 
 
-def normalized(weights: np.ndarray) -> np.ndarray:
-    """Weights as probabilities; equal ones if all weights are 0."""
+def to_probabilities(weights: np.ndarray) -> np.ndarray:
+    """Normalize weights to probabilities; equal ones if all weights are 0."""
     total = weights.sum()
     return weights / total if total > 0 else np.full(len(weights), 1 / len(weights))

@@ -9,7 +9,7 @@ import numpy as np
 
 from cohort.core.components import parameter
 from cohort.selection.abilities import Screening
-from cohort.selection.draws import highest, pool_size, without_replacement
+from cohort.selection.draws import draw_without_replacement, pool_size, top_clients
 from cohort.selection.selector import Selector, State, View
 
 
@@ -34,20 +34,22 @@ class PowD(Selector, Screening):
 
     def draw_pool(self, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
         return candidates[
-            by_size(candidates, view, self.pool_size(len(candidates), view.cohort), rng)
+            draw_by_size(candidates, view, self.pool_size(len(candidates), view.cohort), rng)
         ]
 
     def select(
         self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
     ) -> np.ndarray:
         (need,) = self.needs
-        return highest(view.reports[need][candidates], candidates, view.cohort, rng)
+        return top_clients(view.reports[need][candidates], candidates, view.cohort, rng)
 
 
-def by_size(candidates: np.ndarray, view: View, count: int, rng: np.random.Generator) -> np.ndarray:
+def draw_by_size(
+    candidates: np.ndarray, view: View, count: int, rng: np.random.Generator
+) -> np.ndarray:
     """Draw the positions of `count` candidates, in proportion to their numbers of samples. Those
     without samples are drawn last, and only if the cohort would be too small without them."""
     sizes = view.sizes[candidates]
     with np.errstate(divide="ignore"):
-        drawn = without_replacement(np.log(sizes), count, rng)
+        drawn = draw_without_replacement(np.log(sizes), count, rng)
     return drawn[: max(view.cohort, np.count_nonzero(sizes))]

@@ -9,7 +9,7 @@ import numpy as np
 
 from cohort.core.components import parameter
 from cohort.selection.abilities import Probing
-from cohort.selection.draws import pool_size, without_replacement
+from cohort.selection.draws import draw_without_replacement, pool_size
 from cohort.selection.selector import Reports, Selector, State, View
 
 NEVER = -999_999  # the last round of a client that was never chosen
@@ -74,7 +74,7 @@ class Probe(Selector, Probing):
         chosen = np.concatenate([forced, best])[:exploited]
         if explored:
             rest = np.setdiff1d(np.arange(len(pool)), chosen)
-            drawn = without_replacement(score[rest] / self.temperature, explored, rng)
+            drawn = draw_without_replacement(score[rest] / self.temperature, explored, rng)
             chosen = np.concatenate([chosen, rest[drawn]])
         return pool[chosen]
 
@@ -83,9 +83,9 @@ class Probe(Selector, Probing):
     ) -> np.ndarray:
         """The score of each client of the pool, from its probe norm, how often it was chosen, and
         how many rounds ago."""
-        rare = minmax(1 / (1 + counts)) if counts.any() else np.ones(len(counts))
-        fairness = minmax(self.rarity * rare + (1 - self.rarity) * minmax(gaps))
-        score = (1 - self.beta) * minmax(norms) + self.beta * fairness
+        rare = scale_to_unit(1 / (1 + counts)) if counts.any() else np.ones(len(counts))
+        fairness = scale_to_unit(self.rarity * rare + (1 - self.rarity) * scale_to_unit(gaps))
+        score = (1 - self.beta) * scale_to_unit(norms) + self.beta * fairness
         return score if score.any() else 1e-6 * rng.random(len(score))
 
     def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
@@ -95,7 +95,7 @@ class Probe(Selector, Probing):
         return {"count": count, "last": last, "round": this_round}
 
 
-def minmax(values: np.ndarray) -> np.ndarray:
+def scale_to_unit(values: np.ndarray) -> np.ndarray:
     """Scale values to the range from 0 to 1; all zero if they are equal."""
     spread = np.ptp(values)
     return (values - values.min()) / spread if spread else np.zeros(len(values))

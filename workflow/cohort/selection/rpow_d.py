@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from cohort.core.components import parameter
-from cohort.selection.draws import highest, pool_size
-from cohort.selection.pow_d import by_size
+from cohort.selection.draws import pool_size, top_clients
+from cohort.selection.pow_d import draw_by_size
 from cohort.selection.selector import State, View
 from cohort.selection.training_loss import HighestTrainingLoss
 
@@ -29,5 +29,5 @@ class RpowD(HighestTrainingLoss):
         self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
     ) -> np.ndarray:
         size = pool_size(self.pool, len(candidates), view.cohort)
-        pool = candidates[by_size(candidates, view, size, rng)]
-        return highest(state["loss"][pool], pool, view.cohort, rng)
+        pool = candidates[draw_by_size(candidates, view, size, rng)]
+        return top_clients(state["loss"][pool], pool, view.cohort, rng)

@@ -24,8 +24,8 @@ Reports = Mapping[str, np.ndarray]
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """The knowledge of a selector when it chooses: the numbers of `clients` and `rounds`, the size
-    of the `cohort`, and the number of samples that each client holds (`sizes`).
+    """What a selector knows when it chooses: the numbers of `clients` and `rounds`, the size of the
+    `cohort`, and the number of samples that each client holds (`sizes`).
 
     `label_counts` are the counts that clients reported, None unless the selector needs them.
     `reports` holds everything else that was gathered before choosing, once or in this round, by
@@ -45,7 +45,7 @@ class Selector(Component):
     """Chooses the cohort of each round.
 
     `needs` names the information it requires, as entries of `cohort.needs.NEEDS`. `metrics`
-    declares the metrics that it records itself (see the ability Measuring), by recorded name.
+    declares the metrics that it records itself (see the ability MetricRecording), by recorded name.
     """
 
     needs: ClassVar[frozenset[str]] = frozenset()
@@ -60,8 +60,8 @@ class Selector(Component):
         """Raise ValueError if the selector cannot choose `cohort` of `clients` clients."""
 
     def memory(self, reserved: int, classes: int, clients: int) -> int:
-        """An upper bound of the memory in bytes that its state and its work on it take, for so many
-        reserved samples; 0 if that is not worth counting."""
+        """An upper bound of the memory in bytes that the selector's state and computations take,
+        for so many reserved samples; 0 if that is not worth counting."""
         return 0
 
     def begin(self, view: View, rng: np.random.Generator) -> State:

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from cohort.core.components import parameter
-from cohort.selection.draws import without_replacement
+from cohort.selection.draws import draw_without_replacement
 from cohort.selection.selector import Selector, State, View
 
 
@@ -34,7 +34,7 @@ class Skewed(Selector):
         self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
     ) -> np.ndarray:
         weights = self.log_weights(view.clients, rng) if self.redraw else state["log_weight"]
-        return candidates[without_replacement(weights[candidates], view.cohort, rng)]
+        return candidates[draw_without_replacement(weights[candidates], view.cohort, rng)]
 
     def log_weights(self, clients: int, rng: np.random.Generator) -> np.ndarray:
         """Logarithms of Dirichlet probabilities, up to a constant.

@@ -11,7 +11,7 @@ from cohort.selection.loss import HighestLoss
 @dataclass(frozen=True, kw_only=True)
 class HighestTrainingLoss(HighestLoss):
     """Chooses the candidates that reported the highest mean loss of their local steps when they
-    last trained. Clients that never did come first; ties are broken at random."""
+    last trained. Clients that never trained come first; ties are broken at random."""
 
     name: ClassVar[str] = "training-loss"
     needs: ClassVar[frozenset[str]] = frozenset({"training_loss"})

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from cohort.core.components import parameter
-from cohort.selection.draws import highest
+from cohort.selection.draws import top_clients
 from cohort.selection.selector import Reports, Selector, State, View
 
 TINY = 1e-10  # added to counts, so that nothing is divided by zero
@@ -48,7 +48,7 @@ class Ucb(Selector):
     ) -> np.ndarray:
         if state["round"][0] < self.initial or rng.random() < self.epsilon:
             return rng.choice(candidates, view.cohort, replace=False)
-        return highest(self.bounds(state)[candidates], candidates, view.cohort, rng)
+        return top_clients(self.bounds(state)[candidates], candidates, view.cohort, rng)
 
     def bounds(self, state: State) -> np.ndarray:
         """The upper confidence bound of each client."""

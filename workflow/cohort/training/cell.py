@@ -8,11 +8,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from cohort.cell.planned import Planned, check_digest, frozen
+from cohort.cell.planned import PLAN_FIX, PlannedFile, check_digest, read_plan
 from cohort.cell.settings import DEFAULTS, Settings, cell_identity
 from cohort.core.components import Component, build
+from cohort.core.errors import UserError
 from cohort.core.paths import digest_in
-from cohort.partition import Scheme, parse_name
+from cohort.partition import Scheme, parse_partition
 from cohort.selection import SELECTORS, Selector
 from cohort.training.devices import Devices, parse_devices
 from cohort.training.objectives import OBJECTIVES, Objective
@@ -50,7 +51,7 @@ class Cell:
     @cached_property
     def partition(self) -> Scheme:
         """The scheme that deals samples to clients."""
-        return parse_name(self.settings.partition)
+        return parse_partition(self.settings.partition)
 
     @cached_property
     def procedure(self) -> Procedure:
@@ -73,7 +74,7 @@ class Cell:
         return parse_devices(self.settings.client_devices)
 
     def identity(self) -> dict[str, Any]:
-        """Everything that the digest is made from, beside science versions."""
+        """Everything that the cell's digest is made from, besides science versions."""
         parts = {part: getattr(self, part).spec(defaults=False) for part in PARTS}
         return cell_identity(vars(self.settings), parts, digest_in(self.inputs["data"]))
 
@@ -83,12 +84,12 @@ class Cell:
         parts = {part: getattr(self, part).spec() for part in PARTS}
         return settings | parts | ({"generated": True} if self.generated else {})
 
-    def planned(self) -> Planned:
+    def planned(self) -> PlannedFile:
         """The content of the cell's plan file."""
-        return Planned(self.path, self.digest, self.plain_settings(), self.science, self.inputs)
+        return PlannedFile(self.path, self.digest, self.plain_settings(), self.science, self.inputs)
 
 
-def cell_of(planned: Planned) -> Cell:
+def cell_of(planned: PlannedFile) -> Cell:
     """Build the cell that a plan file describes."""
     values = dict(planned.settings)
     parts: dict[str, Any] = {part: build(PARTS[part], values.pop(part)) for part in PARTS}
@@ -98,7 +99,12 @@ def cell_of(planned: Planned) -> Cell:
 
 
 def read_cell(file: str | Path) -> Cell:
-    """Read the plan file of a cell. Raise UserError unless its digest is that of its settings."""
-    planned = frozen(file)
+    """Read the plan file of a cell. Raise UserError unless its digest is that of its settings, and
+    its devices are those that it was planned with."""
+    planned = read_plan(file)
     check_digest(planned, lambda planned: cell_of(planned).identity())
-    return cell_of(planned)
+    cell = cell_of(planned)
+    devices = cell.client_devices
+    if planned.science.get(f"devices:{devices.name}", devices.version()) != devices.version():
+        raise UserError(f"{file}: client_devices '{devices}' are others by now; {PLAN_FIX}")
+    return cell

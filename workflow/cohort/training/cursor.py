@@ -20,17 +20,20 @@ from cohort.training.updates import Weights
 Collect = Callable[[], Weights]
 
 
-class Resumable:
+class ResumableCall:
     """One call of a trainer within a round, which can be resumed where it was interrupted.
 
     `finished` holds the saved results of clients whose work was done, one row each; `current` the
     saved state of the client whose work was in progress. Both are empty for a call that is new. A
-    trainer calls `set_finished` after each client and `reached` after each step.
+    trainer calls `set_finished` after each client and `save_if_due` after each step.
     """
 
     def __init__(self, cursor: Cursor, saved: Mapping[str, Tensor]):
         self.cursor = cursor
-        self.finished, self.current = part(saved, "finished/"), part(saved, "current/")
+        self.finished, self.current = (
+            strip_prefix(saved, "finished/"),
+            strip_prefix(saved, "current/"),
+        )
         self._collect: Collect = lambda: self.finished
 
     def take_current(self) -> Weights:
@@ -44,7 +47,7 @@ class Resumable:
         when a checkpoint is written."""
         self._collect = collect
 
-    def reached(self, current: Collect) -> None:
+    def save_if_due(self, current: Collect) -> None:
         """Save a checkpoint here if one is due. `current` collects the state of the client in
         progress."""
         if self.cursor.is_due():
@@ -56,7 +59,8 @@ class Resumable:
 
 
 class Cursor:
-    """The local work of the current round that is already done, for resuming inside the round."""
+    """Where a run stands inside a round: the local work of the current round that is already done,
+    for checkpoints and resuming."""
 
     def __init__(
         self,
@@ -66,12 +70,15 @@ class Cursor:
     ):
         self.is_due, self._write = is_due, write
         self._saved: Mapping[str, Tensor] = saved or {}
-        self._works: list[Resumable] = []
+        self._works: list[ResumableCall] = []
         self._ledger = Ledger()
 
     def begin_round(self, costs: tuple[str, ...]) -> Ledger:
-        """Begin a round, or go on with the one that was interrupted: its ledger."""
-        seconds = {name: float(value) for name, value in part(self._saved, "seconds/").items()}
+        """Begin a round, or resume the interrupted one: return a new ledger for its costs and
+        metrics, with the seconds that the round took before. `costs` are recorded even if zero."""
+        seconds = {
+            name: float(value) for name, value in strip_prefix(self._saved, "seconds/").items()
+        }
         self._ledger, self._works = Ledger(costs, seconds), []
         return self._ledger
 
@@ -79,9 +86,9 @@ class Cursor:
         """Forget the work of a round that is over."""
         self._saved, self._works = {}, []
 
-    def next_work(self) -> Resumable:
-        """The next call of a trainer in this round."""
-        work = Resumable(self, part(self._saved, f"work{len(self._works)}/"))
+    def next_call(self) -> ResumableCall:
+        """Begin the next call of a trainer in this round, with what a checkpoint holds of it."""
+        work = ResumableCall(self, strip_prefix(self._saved, f"work{len(self._works)}/"))
         self._works.append(work)
         return work
 
@@ -90,7 +97,7 @@ class Cursor:
         self._write(self.tensors(current or {}))
 
     def tensors(self, current: Weights) -> Weights:
-        """Everything a checkpoint needs to know of this round."""
+        """Everything that a checkpoint needs to know of this round."""
         seconds = self._ledger.seconds().items()
         tensors = {f"seconds/{name}": torch.tensor(value).double() for name, value in seconds}
         for number, work in enumerate(self._works):
@@ -99,8 +106,8 @@ class Cursor:
         return tensors | {f"work{last}/current/{name}": value for name, value in current.items()}
 
 
-def part(tensors: Mapping[str, Tensor], prefix: str) -> Weights:
-    """The tensors whose names begin with a prefix, without it."""
+def strip_prefix(tensors: Mapping[str, Tensor], prefix: str) -> Weights:
+    """The tensors whose names begin with a prefix, under their names without the prefix."""
     return {
         name.removeprefix(prefix): tensor
         for name, tensor in tensors.items()

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, one_hot
 
-from cohort.cell.evaluations import evaluated_at_once
+from cohort.cell.evaluations import evaluation_batch_size
 from cohort.data.samples import Samples
 from cohort.native.network import predict
 from cohort.training.updates import Weights
@@ -23,8 +23,8 @@ BINS = 15  # of confidence, the usual number for the expected calibration error
 
 
 class Evaluation(NamedTuple):
-    """An evaluation's results: mean cross-entropy, accuracy, expected calibration error, and the
-    number of distinct classes that the model predicts.
+    """The results of one evaluation: mean cross-entropy, accuracy, expected calibration error, and
+    the number of distinct classes that the model predicts.
 
     The calibration error is the mean difference between confidence and accuracy, in bins of equal
     width of the confidence.
@@ -40,9 +40,9 @@ class Evaluation(NamedTuple):
         return {f"{split}_{name}": value for name, value in self._asdict().items()}
 
 
-def chunks(samples: Samples, indices: Tensor) -> tuple[Tensor, ...]:
-    """The indices, split into batches for evaluation."""
-    return indices.split(evaluated_at_once(samples.values.shape[1:]))
+def evaluation_batches(samples: Samples, indices: Tensor) -> tuple[Tensor, ...]:
+    """Split indices of samples into batches for evaluation."""
+    return indices.split(evaluation_batch_size(samples.values.shape[1:]))
 
 
 @torch.inference_mode()
@@ -54,8 +54,8 @@ def evaluate(
     *,
     plain: bool = False,
 ) -> Evaluation:
-    """Evaluate a model on the samples with these indices. Without samples, or if a weight is not
-    finite, its metrics are NaN."""
+    """Evaluate a model on the samples with these indices, by PyTorch alone if `plain`. Without
+    samples, or if a weight is not finite, its metrics are NaN."""
     if not all_finite(weights):  # the argmax of NaN is class 0, which would score
         return Evaluation(math.nan, math.nan, math.nan, math.nan)
     loss, correct = 0.0, 0
@@ -77,7 +77,7 @@ def evaluate(
 
 
 @torch.inference_mode()
-def right_by_class(
+def correct_by_class(
     model: nn.Module,
     weights: Weights,
     samples: Samples,
@@ -86,8 +86,8 @@ def right_by_class(
     *,
     plain: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """The number of samples of each class, and of those that a model classifies correctly: none if
-    a weight is not finite."""
+    """Count the samples of each class, and those that a model classifies correctly: two tensors
+    (class). None are correct if a weight is not finite."""
     correct = torch.zeros(classes, dtype=torch.int64, device=indices.device)
     if all_finite(weights):
         for chunk, outputs in _outputs(model, weights, samples, indices, plain):
@@ -106,7 +106,7 @@ def softmax_of(
     *,
     plain: bool = False,
 ) -> Tensor:
-    """A model's softmax outputs in float64, one row per sample."""
+    """A model's softmax outputs (sample, class) in float64."""
     batches = _outputs(model, weights, samples, indices, plain)
     return torch.cat([outputs.double().softmax(dim=1) for _, outputs in batches])
 
@@ -120,7 +120,7 @@ def mean_softmax(
     *,
     plain: bool = False,
 ) -> Tensor:
-    """A model's mean softmax output in float64; NaN without samples."""
+    """A model's mean softmax output (class) in float64; NaN without samples."""
     batches = _outputs(model, weights, samples, indices, plain)
     sums = [outputs.double().softmax(dim=1).sum(dim=0) for _, outputs in batches]
     return torch.stack(sums).sum(dim=0) / len(indices)
@@ -129,8 +129,8 @@ def mean_softmax(
 def _outputs(
     model: nn.Module, weights: Weights, samples: Samples, indices: Tensor, plain: bool
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Batches of the indices, each with the model's outputs for these samples."""
-    parts = chunks(samples, indices)
+    """Yield batches of the indices, each with the model's outputs for these samples."""
+    parts = evaluation_batches(samples, indices)
     computed = None if plain else predict(model, weights, samples, indices)
     if computed is not None:
         yield from zip(parts, computed.split([len(part) for part in parts]), strict=True)
@@ -142,7 +142,7 @@ def _outputs(
 
 
 def fingerprint(weights: Weights) -> str:
-    """A SHA-256 of all weights: equal for bit-identical models."""
+    """A SHA-256 of all weights in hex: equal for bit-identical models."""
     digest = hashlib.sha256()
     for name in sorted(weights):
         digest.update(

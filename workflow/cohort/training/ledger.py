@@ -39,8 +39,8 @@ class Ledger:
     def sent(
         self, what: str, size: int, *, to: Literal["server", "clients", "client"], copies: int = 1
     ) -> None:
-        """Bytes that were sent: `copies` messages of `size` bytes from clients to the server, from
-        the server to clients, or from one client to another (`to="client"`)."""
+        """Count bytes that were sent: `copies` messages of `size` bytes from clients to the server,
+        from the server to clients, or from one client to another (`to="client"`)."""
         way = self.traffic.setdefault(what, dict.fromkeys(BYTES, 0))
         way[to] += size * copies
         self._add(BYTES[to], size * copies)
@@ -54,12 +54,12 @@ class Ledger:
         self._add("seconds_transfers", seconds)
 
     def evaluated(self, samples: int, client: int) -> None:
-        """Samples on which a client evaluated a model for the selector."""
+        """Count samples on which a client evaluated a model for the selector."""
         self._add("selection_samples", samples)
         self.evaluations[client] += samples
 
     def waited(self, seconds: float) -> None:
-        """Simulated time that the round waited for clients."""
+        """Add simulated seconds that the round waited for clients."""
         self._add("simulated_seconds", seconds)
         self.evaluations.clear()
 
@@ -69,7 +69,7 @@ class Ledger:
 
     @contextlib.contextmanager
     def timed(self, purpose: Purpose) -> Iterator[None]:
-        """Context manager that adds the time of its block to a purpose."""
+        """Add the time of the block to a purpose."""
         self._timed_since[purpose] = time.perf_counter()
         try:
             yield
@@ -77,9 +77,9 @@ class Ledger:
             self._seconds[purpose] += time.perf_counter() - self._timed_since.pop(purpose)
 
     @contextlib.contextmanager
-    def scoring(self) -> Iterator[None]:
+    def timed_scoring(self) -> Iterator[None]:
         """Count the processor time of the block, in which the server chooses clients or learns from
-        their reports. It is so short that other processes would disturb the time on a clock."""
+        reports: it is so short that other processes would disturb the time on a clock."""
         started = time.thread_time()
         try:
             yield
@@ -87,7 +87,7 @@ class Ledger:
             self._add("seconds_scoring", time.thread_time() - started)
 
     def seconds(self) -> dict[str, float]:
-        """Seconds so far, by purpose; `total` is the whole round's."""
+        """Seconds of this round so far, by purpose, and since its start as `total`."""
         now, seconds = time.perf_counter(), self._seconds.copy()
         for purpose, since in [*self._timed_since.items(), ("total", self._started)]:
             seconds[purpose] += now - since
@@ -106,7 +106,7 @@ class Ledger:
         by_purpose = {
             f"seconds_{name}": seconds[name] for name in sorted(seconds) if name != "total"
         }
-        history.add(round, **self.metrics)
+        history.add_metrics(round, **self.metrics)
         history.add_cost(round, **self.costs, **by_purpose, seconds=seconds["total"])
         history.add_traffic(self.traffic)
 

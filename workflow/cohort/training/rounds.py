@@ -15,7 +15,7 @@ import numpy as np
 from torch import nn
 
 from cohort.training.contract.checked_model import check_model
-from cohort.training.contract.mistakes import located
+from cohort.training.contract.mistakes import locate_errors
 from cohort.training.cursor import Cursor
 from cohort.training.evaluation import all_finite
 from cohort.training.evaluators import EVALUATORS
@@ -28,7 +28,7 @@ from cohort.training.updates import Updates
 class Rounds(ABC):
     """The rounds of one procedure on one task.
 
-    It keeps nothing that a resumed run would miss: what must survive a round is in the state.
+    They keep nothing that a resumed run would miss: what must survive a round is in the state.
     `costs` names the costs that are recorded in every round, even if they are zero.
     """
 
@@ -50,8 +50,8 @@ class Rounds(ABC):
 
     @abstractmethod
     def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
-        """The state after a round, its cohort and metrics noted in the ledger. `state` itself stays
-        as it is: a round that is interrupted is played again from it."""
+        """Play a round: return the state after it, with its cohort and metrics in the ledger.
+        `state` itself stays as it is: a round that is interrupted is played again from it."""
 
     def network(self, round: int) -> nn.Module:
         """The network to which the weights belong after a round."""
@@ -62,7 +62,7 @@ class Rounds(ABC):
         return {}
 
     def evaluate(self, state: RunState, ledger: Ledger) -> None:
-        """Note in the ledger what the evaluators that are due find after a round."""
+        """Enter into the ledger what the evaluators measure that are due after a round."""
         for evaluator in (kind() for kind in EVALUATORS.values()):
             if evaluator.is_due(self.task, state):
                 network = self.network(state.round)
@@ -70,19 +70,19 @@ class Rounds(ABC):
                 ledger.measured(**metrics)
 
     def run(self, state: RunState, cursor: Cursor | None = None) -> Iterator[RunState]:
-        """Play the rounds that remain: the state after each of them. Ends early if the weights are
-        no longer finite. `cursor` says where in the first round to begin, and saves places inside
+        """Play the rounds that remain and yield the state after each. End early if the weights are
+        no longer finite. `cursor` says where in the first round to begin, and saves states inside
         rounds."""
         task, strategy = self.task, self.task.settings.strategy
-        with located(strategy, state.round):
+        with locate_errors(strategy, state.round):
             check_model(task.settings.model, task.model, task.train_samples, task.classes)
         self.cursor = cursor or Cursor()
         for round in range(state.round + 1, self.task.settings.rounds + 1):
             ledger = self.cursor.begin_round(self.costs)
-            with located(strategy, round):
+            with locate_errors(strategy, round):
                 after = self.play(state, round, ledger)
             state = replace(after, round=round, diverged=not all_finite(after.weights))
-            with located(strategy, round), ledger.timed("evaluating"):
+            with locate_errors(strategy, round), ledger.timed("evaluating"):
                 self.evaluate(state, ledger)
             self.local_models = None
             ledger.close(state.history, round)

@@ -47,7 +47,8 @@ class Updates:
         return torch.stack(norms).square().sum(dim=0).sqrt()
 
     def effective_steps(self) -> Tensor:
-        """The distance that a client's steps cover on a constant gradient of 1, in learning rates.
+        """The distance that each client's steps cover on a constant gradient of 1 (client), in
+        learning rates.
 
         Without momentum this is the number of steps; with momentum it is larger, because every step
         also repeats a part of the earlier ones.
@@ -70,8 +71,8 @@ class Updates:
         }
         return replace(self, weights=self.weights | changed)
 
-    def of_rows(self, rows: list[int]) -> Updates:
-        """The updates of the clients in these rows."""
+    def select_rows(self, rows: list[int]) -> Updates:
+        """The updates of the clients in these rows only."""
         if rows == list(range(len(self.sizes))):
             return self
         weights = {name: stack[rows] for name, stack in self.weights.items()}
@@ -86,11 +87,11 @@ class Updates:
         )
 
     def only(self, names: Iterable[str]) -> Updates:
-        """The updates of the weights with these names."""
+        """The updates of only the weights with these names."""
         return replace(self, weights={name: self.weights[name] for name in names})
 
-    def of_client(self, row: int) -> Weights:
-        """The model of the client in this row."""
+    def client_weights(self, row: int) -> Weights:
+        """The local model's weights of the client in this row."""
         return {name: stack[row] for name, stack in self.weights.items()}
 
 

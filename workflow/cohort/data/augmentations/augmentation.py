@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 BRIGHTNESS, CONTRAST, SATURATION, HUE, GRAY = range(1, 6)  # changes of color; 0 is none
 
 
-class Changes(NamedTuple):
-    """Per-image parameters of an augmentation, one row per image, for native code."""
+class AugmentationParameters(NamedTuple):
+    """What an augmentation does to each image, one row per image, for native code: color changes
+    and their factors, place of the crop, and flip."""
 
     colors: np.ndarray
     factors: np.ndarray
@@ -40,22 +41,21 @@ class Augmentation(Component):
     """The kinds of samples it can be applied to: images, text, table."""
 
     border: ClassVar[int] = 0
-    """How many pixels `changes` adds at each side before an image is cropped."""
+    """How many pixels `parameters` adds at each side before an image is cropped."""
 
     reflects: ClassVar[bool] = False
     """Whether that border reflects the image; else it is black."""
 
     def check(self, shape: tuple[int, ...]) -> None:
-        """Raise ValueError if it cannot be applied to samples of this shape."""
+        """Raise ValueError if the augmentation cannot be applied to samples of this shape."""
         if len(shape) != 3:
             raise ValueError(f"needs images, not samples of shape {shape}")
 
     def apply(self, images: Tensor, numbers: Tensor) -> Tensor:
-        """Change images with values in [0, 1]. Each has a row of `numbers`, float64 and uniform in
-        [0, 1)."""
+        """Augment images with values in [0, 1]. Each has a row of `numbers`, uniform in [0, 1)."""
         raise NotImplementedError
 
-    def changes(self, numbers: np.ndarray) -> Changes | None:
-        """The changes that `apply` makes with these numbers, for trainers with native code; None if
-        it is something else."""
+    def parameters(self, numbers: np.ndarray) -> AugmentationParameters | None:
+        """The parameters of what `apply` does with these random numbers, for native code; None if
+        native code cannot do it."""
         return None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from cohort.core.lazy import lazy
-from cohort.data.augmentations.augmentation import Augmentation, Changes
+from cohort.data.augmentations.augmentation import Augmentation, AugmentationParameters
 from cohort.data.images import cropped, flipped
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ BORDER = 4
 
 @dataclass(frozen=True, kw_only=True)
 class CropFlip(Augmentation):
-    """AML's augmentation of CIFAR-100: a crop of the image's own size from the image padded with 4
-    black pixels, flipped with probability 1/2."""
+    """Crop and flip, as AML augments CIFAR-100: a crop of the image's own size from the image
+    padded with 4 black pixels, flipped with probability 1/2."""
 
     name: ClassVar[str] = "crop-flip"
     numbers: ClassVar[int] = 3
@@ -32,20 +32,20 @@ class CropFlip(Augmentation):
     def apply(self, images: Tensor, numbers: Tensor) -> Tensor:
         return crop_and_flip(images, numbers, "constant")
 
-    def changes(self, numbers: np.ndarray) -> Changes | None:
-        return crop_changes(numbers)
+    def parameters(self, numbers: np.ndarray) -> AugmentationParameters | None:
+        return crop_parameters(numbers)
 
 
-def crop_changes(numbers: np.ndarray) -> Changes:
-    """The crops and flips that each image's three numbers stand for."""
+def crop_parameters(numbers: np.ndarray) -> AugmentationParameters:
+    """The crops and flips that the three random numbers of each image stand for."""
     none = np.zeros((len(numbers), 0))
     top, left = (numbers[:, :2] * (2 * BORDER + 1)).astype(np.int32).T
-    return Changes(none, none, top, left, numbers[:, 2] < 0.5)
+    return AugmentationParameters(none, none, top, left, numbers[:, 2] < 0.5)
 
 
 def crop_and_flip(images: Tensor, numbers: Tensor, padding: str) -> Tensor:
-    """Crop and flip images padded in this mode of torch's `pad`. An image's three numbers give the
-    crop's top and left, and whether it is flipped."""
+    """Crop and flip images, padded in this mode of torch's `pad`. An image's three random numbers
+    give the crop's top and left, and whether the image is flipped."""
     top, left = (numbers[:, :2] * (2 * BORDER + 1)).long().unbind(dim=1)
     padded = functional.pad(images, [BORDER] * 4, mode=padding)
     return flipped(cropped(padded, top, left, *images.shape[2:]), numbers[:, 2] < 0.5)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from cohort.data.augmentations.augmentation import Augmentation, Changes
+from cohort.data.augmentations.augmentation import Augmentation, AugmentationParameters
 from cohort.data.images import flipped
 
 if TYPE_CHECKING:
@@ -24,6 +24,6 @@ class Flip(Augmentation):
     def apply(self, images: Tensor, numbers: Tensor) -> Tensor:
         return flipped(images, numbers[:, 0] < 0.5)
 
-    def changes(self, numbers: np.ndarray) -> Changes | None:
+    def parameters(self, numbers: np.ndarray) -> AugmentationParameters | None:
         none, zeros = np.zeros((len(numbers), 0)), np.zeros(len(numbers))
-        return Changes(none, none, zeros, zeros, numbers[:, 0] < 0.5)
+        return AugmentationParameters(none, none, zeros, zeros, numbers[:, 0] < 0.5)

@@ -14,7 +14,7 @@ from cohort.data.augmentations.augmentation import (
     GRAY,
     HUE,
     Augmentation,
-    Changes,
+    AugmentationParameters,
 )
 from cohort.data.images import blended, flipped, gray, hue_shifted, where
 
@@ -30,8 +30,7 @@ ORDERS = [(*blends, before) for blends in permutations(range(3)) for before in r
 
 @dataclass(frozen=True, kw_only=True)
 class JitterFlipGray(Augmentation):
-    """FedEntOpt's augmentation: color jitter, flipped with probability 0.5, gray with probability
-    0.1.
+    """Jitter colors, flip with probability 0.5 and turn gray with probability 0.1, as in FedEntOpt.
 
     The paper does not give the strength of the jitter. Ours changes brightness, contrast and
     saturation by up to 0.4 and hue by up to 0.1 of the color circle, in random order as torchvision
@@ -69,7 +68,7 @@ class JitterFlipGray(Augmentation):
             images = blended(images, blends[:, turn], torch.where(before, 1.0, factors)[:, turn])
         return images
 
-    def changes(self, numbers: np.ndarray) -> Changes | None:
+    def parameters(self, numbers: np.ndarray) -> AugmentationParameters | None:
         rows, zeros = np.arange(len(numbers))[:, None], np.zeros(len(numbers))
         order = np.array(ORDERS)[(numbers[:, 0] * len(ORDERS)).astype(int)]
         blends, before = order[:, :3], order[:, 3:]
@@ -80,4 +79,4 @@ class JitterFlipGray(Augmentation):
         factors = np.repeat(self.hue * (2 * numbers[:, 4:5] - 1), 5, axis=1)
         strengths = 1 + self.strength * (2 * numbers[:, 1:4] - 1)
         factors[rows, columns] = np.take_along_axis(strengths, blends, axis=1)
-        return Changes(colors, factors, zeros, zeros, numbers[:, 5] < 0.5)
+        return AugmentationParameters(colors, factors, zeros, zeros, numbers[:, 5] < 0.5)

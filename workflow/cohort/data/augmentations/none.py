@@ -20,7 +20,7 @@ class Nothing(Augmentation):
     numbers: ClassVar[int] = 0
 
     def check(self, shape: tuple[int, ...]) -> None:
-        """Accept images of any shape."""
+        """Accept samples of any shape."""
 
     def apply(self, images: Tensor, numbers: Tensor) -> Tensor:
         return images

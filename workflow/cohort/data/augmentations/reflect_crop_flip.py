@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from cohort.data.augmentations.augmentation import Augmentation, Changes
-from cohort.data.augmentations.crop_flip import BORDER, crop_and_flip, crop_changes
+from cohort.data.augmentations.augmentation import Augmentation, AugmentationParameters
+from cohort.data.augmentations.crop_flip import BORDER, crop_and_flip, crop_parameters
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ReflectCropFlip(Augmentation):
-    """NIID-Bench's, and so PECO's, augmentation of CIFAR-10: `crop-flip` with a border of 4
-    reflected pixels."""
+    """Crop and flip CIFAR-10 as NIID-Bench and PECO do: with a border of 4 reflected pixels."""
 
     name: ClassVar[str] = "reflect-crop-flip"
     numbers: ClassVar[int] = 3
@@ -34,5 +33,5 @@ class ReflectCropFlip(Augmentation):
     def apply(self, images: Tensor, numbers: Tensor) -> Tensor:
         return crop_and_flip(images, numbers, "reflect")
 
-    def changes(self, numbers: np.ndarray) -> Changes | None:
-        return crop_changes(numbers)
+    def parameters(self, numbers: np.ndarray) -> AugmentationParameters | None:
+        return crop_parameters(numbers)

@@ -12,5 +12,5 @@ __all__ = ["PARSERS", "Parser", "parser_name"]
 
 
 def parser_name(dataset: str, info: Mapping[str, Any]) -> str:
-    """The name of the parser of a data set: the one that it names, or its own."""
+    """The name of a data set's parser: that of its entry's key `parser`, or the data set's own."""
     return str(info.get("parser") or dataset)

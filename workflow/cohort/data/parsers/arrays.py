@@ -15,7 +15,8 @@ FILE = "arrays.npz"
 
 @dataclass(frozen=True, kw_only=True)
 class Arrays(Parser):
-    """`x_train`, `y_train`, `x_test` and `y_test`, of whole numbers; labels count from 0."""
+    """Parses an .npz of whole numbers: `x_train`, `y_train`, `x_test` and `y_test`, labels from
+    0."""
 
     name: ClassVar[str] = "arrays"
 
@@ -23,6 +24,6 @@ class Arrays(Parser):
         return tuple(self._split(folder / FILE, part) for part in ("train", "test"))
 
     def _split(self, path: Path, part: str) -> Split:
-        values = StoredArray.of(path, f"x_{part}")
-        labels = StoredArray.of(path, f"y_{part}").all()
+        values = StoredArray.open(path, f"x_{part}")
+        labels = StoredArray.open(path, f"y_{part}").all()
         return Split(Blocks(values.shape, values.blocks), labels)

@@ -19,7 +19,7 @@ SHAPE = (3, 32, 32)
 
 @dataclass(frozen=True, kw_only=True)
 class Cifar10(Parser):
-    """CIFAR-10: ten classes, five batches for training and one for testing."""
+    """Parses CIFAR-10: ten classes, five batches for training and one for testing."""
 
     name: ClassVar[str] = "cifar10"
 
@@ -32,15 +32,15 @@ class Cifar10(Parser):
 
 @dataclass(frozen=True, kw_only=True)
 class Cifar10Unit(Cifar10):
-    """CIFAR-10 whose pixels a network sees as numbers from 0 to 1, not standardized, as Flower's
-    niid_bench prepares it."""
+    """Parses CIFAR-10 for networks that see its pixels as numbers from 0 to 1, not standardized, as
+    Flower's niid_bench prepares it."""
 
     name: ClassVar[str] = "cifar10-unit"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cifar100(Parser):
-    """CIFAR-100 with its 100 fine classes."""
+    """Parses CIFAR-100 with its 100 fine classes."""
 
     name: ClassVar[str] = "cifar100"
     key: ClassVar[bytes] = b"fine_labels"
@@ -51,7 +51,7 @@ class Cifar100(Parser):
 
 @dataclass(frozen=True, kw_only=True)
 class Cifar100Coarse(Cifar100):
-    """CIFAR-100 with its 20 coarse classes, of five fine ones each."""
+    """Parses CIFAR-100 with its 20 coarse classes, of five fine ones each."""
 
     name: ClassVar[str] = "cifar100-coarse"
     key: ClassVar[bytes] = b"coarse_labels"

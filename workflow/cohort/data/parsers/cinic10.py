@@ -11,7 +11,7 @@ import numpy as np
 
 from cohort.data.parsers.listed import is_picture, number_in
 from cohort.data.parsers.parser import Parser
-from cohort.data.pictures import picture
+from cohort.data.pictures import decode_picture
 from cohort.data.split import Blocks, Split
 from cohort.data.unpack import tar_files
 
@@ -23,7 +23,8 @@ BLOCK = 5_000  # pictures
 
 @dataclass(frozen=True, kw_only=True)
 class Cinic10(Parser):
-    """The parts `train` and `test`, 90,000 pictures each; the third, `valid`, is not used.
+    """Parses CINIC-10: the parts `train` and `test`, 90,000 pictures each; the third, `valid`, is
+    not used.
 
     The archive is in the order of some file system. It is read once, as a stream, and its pictures
     are kept in memory (half a gigabyte) to sort them by class and name.
@@ -38,7 +39,7 @@ class Cinic10(Parser):
             *_, part, word, file = ("", "", *PurePosixPath(name).parts)
             if part in by_part and is_picture(file):
                 label = number_in(CLASSES, word, "class", f"{archive}: {name}")
-                pixels = np.ascontiguousarray(picture(content, SIDE, f"{archive}: {name}"))
+                pixels = np.ascontiguousarray(decode_picture(content, SIDE, f"{archive}: {name}"))
                 by_part[part].append((label, file, pixels))
         train, test = (
             _split(sorted(pictures, key=lambda item: item[:2])) for pictures in by_part.values()

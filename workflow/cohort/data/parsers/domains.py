@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from cohort.core.errors import UserError
-from cohort.data.parsers.listed import Listed, is_picture, number_in, root_of, split_of
+from cohort.data.parsers.listed import ListedPicture, is_picture, number_in, picture_split, root_of
 from cohort.data.parsers.parser import Parser
 from cohort.data.split import Split
 from cohort.data.zips import Zip
@@ -15,8 +15,8 @@ from cohort.data.zips import Zip
 
 @dataclass(frozen=True, kw_only=True)
 class Pacs(Parser):
-    """Pictures of 227x227 pixels, resized to 64x64, in the publisher's split: `train` for training,
-    `crossval` for testing.
+    """Parses PACS: pictures of 227x227 pixels, resized to 64x64, in the publisher's split: `train`
+    for training, `crossval` for testing.
 
     Classes are taken from the folders, not from the numbers in the lists, which are wrong for one
     dog in copies found online. One picture known to be broken is left out, as in Dassl.
@@ -41,12 +41,12 @@ class Pacs(Parser):
             root = root_of(archive.names, f"splits/{self.domains[0]}_train_kfold.txt", str(path))
             train, test = (self._listed(archive, root, part) for part in ("train", "crossval"))
         return (
-            split_of(path, train, 64, resize=True, groups=True),
-            split_of(path, test, 64, resize=True, groups=True),
+            picture_split(path, train, 64, resize=True, groups=True),
+            picture_split(path, test, 64, resize=True, groups=True),
         )
 
-    def _listed(self, archive: Zip, root: str, part: str) -> list[Listed]:
-        """The pictures of each domain in turn, in the order of its list."""
+    def _listed(self, archive: Zip, root: str, part: str) -> list[ListedPicture]:
+        """The listed pictures of one domain after another, each in the order of its list."""
         listed = []
         for group, domain in enumerate(self.domains):
             text = f"{root}splits/{domain}_{part}_kfold.txt"
@@ -60,14 +60,14 @@ class Pacs(Parser):
                     )
                 if file not in self.broken:
                     label = number_in(self.classes, folders[1], "class", where)
-                    listed.append(Listed(group, label, f"{root}images/{file}"))
+                    listed.append(ListedPicture(group, label, f"{root}images/{file}"))
         return listed
 
 
 @dataclass(frozen=True, kw_only=True)
 class DigitsDg(Parser):
-    """Digits of 32x32 pixels (others are resized), in the publisher's split: `train` for training,
-    `val` for testing."""
+    """Parses Digits-DG: digits of 32x32 pixels (others are resized), in the publisher's split:
+    `train` for training, `val` for testing."""
 
     name: ClassVar[str] = "digits-dg"
     domains: ClassVar[tuple[str, ...]] = ("mnist", "mnist_m", "svhn", "syn")
@@ -75,14 +75,15 @@ class DigitsDg(Parser):
 
     def parse(self, folder: Path) -> tuple[Split, Split]:
         path = folder / "digits_dg.zip"
-        listed: dict[str, list[Listed]] = {"train": [], "val": []}
+        listed: dict[str, list[ListedPicture]] = {"train": [], "val": []}
         with Zip(path) as archive:
             for name in archive.names:
                 *_, domain, part, word, file = ("", "", "", *name.split("/"))
                 if domain in self.domains and part in listed and is_picture(file):
                     label = number_in(self.classes, word, "class", f"{path}: {name}")
-                    listed[part].append(Listed(self.domains.index(domain), label, name))
+                    listed[part].append(ListedPicture(self.domains.index(domain), label, name))
         train, test = (
-            split_of(path, sorted(items), 32, resize=True, groups=True) for items in listed.values()
+            picture_split(path, sorted(items), 32, resize=True, groups=True)
+            for items in listed.values()
         )
         return train, test

@@ -60,7 +60,7 @@ Spoken = dict[str, list[str]]
 
 
 def text_by_role(path: Path) -> dict[str, str]:
-    """Read the corpus: the lines of each role of a play, joined into one text."""
+    """Read Gutenberg's Shakespeare: the lines of each role of a play, joined into one text."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()[1 : LAST_LINE + 2]
     except UnicodeDecodeError as error:
@@ -81,12 +81,12 @@ def text_by_role(path: Path) -> dict[str, str]:
 
 
 def user_of(title: str, role: str) -> str:
-    """LEAF's name for a role of a play."""
+    """LEAF's user name for a role of a play."""
     return re.sub(r"\W+", "_", f"{title}_{role}".replace(" ", "_"))
 
 
 def role_of(user: str) -> str:
-    """The role in a user's name, which begins with the play; ValueError if no play is known."""
+    """The role in LEAF's user name, which begins with the play; ValueError if no play fits."""
     for play in PLAYS:
         if user.startswith(f"{play}_"):
             return user.removeprefix(f"{play}_")

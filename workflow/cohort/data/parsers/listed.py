@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 
 from cohort.core.errors import UserError
-from cohort.data.pictures import picture
+from cohort.data.pictures import decode_picture
 from cohort.data.split import Blocks, Split
 from cohort.data.zips import Zip
 
@@ -17,7 +17,7 @@ BLOCK = 16 << 20  # bytes of pixels decoded at once
 
 
 @dataclass(frozen=True, order=True)
-class Listed:
+class ListedPicture:
     """A picture in a zip: its group, its class and its member. Parsers sort pictures, so that the
     order of the zip does not matter."""
 
@@ -26,10 +26,17 @@ class Listed:
     member: str
 
 
-def split_of(
-    path: Path, listed: Sequence[Listed], side: int, *, resize: bool = False, groups: bool = False
+def picture_split(
+    path: Path,
+    listed: Sequence[ListedPicture],
+    side: int,
+    *,
+    resize: bool = False,
+    groups: bool = False,
 ) -> Split:
-    """The split of these pictures, in this order, decoded to 3 x `side` x `side` bytes."""
+    """The split of these pictures of a zip, in this order, decoded to 3 x `side` x `side` bytes.
+    With `resize` pictures may have any size, without it another one is an error; with `groups` the
+    split has their groups."""
 
     def read() -> Iterator[np.ndarray]:
         count = max(1, BLOCK // (3 * side * side))
@@ -39,7 +46,7 @@ def split_of(
                 yield np.stack([decoded(archive, name) for name in names])
 
     def decoded(archive: Zip, name: str) -> np.ndarray:
-        return picture(archive.read(name), side, f"{path}: {name}", resize=resize)
+        return decode_picture(archive.read(name), side, f"{path}: {name}", resize=resize)
 
     labels = np.array([item.label for item in listed], dtype=np.int64)
     numbers = np.array([item.group for item in listed], dtype=np.int64) if groups else None
@@ -53,14 +60,15 @@ def is_picture(name: str) -> bool:
 
 
 def number_in(names: Sequence[str], word: str, kind: str, called: str) -> int:
-    """The number of a class or group; UserError if `names` does not hold it."""
+    """The index of a class or group in `names`; UserError if it is not among them."""
     if word not in names:
         raise UserError(f"{called}: '{word}' is no {kind} of this data set ({', '.join(names)})")
     return names.index(word)
 
 
 def root_of(names: Iterable[str], inner: str, called: str) -> str:
-    """The path that precedes `inner` in a zip, whose files may or may not be in a top folder."""
+    """The prefix of `inner` among a zip's names, such as a top folder; UserError unless there is
+    one."""
     roots = [
         name.removesuffix(inner) for name in names if name == inner or name.endswith("/" + inner)
     ]

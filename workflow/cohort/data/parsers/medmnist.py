@@ -18,9 +18,8 @@ from cohort.data.split import Blocks, Split
 
 @dataclass(frozen=True, kw_only=True)
 class MedMnist(Parser):
-    """Any set of MedMNIST+: its `file`, with images resized to `side` pixels if they have others.
-    Gray images become RGB, because the papers that use them train networks for color images.
-    """
+    """Parses any set of MedMNIST+, with images resized to `side` pixels if they have others. Gray
+    images become RGB, because the papers that use them train networks for color images."""
 
     name: ClassVar[str] = "medmnist"
     in_digest: ClassVar[bool] = False
@@ -36,8 +35,8 @@ class MedMnist(Parser):
         return tuple(self._split(folder / self.file, part) for part in ("train", "test", "val"))
 
     def _split(self, path: Path, part: str) -> Split:
-        images = StoredArray.of(path, f"{part}_images")
-        labels = StoredArray.of(path, f"{part}_labels")
+        images = StoredArray.open(path, f"{part}_images")
+        labels = StoredArray.open(path, f"{part}_labels")
         count, *sides = images.shape
         is_square = len(sides) >= 2 and sides[0] == sides[1]
         if images.dtype != np.uint8 or not is_square or sides[2:] not in ([], [3]):

@@ -18,7 +18,7 @@ UNSIGNED_BYTES = 0x08
 
 @dataclass(frozen=True, kw_only=True)
 class Mnist(Parser):
-    """MNIST: 70,000 handwritten digits of 28x28 pixels, in the publisher's split."""
+    """Parses MNIST: 70,000 handwritten digits of 28x28 pixels, in the publisher's split."""
 
     name: ClassVar[str] = "mnist"
 
@@ -28,7 +28,7 @@ class Mnist(Parser):
 
 @dataclass(frozen=True, kw_only=True)
 class FashionMnist(Mnist):
-    """Fashion-MNIST: 70,000 pictures of clothes, in files of the same names and format."""
+    """Parses Fashion-MNIST: 70,000 pictures of clothes, in files like those of MNIST."""
 
     name: ClassVar[str] = "fashion-mnist"
 

@@ -27,8 +27,9 @@ BLOCK = 20_000  # rows
 
 @dataclass(frozen=True, kw_only=True)
 class Covtype(Parser):
-    """The two largest of seven kinds: spruce and fir is class 0, lodgepole pine class 1. A fifth is
-    drawn for testing, because the publisher's split, 4 to 96, is of all seven kinds."""
+    """Parses COVTYPE's two largest of seven kinds: spruce and fir is class 0, lodgepole pine class
+    1. A fifth is drawn for testing, because the publisher's split, 4 to 96, is of all seven
+    kinds."""
 
     name: ClassVar[str] = "covtype"
 

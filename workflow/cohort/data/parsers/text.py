@@ -31,7 +31,7 @@ Piece = tuple[str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class Shakespeare(Parser):
-    """LEAF's samples, from the text of the plays."""
+    """Parses LEAF's Shakespeare samples from the text of the plays."""
 
     name: ClassVar[str] = "shakespeare"
     first: ClassVar[int] = 1  # the number of the first character
@@ -45,8 +45,8 @@ class Shakespeare(Parser):
 
 @dataclass(frozen=True, kw_only=True)
 class ShakespeareCentral(Shakespeare):
-    """The variant of AML's centralized study: characters are numbered from 0, because there is no
-    padding, and a tenth is for testing."""
+    """Parses Shakespeare as in AML's centralized study: characters are numbered from 0, because
+    there is no padding, and a tenth is for testing."""
 
     name: ClassVar[str] = "shakespeare-central"
     first: ClassVar[int] = 0
@@ -55,7 +55,7 @@ class ShakespeareCentral(Shakespeare):
 
 @dataclass(frozen=True, kw_only=True)
 class ShakespeareCsv(Parser):
-    """LEAF's samples, from the table that Flower Labs publishes."""
+    """Parses LEAF's Shakespeare samples from the table that Flower Labs publishes."""
 
     name: ClassVar[str] = "shakespeare-csv"
 
@@ -67,8 +67,7 @@ class ShakespeareCsv(Parser):
 def _splits(
     pieces: list[Piece], path: Path, first: int = 1, test_share: float = TEST_SHARE
 ) -> tuple[Split, Split]:
-    """Training and test samples: all windows of 80 characters and the next one, users sorted by
-    name."""
+    """Training and test samples: all windows of 80 characters and the next one, by user name."""
     pieces = sorted(pieces, key=lambda piece: piece[0])
     text = "".join(text for _, text in pieces)
     if unknown := sorted(set(text) - set(CHARACTERS)):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from cohort.core.errors import UserError
-from cohort.data.parsers.listed import Listed, number_in, root_of, split_of
+from cohort.data.parsers.listed import ListedPicture, number_in, picture_split, root_of
 from cohort.data.parsers.parser import Parser
 from cohort.data.split import Split
 from cohort.data.zips import Zip
@@ -17,8 +17,8 @@ SIDE = 64
 
 @dataclass(frozen=True, kw_only=True)
 class TinyImageNet(Parser):
-    """`train` for training and `val` for testing, because the labels of the publisher's test part
-    are not public. Classes are numbered in the order of their WordNet ids."""
+    """Parses Tiny ImageNet: `train` for training and `val` for testing, because the labels of the
+    publisher's test part are not public. Classes are numbered in the order of their WordNet ids."""
 
     name: ClassVar[str] = "tiny-imagenet"
 
@@ -32,7 +32,7 @@ class TinyImageNet(Parser):
                 part, word, inner, *_ = (*name.removeprefix(root).split("/"), "", "", "")
                 if name.startswith(root) and (part, inner) == ("train", "images"):
                     label = number_in(classes, word, "class", f"{path}: {name}")
-                    train.append(Listed(0, label, name))
+                    train.append(ListedPicture(0, label, name))
             test = []
             lines = archive.read(annotations).decode("utf-8", "replace").splitlines()
             for number, line in enumerate(lines, 1):
@@ -41,5 +41,5 @@ class TinyImageNet(Parser):
                 if not word:
                     raise UserError(f"{where}: is no file and class with a tab between them")
                 label = number_in(classes, word.split("\t")[0], "class", where)
-                test.append(Listed(0, label, f"{root}val/images/{file}"))
-        return split_of(path, sorted(train), SIDE), split_of(path, sorted(test), SIDE)
+                test.append(ListedPicture(0, label, f"{root}val/images/{file}"))
+        return picture_split(path, sorted(train), SIDE), picture_split(path, sorted(test), SIDE)

@@ -41,14 +41,16 @@ class Classes(Scheme):
                 f"(client i starts from class i mod {classes})"
             )
 
-    def block(self, classes: int, clients: int) -> int:
+    def assigned_classes(self, classes: int, clients: int) -> int:
         """The number of a client's classes that are assigned rather than drawn."""
         return 1
 
     def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:
         classes = int(pool.labels.max()) + 1
         parts: list[Parts] = [[] for _ in range(clients)]
-        holders_of = holders(classes, clients, self.k, self.block(classes, clients), rng)
+        holders_of = draw_holders(
+            classes, clients, self.k, self.assigned_classes(classes, clients), rng
+        )
         for label, holding in enumerate(holders_of):
             samples = rng.permutation(np.flatnonzero(pool.labels == label))
             if len(samples) < len(holding):
@@ -61,12 +63,12 @@ class Classes(Scheme):
         return [np.concatenate(part) for part in parts]
 
 
-def holders(
+def draw_holders(
     categories: int, clients: int, most: int, block: int, rng: np.random.Generator
 ) -> list[list[int]]:
-    """The clients that hold each category (class or domain).
+    """Draw the clients that hold each category (class or domain).
 
-    Each client holds `each` of them: client i the `block` consecutive ones from i * block on,
+    Each client holds `most` of them: client i the `block` consecutive ones from i * block on,
     modulo their number, and others drawn at random.
     """
     holders_of: list[list[int]] = [[] for _ in range(categories)]

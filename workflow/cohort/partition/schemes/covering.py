@@ -27,5 +27,5 @@ class Covering(Classes):
                 f"{clients} clients that hold {self.k} each cannot hold all {classes} classes"
             )
 
-    def block(self, classes: int, clients: int) -> int:
+    def assigned_classes(self, classes: int, clients: int) -> int:
         return -(-classes // clients)

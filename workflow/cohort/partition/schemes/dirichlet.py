@@ -9,20 +9,20 @@ from typing import ClassVar
 import numpy as np
 
 from cohort.core.components import parameter
-from cohort.partition.scheme import Parts, Pool, Scheme, by_owner
+from cohort.partition.scheme import Parts, Pool, Scheme, group_by_owner
 
 TRIES = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Dirichlet(Scheme):
-    """NIID-Bench's form: each class is split by shares drawn from Dir(alpha), and a client that
-    already holds the mean size gets no more. The draw is repeated until every client has at least
-    `minimum` samples.
+    """Dirichlet label skew in NIID-Bench's form: each class is split by shares drawn from
+    Dir(alpha), and a client that already holds the mean size gets no more. The draw is repeated
+    until every client has at least `minimum` samples.
 
     NIID-Bench draws shares for all clients, sets those of full clients to 0 and normalizes the
-    rest. Shares drawn for the others alone have the same distribution and need no division by a
-    sum that may vanish.
+    rest. Shares drawn for the others alone have the same distribution and need no division by a sum
+    that may vanish.
     """
 
     name: ClassVar[str] = "dir"
@@ -55,13 +55,13 @@ class Dirichlet(Scheme):
             rng.permutation(np.flatnonzero(pool.labels == label)) for label in range(len(cuts))
         ]
         owners = [np.repeat(np.arange(clients), counts) for counts in np.diff(cuts, axis=1)]
-        return by_owner(np.concatenate(samples), np.concatenate(owners), clients)
+        return group_by_owner(np.concatenate(samples), np.concatenate(owners), clients)
 
     def draw_cuts(
         self, per_class: np.ndarray, clients: int, rng: np.random.Generator
     ) -> np.ndarray:
-        """Draw once: for each class (rows), the boundaries between the clients' samples, from 0 to
-        the size of the class."""
+        """Draw how to cut the classes: for each (rows), the boundaries between the clients'
+        samples, from 0 to the size of the class."""
         mean_size = per_class.sum() / clients
         sizes = np.zeros(clients, dtype=np.int64)
         cuts = np.zeros((len(per_class), clients + 1), dtype=np.int64)

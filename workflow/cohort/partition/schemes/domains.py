@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from cohort.core.components import parameter
-from cohort.partition.scheme import NO_GROUPS, Parts, Pool, Scheme, by_owner
-from cohort.partition.schemes.classes import holders
+from cohort.partition.scheme import NO_GROUPS, Parts, Pool, Scheme, group_by_owner
+from cohort.partition.schemes.classes import draw_holders
 from cohort.partition.schemes.dirichlet import Dirichlet
 
 
@@ -36,9 +36,9 @@ class Domains(Scheme):
     def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:
         groups = pool.known_groups()
         domains = int(groups.max()) + 1
-        samples_of = by_owner(np.arange(len(groups)), groups, domains)
+        samples_of = group_by_owner(np.arange(len(groups)), groups, domains)
         parts: list[Parts] = [[] for _ in range(clients)]
-        for domain, holding in enumerate(holders(domains, clients, self.d, 1, rng)):
+        for domain, holding in enumerate(draw_holders(domains, clients, self.d, 1, rng)):
             samples = samples_of[domain]
             if len(samples) < len(holding):
                 raise ValueError(

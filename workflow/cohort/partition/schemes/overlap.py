@@ -33,7 +33,7 @@ class Overlap(Scheme):
     replace: bool = False
 
     @classmethod
-    def form(cls) -> str:
+    def name_pattern(cls) -> str:
         return "SCHEME-overlapRATIOxCLIENTS[-replace] or SCHEME-overlapRATIO+RATIO[-replace]"
 
     def versions(self, holdout: float = 0.0) -> dict[str, int]:
@@ -82,11 +82,11 @@ class Overlap(Scheme):
                 kept[client] = rng.permutation(parts[client])[amount:]
         return kept, borrowed
 
-    def overlapping(self, clients: int, rng: np.random.Generator) -> np.ndarray:
+    def overlapping_clients(self, clients: int, rng: np.random.Generator) -> np.ndarray:
         return self._split(clients, rng)[0]
 
     def _split(self, clients: int, rng: np.random.Generator) -> list[np.ndarray]:
-        """The overlapping clients, and all others."""
+        """The numbers of the overlapping clients, and those of all others."""
         return np.split(rng.permutation(clients), [len(self.ratios)])
 
     def __str__(self) -> str:
@@ -98,7 +98,7 @@ class Overlap(Scheme):
 
 
 def share_evenly(total: int, available: np.ndarray) -> np.ndarray:
-    """The amount of `total` that each lender gives: equally much, or all it has. A remainder comes
+    """How many of `total` samples each lender gives: equally many, or all it has. A remainder comes
     from those with the most."""
     gives = np.zeros_like(available)
     for rank, giver in enumerate(np.argsort(available, kind="stable")):
@@ -107,9 +107,9 @@ def share_evenly(total: int, available: np.ndarray) -> np.ndarray:
     return gives
 
 
-def read_overlap(base: Scheme, ratios: str) -> Overlap:
-    """The scheme that `{base}-overlap{ratios}` means. The ratios are `0.2x2` for two clients, or
-    `0.1+0.3` for one client each, either of them optionally followed by `-replace`."""
+def parse_overlap(base: Scheme, ratios: str) -> Overlap:
+    """Build the scheme that `{base}-overlap{ratios}` describes. The ratios are `0.2x2` for two
+    clients, or `0.1+0.3` for one client each, either of them optionally followed by `-replace`."""
     text = f"{base}-overlap{ratios}"
     ratios, replace = ratios.removesuffix("-replace"), ratios.endswith("-replace")
     try:
@@ -123,7 +123,8 @@ def read_overlap(base: Scheme, ratios: str) -> Overlap:
             raise ValueError
     except ValueError:
         raise UserError(
-            f"partition '{text}' is not of the form {Overlap.form()} with ratios from 0 to below 1"
+            f"partition '{text}' is not of the form {Overlap.name_pattern()} with ratios from 0 to "
+            "below 1"
         ) from None
     scheme = Overlap(base=base, ratios=read, replace=replace)
     if str(scheme) != text:

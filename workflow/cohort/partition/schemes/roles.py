@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from cohort.core.components import parameter
-from cohort.partition.scheme import NO_GROUPS, Parts, Pool, Scheme, by_owner
+from cohort.partition.scheme import NO_GROUPS, Parts, Pool, Scheme, group_by_owner
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,7 @@ class Roles(Scheme):
             raise ValueError(
                 f"a client cannot hold {self.k} roles where only {len(roles)} have samples"
             )
-        samples = by_owner(np.arange(len(groups)), groups, len(sizes))
+        samples = group_by_owner(np.arange(len(groups)), groups, len(sizes))
         held = roles[dealt_roles(len(roles), clients, self.k)]
         return [np.concatenate(list(map(samples.__getitem__, row))) for row in held]
 
@@ -48,7 +48,7 @@ def dealt_roles(roles: int, clients: int, per_client: int) -> np.ndarray:
     """The positions of each client's roles in the list of roles (client, role).
 
     A client meets the same roles again after roles / gcd(roles, clients) turns. The authors' loop,
-    which this follows up to there, never ends for a larger `each`; here it continues one role
+    which this follows up to there, never ends for a larger `per_client`; here it continues one role
     further on, so that no client gets a role twice. That is not an error, because the number of
     roles that have samples depends on the seed when some samples are set aside.
     """

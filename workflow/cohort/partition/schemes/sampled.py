@@ -9,14 +9,14 @@ from typing import ClassVar
 import numpy as np
 
 from cohort.core.components import parameter
-from cohort.partition.scheme import Parts, Pool, Scheme, by_owner
+from cohort.partition.scheme import Parts, Pool, Scheme, group_by_owner
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sampled(Scheme):
-    """Clients of equal size, served in random order. Each draws a number of classes uniformly from
-    `low` to `high`, then that many of the classes with samples left, and takes equally much of
-    each. What these lack comes from the classes with the most samples left.
+    """Clients have equal sizes and are served in random order. Each draws a number of classes
+    uniformly from `low` to `high`, then that many of the classes with samples left, and takes
+    equally much of each. What these lack comes from the classes with the most samples left.
 
     So the last clients end up with more classes than they drew, especially if classes are uneven.
     """
@@ -44,7 +44,7 @@ class Sampled(Scheme):
             for label in range(counts.shape[1])
         ]
         owners = [np.repeat(order, column) for column in counts[order].T]
-        return by_owner(np.concatenate(samples), np.concatenate(owners), clients)
+        return group_by_owner(np.concatenate(samples), np.concatenate(owners), clients)
 
     def draw_counts(
         self, per_class: np.ndarray, order: np.ndarray, rng: np.random.Generator
@@ -63,8 +63,8 @@ class Sampled(Scheme):
 
 
 def _class_counts(size: int, chosen: np.ndarray, left: np.ndarray) -> np.ndarray:
-    """Per class, how many of `size` samples to take: equally many of the chosen classes, and what
-    these lack from all classes, those with the most samples left first."""
+    """How many of a client's `size` samples to take of each class: equally many of the chosen
+    classes, and what these lack from all classes, those with the most samples left first."""
     counts = np.zeros_like(left)
     equal, extra = divmod(size, len(chosen))
     counts[chosen] = np.minimum(equal + (np.arange(len(chosen)) < extra), left[chosen])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from cohort.core.durations import duration
+from cohort.core.durations import duration_text
 from cohort.results.claims.claim import Claim, called, short
 from cohort.results.claims.decision import (
     HELD,
@@ -118,7 +118,7 @@ def _numbers(claim: Claim, value: Value) -> Numbers:
         return Numbers(mean, n=1, planned=value.planned)
     interval = sample.interval()
     if not claim.counts_rounds():
-        interval = METRICS[claim.metric].within(sample.mean, interval)
+        interval = METRICS[claim.metric].clip_interval(sample.mean, interval)
     sd, low, high = map(claim.number, (sample.sd, *interval))
     return Numbers(mean, sd, low, high, sample.n, value.planned)
 
@@ -195,7 +195,7 @@ def more_seeds(seeds: tuple[int, int], seen: int, seconds: float) -> str:
     if fewest > MOST_SEEDS:
         return f"more than {MOST_SEEDS} seeds would be needed to decide it"
     more = fewest - seen
-    cost = f", about {duration(more * seconds)}" if seconds == seconds else ""
+    cost = f", about {duration_text(more * seconds)}" if seconds == seconds else ""
     return (
         f"{seeds_text(seeds)} seeds would decide it (10 to 90 % of what these seeds leave "
         f"possible; at least {more} more{cost})"

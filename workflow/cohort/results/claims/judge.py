@@ -13,8 +13,8 @@ from typing import Any
 import pandas as pd
 
 from cohort.core.files import write_text
-from cohort.core.sealed_json import read_sealed, sealed
-from cohort.core.typed import typed
+from cohort.core.sealed_json import read_sealed, to_sealed_json
+from cohort.core.typed import from_json
 from cohort.results.at import scaled
 from cohort.results.claims import CLAIMS
 from cohort.results.claims.claim import Claim, called, short
@@ -88,7 +88,9 @@ def judge(spec: Mapping[str, Any], outputs: Sequence[str | Path]) -> None:
         ".csv": lambda: table_of(claims).to_csv(index=False, lineterminator="\n"),
         ".md": lambda: markdown(layout, TITLE, ""),
         ".tex": lambda: latex(layout, TITLE, ""),
-        ".json": lambda: sealed({"claims": [dataclasses.asdict(claim) for claim in claims]}),
+        ".json": lambda: to_sealed_json(
+            {"claims": [dataclasses.asdict(claim) for claim in claims]}
+        ),
     }
     for output in outputs:
         write_text(output, formats[Path(output).suffix]())
@@ -117,7 +119,9 @@ def table_of(claims: Sequence[Judged]) -> pd.DataFrame:
 def read_judged(file: str | Path) -> list[Judged]:
     """Read the claims that `judge` wrote as JSON. Raise UserError if the file is missing or
     damaged."""
-    claims: list[Judged] = typed(list[Judged], read_sealed(file, "judged claims", FIX)["claims"])
+    claims: list[Judged] = from_json(
+        list[Judged], read_sealed(file, "judged claims", FIX)["claims"]
+    )
     return claims
 
 

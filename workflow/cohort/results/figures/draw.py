@@ -11,7 +11,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from pandas import DataFrame
 
-from cohort.core.files import replacing
+from cohort.core.files import atomic_write
 from cohort.core.sealed_json import write_sealed
 from cohort.results.comparison import Comparison, compare
 from cohort.results.figures import KINDS
@@ -49,7 +49,7 @@ def draw(spec: Mapping[str, Any], metrics_file: str | Path, outputs: Sequence[st
             is_narrow = Path(output).suffixes[0] == NARROW
             drawn = make_figure(spec, metrics_file, is_narrow=True) if is_narrow else figure
             metadata = NO_DATES[Path(output).suffix] | {"Title": spec.get("title", "")}
-            with replacing(output) as temporary:
+            with atomic_write(output) as temporary:
                 drawn.savefig(temporary, metadata=metadata)
 
 

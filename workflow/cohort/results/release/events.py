@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from cohort.core.files import replacing
+from cohort.core.files import atomic_write
 
 POLYNOMIAL, MASK, BITS = 0x82F63B78, 0xA282EAD8, 0xFFFFFFFF
 VERSION = "brain.Event:2"
@@ -16,7 +16,7 @@ FILE = "events.out.tfevents.0.cohort"
 
 def write_events(folder: Path, scalars: Iterable[tuple[int, Mapping[str, float]]]) -> None:
     """Write the scalars of a run, by step, to an event file in this folder."""
-    with replacing(folder / FILE) as temporary, open(temporary, "wb") as file:
+    with atomic_write(folder / FILE) as temporary, open(temporary, "wb") as file:
         file.write(_record(_text(3, VERSION)))
         for step, values in scalars:
             summary = b"".join(_bytes(1, _value(tag, value)) for tag, value in values.items())

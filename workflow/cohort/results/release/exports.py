@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cohort.core.files import replacing
+from cohort.core.files import atomic_write
 from cohort.results.release.events import write_events
 from cohort.results.release.frames import Data
 
@@ -29,7 +29,7 @@ def write_csv(data: Data, folder: Path) -> list[Path]:
         if len(frame):
             files.append(folder / f"{name}.csv")
             texts = frame.assign(**{key: frame[key].map(_as_json) for key in _nested(frame)})
-            with replacing(files[-1]) as temporary:
+            with atomic_write(files[-1]) as temporary:
                 texts.to_csv(temporary, index=False, lineterminator="\n")
     return files
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from cohort.core.errors import UserError
-from cohort.core.files import replacing, sha256, write_text
-from cohort.core.sealed_json import read_sealed, sealed
+from cohort.core.files import atomic_write, sha256, write_text
+from cohort.core.sealed_json import read_sealed, to_sealed_json
 from cohort.records.record import Record, check
 from cohort.results.release.tables import TABLES, records_of, tables_of
 
@@ -30,7 +30,7 @@ def write_release(folder: Path, name: str, records: Iterable[Record]) -> None:
     for table_name, table in tables.items():
         file = folder / f"{table_name}.parquet"
         encodings = {"value": "BYTE_STREAM_SPLIT"} if "value" in table.column_names else None
-        with replacing(file) as temporary:
+        with atomic_write(file) as temporary:
             parquet.write_table(
                 table,
                 temporary,
@@ -48,7 +48,7 @@ def write_release(folder: Path, name: str, records: Iterable[Record]) -> None:
         "cite": CITE,
         "files": files,
     }
-    write_text(folder / MANIFEST, sealed(manifest, indent=1))
+    write_text(folder / MANIFEST, to_sealed_json(manifest, indent=1))
     for stale in set(folder.glob("*.parquet")) - {folder / name for name in files}:
         stale.unlink()
 

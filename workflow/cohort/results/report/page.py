@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cohort.core import own
+from cohort.core import user_files
 from cohort.core.files import write_text
 from cohort.results.claims.decision import HELD, LEANS_HELD, LEANS_NOT_HELD, NOT_HELD
 from cohort.results.comparison import Comparison
@@ -91,10 +91,10 @@ def _made_by_another(spec: Spec, runs: StudyRuns) -> list[str]:
     of the spec."""
     current = spec["my"]
     changed = (
-        own.changed_files(cell["my"], lambda module: current.get(module, ""))
+        user_files.changed_files(cell["my"], lambda module: current.get(module, ""))
         for cell in runs.finished()
     )
-    return own.made_by_another("record", changed)
+    return user_files.changed_sentences("record", changed)
 
 
 def _versions(versions: Mapping[str, str]) -> str:

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from cohort.core.durations import duration
+from cohort.core.durations import duration_text
 
 ADDRESS = re.compile(r"(https://[^\s()<>]*[^\s()<>.,;:])")
 FILTERS = {"dataset": "Data set", "partition": "Partition", "J": "J", "strategy": "Strategy"}
@@ -49,7 +49,7 @@ def render(template: str, **content: Any) -> str:
     )
     environment.globals |= {"marks": MARKS, "classes": CLASSES, "filters": FILTERS}
     environment.filters |= {
-        "duration": duration,
+        "duration": duration_text,
         "attributes": attributes,
         "counted": counted,
         "linked": linked,

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from cohort.core.files import write_text
-from cohort.core.sealed_json import sealed
+from cohort.core.sealed_json import to_sealed_json
 from cohort.results.comparison import Comparison, Result, compare
 from cohort.results.names import Names
 from cohort.results.tables.forms import latex, markdown
@@ -46,7 +46,7 @@ def tabulate(
         layout = lay_out_table(spec, comparison)
     title, caption = spec.get("title", ""), spec.get("caption", "")
     formats = {
-        ".json": lambda: sealed(content),
+        ".json": lambda: to_sealed_json(content),
         ".csv": lambda: numbers.to_csv(index=False, lineterminator="\n", float_format="%.10g"),
         ".md": lambda: markdown(layout, title, caption),
         ".tex": lambda: latex(layout, title, caption),

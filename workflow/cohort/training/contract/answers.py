@@ -28,8 +28,8 @@ def as_array(answer: Any, method: str) -> np.ndarray:
         raise WrongAnswer(f"{method} returned {answer!r:.80}, not an array") from None
 
 
-def shown(array: np.ndarray) -> str:
-    """An array's values, or the first of them."""
+def array_text(array: np.ndarray) -> str:
+    """An array's values, or the first of them, as text."""
     values = ", ".join(map(str, array.ravel()[:SHOWN].tolist()))
     return f"[{values}{', ...' if array.size > SHOWN else ''}]"
 
@@ -42,8 +42,8 @@ def check_metrics(
     owner: str,
     inputs_are_finite: Callable[[], bool],
 ) -> dict[str, float]:
-    """The metrics that a method of a component (its `owner`) returned: numbers under declared
-    names.
+    """Check the metrics that a method of a component (its `owner`) returned, numbers under declared
+    names, and return them.
 
     They must be finite unless what they were computed from is not: a run that diverges is a result.
     """

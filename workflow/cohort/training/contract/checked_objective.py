@@ -17,7 +17,7 @@ IN_PLACE = "what a component is given is read-only: work on a copy (tensor.clone
 def losses_of(
     objective: Objective, outputs: Tensor, targets: Tensor, statistics: Tensor, bias: Tensor
 ) -> Tensor:
-    """The loss of each sample of a batch."""
+    """The objective's loss of each sample of a batch; WrongAnswer if it has another form."""
     versions = targets._version, statistics._version
     losses: Any = objective.losses(outputs, targets, statistics, bias)
     if not isinstance(losses, Tensor) or losses.shape != targets.shape:
@@ -33,7 +33,7 @@ def losses_of(
 
 
 def augmented(augmentation: Augmentation, images: Tensor, numbers: Tensor) -> Tensor:
-    """Images after an augmentation, of the shape that they had."""
+    """Apply an augmentation to images; WrongAnswer unless they keep their shape."""
     version = images._version
     changed: Any = augmentation.apply(images, numbers)
     if not isinstance(changed, Tensor) or changed.shape != images.shape:

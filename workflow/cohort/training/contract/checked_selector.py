@@ -12,28 +12,28 @@ from cohort.selection import Selector
 from cohort.selection.abilities import (
     Allocating,
     Filtering,
-    Measuring,
+    MetricRecording,
     Probing,
     Screening,
     Skipping,
     Weighing,
 )
 from cohort.selection.selector import Reports, State, View
-from cohort.training.contract.answers import as_array, check_metrics, check_shape, shown
+from cohort.training.contract.answers import array_text, as_array, check_metrics, check_shape
 from cohort.training.contract.mistakes import WrongAnswer
 from cohort.training.contract.read_only import read_only, read_only_arrays
 
 
 class CheckedSelector:
-    """A selector that gets read-only arrays, and whose answers are checked. What it has no ability
-    for is answered as if nothing was asked."""
+    """A selector that gets read-only arrays, and whose answers are checked. Where the selector
+    lacks an ability, the answer is as if nothing was asked."""
 
     def __init__(self, selector: Selector):
         self.selector = selector
 
     @property
     def screens(self) -> bool:
-        """Whether it chooses from a pool that it draws."""
+        """Whether the selector chooses from a pool that it draws."""
         return isinstance(self.selector, Screening)
 
     @property
@@ -44,31 +44,31 @@ class CheckedSelector:
 
     @property
     def allocates(self) -> bool:
-        """Whether it says on how many samples of each class clients train."""
+        """Whether the selector decides on how many samples of each class clients train."""
         return isinstance(self.selector, Allocating)
 
     def asks(self, state: State, view: View) -> bool:
-        """Whether needs are gathered before choosing in this round: always unless it skips some."""
+        """Whether needs are gathered before choosing in this round: always unless skipped."""
         if not isinstance(self.selector, Skipping):
             return True
-        return bool(self.selector.asks(_memory(state), _shown(view)))
+        return bool(self.selector.asks(_read_only_state(state), _read_only_view(view)))
 
     def begin(self, view: View, rng: np.random.Generator) -> State:
         """The selector's state before the first round, checked."""
-        return _check_state(self.selector.begin(_shown(view), rng), "begin")
+        return _check_state(self.selector.begin(_read_only_view(view), rng), "begin")
 
     def draw_pool(self, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
-        """The pool: all candidates unless the selector screens them."""
+        """The pool of clients, checked: all candidates unless the selector screens them."""
         if not isinstance(self.selector, Screening):
             return candidates
-        pool = self.selector.draw_pool(read_only(candidates), _shown(view), rng)
+        pool = self.selector.draw_pool(read_only(candidates), _read_only_view(view), rng)
         return _check_clients(pool, candidates, "draw_pool")
 
     def select(
         self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
     ) -> np.ndarray:
-        """The cohort: distinct candidates, no more than its size."""
-        arguments = _memory(state), read_only(candidates), _shown(view)
+        """The cohort, checked: distinct candidates, no more than its size."""
+        arguments = _read_only_state(state), read_only(candidates), _read_only_view(view)
         cohort = _check_clients(self.selector.select(*arguments, rng), candidates, "select")
         if len(cohort) > view.cohort:
             raise WrongAnswer(
@@ -80,9 +80,14 @@ class CheckedSelector:
         self, state: State, candidates: np.ndarray, cohort: np.ndarray, view: View
     ) -> dict[str, float]:
         """The selector's metrics of a round, checked; none if it does not measure."""
-        if not isinstance(self.selector, Measuring):
+        if not isinstance(self.selector, MetricRecording):
             return {}
-        arguments = _memory(state), read_only(candidates), read_only(cohort), _shown(view)
+        arguments = (
+            _read_only_state(state),
+            read_only(candidates),
+            read_only(cohort),
+            _read_only_view(view),
+        )
 
         def inputs_are_finite() -> bool:
             reports = [values[candidates] for values in view.reports.values()]
@@ -100,12 +105,12 @@ class CheckedSelector:
         """The probability of each candidate; None if the selector does not weigh them."""
         if not isinstance(self.selector, Weighing):
             return None
-        arguments = _memory(state), read_only(candidates), _shown(view)
+        arguments = _read_only_state(state), read_only(candidates), _read_only_view(view)
         answer = self.selector.probabilities(*arguments)
         chances = check_shape(answer, (len(candidates),), "probabilities")
         if chances.dtype.kind not in "fiu" or not (chances >= 0).all() or np.isinf(chances).any():
             raise WrongAnswer(
-                f"probabilities returned {shown(chances)}, not finite numbers from 0 up"
+                f"probabilities returned {array_text(chances)}, not finite numbers from 0 up"
             )
         return chances
 
@@ -114,34 +119,36 @@ class CheckedSelector:
         all that are `held` unless the selector allocates them."""
         if not isinstance(self.selector, Allocating):
             return held
-        answer = self.selector.quotas(read_only(cohort), _shown(view))
+        answer = self.selector.quotas(read_only(cohort), _read_only_view(view))
         quotas = check_shape(answer, held.shape, "quotas")
         if quotas.dtype.kind not in "iu" or (quotas < 0).any():
-            raise WrongAnswer(f"quotas returned {shown(quotas)}, not whole numbers from 0 up")
+            raise WrongAnswer(f"quotas returned {array_text(quotas)}, not whole numbers from 0 up")
         return quotas
 
     def keep(self, reports: Reports, sizes: np.ndarray) -> np.ndarray:
-        """Whether each update counts: all do unless the selector filters them."""
+        """Whether each update counts (client): all do unless the selector filters them."""
         if not isinstance(self.selector, Filtering):
             return np.ones(len(sizes), dtype=bool)
         answer = self.selector.keep(read_only_arrays(reports), read_only(sizes))
         kept = check_shape(answer, (len(sizes),), "keep")
         if kept.dtype.kind != "b":
-            raise WrongAnswer(f"keep returned {shown(kept)}, not true or false for each update")
+            raise WrongAnswer(
+                f"keep returned {array_text(kept)}, not true or false for each update"
+            )
         return kept
 
     def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
         """The selector's next state after a round, checked."""
-        arguments = _memory(state), read_only(cohort), read_only_arrays(reports)
-        return _check_state(self.selector.observe(*arguments, _shown(view)), "observe")
+        arguments = _read_only_state(state), read_only(cohort), read_only_arrays(reports)
+        return _check_state(self.selector.observe(*arguments, _read_only_view(view)), "observe")
 
 
-def _memory(state: State) -> State:
+def _read_only_state(state: State) -> State:
     """A read-only copy of a state's arrays, by name."""
     return cast(State, read_only_arrays(state))
 
 
-def _shown(view: View) -> View:
+def _read_only_view(view: View) -> View:
     """A view whose arrays are read-only."""
     counts = None if view.label_counts is None else read_only(view.label_counts)
     reports = read_only_arrays(view.reports)
@@ -149,26 +156,28 @@ def _shown(view: View) -> View:
 
 
 def _check_clients(answer: Any, candidates: np.ndarray, method: str) -> np.ndarray:
-    """The clients that a method returned: some, distinct, all candidates."""
+    """Check the clients that a method returned, and return them: some, distinct, all candidates."""
     clients = as_array(answer, method)
     if not clients.size:
         raise WrongAnswer(f"{method} returned no client")
     if clients.ndim != 1 or clients.dtype.kind not in "iu":
-        raise WrongAnswer(f"{method} returned {shown(clients)}, not a row of client numbers")
+        raise WrongAnswer(f"{method} returned {array_text(clients)}, not a row of client numbers")
     numbers = clients.tolist()
     if len(set(numbers)) < len(numbers):
         twice = next(number for number in numbers if numbers.count(number) > 1)
-        raise WrongAnswer(f"{method} returned {shown(clients)}, in which client {twice} is twice")
+        raise WrongAnswer(
+            f"{method} returned {array_text(clients)}, in which client {twice} is twice"
+        )
     if not (are_candidates := np.isin(clients, candidates)).all():
         stranger = clients[~are_candidates][0]
         raise WrongAnswer(
-            f"{method} returned {shown(clients)}, but client {stranger} is no candidate"
+            f"{method} returned {array_text(clients)}, but client {stranger} is no candidate"
         )
     return clients
 
 
 def _check_state(answer: Any, method: str) -> State:
-    """The selector's memory: arrays of numbers by name."""
+    """Check a selector's state that a method returned, arrays of numbers by name; return it."""
     if not isinstance(answer, Mapping):
         raise WrongAnswer(f"{method} returned {answer!r:.80}, not arrays by name")
     for name, array in answer.items():

@@ -10,23 +10,23 @@ from torch import Tensor
 
 from cohort.training.contract.answers import check_metrics
 from cohort.training.contract.mistakes import WrongAnswer
-from cohort.training.contract.tensors import unchanged
+from cohort.training.contract.tensors import forbid_changes
 from cohort.training.servers.server import Merged, ServerRule
 from cohort.training.updates import Updates, Weights
 
 
 def begin(rule: ServerRule, weights: Weights, redraw: Callable[[], Weights]) -> Weights:
-    """The memory before the first round: tensors by name."""
-    with unchanged("begin", weights=weights):
+    """Let a server rule make its memory before the first round, and check it: tensors by name."""
+    with forbid_changes("begin", weights=weights):
         memory = rule.begin(dict(weights), redraw)
     return _check_tensors(memory, "begin", "its memory")
 
 
 def apply(rule: ServerRule, weights: Weights, updates: Updates, memory: Weights) -> Merged:
-    """The merged weights, which have the form of those before, the new memory, and finite metrics
-    that the rule declares."""
+    """Let a server rule merge updates, and check what it returns: weights that have the form of
+    those before, the new memory, and finite metrics that the rule declares."""
     tensors = {"sizes": updates.sizes, "steps": updates.steps, "losses": updates.losses}
-    with unchanged("apply", weights=weights, updates=updates.weights | tensors, memory=memory):
+    with forbid_changes("apply", weights=weights, updates=updates.weights | tensors, memory=memory):
         shown = replace(updates, weights=dict(updates.weights))
         merged = rule.apply(dict(weights), shown, dict(memory))
     if not isinstance(merged, tuple) or len(merged) != len(Merged._fields):
@@ -46,8 +46,8 @@ def apply(rule: ServerRule, weights: Weights, updates: Updates, memory: Weights)
 
 
 def control_variate(rule: ServerRule, memory: Weights, client: int, weights: Weights) -> Weights:
-    """The correction that a client adds to its weights after each step: nothing, or a tensor for
-    each weight."""
+    """Ask a server rule for the correction that a client adds to its weights after each step, and
+    check it: nothing, or a tensor for each weight."""
     variate = _check_tensors(rule.control_variate(dict(memory), client), "control_variate", "it")
     if variate and _form(variate) != _form(weights):
         raise WrongAnswer("control_variate returned other names, shapes or types than the weights'")
@@ -63,14 +63,15 @@ def _check_weights(after: Any, before: Weights) -> Weights:
     for name, tensor in weights.items():
         if _kind(tensor) != _kind(before[name]):
             raise WrongAnswer(
-                f"apply returned the weights '{name}' as {_said(tensor)}, not {_said(before[name])}"
+                f"apply returned the weights '{name}' as {_tensor_text(tensor)}, "
+                f"not {_tensor_text(before[name])}"
             )
     return weights
 
 
 def _check_memory(after: Any, before: Weights, weights: Weights) -> Weights:
-    """Tensors that were there stay, in their form; others are named `{weight}/...` and have that
-    weight's shape, or are single numbers."""
+    """Check a server rule's memory and return it. Tensors that were there stay, in their form;
+    others are named `{weight}/...` and have that weight's shape, or are single numbers."""
     memory = _check_tensors(after, "apply", "the memory")
     if missing := sorted(before.keys() - memory.keys()):
         raise WrongAnswer(f"apply returned a memory without '{missing[0]}'")
@@ -84,7 +85,8 @@ def _check_memory(after: Any, before: Weights, weights: Weights) -> Weights:
         is_new_number = name not in before and not tensor.dim()
         if _kind(tensor) != _kind(like) and not is_new_number:
             raise WrongAnswer(
-                f"apply returned the memory '{name}' as {_said(tensor)}, not {_said(like)}"
+                f"apply returned the memory '{name}' as {_tensor_text(tensor)}, "
+                f"not {_tensor_text(like)}"
             )
     return memory
 
@@ -106,7 +108,7 @@ def _kind(tensor: Tensor) -> object:
     return tensor.shape, tensor.dtype, tensor.device
 
 
-def _said(tensor: Tensor) -> str:
+def _tensor_text(tensor: Tensor) -> str:
     dtype = str(tensor.dtype).removeprefix("torch.")
     return f"{dtype} of shape {tuple(tensor.shape)} on {tensor.device}"
 

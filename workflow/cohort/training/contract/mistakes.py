@@ -6,12 +6,12 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from cohort.core import own
+from cohort.core import user_files
 from cohort.core.errors import UserError
-from cohort.core.files import from_here
+from cohort.core.files import relative_path
 
 COMPONENTS = (
-    f"{own.PACKAGE}.",
+    f"{user_files.PACKAGE}.",
     "cohort.data.augmentations.",
     "cohort.models.",
     "cohort.needs.",
@@ -33,7 +33,7 @@ class WrongAnswer(Exception):
 
 
 @contextmanager
-def located(strategy: str, round: int) -> Iterator[None]:
+def locate_errors(strategy: str, round: int) -> Iterator[None]:
     """Turn a wrong answer, and an exception inside a component, into an error that names the
     strategy, the round, and for an exception the file and line. Exceptions from elsewhere pass."""
     try:
@@ -54,7 +54,7 @@ def _component_line(error: Exception) -> str:
     """The innermost line of a component that an exception passed through; empty if none did."""
     steps = traceback.walk_tb(error.__traceback__)
     lines = [
-        f"{from_here(frame.f_code.co_filename)}, line {line}, in {frame.f_code.co_name}"
+        f"{relative_path(frame.f_code.co_filename)}, line {line}, in {frame.f_code.co_name}"
         for frame, line in steps
         if frame.f_globals.get("__name__", "").startswith(COMPONENTS)
     ]

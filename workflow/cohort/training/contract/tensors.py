@@ -11,9 +11,9 @@ from cohort.training.contract.mistakes import WrongAnswer
 
 
 @contextmanager
-def unchanged(method: str, **arguments: Mapping[str, Tensor]) -> Iterator[None]:
-    """Raise WrongAnswer if this block changes one of the given tensors in place. A change behind
-    PyTorch's back (`.data`, a shared NumPy array) is not found."""
+def forbid_changes(method: str, **arguments: Mapping[str, Tensor]) -> Iterator[None]:
+    """Raise WrongAnswer if the block changes one of the given tensors in place. A change behind
+    PyTorch's back (`.data`, a shared NumPy array) is not noticed."""
     tensors = [
         (what, name, tensor) for what, part in arguments.items() for name, tensor in part.items()
     ]

@@ -15,9 +15,9 @@ BITS = 1e6 / 8  # bytes per second of a link of one Mbit/s
 
 @dataclass(frozen=True, kw_only=True)
 class LogNormal(Devices):
-    """The speed of each client and that of its link are drawn independently from log-normal
-    distributions, once: `lognormal-1` has a standard deviation of 1 of their natural logarithms,
-    with which one client in twenty is more than 5 times as fast as the median, or as slow."""
+    """Devices whose compute and link speeds are drawn once, independently, from log-normal
+    distributions: `lognormal-1` has a standard deviation of 1 of their natural logarithms, with
+    which one client in twenty is more than 5 times as fast as the median, or as slow."""
 
     name: ClassVar[str] = "lognormal"
     spread: float = parameter(minimum=0, help="standard deviation of the logarithm of speeds")

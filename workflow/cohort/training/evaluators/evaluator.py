@@ -47,15 +47,14 @@ class Evaluator(Component):
         return True
 
     def check(self, cell: Cell) -> None:
-        """Raise ValueError if it cannot evaluate this cell, whose plan has it."""
+        """Raise ValueError if this evaluator cannot evaluate a cell that asks for it."""
 
     def samples(self, counts: SampleCounts) -> float:
-        """Estimate on how many samples a model is evaluated each time."""
+        """Estimate on how many samples models are evaluated each time, all models together."""
         return counts.test
 
     def plan(self, cell: Cell) -> int | str:
-        """The rounds in which it evaluates, in the format of the setting `evaluate_every`; 0 for
-        never."""
+        """The rounds to evaluate, in the format of the setting `evaluate_every`; 0 for none."""
         plan: int | str = getattr(cell.settings, self.setting)
         return plans_by_name(str(plan)).get(self.name, 0) if self.setting == "evaluators" else plan
 
@@ -70,14 +69,14 @@ class Evaluator(Component):
     def evaluate(
         self, task: Task, network: nn.Module, state: RunState, updates: Updates | None
     ) -> dict[str, Any]:
-        """The metrics of a round. `network` is the module for the state's weights; `updates` holds
-        the local models of the cohort, None if the procedure has none."""
+        """Evaluate a round and return its metrics by name. `network` is the module for the state's
+        weights; `updates` holds the local models of the cohort, None if the procedure has none."""
         raise NotImplementedError
 
 
-def metrics_of(split: str, title: str, samples: str) -> Mapping[str, Metric]:
-    """The metrics of an `Evaluation` on a split, by recorded name; `title` and `samples` are the
-    words for it in figures."""
+def evaluation_metrics(split: str, title: str, samples: str) -> Mapping[str, Metric]:
+    """Declarations of the metrics of an `Evaluation` on a split, by recorded name. Figures call the
+    split `title`, and its samples `samples`."""
     return {
         f"{split}_accuracy": Metric(f"{title} accuracy", "%", 100, digits=2, better="high"),
         f"{split}_loss": Metric(f"{title} loss", better="low"),

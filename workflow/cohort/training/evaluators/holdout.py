@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from cohort.core.lazy import lazy
 from cohort.core.metric import Metric
-from cohort.training.evaluators.evaluator import Evaluator, SampleCounts, metrics_of
+from cohort.training.evaluators.evaluator import Evaluator, SampleCounts, evaluation_metrics
 
 if TYPE_CHECKING:
     import torch
@@ -32,7 +32,7 @@ class OnHoldout(Evaluator):
     name: ClassVar[str] = "holdout"
     setting: ClassVar[str] = "evaluate_holdout"
     metrics: ClassVar[Mapping[str, Metric]] = {
-        **metrics_of("holdout", "Held-out", "held-out samples"),
+        **evaluation_metrics("holdout", "Held-out", "held-out samples"),
         "holdout_worst_accuracy": Metric(
             "Held-out accuracy of the worst client", "%", 100, digits=2, better="high"
         ),

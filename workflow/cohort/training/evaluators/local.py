@@ -45,7 +45,7 @@ class OfLocalModels(Evaluator):
             return {}
         by_client = [
             evaluation.evaluate(
-                network, updates.of_client(row), task.test_samples, task.test, plain=task.plain
+                network, updates.client_weights(row), task.test_samples, task.test, plain=task.plain
             )
             for row in range(len(updates.sizes))
         ]

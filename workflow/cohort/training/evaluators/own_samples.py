@@ -51,7 +51,7 @@ class OnOwnSamples(Evaluator):
         for row, client in enumerate(updates.clients):
             own = torch.from_numpy(task.shards.indices[client]).to(task.test.device)
             if len(own):
-                local = updates.of_client(row)
+                local = updates.client_weights(row)
                 by_client.append(
                     evaluation.evaluate(network, local, task.train_samples, own, plain=task.plain)
                 )

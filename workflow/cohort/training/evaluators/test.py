@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from cohort.core.lazy import lazy
 from cohort.core.metric import Metric
-from cohort.training.evaluators.evaluator import Evaluator, metrics_of
+from cohort.training.evaluators.evaluator import Evaluator, evaluation_metrics
 
 if TYPE_CHECKING:
     from torch import nn
@@ -27,7 +27,7 @@ class OnTest(Evaluator):
 
     name: ClassVar[str] = "test"
     setting: ClassVar[str] = "evaluate_every"
-    metrics: ClassVar[Mapping[str, Metric]] = metrics_of("test", "Test", "the test set")
+    metrics: ClassVar[Mapping[str, Metric]] = evaluation_metrics("test", "Test", "the test set")
 
     def evaluate(
         self, task: Task, network: nn.Module, state: RunState, updates: Updates | None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from cohort.core.lazy import lazy
 from cohort.core.metric import Metric
-from cohort.training.evaluators.evaluator import Evaluator, SampleCounts, metrics_of
+from cohort.training.evaluators.evaluator import Evaluator, SampleCounts, evaluation_metrics
 
 if TYPE_CHECKING:
     from torch import nn
@@ -29,7 +29,7 @@ class OnValidation(Evaluator):
 
     name: ClassVar[str] = "validation"
     setting: ClassVar[str] = "evaluate_every"
-    metrics: ClassVar[Mapping[str, Metric]] = metrics_of(
+    metrics: ClassVar[Mapping[str, Metric]] = evaluation_metrics(
         "validation", "Validation", "validation samples"
     )
 

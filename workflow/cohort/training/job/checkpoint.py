@@ -16,8 +16,8 @@ import numpy as np
 import safetensors.torch
 import torch
 
-from cohort.core.errors import UserError, explained
-from cohort.core.files import replacing
+from cohort.core.errors import UserError, explain_errors
+from cohort.core.files import atomic_write
 from cohort.records.history import History
 from cohort.training.job.checkpoint_header import header_of
 from cohort.training.job.lease import PREVIOUS
@@ -53,21 +53,22 @@ def save(path: Path, state: RunState, digest: str, cursor: Weights | None = None
             "sessions": state.sessions,
         }
     )
-    with replacing(path, keep=path.with_name(PREVIOUS)) as temporary:
-        metadata = {"facts": header, "sha256": _sum(header, tensors)}
+    with atomic_write(path, keep=path.with_name(PREVIOUS)) as temporary:
+        metadata = {"facts": header, "sha256": _checksum(header, tensors)}
         safetensors.torch.save_file(tensors, temporary, metadata)
 
 
 def load(
     path: Path, digest: str, like: RunState, device: torch.device
 ) -> tuple[RunState, Weights] | None:
-    """The state and the cursor of this cell's checkpoint, or of the previous one, which then takes
-    its place, or nothing. A file that is damaged, of another cell, or of another form than `like`,
-    the state before the first round, is not used, and one line says so."""
+    """Load the state and the cursor of this cell's checkpoint, or of the previous one, which then
+    takes its place; None if neither can be used. A file that is damaged, of another cell, or of
+    another form than `like`, the state before the first round, is passed over with a printed
+    line."""
     reasons = []
     for file in (path, path.with_name(PREVIOUS)):
         try:
-            state, cursor = _state(file, digest, like, device)
+            state, cursor = _read_state(file, digest, like, device)
         except FileNotFoundError:
             continue
         except Unusable as reason:
@@ -95,7 +96,7 @@ def load_history(path: Path) -> History | None:
     return None
 
 
-def _state(
+def _read_state(
     path: Path, digest: str, like: RunState, device: torch.device
 ) -> tuple[RunState, Weights]:
     header, tensors = _read(path)
@@ -135,14 +136,14 @@ def _state(
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Weights]]:
     """The header and tensors of a checkpoint, their checksum verified. An error of the disk is
     raised as it is: it is no reason to start over."""
-    with explained(path):
+    with explain_errors(path):
         content = path.read_bytes()
     grouped: dict[str, Weights] = {kind: {} for kind in KINDS}
     try:
         tensors = safetensors.torch.load(content)
         head = content[8 : 8 + int.from_bytes(content[:8], "little")]
         metadata = json.loads(head)["__metadata__"]
-        if _sum(metadata["facts"], tensors) != metadata["sha256"]:
+        if _checksum(metadata["facts"], tensors) != metadata["sha256"]:
             raise Unusable("its checksum does not fit: it was damaged after it was written")
         fields = header_of(head)
         header = {key: fields[key] for key in ("digest", "round", "diverged", "sessions")}
@@ -166,7 +167,8 @@ def _history(tensors: Weights) -> History:
 
 
 def _tensors(arrays: Mapping[str, np.ndarray]) -> Weights:
-    """Arrays as tensors; one that is read-only is copied, because PyTorch has no such tensors."""
+    """Convert arrays to tensors; one that is read-only is copied, as PyTorch has no such
+    tensors."""
     return {
         name: torch.from_numpy(np.require(array, requirements="W"))
         for name, array in arrays.items()
@@ -178,8 +180,8 @@ def _arrays(tensors: Weights) -> dict[str, np.ndarray]:
 
 
 def _fits(weights: Weights, server: Weights, like: RunState) -> bool:
-    """Whether a run like this can resume from these. An optimizer's tensors are named after the
-    weight they belong to."""
+    """Whether a run like this can resume from these weights and this memory of the server. An
+    optimizer's tensors are named after the weight they belong to."""
     expected = like.weights | like.server
     owners = {name: name if name in like.server else name.rpartition("/")[0] for name in server}
     return (
@@ -205,7 +207,7 @@ def _form(weights: Weights) -> dict[str, Any]:
     return {name: (tensor.dtype, tensor.shape) for name, tensor in weights.items()}
 
 
-def _sum(header: str, tensors: Weights) -> str:
+def _checksum(header: str, tensors: Weights) -> str:
     """The SHA-256 of the header and of each tensor's name, type, shape and bytes."""
     digest = hashlib.sha256(header.encode())
     for name in sorted(tensors):

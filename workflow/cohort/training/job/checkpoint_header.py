@@ -24,6 +24,6 @@ def saved_header(folder: Path) -> dict[str, Any]:
 
 
 def header_of(head: bytes) -> dict[str, Any]:
-    """The digest, round, diverged and sessions of a checkpoint, from the head of its file."""
+    """Parse the digest, round, diverged and sessions of a checkpoint from the head of its file."""
     fields: dict[str, Any] = json.loads(json.loads(head)["__metadata__"]["facts"])
     return fields

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from cohort.core.errors import UserError, explained
+from cohort.core.errors import UserError, explain_errors
 from cohort.core.lazy import lazy
 from cohort.core.locks import is_locked, lock, try_lock
 
@@ -32,7 +32,8 @@ POLL_SECONDS = 0.5
 
 @contextlib.contextmanager
 def acquire_device(device: str, jobs_per_gpu: int) -> Iterator[torch.device]:
-    """The device to train on: the CPU, the GPU that SLURM assigned, or a GPU with a free slot.
+    """Yield the device to train on: the CPU, the GPU that SLURM assigned, or a GPU with a free
+    slot.
 
     The slot is held until the block ends. `device` is auto, cpu or cuda.
     """
@@ -48,7 +49,7 @@ def acquire_device(device: str, jobs_per_gpu: int) -> Iterator[torch.device]:
     if "SLURM_JOB_ID" in os.environ and len(gpus) == 1:
         yield torch.device("cuda", 0)
         return
-    with slot(gpus, jobs_per_gpu, waiting=_say_busy) as index:
+    with hold_slot(gpus, jobs_per_gpu, waiting=_say_busy) as index:
         torch.cuda.set_device(index)
         yield torch.device("cuda", index)
 
@@ -67,7 +68,7 @@ def visible_gpus() -> list[str]:
 
 
 @contextlib.contextmanager
-def slot(
+def hold_slot(
     gpus: Sequence[str], slots: int, waiting: Callable[[], None], folder: Path | None = None
 ) -> Iterator[int]:
     """Hold a slot of the least used of these GPUs and yield that GPU's index in the list.
@@ -75,7 +76,7 @@ def slot(
     Calls `waiting` once if none is free. `folder` holds the lock files.
     """
     folder = folder or Path(tempfile.gettempdir(), f"cohort-gpus-{os.getuid()}")
-    with explained(folder):
+    with explain_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         taken = _lock_free_slot(gpus, slots, folder)
         if taken is None:
@@ -89,7 +90,7 @@ def slot(
 
 
 def _lock_free_slot(gpus: Sequence[str], slots: int, folder: Path) -> tuple[int, IO[str]] | None:
-    """Lock a free slot of the least used GPU: that GPU's index and the locked file, or None.
+    """Lock a free slot of the least used GPU; return that GPU's index and the locked file, or None.
 
     One process at a time does this, so no other one takes a slot between counting and locking.
     """

@@ -18,7 +18,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from cohort.core.files import replacing
+from cohort.core.files import atomic_write
 from cohort.core.locks import is_locked, lock
 
 LEASE, CHECKPOINT, PREVIOUS, FINISHED = (
@@ -30,8 +30,9 @@ LEASE, CHECKPOINT, PREVIOUS, FINISHED = (
 
 
 def publish(finished: Path, record: str | Path) -> None:
-    """Link or copy a finished record to its place; the driver deletes the original."""
-    with replacing(record) as temporary:
+    """Put a finished record in its place in one step, as a link or a copy, replacing any that is
+    there. The original stays until the driver deletes it."""
+    with atomic_write(record) as temporary:
         try:
             os.link(finished, temporary)
         except OSError:
@@ -49,7 +50,8 @@ def tidy(folder: Path, *keep: str) -> None:
 def lease(folder: Path, waiting: Callable[[], None]) -> Iterator[None]:
     """Hold the lease on a cell's state folder, after calling `waiting` if another process has it.
 
-    The lease's file is deleted when the block succeeds and stays when it raises, see `was_left`.
+    The lease's file is deleted when the block succeeds and stays when it raises, see
+    `was_abandoned`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with lock(folder / LEASE, waiting):
@@ -62,6 +64,6 @@ def is_held(folder: Path) -> bool:
     return is_locked(folder / LEASE)
 
 
-def was_left(folder: Path) -> bool:
-    """Whether a process that trained the cell was killed or failed."""
+def was_abandoned(folder: Path) -> bool:
+    """Whether a process that held the lease was killed or failed, and no other one holds it now."""
     return (folder / LEASE).exists() and not is_held(folder)

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from cohort.data.samples import load
-from cohort.data.sampling import scaled_count, share_of, stratified
+from cohort.data.sampling import draw_share, draw_stratified, scaled_count
 from cohort.data.shards import read as read_shards
 from cohort.data.store import has_validation, read_labels
 from cohort.training.cell import Cell
@@ -22,8 +22,8 @@ def load_task(cell: Cell, device: torch.device) -> Task:
     dtype = WEIGHTS[settings.precision]
     train_samples, test_samples = (load(data, split, device, dtype) for split in ("train", "test"))
     labels = test_samples.labels.cpu().numpy()
-    used = share_of(labels, settings.samples, "test share")
-    set_aside = stratified(
+    used = draw_share(labels, settings.samples, "test share")
+    set_aside = draw_stratified(
         labels[used], scaled_count(settings.reserve, settings.samples), "reserve"
     )
     classes = read_labels(data)[2]
@@ -37,7 +37,7 @@ def load_task(cell: Cell, device: torch.device) -> Task:
     if not settings.validation and has_validation(data):
         validation_samples = load(data, "validation", device, dtype)
         labels = validation_samples.labels.cpu().numpy()
-        validation = share_of(labels, settings.samples, "validation share")
+        validation = draw_share(labels, settings.samples, "validation share")
     return Task(
         **{field.name: getattr(cell, field.name) for field in fields(cell)},
         model=model,

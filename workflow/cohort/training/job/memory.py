@@ -13,7 +13,7 @@ GIB = 1 << 30
 
 @contextlib.contextmanager
 def freeze_objects() -> Iterator[None]:
-    """Suspend garbage collection in this block, then exempt all objects that exist from it.
+    """Suspend garbage collection in this block, then exempt all objects that exist from collection.
 
     For a block that imports PyTorch this saves much of the time of the import and of the exit.
     """

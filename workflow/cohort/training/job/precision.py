@@ -19,8 +19,8 @@ GPU) and of 7 bits at `bfloat16` (on every device), instead of the 23 bits of fl
 
 
 def set_up(precision: str, device: torch.device) -> None:
-    """Use one thread, deterministic algorithms, and products of exactly this precision (by default,
-    PyTorch computes convolutions on a GPU in tf32)."""
+    """Set PyTorch up for this process: one thread, deterministic algorithms, and products of
+    exactly this precision (by default, PyTorch computes convolutions on a GPU in tf32)."""
     torch.set_num_threads(1)
     keep_freed_memory()
     # required by deterministic matrix products on a GPU

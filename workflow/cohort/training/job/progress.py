@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from cohort.core.durations import duration
+from cohort.core.durations import duration_text
 from cohort.core.lazy import lazy
 from cohort.training.state import RunState
 
@@ -22,8 +22,8 @@ EVERY_SECONDS = 10.0
 
 
 class LogLines:
-    """Prints a line at most every ten seconds, and one after the last round. Each begins with the
-    name of the cell."""
+    """Prints the progress of a run: a line at most every ten seconds, and one after the last round.
+    Each begins with the name of the cell."""
 
     def __init__(self, rounds: int, name: str):
         self.rounds, self.name = rounds, name
@@ -36,14 +36,14 @@ class LogLines:
         if now - self.printed >= EVERY_SECONDS or state.round == self.rounds:
             self.printed = now
             speed = (state.round - self.first) / max(now - self.started, 1e-9)
-            left = duration((self.rounds - state.round) / speed)
-            where = f"{self.name}  {describe(state, self.rounds)}"
+            left = duration_text((self.rounds - state.round) / speed)
+            where = f"{self.name}  {progress_text(state, self.rounds)}"
             print(f"{where}  {speed:.3g} rounds/s  {left} left", flush=True)
 
 
 @contextmanager
-def watching(rounds: int, title: str) -> Iterator[Watch]:
-    """Show a live bar if the output is a terminal, else print lines."""
+def progress_display(rounds: int, title: str) -> Iterator[Watch]:
+    """Show a live bar on a terminal, else print lines; yield the function to call every round."""
     if not sys.stdout.isatty():
         yield LogLines(rounds, title)
         return
@@ -53,7 +53,8 @@ def watching(rounds: int, title: str) -> Iterator[Watch]:
 
 @contextmanager
 def live_bar(rounds: int, title: str) -> Iterator[Watch]:
-    """Show a bar in the terminal with the latest evaluation, the speed and the time left."""
+    """Show a bar with the latest evaluation, the speed and the time left; yield the function to
+    call every round."""
     columns = (
         rich.TextColumn("{task.description}"),
         rich.BarColumn(),
@@ -75,13 +76,13 @@ def live_bar(rounds: int, title: str) -> Iterator[Watch]:
         yield watch
 
 
-def describe(state: RunState, rounds: int) -> str:
-    """The current round of a run and its latest evaluation."""
+def progress_text(state: RunState, rounds: int) -> str:
+    """The current round of a run and its latest evaluation as text."""
     return f"round {state.round}/{rounds}  {latest_evaluation(state)}"
 
 
 def latest_evaluation(state: RunState) -> str:
-    """The latest test accuracy and loss of a run."""
+    """The latest test accuracy and loss of a run as text."""
     if not state.history.metrics.get("test_accuracy"):
         return "not evaluated yet"
     accuracy, loss = (state.history.last(f"test_{name}") for name in ("accuracy", "loss"))

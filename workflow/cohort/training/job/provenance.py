@@ -13,15 +13,15 @@ from typing import Any
 import torch
 
 import cohort
-from cohort.core import own
+from cohort.core import user_files
 from cohort.core.shipped import IS_INSTALLED
 from cohort.training.job.device import device_name
 
 
-def session(device: torch.device, trainer: str, from_round: int) -> dict[str, Any]:
+def describe_session(device: torch.device, trainer: str, from_round: int) -> dict[str, Any]:
     """Describe this process's work on a run, which begins or resumes at `from_round`."""
     started = datetime.now(UTC).isoformat(timespec="seconds")
-    versions = _own_versions()
+    versions = _user_module_versions()
     return {
         "started": started,
         "from_round": from_round,
@@ -38,7 +38,7 @@ def provenance(
     requires in addition to those of all runs."""
     packages = "torch", "numpy", "h5py", *filter(None, [package])
     # A file that was edited during the run counts as it was when the session began.
-    user_modules = _own_versions() | sessions[-1].get("my", {})
+    user_modules = _user_module_versions() | sessions[-1].get("my", {})
     return {
         "versions": {"cohort": cohort.__version__, "python": platform.python_version()}
         | {name: version(name) for name in packages},
@@ -51,14 +51,14 @@ def provenance(
     }
 
 
-def _own_versions() -> dict[str, str]:
+def _user_module_versions() -> dict[str, str]:
     """The SHA-256 of the user's modules that this process has imported, by module."""
-    return {module: own.version_of(module) for module in own.loaded_modules()}
+    return {module: user_files.version_of(module) for module in user_files.loaded_modules()}
 
 
 def _commit() -> str:
-    """The commit of the package's repository, `unknown` for an installed package: the repository
-    that its environment may lie in is another one."""
+    """The commit of the package's repository, `unknown` for an installed package, whose environment
+    may lie in another repository."""
     if IS_INSTALLED:
         return "unknown"
     command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]

@@ -20,7 +20,7 @@ from cohort.core.paths import state_folder
 from cohort.records.record import FORMAT, Record, is_valid, write
 from cohort.training.cell import Cell, read_cell
 from cohort.training.cursor import Cursor
-from cohort.training.evaluation import evaluate, fingerprint, right_by_class
+from cohort.training.evaluation import correct_by_class, evaluate, fingerprint
 from cohort.training.job import checkpoint
 from cohort.training.job.gpu_slots import acquire_device
 from cohort.training.job.lease import (
@@ -34,8 +34,8 @@ from cohort.training.job.lease import (
 )
 from cohort.training.job.loading import load_task
 from cohort.training.job.precision import set_up
-from cohort.training.job.progress import LogLines, Watch, describe
-from cohort.training.job.provenance import provenance, session
+from cohort.training.job.progress import LogLines, Watch, progress_text
+from cohort.training.job.provenance import describe_session, provenance
 from cohort.training.rounds import Rounds
 from cohort.training.state import RunState
 from cohort.training.task import Task
@@ -87,12 +87,12 @@ class Stopped(BaseException):  # no error, so that no component that handles err
 
 
 class GivenUp(BaseException):
-    """A signal came, and for `PATIENCE_SECONDS` no place was reached from which to resume."""
+    """A signal came, and for `PATIENCE_SECONDS` the run reached no point from which to resume."""
 
 
 @dataclass
 class Run:
-    """A cell in training: what it works on, where it stands, where it saves."""
+    """A cell in training: its task, its state, and where checkpoints go."""
 
     task: Task
     rounds: Rounds
@@ -103,7 +103,7 @@ class Run:
 
     @classmethod
     def begin(cls, cell: Cell, path: Path, device: torch.device, trainer: str) -> Run:
-        """A run from the checkpoint at `path`, with the trainer that it names, or from nothing."""
+        """Resume a run from the checkpoint at `path`, with its trainer, or begin the run."""
         task = load_task(cell, device)
         set_up(task.settings.precision, device)
         begun = task.procedure.begin(task)
@@ -114,7 +114,7 @@ class Run:
         task = replace(task, trainer=trainer)
         if reason:
             print(f"trained by plain PyTorch: {reason}", flush=True)
-        state.sessions.append(session(device, task.trainer, state.round))
+        state.sessions.append(describe_session(device, task.trainer, state.round))
         beginning = f"resume at round {state.round}" if state.round else "start at round 0"
         beginning = f"resume inside round {state.round + 1}" if cursor else beginning
         print(f"{beginning}: {cell.path}", flush=True)
@@ -156,18 +156,19 @@ class Run:
             except GivenUp:
                 with contextlib.suppress(Stopped):
                     cursor.save()
-                raise self._stopped(signals, f"inside round {self.state.round + 1}") from None
+                raise self._stop_error(signals, f"inside round {self.state.round + 1}") from None
             except Stopped:
-                raise self._stopped(signals, f"inside round {self.state.round + 1}") from None
+                raise self._stop_error(signals, f"inside round {self.state.round + 1}") from None
             if signals and not self.is_over:
-                raise self._stopped(signals, "at a checkpoint")
+                raise self._stop_error(signals, "at a checkpoint")
             if not self.is_over:
                 print(
-                    f"stopped at a checkpoint: {describe(self.state, self.last_round)}", flush=True
+                    f"stopped at a checkpoint: {progress_text(self.state, self.last_round)}",
+                    flush=True,
                 )
 
     def _save_inside(self, cursor: Weights, clock: _Clock, signals: list[int]) -> None:
-        """Save the state before the current round with the place inside it."""
+        """Save the state before the current round, with the cursor inside the round."""
         signal.alarm(0)
         if len(self.state.history.cohorts) == self.state.round:  # not while a round is being closed
             checkpoint.save(self.checkpoint, self.state, self.task.digest, cursor)
@@ -176,12 +177,12 @@ class Run:
         if signals:
             raise Stopped
 
-    def _stopped(self, signals: list[int], where: str) -> UserError:
-        name, progress = signal.Signals(signals[0]).name, describe(self.state, self.last_round)
+    def _stop_error(self, signals: list[int], where: str) -> UserError:
+        name, progress = signal.Signals(signals[0]).name, progress_text(self.state, self.last_round)
         return UserError(f"stopped {where}: {progress}, by signal {name}; start again to resume")
 
     def record(self) -> Record:
-        """The record of a run that is over. The final model is evaluated on each client's own
+        """Make the record of a run that is over. The final model is evaluated on each client's own
         training samples, and on the test samples class by class."""
         task, state = self.task, self.state
         rows = [torch.from_numpy(indices).to(self.device) for indices in task.shards.indices]
@@ -190,7 +191,7 @@ class Run:
             evaluate(network, state.weights, task.train_samples, indices, plain=task.plain)
             for indices in rows
         ]
-        tested, right = right_by_class(
+        tested, right = correct_by_class(
             network,
             state.weights,
             task.test_samples,
@@ -241,8 +242,8 @@ class _Clock:
 @contextmanager
 def _stop_signals() -> Iterator[list[int]]:
     """Collect Ctrl-C and SIGTERM instead of dying of them, so that the run is saved at the next
-    place from which it can resume. SLURM warns by SIGTERM and kills soon after, so if no such place
-    is reached in time (within a long evaluation), `GivenUp` is raised.
+    point from which it can resume. SLURM warns by SIGTERM and kills soon after, so if no such point
+    is reached in time (within a long evaluation), raise `GivenUp`.
 
     Further signals change nothing, not even once the block is left: the process is ending.
     """
@@ -258,12 +259,12 @@ def _stop_signals() -> Iterator[list[int]]:
 
     with ExitStack() as stack:
         for number in (signal.SIGINT, signal.SIGTERM):
-            stack.callback(_restore, number, signal.signal(number, note), unless=caught)
+            stack.callback(_restore_handler, number, signal.signal(number, note), unless=caught)
         stack.callback(signal.signal, signal.SIGALRM, signal.signal(signal.SIGALRM, give_up))
         stack.callback(signal.alarm, 0)
         yield caught
 
 
-def _restore(number: int, handler: Any, unless: list[int]) -> None:
+def _restore_handler(number: int, handler: Any, unless: list[int]) -> None:
     if not unless:
         signal.signal(number, handler)

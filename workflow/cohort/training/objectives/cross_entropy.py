@@ -26,7 +26,7 @@ class CrossEntropy(Objective):
         return functional.cross_entropy(logits, targets, reduction="none")
 
     def logits(self, outputs: Tensor, statistics: Tensor, bias: Tensor) -> Tensor:
-        """The inputs of the softmax, from the outputs of the model."""
+        """The inputs of the softmax, calculated from the outputs of the model."""
         return outputs
 
     def coefficients(self, statistics: Tensor) -> Coefficients | None:

@@ -38,8 +38,7 @@ class Objective(Component):
     """Whether `proximal_term` is added to the loss."""
 
     def label_statistics(self, counts: Tensor) -> Tensor:
-        """One number per class that the loss needs to know of a client, computed once from its
-        label counts."""
+        """One number per class that the loss needs of a client, from the client's label counts."""
         return counts
 
     def losses(self, outputs: Tensor, targets: Tensor, statistics: Tensor, bias: Tensor) -> Tensor:
@@ -58,8 +57,9 @@ class Objective(Component):
         return None
 
 
-def coefficients_of(objective: Objective, statistics: Tensor) -> Coefficients | None:
-    """The coefficients of an objective, unless a subclass has changed it since they were given."""
+def native_coefficients(objective: Objective, statistics: Tensor) -> Coefficients | None:
+    """The coefficients by which native code computes an objective's loss; None if it has none, or
+    if a subclass has changed the loss without giving its own."""
     for kind in type(objective).__mro__:
         if "coefficients" in vars(kind):
             return objective.coefficients(statistics)

@@ -8,12 +8,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from cohort.core.component_names import Named
+from cohort.core.component_names import NameEncoded
 from cohort.core.metric import Metric
 
 
 @dataclass(frozen=True, kw_only=True)
-class Participation(Named):
+class Participation(NameEncoded):
     """A model of faults: which clients of a cohort respond, and how much of the local work J they
     complete. In this base class all clients respond and complete all of it.
 

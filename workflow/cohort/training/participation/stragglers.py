@@ -14,8 +14,7 @@ from cohort.training.participation.participation import Participation
 @dataclass(frozen=True, kw_only=True)
 class Stragglers(Participation):
     """A fixed share of all clients manages only some epochs (or steps) of J: uniformly drawn from 1
-    to all, once, or in every round with `redrawn1`. Their updates count like any other.
-    """
+    to all, once, or in every round with `redrawn1`. Their updates count like any other."""
 
     name: ClassVar[str] = "stragglers"
     share: float = parameter(minimum=0, maximum=1, help="share of all clients that are stragglers")

@@ -15,5 +15,5 @@ __all__ = ["PROCEDURES", "Procedure", "parse_procedure"]
 
 @functools.cache
 def parse_procedure(text: str) -> Procedure:
-    """The procedure that a name means: `federated`, `centralized`, `concat-5`."""
+    """Build the procedure that a name describes: `federated`, `centralized`, `concat-5`."""
     return parse(text, PROCEDURES, "procedure")

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeVar
 
-from cohort.core.component_names import Named
+from cohort.core.component_names import NameEncoded
 from cohort.core.errors import UserError
 from cohort.core.metric import Metric
-from cohort.training.contract.mistakes import located
+from cohort.training.contract.mistakes import locate_errors
 
 if TYPE_CHECKING:
     from cohort.models.model import Model
@@ -39,15 +39,15 @@ class Workload(NamedTuple):
 
 
 class Overhead(NamedTuple):
-    """Estimated time and memory of a run beside its model."""
+    """Estimated time and memory of a run beyond local training and its model."""
 
     seconds: float = 0.0
     megabytes: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Procedure(Named):
-    """A procedure: the course of a run, and the settings that it takes."""
+class Procedure(NameEncoded):
+    """The course of a run, and the settings that it takes."""
 
     metrics: ClassVar[Mapping[str, Metric]] = {}
     """The metrics that this procedure records itself, by recorded name."""
@@ -58,7 +58,7 @@ class Procedure(Named):
     requires: ClassVar[str] = ""  # an optional package, without which its cells are skipped
 
     def check(self, cell: Cell) -> None:
-        """Raise ValueError if it cannot work with the settings and the strategy of a cell."""
+        """Raise ValueError if the procedure cannot work with a cell's settings and strategy."""
 
     def check_constant(self, cell: Cell) -> None:
         """Raise ValueError if the cell has a learning rate schedule."""
@@ -69,40 +69,42 @@ class Procedure(Named):
             )
 
     def science_with(self, model: type[Model]) -> int:
-        """The science version of its runs of a model, for a change that concerns only some models
-        or parameters."""
+        """The science version of this procedure's runs with a model; to override for a change that
+        concerns only some models or parameters."""
         return self.version()
 
-    def takes(self) -> tuple[str, ...]:
-        """The trainers that can do its local work with these parameters."""
+    def usable_trainers(self) -> tuple[str, ...]:
+        """The trainers that can do the procedure's local work with these parameters, by name."""
         return self.trainers
 
     def scaled(self, share: float) -> Procedure:
         """This procedure shrunk to a run that has only this share of the rounds."""
         return self
 
-    def parts(self, cell: C) -> Sequence[C]:
-        """The parts of a run, one after another, each with its own rounds and procedure."""
+    def phases(self, cell: C) -> Sequence[C]:
+        """The phases of a run in order, each a cell with its own rounds and procedure; just the
+        cell itself unless the procedure changes midway."""
         return [cell]
 
     def workload(self, rounds: int) -> Workload:
-        """The work of a run of so many rounds."""
+        """The training work of a run of so many rounds, for estimates of cost."""
         return Workload(rounds)
 
     def overhead(self, clients: int, classes: int) -> Overhead:
-        """Estimate what a run takes beyond local work and the model."""
+        """Estimate the seconds and the megabytes of memory that this procedure takes in a run
+        beyond local training and the model."""
         return Overhead()
 
     @classmethod
-    def lacks(cls) -> str:
-        """The package that it requires and that is not installed, if any."""
+    def missing_package(cls) -> str:
+        """The package that the procedure requires and that is not installed, if any."""
         is_here = not cls.requires or importlib.util.find_spec(cls.requires) is not None
         return "" if is_here else cls.requires
 
     def rounds_of(self, task: Task) -> Rounds:
-        """Build what plays the rounds of a task: the class `{Procedure}Rounds` of the procedure's
+        """Build the rounds of a task: an object of the class `{Procedure}Rounds` in the procedure's
         module `rounds`, which imports torch and is imported only now."""
-        if package := self.lacks():
+        if package := self.missing_package():
             raise UserError(
                 f"procedure '{self}' needs the package {package}, which is not installed: "
                 f"pip install {package}"
@@ -113,11 +115,11 @@ class Procedure(Named):
 
     def begin(self, task: Task) -> RunState:
         """The state before the first round."""
-        with located(task.settings.strategy, 0):
+        with locate_errors(task.settings.strategy, 0):
             return self.rounds_of(task).begin()
 
     def rounds(
         self, task: Task, state: RunState, cursor: Cursor | None = None
     ) -> Iterator[RunState]:
-        """The states after each round that remains; ends early if the run diverges."""
+        """Play the rounds that remain and yield each state; end early if the run diverges."""
         return self.rounds_of(task).run(state, cursor)

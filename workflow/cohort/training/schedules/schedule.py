@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from cohort.core.component_names import Named
+from cohort.core.component_names import NameEncoded
 
 if TYPE_CHECKING:
     from torch.optim import Optimizer
 
 
 @dataclass(frozen=True, kw_only=True)
-class Schedule(Named):
+class Schedule(NameEncoded):
     """Changes the learning rate after every epoch, or after every batch if `by_batch`. Its state
     follows from its past calls, so that a resumed run can repeat them."""
 
@@ -30,5 +30,5 @@ class Schedule(Named):
 
 
 def scale_epochs(count: int, share: float) -> int:
-    """Epochs scaled by a share and rounded, but at least one."""
+    """Scale a number of epochs by a share, rounded but at least one."""
     return max(1, round(count * share))

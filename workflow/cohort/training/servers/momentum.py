@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Momentum(ServerRule):
-    """velocity = beta * velocity + mean update; weights += lr * velocity.
+    """Server momentum: velocity = beta * velocity + mean update; weights += lr * velocity.
 
     With `clip`, each update is first scaled down to at most this norm over all its weights.
     """

@@ -24,9 +24,9 @@ ALL, START = "all", "start"
 
 @dataclass(frozen=True, kw_only=True)
 class Scaffold(ServerRule):
-    """A client's control variate estimates its gradient, the server's is the mean of all clients'.
-    After each SGD step a client adds the learning rate times its own variate minus the server's.
-    One control variate is sent along with every model.
+    """SCAFFOLD's averaging: a client's control variate estimates its gradient, the server's is the
+    mean of all clients'. After each SGD step a client adds the learning rate times its own variate
+    minus the server's. One control variate is sent along with every model.
 
     Control variates begin at zero. In NIID-Bench's code they all begin at the weights of one random
     network (`start: random`): that changes nothing while all clients take part, but with a cohort,

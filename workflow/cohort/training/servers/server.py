@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Merged(NamedTuple):
-    """The result of a server rule: new global weights, its memory, and the metrics it measured."""
+    """A server rule's result: new global weights, its new memory, and the metrics it measured."""
 
     weights: Weights
     memory: Weights
@@ -25,10 +25,10 @@ class Merged(NamedTuple):
 class ServerRule(Component):
     """Merges the updates of a cohort into new global weights.
 
-    It receives the trainable weights only: statistics of normalization layers are always averaged,
-    because a rule that extrapolates could make a variance negative. Its memory between rounds is
-    plain tensors, which a checkpoint can hold: those that `begin` returns, and any that are added
-    later, named `{weight}/...` with the shape of that weight.
+    A rule receives the trainable weights only: statistics of normalization layers are always
+    averaged, because a rule that extrapolates could make a variance negative. Its memory between
+    rounds is plain tensors, which a checkpoint can hold: those that `begin` returns, and any that
+    are added later, named `{weight}/...` with the shape of that weight.
     """
 
     metrics: ClassVar[Mapping[str, Metric]] = {}
@@ -41,8 +41,8 @@ class ServerRule(Component):
     """How many copies of the model's size the server and a client send each other."""
 
     def begin(self, weights: Weights, redraw: Callable[[], Weights]) -> Weights:
-        """The memory before the first round. `redraw` draws the weights of another random network
-        of the same model."""
+        """The rule's memory before the first round. `redraw` draws the weights of another random
+        network of the same model."""
         return {}
 
     def control_variate(self, memory: Weights, client: int) -> Weights:
@@ -51,9 +51,9 @@ class ServerRule(Component):
         return {}
 
     def models_held(self, clients: int) -> int:
-        """The largest size of its memory, in models."""
+        """The largest size of the rule's memory, in models."""
         return 0
 
     def apply(self, weights: Weights, updates: Updates, memory: Weights) -> Merged:
-        """Merge updates into the global weights from which they began."""
+        """Merge updates into `weights`, the global weights from which they began."""
         raise NotImplementedError

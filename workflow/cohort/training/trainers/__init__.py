@@ -16,7 +16,8 @@ TRAINERS: dict[str, type[Trainer]] = {
 
 
 def choose_trainer(wish: str, device: torch.device, task: Task) -> tuple[str, str]:
-    """The name of the trainer that is wished for, or of the serial one and why the other cannot.
+    """The name of the trainer to use, and a reason: the wished one and no reason, or the serial one
+    and why the other cannot train.
 
     `auto` wishes for the batched trainer on a GPU and for the native one on a CPU.
     """
@@ -24,7 +25,7 @@ def choose_trainer(wish: str, device: torch.device, task: Task) -> tuple[str, st
         return SerialTrainer.name, ""
     if wish == "auto":
         wish = BatchedTrainer.name if device.type == "cuda" else NativeTrainer.name
-    if wish not in task.procedure.takes():
+    if wish not in task.procedure.usable_trainers():
         return SerialTrainer.name, f"procedure {task.procedure} has no {wish} training"
     reason = TRAINERS[wish].refusal(task)
     return (SerialTrainer.name if reason else wish), reason

@@ -17,7 +17,7 @@ from cohort.cell.settings import Settings
 from cohort.core.randomness import generator
 from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.samples import Samples
-from cohort.training.cursor import Cursor, Resumable
+from cohort.training.cursor import Cursor, ResumableCall
 from cohort.training.evaluation import evaluate
 from cohort.training.objectives import Objective
 from cohort.training.trainers.local_work import LocalWork, local_steps
@@ -54,11 +54,11 @@ class Trainer:
         self.prepare()
 
     def prepare(self) -> None:
-        """Set up what the trainer needs beside its network, settings and data."""
+        """Set up what the trainer needs besides its network, settings and data."""
 
     @classmethod
     def refusal(cls, task: Task) -> str:
-        """The reason why it cannot do the local work of this task; empty if it can."""
+        """The reason why this trainer cannot do the local work of a task; empty if it can."""
         return ""
 
     def lr(self, round: int) -> float:
@@ -68,7 +68,7 @@ class Trainer:
     def work(
         self, weights: Weights, clients: Sequence[int] | np.ndarray, round: int
     ) -> list[LocalWork]:
-        """The work of clients that start from the same weights and do all of J on all their
+        """The local work of clients that start from the same weights and do all of J on all their
         samples."""
         return [
             LocalWork(
@@ -82,7 +82,7 @@ class Trainer:
         ]
 
     def train(
-        self, works: Sequence[LocalWork], anchor: Weights, resumable: Resumable | None = None
+        self, works: Sequence[LocalWork], anchor: Weights, resumable: ResumableCall | None = None
     ) -> Updates:
         """Do the work of each client; the order does not matter.
 
@@ -90,7 +90,7 @@ class Trainer:
         takes no step, and its loss is NaN. `resumable` says what was already done of the same call
         before the run was interrupted.
         """
-        weights, losses, steps = self._train(works, anchor, resumable or Cursor().next_work())
+        weights, losses, steps = self._train(works, anchor, resumable or Cursor().next_call())
         sizes = torch.tensor(
             [len(work.samples) for work in works],
             dtype=torch.float64,
@@ -109,19 +109,22 @@ class Trainer:
 
     def losses(self, updates: Updates, samples: Samples, indices: Tensor) -> np.ndarray:
         """The mean loss of each client's model on the samples with these indices."""
-        models = (updates.of_client(row) for row in range(len(updates.sizes)))
+        models = (updates.client_weights(row) for row in range(len(updates.sizes)))
         evaluations = [
             evaluate(self.model, model, samples, indices, plain=self.name == "serial")
             for model in models
         ]
         return np.array([evaluation.loss for evaluation in evaluations])
 
-    def profile(self) -> list[np.ndarray]:
-        """Tables of what each local step of the last call of `train` did; none unless the trainer
-        notes that."""
+    def step_profile(self) -> list[np.ndarray]:
+        """Client, step number, loss and accuracy of the batch, and seconds of each local step of
+        the last call of `train`, as tables (step, column); none unless the trainer measures
+        them."""
         return []
 
-    def _train(self, works: Sequence[LocalWork], anchor: Weights, resumable: Resumable) -> Trained:
+    def _train(
+        self, works: Sequence[LocalWork], anchor: Weights, resumable: ResumableCall
+    ) -> Trained:
         raise NotImplementedError
 
     def augmentation_draws(self, size: int, client: int, round: int) -> np.ndarray:
@@ -137,8 +140,8 @@ def pack_finished(stacked: Weights, losses: Sequence[Tensor], steps: Sequence[in
     return rows | {"losses": torch.stack(list(losses)), "steps": torch.tensor(steps)}
 
 
-def load_finished(resumable: Resumable, stacked: Weights) -> tuple[list[Tensor], list[int]]:
-    """Fill in the rows of clients that were done before the interruption: their losses, steps."""
+def load_finished(resumable: ResumableCall, stacked: Weights) -> tuple[list[Tensor], list[int]]:
+    """Fill in the rows of clients done before an interruption; return their losses and steps."""
     saved = resumable.finished
     if not saved:
         return [], []

@@ -34,12 +34,17 @@ class LocalWork:
     in_order: bool = False
 
     def steps(self, settings: Settings) -> Iterator[tuple[int, np.ndarray]]:
-        """Each step's number within J, and the places of its batch in `samples`."""
+        """Yield each step's number within J, and the positions of its batch in `samples`."""
         if not len(self.samples):
             return iter(())
         rng = generator(settings.seed, "batches", round=self.round, client=self.client)
         draw = np.arange if self.in_order else rng.permutation
         return islice(enumerate(batches(len(self.samples), settings, draw)), self.begin, self.end)
+
+    def last_batch(self, settings: Settings) -> np.ndarray:
+        """The samples of its last step; none without a step."""
+        steps = list(self.steps(settings))
+        return self.samples[steps[-1][1]] if steps else self.samples[:0]
 
 
 def local_steps(size: int, settings: Settings) -> tuple[int, int]:
@@ -52,8 +57,8 @@ def local_steps(size: int, settings: Settings) -> tuple[int, int]:
 def batches(
     size: int, settings: Settings, draw: Callable[[int], np.ndarray]
 ) -> Iterator[np.ndarray]:
-    """The local batches of J, epoch after epoch until J is done. `draw` puts so many samples in
-    order, for each epoch anew."""
+    """Yield the local batches of J as positions of samples, epoch after epoch until J is done.
+    `draw` puts so many samples in order, for each epoch anew."""
     steps, per_epoch = local_steps(size, settings)
     for step in range(steps):
         position = step % per_epoch

@@ -9,10 +9,17 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import torch
 
-from cohort.native.network import NativeNetwork, Sgd, Unsupported, check_supported, flat, unflat
+from cohort.native.network import (
+    NativeNetwork,
+    Sgd,
+    Unsupported,
+    check_supported,
+    flatten,
+    unflatten,
+)
 from cohort.training.contract.checked_objective import augmented
-from cohort.training.cursor import Resumable
-from cohort.training.objectives.objective import Coefficients, coefficients_of
+from cohort.training.cursor import ResumableCall
+from cohort.training.objectives.objective import Coefficients, native_coefficients
 from cohort.training.trainers.base import Trained, Trainer, load_finished, pack_finished
 from cohort.training.trainers.local_work import LocalWork, local_steps
 from cohort.training.updates import Weights
@@ -27,7 +34,7 @@ Steps = list[tuple[int, np.ndarray]]
 
 
 class NativeTrainer(Trainer):
-    """The serial trainer's steps, but for rounding, a few calls of native code for each client."""
+    """Takes the serial trainer's steps, but for rounding, in a few calls of native code."""
 
     name: ClassVar[str] = "native"
 
@@ -36,7 +43,7 @@ class NativeTrainer(Trainer):
         try:
             if task.settings.optimizer != "sgd":
                 raise Unsupported(task.settings.optimizer)
-            if coefficients_of(task.objective, torch.ones(task.classes)) is None:
+            if native_coefficients(task.objective, torch.ones(task.classes)) is None:
                 raise Unsupported(f"the objective {task.objective.name}")
             check_supported(task.model, task.train_samples)
         except Unsupported as reason:
@@ -48,9 +55,11 @@ class NativeTrainer(Trainer):
         self.network = NativeNetwork(self.model, self.samples, settings.batch, self.augmentation)
         self.steps_at_once = FIRST
 
-    def _train(self, works: Sequence[LocalWork], anchor: Weights, resumable: Resumable) -> Trained:
+    def _train(
+        self, works: Sequence[LocalWork], anchor: Weights, resumable: ResumableCall
+    ) -> Trained:
         rows = np.empty((len(works), self.network.size), self.network.dtype)  # (client, weight)
-        stacked = unflat(rows, self.model)
+        stacked = unflatten(rows, self.model)
         losses, steps = load_finished(resumable, stacked)
         for row, work in enumerate(works[len(steps) :], start=len(steps)):
             own = self._run(work, anchor, rows[row], resumable)
@@ -60,13 +69,13 @@ class NativeTrainer(Trainer):
         return Trained(stacked, torch.stack(losses), steps)
 
     def _run(
-        self, work: LocalWork, anchor: Weights, trained: np.ndarray, resumable: Resumable
+        self, work: LocalWork, anchor: Weights, trained: np.ndarray, resumable: ResumableCall
     ) -> np.ndarray:
-        """Do one client's work: the loss of each step. The weights go to `trained`."""
+        """Do one client's work: return each step's loss, and write the weights to `trained`."""
         planned = list(work.steps(self.settings))
         losses = np.empty(0, self.network.dtype)
         if not planned:
-            trained[:] = flat(work.weights, self.model)
+            trained[:] = flatten(work.weights, self.model)
             return losses
         self._begin(work, anchor)
         if current := resumable.take_current():
@@ -77,8 +86,8 @@ class NativeTrainer(Trainer):
             steps = planned[len(losses) : len(losses) + self.steps_at_once]
             started = time.perf_counter()
             losses = np.concatenate([losses, self._train_steps(steps, work, draws)])
-            self.steps_at_once = _more(len(steps), time.perf_counter() - started)
-            resumable.reached(lambda: self._current(losses))  # noqa: B023
+            self.steps_at_once = _next_step_count(len(steps), time.perf_counter() - started)
+            resumable.save_if_due(lambda: self._current_state(losses))  # noqa: B023
         trained[:] = self.network.weights()
         return losses
 
@@ -124,15 +133,15 @@ class NativeTrainer(Trainer):
         statistics = self.objective.label_statistics(
             torch.from_numpy(counts.astype(self.network.dtype))
         )
-        coefficients = coefficients_of(self.objective, statistics)
+        coefficients = native_coefficients(self.objective, statistics)
         assert coefficients is not None
         return coefficients
 
-    def _current(self, losses: np.ndarray) -> Weights:
+    def _current_state(self, losses: np.ndarray) -> Weights:
         """The state within a client's work, as a checkpoint holds it."""
         return self.network.state() | {"losses": torch.from_numpy(losses)}
 
 
-def _more(steps: int, seconds: float) -> int:
-    """The number of steps to take at once, if so many took so long."""
+def _next_step_count(steps: int, seconds: float) -> int:
+    """The number of steps to take at once next, after so many took so long."""
     return max(1, min(4 * steps, int(SECONDS * steps / seconds)))

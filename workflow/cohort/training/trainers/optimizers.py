@@ -58,14 +58,14 @@ LocalOptimizer = PlainSGD | Optimizer
 def local_optimizer(
     settings: Settings, parameters: Iterable[nn.Parameter], lr: float
 ) -> LocalOptimizer:
-    """A new optimizer for one client's local work in one round."""
+    """Create an optimizer for one client's local work in one round."""
     if settings.optimizer == "sgd":
         return PlainSGD(parameters, lr, settings.momentum, settings.weight_decay)
     return torch_optimizer(settings, parameters, lr)
 
 
 def torch_optimizer(settings: Settings, parameters: Iterable[nn.Parameter], lr: float) -> Optimizer:
-    """A new PyTorch optimizer, which works with learning rate schedulers."""
+    """Create a PyTorch optimizer, which works with learning rate schedulers."""
     if settings.optimizer == "adam":
         return torch.optim.Adam(parameters, lr=lr, weight_decay=settings.weight_decay)
     return torch.optim.SGD(

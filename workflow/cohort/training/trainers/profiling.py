@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from cohort.records.history import PROFILE
-from cohort.training.cursor import Collect, Resumable
+from cohort.training.cursor import Collect, ResumableCall
 from cohort.training.trainers.local_work import LocalWork
 from cohort.training.trainers.optimizers import LocalOptimizer
 from cohort.training.trainers.serial import AfterStep, SerialTrainer
@@ -20,14 +20,15 @@ NOTED = len(PROFILE) - 1  # columns of a note: all but the round
 
 
 class ProfilingTrainer(SerialTrainer):
-    """The serial trainer with notes of every step: the client, the step's number within J, loss and
-    accuracy of the batch before the step, and the seconds that the step took.
+    """The serial trainer with a profile of every step: the client, the step's number within J, loss
+    and accuracy of the batch before the step, and the seconds that the step took.
 
-    It takes the same steps to the bit. A checkpoint inside a round holds the notes too.
+    It takes the same steps to the bit. A checkpoint inside a round holds the profile too.
     """
 
-    def profile(self) -> list[np.ndarray]:
-        """The notes of the last call of `train`, one row for each step."""
+    def step_profile(self) -> list[np.ndarray]:
+        """Client, step number, loss and accuracy of the batch, and seconds of each local step of
+        the last call of `train`: one table (step, column)."""
         return [_table(self._done).numpy()]
 
     def run(
@@ -36,7 +37,7 @@ class ProfilingTrainer(SerialTrainer):
         optimizer: LocalOptimizer,
         anchor: Sequence[Tensor],
         after_step: AfterStep | None,
-        resumable: Resumable,
+        resumable: ResumableCall,
     ) -> Tensor:
         """Do one client's work and record the loss, accuracy and time of each step."""
         self._steps: list[Tensor] = []
@@ -72,24 +73,26 @@ class ProfilingTrainer(SerialTrainer):
         return self._loss_of_batch
 
     def _load_finished(
-        self, resumable: Resumable, stacked: Weights
+        self, resumable: ResumableCall, stacked: Weights
     ) -> tuple[list[Tensor], list[int]]:
         self._done = list(resumable.finished.get("profile", torch.empty(0, NOTED)).cpu().unbind())
         return super()._load_finished(resumable, stacked)
 
-    def _finished(self, stacked: Weights, losses: list[Tensor], steps: list[int]) -> Collect:
-        collect, done = super()._finished(stacked, losses, steps), self._done
+    def _finished_collector(
+        self, stacked: Weights, losses: list[Tensor], steps: list[int]
+    ) -> Collect:
+        collect, done = super()._finished_collector(stacked, losses, steps), self._done
         return lambda: collect() | {"profile": _table(done)}
 
-    def _current(self, optimizer: LocalOptimizer, losses: list[Tensor]) -> Weights:
-        return super()._current(optimizer, losses) | {"profile": torch.stack(self._steps)}
+    def _current_state(self, optimizer: LocalOptimizer, losses: list[Tensor]) -> Weights:
+        return super()._current_state(optimizer, losses) | {"profile": torch.stack(self._steps)}
 
-    def _resume_client(self, resumable: Resumable, optimizer: LocalOptimizer) -> list[Tensor]:
+    def _resume_client(self, resumable: ResumableCall, optimizer: LocalOptimizer) -> list[Tensor]:
         if "profile" in resumable.current:
             self._steps = list(resumable.current["profile"].cpu().unbind())
         return super()._resume_client(resumable, optimizer)
 
 
 def _table(notes: Sequence[Tensor]) -> Tensor:
-    """Stack the noted steps into a table, one row each."""
+    """Stack the rows of steps into a table."""
     return torch.stack(list(notes)) if notes else torch.empty(0, NOTED, dtype=torch.float64)

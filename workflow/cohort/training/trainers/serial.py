@@ -13,7 +13,7 @@ from torch.nn.utils import clip_grad_norm_
 
 from cohort.core.randomness import torch_seed
 from cohort.training.contract.checked_objective import augmented, losses_of
-from cohort.training.cursor import Collect, Resumable, part
+from cohort.training.cursor import Collect, ResumableCall, strip_prefix
 from cohort.training.objectives.objective import output_bias
 from cohort.training.trainers.base import Trained, Trainer, load_finished, pack_finished
 from cohort.training.trainers.local_work import LocalWork, local_steps
@@ -29,7 +29,7 @@ AfterStep = Callable[[], object]
 
 
 class SerialTrainer(Trainer):
-    """One client after another, on one copy of the network."""
+    """Trains one client after another, on one copy of the network, by plain PyTorch."""
 
     name: ClassVar[str] = "serial"
 
@@ -38,7 +38,9 @@ class SerialTrainer(Trainer):
             layer for layer in self.model.modules() if isinstance(layer, _BatchNorm)
         ]
 
-    def _train(self, works: Sequence[LocalWork], anchor: Weights, resumable: Resumable) -> Trained:
+    def _train(
+        self, works: Sequence[LocalWork], anchor: Weights, resumable: ResumableCall
+    ) -> Trained:
         state = self.model.state_dict()  # the network's own tensors, which each client trains
         stacked = {
             name: tensor.new_empty(len(works), *tensor.shape) for name, tensor in state.items()
@@ -48,13 +50,13 @@ class SerialTrainer(Trainer):
         for row, work in enumerate(works[len(steps) :], start=len(steps)):
             self.model.load_state_dict(work.weights)
             optimizer = local_optimizer(self.settings, self.model.parameters(), work.lr)
-            correct = _correcting(self.model, work.correction(), work.lr)
+            correct = _correction_step(self.model, work.correction(), work.lr)
             own = self.run(work, optimizer, pull_to, correct, resumable)
             for name, rows in stacked.items():
                 rows[row].copy_(state[name])
             losses.append(own.mean())
             steps.append(len(own))
-            resumable.set_finished(self._finished(stacked, losses, steps))
+            resumable.set_finished(self._finished_collector(stacked, losses, steps))
         return Trained(stacked, torch.stack(losses), steps)
 
     def run(
@@ -63,9 +65,9 @@ class SerialTrainer(Trainer):
         optimizer: LocalOptimizer,
         anchor: Sequence[Tensor],
         after_step: AfterStep | None,
-        resumable: Resumable,
+        resumable: ResumableCall,
     ) -> Tensor:
-        """Do one client's work, from the network's present weights: the loss of each step.
+        """Do one client's work, from the network's present weights; return the loss of each step.
 
         `anchor` are the weights to which the objective may pull, in the order of the parameters.
         `after_step` is called after each step of the optimizer. If the work was interrupted,
@@ -97,7 +99,7 @@ class SerialTrainer(Trainer):
             if after_step is not None:
                 after_step()
             losses.append(loss)
-            resumable.reached(lambda: self._current(optimizer, losses))
+            resumable.save_if_due(lambda: self._current_state(optimizer, losses))
         return torch.stack(losses) if losses else self.samples.std.new_empty(0)
 
     def _statistics(self, targets: Tensor, network: nn.Module) -> tuple[Tensor, Tensor]:
@@ -108,17 +110,19 @@ class SerialTrainer(Trainer):
         return self.objective.label_statistics(counts), bias
 
     def _load_finished(
-        self, resumable: Resumable, stacked: Weights
+        self, resumable: ResumableCall, stacked: Weights
     ) -> tuple[list[Tensor], list[int]]:
         """Fill in the rows of clients that an interrupted call finished: their losses and steps."""
         return load_finished(resumable, stacked)
 
-    def _finished(self, stacked: Weights, losses: list[Tensor], steps: list[int]) -> Collect:
+    def _finished_collector(
+        self, stacked: Weights, losses: list[Tensor], steps: list[int]
+    ) -> Collect:
         """A function that collects the results of the clients that are finished when it is called,
         named for a checkpoint."""
         return lambda: pack_finished(stacked, losses, steps)
 
-    def _current(self, optimizer: LocalOptimizer, losses: list[Tensor]) -> Weights:
+    def _current_state(self, optimizer: LocalOptimizer, losses: list[Tensor]) -> Weights:
         """The state within a client's work, as a checkpoint holds it."""
         state = {"losses": torch.stack(losses), "rng/cpu": torch.get_rng_state()}
         if losses[0].is_cuda:
@@ -127,14 +131,14 @@ class SerialTrainer(Trainer):
         memory = optimizer_state(optimizer, self.model)
         return state | {f"optimizer/{name}": tensor for name, tensor in memory.items()}
 
-    def _resume_client(self, resumable: Resumable, optimizer: LocalOptimizer) -> list[Tensor]:
+    def _resume_client(self, resumable: ResumableCall, optimizer: LocalOptimizer) -> list[Tensor]:
         """Restore an interrupted client's model, optimizer and random state. Return the losses of
         the steps that it has taken."""
         current = resumable.take_current()
         if not current:
             return []
-        self.model.load_state_dict(part(current, "model/"))
-        load_optimizer_state(optimizer, self.model, part(current, "optimizer/"))
+        self.model.load_state_dict(strip_prefix(current, "model/"))
+        load_optimizer_state(optimizer, self.model, strip_prefix(current, "optimizer/"))
         torch.set_rng_state(current["rng/cpu"].cpu())
         if "rng/cuda" in current:
             torch.cuda.set_rng_state(current["rng/cuda"].cpu(), current["losses"].device)
@@ -148,7 +152,7 @@ class SerialTrainer(Trainer):
         bias: Tensor,
         anchor: Sequence[Tensor],
     ) -> Tensor:
-        """The loss of a batch; leaves the gradients in the parameters."""
+        """Leave the gradients of a batch's loss in the parameters; return the loss."""
         loss = self._loss(self.model(inputs), targets, statistics, bias, anchor)
         loss.backward()
         return loss.detach()
@@ -171,9 +175,9 @@ class SerialTrainer(Trainer):
         and not augmented is standardized once."""
         steps, per_epoch = local_steps(len(indices), self.settings)
         if not self.augmentation.numbers and steps < per_epoch:
-            return lambda step, batch: _laid_out(self.samples.inputs(_rows(indices, batch)))
+            return lambda step, batch: _match_layout(self.samples.inputs(_rows(indices, batch)))
         if not self.augmentation.numbers:
-            inputs = _laid_out(self.samples.inputs(indices))
+            inputs = _match_layout(self.samples.inputs(indices))
             return lambda step, batch: _rows(inputs, batch)
         images = self.samples.scaled(indices)
         draws = self.augmentation_draws(len(indices), work.client, work.round)
@@ -182,26 +186,26 @@ class SerialTrainer(Trainer):
         def inputs_of(step: int, batch: np.ndarray) -> Tensor:
             drawn = _rows(numbers[step // per_epoch], batch)
             applied = augmented(self.augmentation, _rows(images, batch), drawn)
-            return _laid_out(self.samples.standardized(applied))
+            return _match_layout(self.samples.standardized(applied))
 
         return inputs_of
 
 
 def _rows(tensor: Tensor, batch: np.ndarray) -> Tensor:
-    """The rows of a batch. A single one is not copied."""
+    """The rows of a batch; a single row is a view, not a copy."""
     if len(batch) == 1:
         return tensor[batch[0] : batch[0] + 1]
     rows = torch.from_numpy(batch)
     return tensor.index_select(0, rows) if tensor.is_contiguous() else tensor[rows]
 
 
-def _laid_out(inputs: Tensor) -> Tensor:
-    """Images in the memory layout of the convolutions' weights, so that no step converts them."""
+def _match_layout(inputs: Tensor) -> Tensor:
+    """Convert images to the memory layout of convolution weights, so that no step does."""
     return inputs.contiguous(memory_format=torch.channels_last) if inputs.dim() == 4 else inputs
 
 
-def _correcting(model: nn.Module, correction: Weights, lr: float) -> AfterStep | None:
-    """Moves the weights along a correction, if there is any."""
+def _correction_step(model: nn.Module, correction: Weights, lr: float) -> AfterStep | None:
+    """A function that moves the weights along a correction; None if there is no correction."""
     if not correction:
         return None
     moves = [(parameter, lr * correction[name]) for name, parameter in model.named_parameters()]

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Centralized(Procedure):
-    """A round is an epoch of the only client, whose optimizer lives on from epoch to epoch and
-    follows a learning rate schedule."""
+    """Training of one client with all data: a round is an epoch, and the optimizer lives on from
+    epoch to epoch and follows a learning rate schedule."""
 
     name: ClassVar[str] = "centralized"
     round_name: ClassVar[str] = "Epoch"

@@ -24,8 +24,8 @@ from cohort.training.trainers.serial import SerialTrainer
 
 
 class EpochRounds(Rounds):
-    """Epochs of so many samples each, with one optimizer and learning rate schedule for all of
-    them."""
+    """Base of rounds that are epochs of `size` samples each, with one optimizer and learning rate
+    schedule for all of them."""
 
     def __init__(self, task: Task, size: int):
         super().__init__(task)
@@ -40,14 +40,13 @@ class EpochRounds(Rounds):
 
     @abstractmethod
     def work(self, state: RunState, round: int, ledger: Ledger) -> LocalWork:
-        """The samples of an epoch as local work; enters the cohort and the costs into the
-        ledger."""
+        """Enter an epoch's cohort and costs into the ledger; return its samples as local work."""
 
     def begin(self) -> RunState:
         return RunState(self.task.initial_weights(), {}, {})
 
     def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
-        model, resumable = self.task.model, self.cursor.next_work()
+        model, resumable = self.task.model, self.cursor.next_call()
         model.load_state_dict(state.weights)
         load_optimizer_state(self.optimizer, model, state.server)
         self._advance_schedule(state)
@@ -66,9 +65,9 @@ class EpochRounds(Rounds):
             self.scheduled += 1
 
     def _advance_schedule(self, state: RunState, steps: int = 0) -> None:
-        """Bring the schedule to where the state stands, or so many steps further.
+        """Bring the learning rate schedule to where the state stands, or so many steps further.
 
-        It has no state of its own to save: it is called again as often as before, with the
+        A schedule has no state of its own to save: it is called again as often as before, with the
         validation losses of the history.
         """
         schedule, losses = self.task.schedule, state.history.metrics.get("validation_loss", [])

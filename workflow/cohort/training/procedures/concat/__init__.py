@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, kw_only=True)
 class Concat(Procedure):
     """Stage 1 is FedAvg within each cluster, among those of its clients that are in the cohort. In
-    stage 2 the networks are frozen, and the cohort trains a linear classifier on their last
-    features, by a few batches each; every client counts the same.
+    stage 2 the networks are frozen, and the cohort trains a linear classifier on their concatenated
+    last features, by a few batches each; every client counts the same.
 
     The rounds of the settings are those of both stages, so a client is asked as often as in FedAvg.
     The learning rate decays from its first value in each stage: after stage 1 nothing would be left
@@ -88,7 +88,7 @@ class Concat(Procedure):
             )
 
     def stage(self, round: int, rounds: int) -> int:
-        """The stage of a round, 1 or 2: each has at least one round."""
+        """The stage, 1 or 2, of a round of so many; each stage has at least one round."""
         return 1 if round <= self.workload(rounds).rounds else 2
 
     def workload(self, rounds: int) -> Workload:

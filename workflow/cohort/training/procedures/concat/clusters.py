@@ -15,10 +15,11 @@ STEPS = 100  # at most, of balanced k-means
 SLACK = 1.2  # largest size of a balanced cluster, relative to the mean
 
 
-def clustered(
+def cluster_clients(
     label_counts: np.ndarray, clusters: int, rng: np.random.Generator, balanced: bool = False
 ) -> np.ndarray:
-    """The cluster of each client, by k-means on label distributions; NONE for one without samples.
+    """Cluster clients by k-means on label distributions: the cluster of each client, NONE for one
+    without samples.
 
     Clusters are numbered in the order of their first clients. There are fewer than `clusters` if
     there are fewer distinct distributions.
@@ -31,16 +32,18 @@ def clustered(
         clustering = KMeans(
             min(clusters, len(held)), n_init=STARTS, random_state=int(rng.integers(2**31))
         ).fit(shares)
-    labels = _balanced(shares, clustering.cluster_centers_) if balanced else clustering.labels_
+    labels = (
+        _balance_clusters(shares, clustering.cluster_centers_) if balanced else clustering.labels_
+    )
     _, first, label = np.unique(labels, return_index=True, return_inverse=True)
     of_client = np.full(len(label_counts), NONE)
     of_client[held] = np.argsort(np.argsort(first))[label]
     return of_client
 
 
-def _balanced(shares: np.ndarray, centers: np.ndarray) -> np.ndarray:
-    """Lloyd's algorithm from these centers with clusters of limited size: each step assigns clients
-    optimally within the limit."""
+def _balance_clusters(shares: np.ndarray, centers: np.ndarray) -> np.ndarray:
+    """Assign clients to clusters of limited size by Lloyd's algorithm from these centers: each step
+    assigns clients optimally within the limit."""
     clients, clusters = len(shares), len(centers)
     most = max(int(SLACK * clients / clusters), -(-clients // clusters))
     labels = np.full(clients, NONE)

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cohort.training.cursor import Cursor, part
+from cohort.training.cursor import Cursor, strip_prefix
 from cohort.training.trainers.local_work import local_steps
 from cohort.training.trainers.optimizers import local_optimizer
 from cohort.training.trainers.serial import SerialTrainer
@@ -23,8 +23,9 @@ CLASSIFIER = "classifier."
 class Concatenated(nn.Module):
     """The networks of all clusters and one classifier on their concatenated features.
 
-    Until it is `joined`, its output is the logarithm of the networks' mean probabilities. Then it
-    is that of the classifier; the networks are frozen feature extractors in evaluation mode.
+    Until the module is `joined`, its output is the logarithm of the networks' mean probabilities.
+    Then it is that of the classifier; the networks are frozen feature extractors in evaluation
+    mode.
     """
 
     def __init__(self, network: nn.Module, clusters: int, seed: int):
@@ -80,7 +81,7 @@ def initial_weights(network: Concatenated, weights: Weights) -> Weights:
 
 
 def summed_classifiers(network: Concatenated, weights: Weights) -> Weights:
-    """Weights of a classifier whose outputs are the sums of the networks' outputs."""
+    """The weights of a classifier whose outputs are the sums of the networks' outputs."""
     network.load_state_dict(weights)
     heads = [last_linear(network_of_cluster) for network_of_cluster in network.networks]
     weight, bias = (
@@ -101,18 +102,18 @@ def train_classifier(
 ) -> Updates:
     """Train the classifier on each client for the local work J, but at most one epoch. The updates
     have equal sizes, because all clients take about the same number of steps."""
-    settings, start = trainer.settings, part(weights, CLASSIFIER)
+    settings, start = trainer.settings, strip_prefix(weights, CLASSIFIER)
     network.load_state_dict(weights)
     anchor = [weights[name] for name, _ in network.named_parameters()]
     models, losses = [], []
     for work in trainer.work(weights, clients, round):
-        resumable = cursor.next_work()
+        resumable = cursor.next_call()
         if not resumable.finished:
             network.classifier.load_state_dict(start)
             optimizer = local_optimizer(settings, network.classifier.parameters(), lr)
             once = replace(work, end=local_steps(len(work.samples), settings)[1])
             own = trainer.run(once, optimizer, anchor, None, resumable)
-            resumable.finished = {"losses": own, **copied(network.classifier.state_dict())}
+            resumable.finished = {"losses": own, **copy_weights(network.classifier.state_dict())}
         losses.append(resumable.finished["losses"])
         models.append({name: resumable.finished[name] for name in start})
     sizes = torch.ones(len(models), dtype=torch.float64, device=losses[0].device)
@@ -121,8 +122,8 @@ def train_classifier(
     return Updates(stack(models), sizes, steps, means)
 
 
-def copied(weights: Mapping[str, Tensor]) -> Weights:
-    """Copies of weights, which training does not change."""
+def copy_weights(weights: Mapping[str, Tensor]) -> Weights:
+    """Copy weights, so that training does not change the originals."""
     return {name: tensor.detach().clone() for name, tensor in weights.items()}
 
 
@@ -131,7 +132,9 @@ def prefix_of(cluster: int) -> str:
     return f"networks.{cluster}."
 
 
-def merged(weights: Weights, trained: Mapping[str, Updates]) -> tuple[Weights, dict[str, float]]:
+def merge_parts(
+    weights: Weights, trained: Mapping[str, Updates]
+) -> tuple[Weights, dict[str, float]]:
     """Replace each trained part of the weights by the mean of its updates, weighted by data size.
     `trained` holds the updates by the prefix of a part's weights. Returns the new weights and the
     mean training loss and update norm."""
@@ -140,6 +143,6 @@ def merged(weights: Weights, trained: Mapping[str, Updates]) -> tuple[Weights, d
         mean = updates.mean(updates.sizes / updates.sizes.sum())
         changed |= {f"{prefix}{name}": tensor for name, tensor in mean.items()}
         losses.append(updates.losses)
-        norms.append(updates.distances(part(weights, prefix)))
+        norms.append(updates.distances(strip_prefix(weights, prefix)))
     measured = {"train_loss": losses, "update_norm": norms} if trained else {}
     return changed, {name: float(torch.cat(values).mean()) for name, values in measured.items()}

@@ -10,22 +10,22 @@ import torch
 from cohort.core.randomness import generator, torch_seed
 from cohort.selection.entropy import entropy_bits
 from cohort.training.contract.checked_selector import CheckedSelector
-from cohort.training.cursor import part
+from cohort.training.cursor import strip_prefix
 from cohort.training.ledger import Ledger
 from cohort.training.procedures.concat import Concat
-from cohort.training.procedures.concat.clusters import clustered
+from cohort.training.procedures.concat.clusters import cluster_clients
 from cohort.training.procedures.concat.concatenated import (
     CLASSIFIER,
     Concatenated,
     initial_weights,
     last_linear,
-    merged,
+    merge_parts,
     prefix_of,
     summed_classifiers,
     train_classifier,
 )
 from cohort.training.procedures.federated.choosing import choice_metrics, select, view_of
-from cohort.training.procedures.federated.gathering import Needs
+from cohort.training.procedures.federated.gathering import NeedGatherer
 from cohort.training.rounds import Rounds
 from cohort.training.state import RunState
 from cohort.training.task import Task
@@ -43,7 +43,7 @@ class ConcatRounds(Rounds):
     def __init__(self, procedure: Concat, task: Task):
         super().__init__(task)
         self.procedure, self.selector = procedure, CheckedSelector(task.selector)
-        self.needs = Needs(task.selector.needs | {"label_counts"}, task)
+        self.needs = NeedGatherer(task.selector.needs | {"label_counts"}, task)
         data = task.objective, task.train_samples, task.shards.indices
         seed = torch_seed(task.settings.seed, "classifier")
         self.concatenated = Concatenated(task.model, procedure.clusters, seed)
@@ -61,11 +61,11 @@ class ConcatRounds(Rounds):
     def begin(self) -> RunState:
         task, seed = self.task, self.task.settings.seed
         counts, rng = task.shards.label_counts, generator(seed, "clusters")
-        cluster_of_client = clustered(
+        cluster_of_client = cluster_clients(
             counts, self.procedure.clusters, rng, bool(self.procedure.balanced)
         )
         weights = initial_weights(self.concatenated, task.initial_weights())
-        reports = Needs(task.selector.needs, task).once()
+        reports = NeedGatherer(task.selector.needs, task).gather_once()
         memory = self.selector.begin(view_of(task, reports), generator(seed, "selection"))
         return RunState(
             weights, {"cluster": torch.from_numpy(cluster_of_client)}, memory, reports=reports
@@ -97,24 +97,24 @@ class ConcatRounds(Rounds):
         return cohort[task.sizes[cohort] > 0]
 
     def train_networks(self, state: RunState, cohort: np.ndarray, round: int) -> Trained:
-        """Each client trains its cluster's network."""
+        """Train each client on its cluster's network."""
         clusters, trained = state.server["cluster"].cpu().numpy()[cohort], {}
         for cluster in np.unique(clusters).tolist():
             prefix = prefix_of(cluster)
-            weights = part(state.weights, prefix)
+            weights = strip_prefix(state.weights, prefix)
             works = self.trainer.work(weights, cohort[clusters == cluster], round)
-            trained[prefix] = self.trainer.train(works, weights, self.cursor.next_work())
+            trained[prefix] = self.trainer.train(works, weights, self.cursor.next_call())
         return trained
 
     def begin_classifier(self, state: RunState, round: int) -> RunState:
-        """The state with a warm classifier in the first round of stage 2, if it starts warm."""
+        """The state, with a warm classifier if stage 2 begins with this round and starts warm."""
         if not self.procedure.warm or self._round_of_stage_2(round) > 1:
             return state
         network = self.network(round)
         return replace(state, weights=state.weights | summed_classifiers(network, state.weights))
 
     def train_classifier(self, state: RunState, cohort: np.ndarray, round: int) -> Trained:
-        """Each client trains the classifier."""
+        """Train the classifier on each client."""
         if not len(cohort):
             return {}
         settings, network = self.task.settings, self.network(round)
@@ -127,8 +127,8 @@ class ConcatRounds(Rounds):
     def merge(
         self, state: RunState, trained: Trained, round: int, ledger: Ledger
     ) -> dict[str, torch.Tensor]:
-        """The networks and classifier after a round, averaged over clients."""
-        weights, measured = merged(state.weights, trained)
+        """Average networks or classifier over clients, and record metrics; return all weights."""
+        weights, measured = merge_parts(state.weights, trained)
         stage = self._stage(round)
         ledger.measured(**measured, stage=stage)
         if stage == 1:
@@ -143,7 +143,7 @@ class ConcatRounds(Rounds):
         if round == 1:
             self.needs.charge_setup(ledger)
         cohort, cohorts = ledger.cohort, state.history.cohorts
-        network = size_in_bytes(part(state.weights, prefix_of(0)))
+        network = size_in_bytes(strip_prefix(state.weights, prefix_of(0)))
         if self._stage(round) == 1:
             ledger.sent("network", network, to="clients", copies=len(cohort))
             ledger.sent("network", network, to="server", copies=len(cohort))
@@ -151,7 +151,7 @@ class ConcatRounds(Rounds):
         encoder = network - size_in_bytes(last_linear(self.task.model).state_dict())
         earlier = cohorts[self.procedure.workload(self.task.settings.rounds).rounds :]
         new = np.setdiff1d(cohort, np.concatenate(earlier) if earlier else [])
-        classifier = size_in_bytes(part(state.weights, CLASSIFIER))
+        classifier = size_in_bytes(strip_prefix(state.weights, CLASSIFIER))
         ledger.sent("classifier", classifier, to="clients", copies=len(cohort))
         ledger.sent("classifier", classifier, to="server", copies=len(cohort))
         encoders = self.procedure.clusters * encoder

@@ -34,7 +34,8 @@ PROFILE_METRICS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Federated(Procedure):
-    """The loop of the papers' algorithm boxes."""
+    """Federated averaging: the loop of the papers' algorithm boxes, with a selector, an objective,
+    a server rule and a participation of choice."""
 
     name: ClassVar[str] = "federated"
     metrics: ClassVar[Mapping[str, Metric]] = OVERLAP_METRICS | PROFILE_METRICS
@@ -48,7 +49,7 @@ class Federated(Procedure):
         "by plain PyTorch, one after another",
     )
 
-    def takes(self) -> tuple[str, ...]:
+    def usable_trainers(self) -> tuple[str, ...]:
         return ("serial",) if self.profiled else self.trainers
 
     def check(self, cell: Cell) -> None:

@@ -10,7 +10,7 @@ from cohort.training.task import Task
 
 def allocated_samples(task: Task, client: int, quota: np.ndarray, round: int) -> np.ndarray:
     """Draw as many of a client's samples of each class as its `quota` (class) says, in each round
-    anew: their indices."""
+    anew; return their indices."""
     rng = generator(task.settings.seed, "portion", round=round, client=client)
     indices = rng.permutation(task.shards.indices[client])
     labels = task.train_samples.labels[indices].cpu().numpy()

@@ -10,7 +10,7 @@ from cohort.core.randomness import generator
 from cohort.selection.selector import State, View
 from cohort.training.contract.checked_selector import CheckedSelector
 from cohort.training.ledger import Ledger
-from cohort.training.procedures.federated.overlap_metrics import of_cohort, of_probabilities
+from cohort.training.procedures.federated.overlap_metrics import cohort_overlap, probability_overlap
 from cohort.training.task import Task
 
 
@@ -39,7 +39,7 @@ def select(
 ) -> np.ndarray:
     """Choose the cohort of a round, and enter it and the time of the choice into the ledger."""
     rng = generator(task.settings.seed, "selection", round=round)
-    with ledger.timed("selecting"), ledger.scoring():
+    with ledger.timed("selecting"), ledger.timed_scoring():
         ledger.cohort = selector.select(state, candidates, view, rng)
     return ledger.cohort
 
@@ -52,11 +52,12 @@ def choice_metrics(
     view: View,
     cohort: np.ndarray,
 ) -> dict[str, float]:
-    """Metrics of a choice: the selector's own and, if some clients overlap, how it prefers them."""
+    """The metrics of a choice: the selector's own and, if some clients overlap with others, how the
+    selector prefers these."""
     overlapping = task.shards.overlapping()
     metrics = selector.measure(state, candidates, cohort, view)
-    metrics |= of_cohort(overlapping, cohort)
+    metrics |= cohort_overlap(overlapping, cohort)
     probabilities = selector.probabilities(state, candidates, view)
     if probabilities is not None:
-        metrics |= of_probabilities(overlapping, candidates, probabilities)
+        metrics |= probability_overlap(overlapping, candidates, probabilities)
     return metrics

@@ -18,6 +18,7 @@ from cohort.training.evaluation import Evaluation, evaluate, mean_softmax, softm
 from cohort.training.ledger import Ledger
 from cohort.training.task import Task
 from cohort.training.trainers.base import Trainer
+from cohort.training.trainers.local_work import LocalWork, local_steps
 from cohort.training.updates import Updates, Weights
 
 
@@ -81,6 +82,7 @@ class ModelEvaluations:
     trainer: Trainer | None = None
     weights: Weights | None = None
     local_models: Updates | None = None
+    works: Sequence[LocalWork] = ()
     seconds: np.ndarray | None = None
     round: int = 0
 
@@ -90,7 +92,9 @@ class ModelEvaluations:
 
     def label_counts(self) -> np.ndarray:
         rng = generator(self.task.settings.seed, "selection")
-        return read_only(self.task.selector.label_report.of(self.task.shards.label_counts, rng))
+        return read_only(
+            self.task.selector.label_report.reported_counts(self.task.shards.label_counts, rng)
+        )
 
     def overlapping(self) -> np.ndarray:
         return self.task.shards.overlapping()[self.clients].astype(np.float64)
@@ -119,6 +123,11 @@ class ModelEvaluations:
             for name, start in self.task.trainable(self.weights).items()
         }
 
+    def samples_per_round(self) -> np.ndarray:
+        settings, sizes = self.task.settings, self.task.sizes[self.clients]
+        steps = np.array([local_steps(size, settings)[0] for size in sizes])
+        return np.minimum(sizes, steps * settings.batch)
+
     def durations(self) -> np.ndarray:
         return read_only(np.zeros(len(self.clients)) if self.seconds is None else self.seconds)
 
@@ -126,7 +135,13 @@ class ModelEvaluations:
         assert self.local_models is not None
         for row, client in enumerate(self.clients):
             indices = self.task.shards.indices[client]
-            yield self._on_samples(self.local_models.of_client(row), indices, client)
+            yield self._on_samples(self.local_models.client_weights(row), indices, client)
+
+    def local_on_last_batch(self) -> Iterator[ModelEvaluation]:
+        assert self.local_models is not None
+        for row, work in enumerate(self.works):
+            batch = work.last_batch(self.task.settings)
+            yield self._on_samples(self.local_models.client_weights(row), batch, work.client)
 
     def local_on_reserved(self) -> Sequence[ModelEvaluation]:
         return self._local_on_reserved
@@ -139,9 +154,10 @@ class ModelEvaluations:
 
     @cached_property
     def _local_on_reserved(self) -> list[ModelEvaluation]:
-        """Kept, so that needs which share an evaluation are charged for it once."""
+        """The results of the local models on reserved samples, kept so that needs which share an
+        evaluation are charged for it once."""
         assert self.local_models is not None
-        models = map(self.local_models.of_client, range(len(self.clients)))
+        models = map(self.local_models.client_weights, range(len(self.clients)))
         samples, reserved = self.task.test_samples, self.task.reserved
         return [
             ModelEvaluation(self.task, self.ledger, model, samples, reserved, int(client))
@@ -149,7 +165,7 @@ class ModelEvaluations:
         ]
 
     def _on_samples(self, weights: Weights, indices: np.ndarray, client: int) -> ModelEvaluation:
-        """A model on training samples of a client."""
+        """The results of a model on training samples of a client."""
         samples = self.task.train_samples
         on_device = torch.from_numpy(indices).to(samples.labels.device)
         return ModelEvaluation(self.task, self.ledger, weights, samples, on_device, int(client))

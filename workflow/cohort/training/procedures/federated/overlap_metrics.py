@@ -13,17 +13,20 @@ OVERLAP_METRICS = {
 }
 
 
-def of_cohort(overlapping: np.ndarray, cohort: np.ndarray) -> dict[str, float]:
-    """The share of a cohort that overlaps; nothing if no client of the federation does."""
-    return {"overlapping_chosen": float(overlapping[cohort].mean())} if overlapping.any() else {}
+def cohort_overlap(is_overlapping: np.ndarray, cohort: np.ndarray) -> dict[str, float]:
+    """The share of a cohort that overlaps with other clients, as a metric; empty if nobody does."""
+    return (
+        {"overlapping_chosen": float(is_overlapping[cohort].mean())} if is_overlapping.any() else {}
+    )
 
 
-def of_probabilities(
-    overlapping: np.ndarray, pool: np.ndarray, probabilities: np.ndarray
+def probability_overlap(
+    is_overlapping: np.ndarray, pool: np.ndarray, probabilities: np.ndarray
 ) -> dict[str, float]:
-    """The probability that the first client drawn from a pool overlaps, and that of the mean
-    overlapping client as a multiple of the mean regular client's; nothing unless there are both."""
-    among = overlapping[pool]
+    """Metrics of how a selector prefers overlapping clients: the probability that the first client
+    drawn from a pool overlaps, and that of the mean overlapping client as a multiple of the mean
+    regular client's; empty unless there are both."""
+    among = is_overlapping[pool]
     if among.all() or not among.any():
         return {}
     regular = probabilities[~among].mean()

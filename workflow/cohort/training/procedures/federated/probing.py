@@ -25,20 +25,20 @@ class Probes:
         """The distance of each client's model (client) from the trainable global weights."""
         return self.updates.only(weights).distances(weights).cpu().numpy()
 
-    def rest_of(self, work: LocalWork, settings: Settings) -> LocalWork:
-        """The rest of a client's work after its probe: all but the first epoch if J counts epochs,
-        else all but the steps of the probe."""
+    def remaining_work(self, work: LocalWork, settings: Settings) -> LocalWork:
+        """A client's work after its probe: all but the first epoch if J counts epochs, else all but
+        the steps of the probe."""
         _, counts_epochs = local_work(settings.J)
         per_epoch = local_steps(len(work.samples), settings)[1]
         return replace(
             work,
-            weights=self.updates.of_client(self._row(work.client)),
+            weights=self.updates.client_weights(self._row(work.client)),
             begin=per_epoch if counts_epochs else self.batches,
         )
 
-    def completed(self, updates: Updates) -> Updates:
-        """Correct the losses of updates after continuing: a client whose probe was all its work
-        keeps the loss of its probe."""
+    def correct_losses(self, updates: Updates) -> Updates:
+        """Correct the losses of updates after the remaining work: a client whose probe was all its
+        work keeps the loss of its probe."""
         rows = [self._row(client) for client in updates.clients]
         continued = (updates.steps > 0).to(updates.losses.device)
         return replace(updates, losses=updates.losses.where(continued, self.updates.losses[rows]))

@@ -19,7 +19,7 @@ from cohort.training.ledger import Ledger
 from cohort.training.procedures.federated import Federated
 from cohort.training.procedures.federated.allocating import allocated_samples
 from cohort.training.procedures.federated.choosing import choice_metrics, select, view_of
-from cohort.training.procedures.federated.gathering import Needs, scattered
+from cohort.training.procedures.federated.gathering import NeedGatherer, scatter_rows
 from cohort.training.procedures.federated.probing import NORM_BYTES, Probes
 from cohort.training.procedures.federated.timing import Clock
 from cohort.training.procedures.federated.transfers import charge_transfers
@@ -57,21 +57,21 @@ class FederatedRounds(Rounds):
     def __init__(self, procedure: Federated, task: Task):
         super().__init__(task)
         self.selector, self.server = CheckedSelector(task.selector), task.server
-        self.needs, self.clock = Needs(task.selector.needs, task), Clock(task)
+        self.needs, self.clock = NeedGatherer(task.selector.needs, task), Clock(task)
         data = task.objective, task.train_samples, task.shards.indices
         kind = ProfilingTrainer if procedure.profiled else TRAINERS[task.trainer]
         self.trainer = kind(task.model, task.settings, *data)
 
     def begin(self) -> RunState:
         weights, rng = self.task.initial_weights(), generator(self.task.settings.seed, "selection")
-        reports = self.needs.once(self.expected_seconds(weights))
+        reports = self.needs.gather_once(self.expected_seconds(weights))
         selector = self.selector.begin(view_of(self.task, reports), rng)
         trainable = self.task.trainable(weights)
         memory = checked_server.begin(self.server, trainable, self.task.redrawn_weights)
         return RunState(weights, memory, selector, reports=reports)
 
     def expected_seconds(self, weights: Weights) -> np.ndarray:
-        """The simulated seconds of each client for a whole round."""
+        """The simulated seconds of each client for a round with all of J."""
         settings, sizes = self.task.settings, self.task.sizes
         steps = np.array([local_steps(size, settings)[0] for size in sizes])
         return self.clock.seconds(np.arange(len(sizes)), steps, 2 * size_in_bytes(weights))
@@ -80,8 +80,9 @@ class FederatedRounds(Rounds):
         pool = self.screen(state, round, ledger)
         cohort = self.choose(state, pool, round, ledger)
         responders = self.respond(cohort, pool, round, ledger)
-        updates = self.train(state, responders, pool, round, ledger)
-        reports = self.report(state, updates, pool, ledger)
+        works = self.local_work(state, responders, pool, round)
+        updates = self.train(state, works, pool, ledger)
+        reports = self.report(state, works, updates, pool, ledger)
         kept = self.keep(updates, reports)
         weights, memory = self.merge(state, updates, kept, responders, ledger)
         selector = self.observe(state, responders, reports, pool, ledger)
@@ -89,15 +90,15 @@ class FederatedRounds(Rounds):
         return replace(state, weights=weights, server=memory, selector=selector)
 
     def screen(self, state: RunState, round: int, ledger: Ledger) -> Pool:
-        """The clients to choose from: everybody, or a pool; asked or probed if the selector wants
-        that."""
+        """The pool to choose from: all clients, or those that the selector draws; asked or probed
+        if the selector wants that."""
         if round == 1:
             self.needs.charge_setup(ledger)
         clients, view = np.arange(self.task.settings.clients), view_of(self.task, state.reports)
         if self.selector.screens:
-            clients = self.selector.draw_pool(clients, view, self._draw("pool", round))
+            clients = self.selector.draw_pool(clients, view, self._rng("pool", round))
         pool = Pool(clients, view)
-        asks = bool(self.needs.gathered("before")) and self.selector.asks(state.selector, view)
+        asks = bool(self.needs.gathered_at("before")) and self.selector.asks(state.selector, view)
         if asks or self.selector.probe_batches:
             ledger.sent("model", self._model_bytes(state), to="clients", copies=len(clients))
         if asks:
@@ -109,26 +110,27 @@ class FederatedRounds(Rounds):
         return pool
 
     def ask(self, state: RunState, pool: Pool, round: int, ledger: Ledger) -> Pool:
-        """The pool with what its clients report of the global model."""
-        reports = self.needs.before_choosing(state.weights, pool.clients, round, ledger)
+        """Gather what a pool's clients report of the global model; return the pool with these
+        reports."""
+        reports = self.needs.gather_before_choosing(state.weights, pool.clients, round, ledger)
         view = replace(pool.view, reports={**pool.view.reports, **reports})
         return pool._replace(view=view, has_model=True)
 
     def probe(self, state: RunState, pool: Pool, round: int, ledger: Ledger) -> Pool:
-        """The pool after its clients trained on their first batches, with how far each moved."""
+        """Train a pool's clients on their first batches; return the pool with their probes."""
         works = self.trainer.work(state.weights, pool.clients, round)
         works = [replace(work, end=self.selector.probe_batches) for work in works]
-        probes = Probes(self._trained(works, state, ledger), self.selector.probe_batches)
+        probes = Probes(self._train_works(works, state, ledger), self.selector.probe_batches)
         norms = probes.norms(self.task.trainable(state.weights))
         ledger.probe = pool.clients, norms
         ledger.stepped(int(probes.updates.steps.sum()))
         ledger.sent("probe_norm", NORM_BYTES, to="server", copies=len(norms))
-        rows = scattered(norms, pool.clients, self.task.settings.clients)
+        rows = scatter_rows(norms, pool.clients, self.task.settings.clients)
         view = replace(pool.view, reports={**pool.view.reports, "probe_norm": rows})
         return pool._replace(view=view, has_model=True, probes=probes)
 
     def choose(self, state: RunState, pool: Pool, round: int, ledger: Ledger) -> np.ndarray:
-        """Choose the cohort, send it the model, and record what the choice is like."""
+        """Choose the cohort, send it the model, and record metrics of the choice."""
         chosen_from = self.selector, state.selector, pool.clients, pool.view
         cohort = select(self.task, *chosen_from, round, ledger)
         ledger.measured(**choice_metrics(self.task, *chosen_from, cohort))
@@ -138,18 +140,16 @@ class FederatedRounds(Rounds):
 
     def respond(self, cohort: np.ndarray, pool: Pool, round: int, ledger: Ledger) -> Responders:
         """Draw which clients of the cohort respond, and ask the selector for their quotas."""
-        rng, held = self._draw("answers", round), self.task.shards.label_counts[cohort]
+        rng, held = self._rng("answers", round), self.task.shards.label_counts[cohort]
         responds = checked_participation.responds(self.task.participation, cohort, rng)
         ledger.responders = cohort[responds]
         return Responders(cohort, responds, self.selector.quotas(cohort, pool.view, held))
 
-    def train(
-        self, state: RunState, responders: Responders, pool: Pool, round: int, ledger: Ledger
-    ) -> Updates:
+    def train(self, state: RunState, works: list[LocalWork], pool: Pool, ledger: Ledger) -> Updates:
         """Train the clients that respond and return their updates."""
-        updates = self._trained(self.local_work(state, responders, pool, round), state, ledger)
+        updates = self._train_works(works, state, ledger)
         if pool.probes is not None:
-            updates = pool.probes.completed(updates)
+            updates = pool.probes.correct_losses(updates)
         ledger.stepped(int(updates.steps.sum()))
         ledger.sent("model", self._model_bytes(state), to="server", copies=len(updates.clients))
         self.local_models = updates
@@ -179,31 +179,34 @@ class FederatedRounds(Rounds):
                     checked_server.control_variate, self.server, state.server, client, trainable
                 ),
             )
-            works.append(work if pool.probes is None else pool.probes.rest_of(work, settings))
+            works.append(
+                work if pool.probes is None else pool.probes.remaining_work(work, settings)
+            )
         return works
 
     def report(
-        self, state: RunState, updates: Updates, pool: Pool, ledger: Ledger
+        self, state: RunState, works: list[LocalWork], updates: Updates, pool: Pool, ledger: Ledger
     ) -> dict[str, np.ndarray]:
         """Gather what the selector needs to know of the clients that responded, after their
         simulated time."""
         size = self._model_bytes(state) * (1 if pool.has_model else 2)
         seconds = self.clock.seconds(updates.clients, updates.steps.cpu().numpy(), size)
-        reports = self.needs.after_training(state.weights, updates, self.trainer, ledger, seconds)
+        trained = updates, self.trainer, ledger, seconds, works
+        reports = self.needs.gather_after_training(state.weights, *trained)
         self.wait(updates.clients, seconds, ledger)
         return reports
 
     def wait(
         self, clients: Sequence[int] | np.ndarray, seconds: np.ndarray, ledger: Ledger
     ) -> None:
-        """Wait for the slowest of these clients, with all that it evaluated."""
+        """Add the simulated time of the slowest client, with all that it evaluated."""
         if self.clock.speeds is not None:
-            evaluating = self.clock.evaluating(clients, ledger.evaluations)
+            evaluating = self.clock.evaluation_seconds(clients, ledger.evaluations)
             ledger.waited(float((seconds + evaluating).max(initial=0.0)))
 
     def keep(self, updates: Updates, reports: Mapping[str, np.ndarray]) -> np.ndarray:
         """The rows of the updates that count: not those of clients without samples, nor those that
-        the selector leaves out."""
+        the selector filters out."""
         sizes = updates.sizes.cpu().numpy()
         return np.flatnonzero(self.selector.keep(reports, sizes) & (sizes > 0))
 
@@ -215,15 +218,15 @@ class FederatedRounds(Rounds):
         responders: Responders,
         ledger: Ledger,
     ) -> tuple[Weights, Weights]:
-        """The new global weights and the server rule's new memory; both unchanged if no update
-        counts."""
+        """Apply the server rule: return the new global weights and the rule's new memory, both
+        unchanged if no update counts."""
         labels = responders.label_counts[responders.responds][kept].sum(axis=0)
         ledger.measured(cohort_entropy=float(entropy_bits(labels)))
         if len(kept) < len(responders.cohort):
             ledger.measured(updates_used=len(kept))
         if not len(kept):
             return state.weights, state.server
-        counted, before = updates.of_rows(kept.tolist()), self.task.trainable(state.weights)
+        counted, before = updates.select_rows(kept.tolist()), self.task.trainable(state.weights)
         statistics = counted.only(state.weights.keys() - before.keys()).mean(counted.shares())
         counted = counted.only(before)
         ledger.measured(
@@ -245,23 +248,23 @@ class FederatedRounds(Rounds):
         """The selector's memory after the round: reports reach it as one row for each client of the
         cohort, NaN for one that did not respond."""
         cohort, rows = responders.cohort, np.flatnonzero(responders.responds)
-        with ledger.timed("selecting"), ledger.scoring():
+        with ledger.timed("selecting"), ledger.timed_scoring():
             by_need = {
-                need: scattered(values, rows, len(cohort)) for need, values in reports.items()
+                need: scatter_rows(values, rows, len(cohort)) for need, values in reports.items()
             }
             return self.selector.observe(state.selector, cohort, by_need, pool.view)
 
-    def _trained(self, works: list[LocalWork], state: RunState, ledger: Ledger) -> Updates:
-        """The updates after this work, which may be the second part of a round's."""
+    def _train_works(self, works: list[LocalWork], state: RunState, ledger: Ledger) -> Updates:
+        """Train clients by these works, which may be what a probe left; return the updates."""
         with ledger.timed("training"):
-            updates = self.trainer.train(works, state.weights, self.cursor.next_work())
-        ledger.profile += self.trainer.profile()
+            updates = self.trainer.train(works, state.weights, self.cursor.next_call())
+        ledger.profile += self.trainer.step_profile()
         return updates
 
     def _completed_work(self, round: int) -> list[int]:
         """How many of J's epochs (or steps) each client of the federation completes in a round."""
         settings = self.task.settings
-        draws = (self._draw("stragglers", number) for number in (0, round))
+        draws = (self._rng("stragglers", number) for number in (0, round))
         amount, _ = local_work(settings.J)
         arguments = self.task.participation, settings.clients, amount
         return checked_participation.efforts(*arguments, *draws).tolist()
@@ -273,7 +276,7 @@ class FederatedRounds(Rounds):
             return None
         return effort * (local_steps(size, self.task.settings)[1] if counts_epochs else 1)
 
-    def _draw(self, purpose: str, round: int) -> np.random.Generator:
+    def _rng(self, purpose: str, round: int) -> np.random.Generator:
         return generator(self.task.settings.seed, purpose, round=round)
 
     def _model_bytes(self, state: RunState) -> int:

@@ -13,8 +13,8 @@ FORWARD = 1 / 3  # the work of evaluating a sample, of that of training on it
 
 
 class Clock:
-    """The time that clients take to receive models, compute and send models: those of the task's
-    devices, or none if nothing is known of these."""
+    """Simulates the time that clients take to receive models, compute and send models on the task's
+    devices; all times are 0 if nothing is known of these."""
 
     def __init__(self, task: Task):
         rng = generator(task.settings.seed, "devices")
@@ -24,18 +24,18 @@ class Clock:
     def seconds(
         self, clients: Sequence[int] | np.ndarray, steps: np.ndarray | int, size: int
     ) -> np.ndarray:
-        """The time of each of these clients for so many local steps (client) and for sending and
-        receiving so many bytes; 0 without a simulation."""
+        """The simulated seconds that each of these clients takes for so many local steps (client)
+        and for sending and receiving so many bytes; 0 without a simulation."""
         if self.speeds is None:
             return np.zeros(len(clients))
         rows = np.asarray(clients, dtype=np.int64)
         return steps * self.batch / self.speeds.samples[rows] + size / self.speeds.bytes[rows]
 
-    def evaluating(
+    def evaluation_seconds(
         self, clients: Sequence[int] | np.ndarray, samples: Mapping[int, int]
     ) -> np.ndarray:
-        """The time of each of these clients for evaluating a model on so many samples, counted by
-        client; 0 without a simulation."""
+        """The simulated seconds that each of these clients takes to evaluate a model on its
+        samples; 0 without a simulation. `samples` holds their numbers by client, none for 0."""
         if self.speeds is None:
             return np.zeros(len(clients))
         counts = np.array([samples.get(int(client), 0) for client in clients], dtype=float)

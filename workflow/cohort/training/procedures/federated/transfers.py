@@ -13,7 +13,7 @@ from cohort.training.updates import Weights
 
 def charge_transfers(model: nn.Module, weights: Weights, number: int, ledger: Ledger) -> None:
     """Serialize the weights and load them into the model, once, and charge that time to each of
-    `number` transfers in a row. Transfers to several clients at once are one."""
+    `number` transfers in a row. Transfers to several clients at once count as one."""
     started = time.perf_counter()
     message = safetensors.torch.save({name: own.contiguous() for name, own in weights.items()})
     model.load_state_dict(safetensors.torch.load(message))

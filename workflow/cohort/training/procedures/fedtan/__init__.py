@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, kw_only=True)
 class FedTan(Procedure):
     """The clients of a cohort take their first step together, layer by layer: each normalizes by
-    the plain averages of all clients' means and variances, and receives the averages of their
-    gradients. All other steps are local. Then everything is averaged by size, the running
+    the plain averages of all clients' means and variances, and receives the averages of the
+    gradients of these. All other steps are local. Then everything is averaged by size, the running
     statistics too.
 
     Together the first steps are one of SGD on the union of the clients' batches, with ordinary

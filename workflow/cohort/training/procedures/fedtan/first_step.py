@@ -14,8 +14,8 @@ from torch.nn.utils import clip_grad_norm_
 
 from cohort.core.randomness import torch_seed
 from cohort.training.contract.checked_objective import losses_of
-from cohort.training.cursor import Resumable
-from cohort.training.procedures.fedtan.shared_norm import LockStep, by_averages
+from cohort.training.cursor import ResumableCall
+from cohort.training.procedures.fedtan.shared_norm import LockStep, equal_client_weights
 from cohort.training.trainers.base import Trained
 from cohort.training.trainers.local_work import LocalWork
 from cohort.training.trainers.optimizers import LocalOptimizer, local_optimizer
@@ -23,8 +23,8 @@ from cohort.training.trainers.serial import AfterStep, SerialTrainer
 from cohort.training.updates import Weights
 
 
-class First(NamedTuple):
-    """A client's weights after its first step, and the loss of that step."""
+class FirstStep(NamedTuple):
+    """The result of a client's first step: its weights after the step, and the loss before it."""
 
     weights: Weights
     loss: Tensor
@@ -36,9 +36,11 @@ class FirstStepTogether(SerialTrainer):
 
     def prepare(self) -> None:
         super().prepare()
-        self.first: dict[int, First] = {}  # of the last call, by client
+        self.first: dict[int, FirstStep] = {}  # of the last call, by client
 
-    def _train(self, works: Sequence[LocalWork], anchor: Weights, resumable: Resumable) -> Trained:
+    def _train(
+        self, works: Sequence[LocalWork], anchor: Weights, resumable: ResumableCall
+    ) -> Trained:
         self.first = self._first_steps(works)
         return super()._train(works, anchor, resumable)
 
@@ -48,7 +50,7 @@ class FirstStepTogether(SerialTrainer):
         optimizer: LocalOptimizer,
         anchor: Sequence[Tensor],
         after_step: AfterStep | None,
-        resumable: Resumable,
+        resumable: ResumableCall,
     ) -> Tensor:
         if work.client not in self.first:
             return super().run(work, optimizer, anchor, after_step, resumable)
@@ -57,9 +59,9 @@ class FirstStepTogether(SerialTrainer):
         rest = replace(work, begin=1)
         return torch.cat([loss, super().run(rest, optimizer, anchor, after_step, resumable)])
 
-    def _first_steps(self, works: Sequence[LocalWork]) -> dict[int, First]:
-        """The first step of each client that takes any. It starts at the global weights, where a
-        proximal term is zero and does not pull."""
+    def _first_steps(self, works: Sequence[LocalWork]) -> dict[int, FirstStep]:
+        """Take the first step of all clients that take any; return it by client. It starts at the
+        global weights, where a proximal term is zero and does not pull."""
         steps = ((work, next(work.steps(self.settings), None)) for work in works)
         taking = [(work, *step) for work, step in steps if step is not None]
         batches = [self._batch(work, step, batch) for work, step, batch in taking]
@@ -68,7 +70,7 @@ class FirstStepTogether(SerialTrainer):
         networks = [self._network(work) for work, *_ in taking]
         seed, round = self.settings.seed, works[0].round
         torch.manual_seed(torch_seed(seed, "dropout", round=round))
-        outputs = LockStep(networks, by_averages)([inputs for inputs, _ in batches])
+        outputs = LockStep(networks, equal_client_weights)([inputs for inputs, _ in batches])
         losses = [
             self._mean_loss(work, network, own, targets)
             for (work, *_), network, own, (_, targets) in zip(
@@ -77,7 +79,7 @@ class FirstStepTogether(SerialTrainer):
         ]
         torch.stack(losses).sum().backward()
         return {
-            work.client: self._stepped(work, network, loss)
+            work.client: self._take_step(work, network, loss)
             for (work, *_), network, loss in zip(taking, networks, losses, strict=True)
         }
 
@@ -100,10 +102,10 @@ class FirstStepTogether(SerialTrainer):
         statistics, bias = self._statistics(labels, network)
         return losses_of(self.objective, outputs, targets, statistics, bias).mean()
 
-    def _stepped(self, work: LocalWork, network: nn.Module, loss: Tensor) -> First:
+    def _take_step(self, work: LocalWork, network: nn.Module, loss: Tensor) -> FirstStep:
         """Take the first optimizer step of a network whose gradients are set, and return its state
         and loss."""
         if self.settings.clip:
             clip_grad_norm_(network.parameters(), self.settings.clip)
         local_optimizer(self.settings, network.parameters(), work.lr).step()
-        return First(network.state_dict(), loss.detach()[None])
+        return FirstStep(network.state_dict(), loss.detach()[None])

@@ -28,14 +28,14 @@ Weighting = Callable[[Counts], list[float]]
 1."""
 
 
-def by_sums(counts: Counts) -> list[float]:
-    """Every row weighs the same: the statistics are those of all rows (Stratify)."""
+def equal_row_weights(counts: Counts) -> list[float]:
+    """The weight of a row of each client if all rows weigh the same (Stratify)."""
     return [1 / sum(counts)] * len(counts)
 
 
-def by_averages(counts: Counts) -> list[float]:
-    """Every client weighs the same: the statistics, and the gradients that the clients receive, are
-    plain averages of the clients' own (FedTAN)."""
+def equal_client_weights(counts: Counts) -> list[float]:
+    """The weight of a row of each client if all clients weigh the same: the statistics, and the
+    gradients that the clients receive, are plain averages of the clients' own (FedTAN)."""
     return [1 / (len(counts) * count) for count in counts]
 
 
@@ -62,25 +62,25 @@ class LockStep:
     """
 
     def __init__(self, networks: Sequence[nn.Module], weighting: Weighting):
-        self.batch = _Batch(weighting)
+        self.batch = _RowCounts(weighting)
         self.joined = copy.deepcopy(networks[0]).train()
         for name, layer in networks[0].named_modules():
             own = [network.get_submodule(name) for network in networks]
             if isinstance(layer, _BatchNorm):
                 self.joined.set_submodule(name, _SharedNorm(own, self.batch))
             elif next(layer.parameters(recurse=False), None) is not None:
-                self.joined.set_submodule(name, _OwnLayers(own, self.batch))
+                self.joined.set_submodule(name, _LayerPerClient(own, self.batch))
 
     def __call__(self, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        """The outputs of each client's network for its inputs, and running statistics that have
-        seen this batch."""
+        """Pass inputs through each client's network; return the outputs by client. Running
+        statistics are updated."""
         self.batch.counts = [len(own) for own in inputs]
         outputs: Tensor = self.joined(torch.cat(tuple(inputs)))
         return outputs.split(self.batch.counts)
 
 
-class _Batch:
-    """The number of rows that each client has in the batch, which all layers need to know."""
+class _RowCounts:
+    """The number of rows that each client has in the present batch, known to all layers."""
 
     def __init__(self, weighting: Weighting):
         self.weighting = weighting
@@ -92,10 +92,10 @@ class _Batch:
         return [weight / pixels for weight in self.weighting(self.counts)]
 
 
-class _OwnLayers(nn.Module):
+class _LayerPerClient(nn.Module):
     """One layer of the network, which every client applies to its own rows with its own weights."""
 
-    def __init__(self, layers: Sequence[Any], batch: _Batch):
+    def __init__(self, layers: Sequence[Any], batch: _RowCounts):
         super().__init__()
         self.layers, self.batch = list(layers), batch
 
@@ -104,7 +104,7 @@ class _OwnLayers(nn.Module):
         return torch.cat([layer(own) for layer, own in zip(self.layers, rows, strict=True)])
 
 
-class _SharedNorm(_OwnLayers):
+class _SharedNorm(_LayerPerClient):
     """A batch normalization layer of every client, with statistics of all rows."""
 
     def forward(self, inputs: Tensor) -> Tensor:
@@ -112,7 +112,7 @@ class _SharedNorm(_OwnLayers):
         # autocast may have rounded the inputs
         full = inputs.to(layer.weight.dtype)
         normalized, mean, variance = _Normalize.apply(full, self.batch.counts, weights, layer.eps)
-        self._track(mean, variance, weights, inputs[0, 0].numel())
+        self._update_running_stats(mean, variance, weights, inputs[0, 0].numel())
         shape = -1, *[1] * (inputs.dim() - 2)
         rows = zip(self.layers, normalized.split(self.batch.counts), strict=True)
         return torch.cat(
@@ -120,7 +120,9 @@ class _SharedNorm(_OwnLayers):
         )
 
     @torch.no_grad()
-    def _track(self, mean: Tensor, variance: Tensor, weights: list[float], pixels: int) -> None:
+    def _update_running_stats(
+        self, mean: Tensor, variance: Tensor, weights: list[float], pixels: int
+    ) -> None:
         """Move every client's running statistics towards those of the batch, the variance without
         its bias."""
         squares = (
@@ -135,19 +137,19 @@ class _SharedNorm(_OwnLayers):
 
 
 class _Normalize(torch.autograd.Function):
-    """Inputs without their mean, divided by their deviation; and mean and variance of each
-    channel. A client's rows are read for its own sums and outputs only."""
+    """Autograd function: subtract the mean of each channel and divide by its deviation; return mean
+    and variance too. A client's rows are read for its own sums and outputs only."""
 
     @staticmethod
     def forward(
         ctx: Any, inputs: Tensor, counts: list[int], weights: list[float], eps: float
     ) -> tuple[Tensor, Tensor, Tensor]:
         rows = inputs.split(counts)
-        mean = _combined([_sum(own) for own in rows], weights)
-        centered = [own - _spread(mean, own) for own in rows]
-        variance = _combined([_sum(own.square()) for own in centered], weights)
+        mean = _weighted_sum([_channel_sums(own) for own in rows], weights)
+        centered = [own - _broadcast_channels(mean, own) for own in rows]
+        variance = _weighted_sum([_channel_sums(own.square()) for own in centered], weights)
         scale = (variance + eps).rsqrt()
-        normalized = torch.cat([own * _spread(scale, own) for own in centered])
+        normalized = torch.cat([own * _broadcast_channels(scale, own) for own in centered])
         ctx.save_for_backward(normalized, scale)
         ctx.counts, ctx.weights = counts, weights
         ctx.mark_non_differentiable(mean, variance)
@@ -158,22 +160,26 @@ class _Normalize(torch.autograd.Function):
         normalized, scale = ctx.saved_tensors
         rows = list(zip(gradient.split(ctx.counts), normalized.split(ctx.counts), strict=True))
         ones = [1.0] * len(rows)
-        direct = _combined([_sum(own) for own, _ in rows], ones)
-        scaled = _combined([_sum(own * values) for own, values in rows], ones)
+        direct = _weighted_sum([_channel_sums(own) for own, _ in rows], ones)
+        scaled = _weighted_sum([_channel_sums(own * values) for own, values in rows], ones)
         gradients = [
-            _spread(scale, own)
-            * (own - weight * (_spread(direct, own) + values * _spread(scaled, own)))
+            _broadcast_channels(scale, own)
+            * (
+                own
+                - weight
+                * (_broadcast_channels(direct, own) + values * _broadcast_channels(scaled, own))
+            )
             for (own, values), weight in zip(rows, ctx.weights, strict=True)
         ]
         return torch.cat(gradients), None, None, None
 
 
-def _sum(rows: Tensor) -> Tensor:
+def _channel_sums(rows: Tensor) -> Tensor:
     """A client's sum over all numbers of each channel."""
     return rows.sum(dim=(0, *range(2, rows.dim())))
 
 
-def _combined(sums: list[Tensor], weights: list[float]) -> Tensor:
+def _weighted_sum(sums: list[Tensor], weights: list[float]) -> Tensor:
     """The weighted sum of what the clients sent."""
     total = sums[0] * weights[0]
     for own, weight in zip(sums[1:], weights[1:], strict=True):
@@ -181,6 +187,6 @@ def _combined(sums: list[Tensor], weights: list[float]) -> Tensor:
     return total
 
 
-def _spread(channels: Tensor, rows: Tensor) -> Tensor:
+def _broadcast_channels(channels: Tensor, rows: Tensor) -> Tensor:
     """A number for each channel, in a shape that fits rows of a batch."""
     return channels.view(-1, *[1] * (rows.dim() - 2))

@@ -21,8 +21,9 @@ CLIENT_MB = 10  # its keys, with TenSEAL's tables
 
 @dataclass(frozen=True, kw_only=True)
 class MaskedLabels(Procedure):
-    """All clients take part in one round of the protocol (privacy/masked_labels.py), with the label
-    counts that they hold. Nothing is trained, so nothing is evaluated either.
+    """One round of the protocol of masked labels (privacy/masked_labels.py), in which all clients
+    take part with the label counts that they hold. Nothing is trained, so nothing is evaluated
+    either.
 
     The metrics are the times of the paper's Table IV. The paper maps the labels of all clients
     concurrently; here one after another, and the mean client counts. Encryption comes before what
@@ -66,8 +67,8 @@ class MaskedLabels(Procedure):
         return Workload(0)
 
     def overhead(self, clients: int, classes: int) -> Overhead:
-        """Estimated for clients that hold half of the classes each, as in the paper, and a list
-        that is complete after seven of them."""
+        """Estimate for clients that hold half of the classes each, as in the paper, and a list that
+        is complete after seven of them."""
         held = clients * classes / 2
         comparisons = (clients + 6) * classes**2 / 2
         return Overhead(

@@ -33,10 +33,10 @@ class MaskedLabelsRounds(Rounds):
         clients = len(counts)
         ledger.cohort = np.arange(clients)
         exchange = Exchange.begin(counts.tolist(), self.task.classes, ledger.sent)
-        ledger.measured(seconds_encrypting=_seconds(exchange.encrypt) / clients)
-        ledger.measured(seconds_unique_list=_seconds(exchange.list_labels))
-        ledger.measured(seconds_mapping=_seconds(exchange.map_labels) / clients)
-        ledger.measured(seconds_counts=_seconds(exchange.count))
+        ledger.measured(seconds_encrypting=_measure_seconds(exchange.encrypt) / clients)
+        ledger.measured(seconds_unique_list=_measure_seconds(exchange.list_labels))
+        ledger.measured(seconds_mapping=_measure_seconds(exchange.map_labels) / clients)
+        ledger.measured(seconds_counts=_measure_seconds(exchange.count))
         ledger.measured(comparisons=exchange.comparisons)
         _check(exchange, counts)
         return state
@@ -45,7 +45,7 @@ class MaskedLabelsRounds(Rounds):
         """Evaluate nothing: the accuracy of an untrained network says nothing."""
 
 
-def _seconds(step: Callable[[], None]) -> float:
+def _measure_seconds(step: Callable[[], None]) -> float:
     started = time.perf_counter()
     step()
     return time.perf_counter() - started

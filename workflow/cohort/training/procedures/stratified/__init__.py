@@ -62,7 +62,7 @@ class Stratified(Procedure):
 
 
 @dataclass(frozen=True, kw_only=True)
-class InChunks(Stratified):
+class ChunkedStratified(Stratified):
     """Base of the procedures that assign the labels of single samples in chunks (Algorithm 1)."""
 
     trainers: ClassVar[tuple[str, ...]] = ("serial", "native")  # of single samples
@@ -76,11 +76,11 @@ class InChunks(Stratified):
 
     def version(self) -> int:
         """2 for other shares than the default, which were rounded wrongly (0.28 of 25 to 8)."""
-        return 1 if self.retained == InChunks.retained else 2
+        return 1 if self.retained == ChunkedStratified.retained else 2
 
 
 @dataclass(frozen=True, kw_only=True)
-class StratifiedSingle(InChunks):
+class StratifiedSingle(ChunkedStratified):
     """One sample per step, by the model that clients hand on to each other (Algorithms 1 and 3)."""
 
     name: ClassVar[str] = "stratified-single"
@@ -114,7 +114,7 @@ class StratifiedBatch(Stratified):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StratifiedHybrid(InChunks):
+class StratifiedHybrid(ChunkedStratified):
     """Epochs of batches, then epochs of single samples (section III-D: a model is pretrained by
     batches, and goes on learning from single samples once it is deployed).
 
@@ -144,7 +144,7 @@ class StratifiedHybrid(InChunks):
     def scaled(self, share: float) -> StratifiedHybrid:
         return replace(self, epochs=scale_epochs(self.epochs, share))
 
-    def parts(self, cell: C) -> Sequence[C]:
+    def phases(self, cell: C) -> Sequence[C]:
         """Epochs of `stratified-batch`, then epochs of `stratified-single`."""
         how = {"weighted": self.weighted, "uniform": self.uniform}
         batch = StratifiedBatch(**how)

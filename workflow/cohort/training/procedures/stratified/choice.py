@@ -29,45 +29,48 @@ class Choice:
         """Make all holders of a label eligible again."""
         self.available[label] = self.weights[label]
 
-    def has(self, label: int) -> bool:
-        """Whether anybody can be asked for a label."""
+    def has_client_for(self, label: int) -> bool:
+        """Whether any client can be asked for a label."""
         return bool(self.available[label].any())
 
-    def tasks(self, chunk: Sequence[int], retained: int) -> Iterator[tuple[int, Sequence[int]]]:
-        """Algorithm 1: consecutive labels of a chunk for one client after another.
+    def chunk_tasks(
+        self, chunk: Sequence[int], retained: int
+    ) -> Iterator[tuple[int, Sequence[int]]]:
+        """Assign a chunk of labels (Algorithm 1): yield one client after another with its
+        consecutive labels.
 
         For each label a few of the available clients are `retained` at random. From the first label
         on, the client is taken that can serve the longest run of labels, and so on from there.
         """
-        able = self._retained(sorted(set(chunk)), retained)
+        able = self._draw_retained(sorted(set(chunk)), retained)
         for client, start, end in longest_runs([able[label] for label in chunk], self.rng):
             yield client, chunk[start:end]
 
-    def clients(self, label: int, number: int) -> list[int]:
-        """Algorithm 2: so many clients for one label, each once if there are enough of them."""
+    def draw_clients(self, label: int, number: int) -> list[int]:
+        """Draw so many clients for one label (Algorithm 2), each once if there are enough."""
         available = self.available[label]
         (some,) = np.nonzero(available)
         if number > len(some):
             shares = available[some] / available[some].sum()
             return [int(client) for client in self.rng.choice(some, number, p=shares)]
-        return [int(client) for client in self._drawn([label])[0][:number]]
+        return [int(client) for client in self._draw_orders([label])[0][:number]]
 
-    def _drawn(self, labels: Sequence[int]) -> list[np.ndarray]:
-        """Draw the available clients of each label one after another, without replacement."""
+    def _draw_orders(self, labels: Sequence[int]) -> list[np.ndarray]:
+        """Draw the order in which each label's available clients come up."""
         weights = self.available[labels]
         with np.errstate(divide="ignore"):
             arrivals = self.rng.standard_exponential(weights.shape) / weights
         order = arrivals.argsort(axis=1)
         return [row[:count] for row, count in zip(order, (weights > 0).sum(axis=1), strict=True)]
 
-    def _retained(self, labels: Sequence[int], number: int) -> Mapping[int, int]:
+    def _draw_retained(self, labels: Sequence[int], number: int) -> Mapping[int, int]:
         """Draw the retained clients of each label, as the bits of a number."""
-        drawn = self._drawn(labels)
+        drawn = self._draw_orders(labels)
         return {label: _bits(row[:number]) for label, row in zip(labels, drawn, strict=True)}
 
 
 def longest_runs(able: Sequence[int], rng: np.random.Generator) -> Iterator[tuple[int, int, int]]:
-    """Cut a chunk into tasks: a client, and the first and last-but-one place of its run.
+    """Cut a chunk into tasks: a client, the first place of its run, and the place after the last.
 
     `able` says for each place which clients can serve it, as the bits of a number. Each task goes
     to a client that can serve the most places in a row; ties are broken at random.
@@ -78,7 +81,7 @@ def longest_runs(able: Sequence[int], rng: np.random.Generator) -> Iterator[tupl
         while end < len(able) and longest & able[end]:
             longest &= able[end]
             end += 1
-        yield _any_of(longest, rng), start, end
+        yield _random_bit(longest, rng), start, end
         start = end
 
 
@@ -87,13 +90,13 @@ def _bits(positions: np.ndarray) -> int:
     return sum(1 << position for position in positions.tolist())
 
 
-def _any_of(bits: int, rng: np.random.Generator) -> int:
-    """Draw the position of one of the set bits at random."""
+def _random_bit(bits: int, rng: np.random.Generator) -> int:
+    """Draw the position of one of the set bits of a number at random."""
     positions = [position for position in range(bits.bit_length()) if bits >> position & 1]
     return positions[int(rng.integers(len(positions)))] if len(positions) > 1 else positions[0]
 
 
-def retained_of(share: float, clients: int) -> int:
-    """The number of clients that are retained for each label: the share as it is written, rounded
+def retained_count(share: float, clients: int) -> int:
+    """The number of clients that are retained for each label: the share of all clients, rounded
     up."""
     return math.ceil(Fraction(str(share)) * clients)  # 0.28 * 25 > 7 in floating point

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cohort.training.procedures.stratified.choice import Choice, retained_of
+from cohort.training.procedures.stratified.choice import Choice, retained_count
 from cohort.training.procedures.stratified.pools import Pools
 
 
@@ -43,19 +43,19 @@ class Epoch:
         """The number of times that the model goes from one client to another."""
         return int(np.count_nonzero(np.diff(self.tasks)))
 
-    def contributions(self, batch: int) -> np.ndarray:
-        """The number of clients that contribute to each batch."""
+    def contributor_counts(self, batch: int) -> np.ndarray:
+        """The number of clients that contribute to each batch, for batches of this size."""
         parts = np.split(self.clients, range(batch, len(self.clients), batch))
         return np.array([len(np.unique(part)) for part in parts])
 
-    def sharing(self, batch: int) -> np.ndarray:
-        """The number of clients that share sums for batch normalization in each batch: nobody in a
+    def sharer_counts(self, batch: int) -> np.ndarray:
+        """The number of clients that share sums for batch normalization in each batch: none in a
         batch of one sample, which has no variance."""
         sizes = np.minimum(batch, len(self.clients) - np.arange(0, len(self.clients), batch))
-        return np.where(sizes > 1, self.contributions(batch), 0)
+        return np.where(sizes > 1, self.contributor_counts(batch), 0)
 
 
-def frequencies(counts: np.ndarray, uniform: bool = False) -> np.ndarray:
+def label_frequencies(counts: np.ndarray, uniform: bool = False) -> np.ndarray:
     """The number of times that each label is scheduled in an epoch: as often as it has samples, but
     no label more often than the median one; or all equally often.
 
@@ -67,14 +67,14 @@ def frequencies(counts: np.ndarray, uniform: bool = False) -> np.ndarray:
     return np.where(present, most if uniform else np.minimum(held, most), 0).astype(np.int64)
 
 
-def scheduled_labels(frequency: np.ndarray, rng: np.random.Generator) -> list[int]:
-    """Each label as often as its frequency says, in random order."""
+def shuffled_labels(frequency: np.ndarray, rng: np.random.Generator) -> list[int]:
+    """Labels in random order, each as often as its frequency says."""
     return [
         int(label) for label in rng.permutation(np.repeat(np.arange(len(frequency)), frequency))
     ]
 
 
-def single_samples(
+def schedule_single_samples(
     data: ClientData,
     rng: np.random.Generator,
     *,
@@ -83,22 +83,24 @@ def single_samples(
     weighted: bool = False,
     uniform: bool = False,
 ) -> Epoch:
-    """An epoch of single samples (Algorithm 3), scheduled in chunks of labels.
+    """Schedule an epoch of single samples (Algorithm 3) in chunks of labels.
 
     A client that has no sample left of a label skips it and says so. The label then waits at a
     random place of what is left of the schedule, for somebody else. Once nobody has any left, all
     begin anew with that label.
     """
-    waiting = scheduled_labels(frequencies(data.counts, uniform), rng)[::-1]  # the next is last
+    waiting = shuffled_labels(label_frequencies(data.counts, uniform), rng)[
+        ::-1
+    ]  # the next is last
     pools = Pools(data.samples, data.labels, data.counts, rng)
     choice = Choice(data.counts, weighted, rng)
-    number = retained_of(retained, len(data.samples))
+    number = retained_count(retained, len(data.samples))
     samples, clients, tasks = [], [], []
     while waiting:
         labels = waiting[: -chunk - 1 : -1]
         del waiting[-chunk:]
         _refill(labels, pools, choice)
-        for client, run in choice.tasks(labels, number):
+        for client, run in choice.chunk_tasks(labels, number):
             tasks.append(client)
             drawn = [pools.draw(client, label) for label in run]
             samples += [sample for sample in drawn if sample is not None]
@@ -110,7 +112,7 @@ def single_samples(
     return Epoch(np.array(samples), np.array(clients), np.array(tasks))
 
 
-def batches(
+def schedule_batches(
     data: ClientData,
     rng: np.random.Generator,
     *,
@@ -118,9 +120,9 @@ def batches(
     weighted: bool = False,
     uniform: bool = False,
 ) -> Epoch:
-    """An epoch of batches (Algorithm 4). For a label that a client has no sample left of, another
-    client is chosen before the batch is trained."""
-    labels = scheduled_labels(frequencies(data.counts, uniform), rng)
+    """Schedule an epoch of batches (Algorithm 4). For a label that a client has no sample left of,
+    another client is chosen before the batch is trained."""
+    labels = shuffled_labels(label_frequencies(data.counts, uniform), rng)
     pools = Pools(data.samples, data.labels, data.counts, rng)
     choice = Choice(data.counts, weighted, rng)
     samples = np.empty(len(labels), np.int64)
@@ -128,11 +130,11 @@ def batches(
     for start in range(0, len(labels), batch):
         positions: Sequence[int] = range(start, min(start + batch, len(labels)))
         while positions:
-            positions = _drawn_batch(positions, labels, pools, choice, samples, clients)
+            positions = _draw_batch(positions, labels, pools, choice, samples, clients)
     return Epoch(samples, clients, np.empty(0, np.int64))
 
 
-def _drawn_batch(
+def _draw_batch(
     positions: Sequence[int],
     labels: Sequence[int],
     pools: Pools,
@@ -140,11 +142,11 @@ def _drawn_batch(
     samples: np.ndarray,
     clients: np.ndarray,
 ) -> Sequence[int]:
-    """Ask clients for the samples of these places, and return those for which another client has to
-    be asked."""
+    """Draw samples of the clients asked for these places into `samples` and `clients`; return the
+    places for which another client has to be asked."""
     wanted = Counter(labels[position] for position in positions)
     _refill(wanted, pools, choice)
-    chosen = {label: iter(choice.clients(label, number)) for label, number in wanted.items()}
+    chosen = {label: iter(choice.draw_clients(label, number)) for label, number in wanted.items()}
     missing = []
     for position in positions:
         client = next(chosen[labels[position]])
@@ -158,8 +160,8 @@ def _drawn_batch(
 
 
 def _refill(labels: Sequence[int] | Counter[int], pools: Pools, choice: Choice) -> None:
-    """Begin anew with the labels that nobody has any sample left of."""
+    """Make all samples of the labels available again that nobody has any sample left of."""
     for label in set(labels):
-        if not choice.has(label):
+        if not choice.has_client_for(label):
             pools.refill(label)
             choice.restore(label)

@@ -29,7 +29,7 @@ class Pools:
         return [part.tolist() for part in np.split(mixed[order], ends[:-1])]
 
     def draw(self, client: int, label: int) -> int | None:
-        """A sample of this label that the client has not used yet; None if none is left."""
+        """Draw a sample of this label that the client has not used yet; None if none is left."""
         left = self._left[client][label]
         if not left:
             return None

@@ -21,9 +21,9 @@ from cohort.training.procedures.stratified import (
 from cohort.training.procedures.stratified.label_schedule import (
     ClientData,
     Epoch,
-    batches,
-    frequencies,
-    single_samples,
+    label_frequencies,
+    schedule_batches,
+    schedule_single_samples,
 )
 from cohort.training.rounds import Rounds
 from cohort.training.state import RunState
@@ -35,7 +35,7 @@ from cohort.training.updates import Weights, size_in_bytes
 LABEL_BYTES = 4  # of a placeholder
 
 
-class HandedOn(Rounds):
+class HandoffRounds(Rounds):
     """Base of the procedures in which clients hand the model on to each other."""
 
     costs: ClassVar[tuple[str, ...]] = ("bytes_down", "bytes_up", "bytes_between", "client_steps")
@@ -48,16 +48,16 @@ class HandedOn(Rounds):
     def begin(self) -> RunState:
         return RunState(self.task.initial_weights(), {}, {})
 
-    def trained(self, work: LocalWork, ledger: Ledger) -> tuple[Weights, float]:
-        """The weights after this work, and its mean loss."""
+    def train_work(self, work: LocalWork, ledger: Ledger) -> tuple[Weights, float]:
+        """Train by this work; return the weights after it and its mean loss."""
         with ledger.timed("training"):
-            updates = self.trainer.train([work], work.weights, self.cursor.next_work())
+            updates = self.trainer.train([work], work.weights, self.cursor.next_call())
         ledger.stepped(int(updates.steps.sum()))
-        return updates.of_client(0), float(updates.losses[0])
+        return updates.client_weights(0), float(updates.losses[0])
 
     def charge(self, weights: Weights, transfers: int, ledger: Ledger) -> None:
-        """The model goes to the first client, from client to client, back to the server and, at the
-        end of the round, to everybody."""
+        """Charge the model's way: to the first client, from client to client, back to the server
+        and, at the end of the round, to everybody."""
         size = size_in_bytes(weights)
         ledger.sent("model", size, to="clients", copies=1 + self.task.settings.clients)
         ledger.sent("model", size, to="client", copies=transfers)
@@ -66,7 +66,7 @@ class HandedOn(Rounds):
         charge_transfers(self.task.model, weights, transfers + 1, ledger)
 
 
-class StratifiedSingleRounds(HandedOn):
+class StratifiedSingleRounds(HandoffRounds):
     """Each epoch takes single-sample steps over the scheduled samples. Clients pass on only the
     weights, so that consecutive steps need not be grouped by client."""
 
@@ -77,15 +77,15 @@ class StratifiedSingleRounds(HandedOn):
     def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
         procedure = self.procedure
         with ledger.timed("selecting"):
-            epoch = single_samples(
+            epoch = schedule_single_samples(
                 client_data(self.task),
                 schedule_rng(self.task, round),
                 chunk=procedure.chunk,
                 retained=procedure.retained,
                 **procedure.schedule_options(),
             )
-        work = ordered_work(epoch, state.weights, round, self.trainer.lr(round))
-        weights, loss = self.trained(work, ledger)
+        work = epoch_work(epoch, state.weights, round, self.trainer.lr(round))
+        weights, loss = self.train_work(work, ledger)
         self.charge(weights, epoch.transfers, ledger)
         ledger.sent("labels", LABEL_BYTES, to="clients", copies=len(epoch.samples))
         ledger.cohort = np.unique(epoch.clients)
@@ -101,7 +101,7 @@ class StratifiedBatchRounds(EpochRounds):
 
     def __init__(self, procedure: StratifiedBatch, task: Task):
         self.procedure, self.data = procedure, client_data(task)
-        size = int(frequencies(self.data.counts, bool(procedure.uniform)).sum())
+        size = int(label_frequencies(self.data.counts, bool(procedure.uniform)).sum())
         super().__init__(task, size)
 
     def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
@@ -112,34 +112,37 @@ class StratifiedBatchRounds(EpochRounds):
     def work(self, state: RunState, round: int, ledger: Ledger) -> LocalWork:
         batch = self.task.settings.batch
         with ledger.timed("selecting"):
-            epoch = batches(
+            epoch = schedule_batches(
                 self.data,
                 schedule_rng(self.task, round),
                 batch=batch,
                 **self.procedure.schedule_options(),
             )
-        contributions, size = int(epoch.contributions(batch).sum()), size_in_bytes(state.weights)
+        contributions, size = (
+            int(epoch.contributor_counts(batch).sum()),
+            size_in_bytes(state.weights),
+        )
         ledger.sent("model", size, to="clients", copies=contributions)
         ledger.sent("labels", LABEL_BYTES, to="clients", copies=len(epoch.samples))
         ledger.sent("gradient", size, to="server", copies=contributions)
-        charge_exchange(state.weights, int(epoch.sharing(batch).sum()), ledger)
+        charge_exchange(state.weights, int(epoch.sharer_counts(batch).sum()), ledger)
         ledger.stepped(contributions)
         ledger.cohort = np.unique(epoch.clients)
         ledger.measured(contributions=contributions)
-        return ordered_work(epoch, state.weights, round, self.trainer.lr(round))
+        return epoch_work(epoch, state.weights, round, self.trainer.lr(round))
 
 
 class StratifiedHybridRounds(Rounds):
     """Epochs of batches, then epochs of single samples, each as in the procedure that has nothing
     else."""
 
-    costs: ClassVar[tuple[str, ...]] = HandedOn.costs
+    costs: ClassVar[tuple[str, ...]] = HandoffRounds.costs
 
     def __init__(self, procedure: StratifiedHybrid, task: Task):
         super().__init__(task)
         self.epochs = procedure.epochs  # of batches
         self.batches, self.single = (
-            part.procedure.rounds_of(part) for part in procedure.parts(task)
+            part.procedure.rounds_of(part) for part in procedure.phases(task)
         )
 
     def begin(self) -> RunState:
@@ -151,8 +154,8 @@ class StratifiedHybridRounds(Rounds):
         return part.play(state, round, ledger)
 
 
-class SequentialRounds(HandedOn):
-    """All clients in random order, each from the weights of the one before."""
+class SequentialRounds(HandoffRounds):
+    """Train all clients in random order, each from the weights of the one before."""
 
     def __init__(self, procedure: Sequential, task: Task):
         super().__init__(task)
@@ -163,7 +166,7 @@ class SequentialRounds(HandedOn):
         weights, losses = state.weights, []
         for client in order:
             (work,) = self.trainer.work(weights, [client], round)
-            weights, loss = self.trained(work, ledger)
+            weights, loss = self.train_work(work, ledger)
             losses.append(loss)
         self.charge(weights, len(order) - 1, ledger)
         ledger.cohort = np.array(order)
@@ -182,8 +185,8 @@ def schedule_rng(task: Task, round: int) -> np.random.Generator:
     return generator(task.settings.seed, "label schedule", round=round)
 
 
-def ordered_work(epoch: Epoch, weights: Weights, round: int, lr: float) -> LocalWork:
-    """Training on the samples of an epoch in their order."""
+def epoch_work(epoch: Epoch, weights: Weights, round: int, lr: float) -> LocalWork:
+    """Local work that takes an epoch's samples in the order of the label schedule."""
     return LocalWork(
         client=0, round=round, weights=weights, samples=epoch.samples, lr=lr, in_order=True
     )

@@ -11,7 +11,7 @@ from torch import Tensor
 WARM_UP = 2  # runs before a capture, in which libraries initialize themselves
 
 
-class Captured(NamedTuple):
+class CapturedGraph(NamedTuple):
     """A CUDA graph with the tensors that hold its inputs and its output."""
 
     graph: torch.cuda.CUDAGraph
@@ -19,7 +19,7 @@ class Captured(NamedTuple):
     output: Tensor
 
 
-class CudaGraphed:
+class CudaGraphFunction:
     """A function of tensors that also changes some tensors in place, captured as a CUDA graph.
 
     On a GPU it is captured once for each combination of argument shapes, then replayed; each call
@@ -29,7 +29,7 @@ class CudaGraphed:
 
     def __init__(self, function: Callable[..., Tensor], changes: Iterable[Tensor]):
         self.function, self.changes = function, list(changes)
-        self.captures: dict[tuple[torch.Size, ...], Captured | None] = {}
+        self.captures: dict[tuple[torch.Size, ...], CapturedGraph | None] = {}
 
     def __call__(self, *arguments: Tensor) -> Tensor:
         if not arguments[0].is_cuda:
@@ -45,7 +45,7 @@ class CudaGraphed:
         captured.graph.replay()
         return captured.output
 
-    def _capture(self, *arguments: Tensor) -> Captured | None:
+    def _capture(self, *arguments: Tensor) -> CapturedGraph | None:
         """Warm up, restore the tensors that this changed, and capture, which executes nothing. None
         if capturing fails."""
         inputs = [argument.clone() for argument in arguments]
@@ -61,7 +61,7 @@ class CudaGraphed:
         graph = torch.cuda.CUDAGraph()
         try:
             with torch.cuda.graph(graph):
-                return Captured(graph, inputs, self.function(*inputs))
+                return CapturedGraph(graph, inputs, self.function(*inputs))
         except RuntimeError as error:
             reason = str(error).splitlines()[0]
             print(f"no CUDA graph could be captured, so steps are slower ({reason})", flush=True)

@@ -12,7 +12,7 @@ from cohort.cell.settings import Settings
 from cohort.training.contract.checked_objective import losses_of
 from cohort.training.objectives import Objective
 from cohort.training.objectives.objective import output_bias
-from cohort.training.trainers.batched.cuda_graph import CudaGraphed
+from cohort.training.trainers.batched.cuda_graph import CudaGraphFunction
 from cohort.training.updates import Weights, stack
 
 
@@ -34,7 +34,7 @@ class Stack:
         self.anchor = {name: tensor.clone() for name, tensor in parameters.items()}
         self.classes = len(bias)
         self.statistics, self.lr = bias.new_zeros(height, len(bias)), bias.new_zeros(())
-        self.step = CudaGraphed(self._step, [*self.weights.values(), *self.velocity.values()])
+        self.step = CudaGraphFunction(self._step, [*self.weights.values(), *self.velocity.values()])
 
     def fill(
         self,
@@ -44,7 +44,8 @@ class Stack:
         counts: Tensor,
         lr: float,
     ) -> None:
-        """Begin a round: each client with its own weights, correction and label counts."""
+        """Set each client's row for a round: its own weights and correction, statistics of its
+        label counts, and velocity 0."""
         rows = slice(len(starts))
         begun, corrected = stack(list(starts)), stack(list(corrections))
         for name, anchor in self.anchor.items():
@@ -57,32 +58,33 @@ class Stack:
         )
         self.lr.fill_(lr)
 
-    def _step(self, inputs: Tensor, targets: Tensor, shares: Tensor) -> Tensor:
-        """One SGD step of the first clients, one per row of the inputs: their losses.
+    def _step(self, inputs: Tensor, targets: Tensor, sample_weights: Tensor) -> Tensor:
+        """Take one SGD step with the first clients, one per row of `inputs`; return their losses.
 
-        `shares` are the weights of samples in the mean loss of their batch. A client whose samples
-        all have weight 0 does not change, and its loss is 0.
+        `sample_weights` weigh the samples in the mean loss of their batch; a client whose samples
+        all weigh 0 does not change, and its loss is 0.
         """
         settings, rows = self.settings, slice(len(inputs))
         own = {name: tensor[rows] for name, tensor in self.weights.items()}
         of_each = grad_and_value(self._loss)
         gradients, losses = vmap(of_each, in_dims=(0, 0, 0, 0, 0, None))(
-            own, inputs, targets, shares, self.statistics[rows], self.anchor
+            own, inputs, targets, sample_weights, self.statistics[rows], self.anchor
         )
         if settings.clip:
             squares = [change.flatten(1).square().sum(dim=1) for change in gradients.values()]
             norms = torch.stack(squares).sum(dim=0).sqrt()
             factors = (settings.clip / (norms + 1e-6)).clamp(max=1)  # as in clip_grad_norm_
             gradients = {
-                name: change * _over(factors, change) for name, change in gradients.items()
+                name: change * _broadcast_rows(factors, change)
+                for name, change in gradients.items()
             }
-        is_active = shares.any(dim=1)
+        is_active = sample_weights.any(dim=1)
         for name, weight in own.items():
             change = gradients[name].add(weight, alpha=settings.weight_decay)
             velocity = self.velocity[name][rows]
             velocity.mul_(settings.momentum).add_(change)
             step = self.lr * (self.correction[name][rows] - velocity)
-            weight.add_(step.where(_over(is_active, step), 0))
+            weight.add_(step.where(_broadcast_rows(is_active, step), 0))
         return losses.where(is_active, 0)
 
     def _loss(
@@ -90,24 +92,26 @@ class Stack:
         weights: Weights,
         inputs: Tensor,
         targets: Tensor,
-        shares: Tensor,
+        sample_weights: Tensor,
         statistics: Tensor,
         anchor: Weights,
     ) -> Tensor:
         """The loss of one client's batch."""
         *_, bias = weights.values()
         outputs = functional_call(self.model, weights, (inputs,))
-        loss = (shares * losses_of(self.objective, outputs, targets, statistics, bias)).sum()
+        loss = (
+            sample_weights * losses_of(self.objective, outputs, targets, statistics, bias)
+        ).sum()
         if self.objective.is_proximal:
             loss = loss + self.objective.proximal_term(weights.values(), anchor.values())
         return loss
 
 
 def _zero_rows(weights: Weights, height: int) -> Weights:
-    """Zeros like these weights for each of several clients."""
+    """Zeros in the shape of these weights for each of several clients."""
     return {name: tensor.new_zeros(height, *tensor.shape) for name, tensor in weights.items()}
 
 
-def _over(rows: Tensor, like: Tensor) -> Tensor:
+def _broadcast_rows(rows: Tensor, like: Tensor) -> Tensor:
     """One number per row, shaped to broadcast over the other dimensions of `like`."""
     return rows.view(-1, *[1] * (like.dim() - 1))

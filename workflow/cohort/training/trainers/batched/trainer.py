@@ -15,8 +15,8 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from cohort.data.samples import Samples
 from cohort.training.contract.checked_objective import augmented
-from cohort.training.cursor import Resumable, part
-from cohort.training.evaluation import chunks
+from cohort.training.cursor import ResumableCall, strip_prefix
+from cohort.training.evaluation import evaluation_batches
 from cohort.training.trainers.base import Trained, Trainer
 from cohort.training.trainers.batched.stack import Stack
 from cohort.training.trainers.local_work import LocalWork, local_steps
@@ -54,9 +54,13 @@ class BatchedTrainer(Trainer):
                 return f"{type(layer).__name__} cannot be batched over clients"
         return ""
 
-    def _train(self, works: Sequence[LocalWork], anchor: Weights, resumable: Resumable) -> Trained:
+    def _train(
+        self, works: Sequence[LocalWork], anchor: Weights, resumable: ResumableCall
+    ) -> Trained:
         if saved := resumable.finished:  # all clients finish together
-            return Trained(part(saved, "weights/"), saved["losses"], saved["steps"].tolist())
+            return Trained(
+                strip_prefix(saved, "weights/"), saved["losses"], saved["steps"].tolist()
+            )
         steps = [list(work.steps(self.settings)) for work in works]
         counts = np.array([len(own) for own in steps])
         rows = np.argsort(-counts, kind="stable")
@@ -72,7 +76,9 @@ class BatchedTrainer(Trainer):
             inputs = self._inputs(chosen, None if draws is None else draws[step, :height])
             targets, weights = self.samples.labels[chosen], shares[step, :height]
             losses[step, :height] = self.stack.step(inputs, targets, weights)
-            resumable.reached(lambda step=step: self._current(step, losses))  # type: ignore[misc]
+            resumable.save_if_due(
+                lambda step=step: self._current_state(step, losses)  # type: ignore[misc]
+            )
         back = torch.from_numpy(np.argsort(rows)).to(losses.device)
         means = losses.sum(dim=0)[back] / torch.from_numpy(counts).to(losses)
         trained = {name: tensor[back] for name, tensor in self.stack.weights.items()}
@@ -83,7 +89,7 @@ class BatchedTrainer(Trainer):
     def losses(self, updates: Updates, samples: Samples, indices: Tensor) -> np.ndarray:
         self.model.eval()
         sums = torch.zeros(len(updates.sizes), dtype=torch.float64, device=indices.device)
-        for chunk in chunks(samples, indices):
+        for chunk in evaluation_batches(samples, indices):
             inputs, targets = samples.inputs(chunk), samples.labels[chunk]
 
             def loss(
@@ -96,7 +102,7 @@ class BatchedTrainer(Trainer):
         return (sums / len(indices)).cpu().numpy()
 
     def _fill_stack(self, works: Sequence[LocalWork], anchor: Weights, height: int) -> None:
-        """Begin a round: each client with its own weights, correction and label counts."""
+        """Set each client's row of the stack: its weights, correction and label counts."""
         if height > self.stack.height:
             self.stack = Stack(self.model, self.settings, self.objective, height)
         counts = [
@@ -141,7 +147,7 @@ class BatchedTrainer(Trainer):
         return min(-(-active // unit) * unit, self.stack.height)
 
     def _inputs(self, chosen: Tensor, draws: Tensor | None) -> Tensor:
-        """The inputs of a step, augmented if there are random numbers for that."""
+        """The network's inputs of a step, augmented if there are random numbers for that."""
         flat = chosen.flatten()
         if draws is None:
             inputs = self.samples.inputs(flat)
@@ -150,20 +156,20 @@ class BatchedTrainer(Trainer):
             inputs = self.samples.standardized(images)
         return inputs.unflatten(0, chosen.shape)
 
-    def _current(self, step: int, losses: Tensor) -> Weights:
+    def _current_state(self, step: int, losses: Tensor) -> Weights:
         """The state of the stack after a step, for a checkpoint."""
         state = {"steps": torch.tensor(step + 1), "losses": losses}
         state |= {f"weights/{name}": tensor for name, tensor in self.stack.weights.items()}
         return state | {f"velocity/{name}": tensor for name, tensor in self.stack.velocity.items()}
 
-    def _load_current(self, resumable: Resumable, losses: Tensor) -> int:
+    def _load_current(self, resumable: ResumableCall, losses: Tensor) -> int:
         """Restore the state of an interrupted round; return how many steps were done."""
         current = resumable.take_current()
         if not current:
             return 0
         losses.copy_(current["losses"])
         for kind, tensors in (("weights/", self.stack.weights), ("velocity/", self.stack.velocity)):
-            for name, saved in part(current, kind).items():
+            for name, saved in strip_prefix(current, kind).items():
                 tensors[name].copy_(saved)
         return int(current["steps"])
 

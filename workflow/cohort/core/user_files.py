@@ -31,11 +31,12 @@ ANOTHER_FIX = (
 
 def folder() -> Path:
     """The user's own folder, which need not exist."""
-    return Path(named()).expanduser()
+    return Path(configured_name()).expanduser()
 
 
-def named() -> str:
-    """The key `my` of config/config.yaml. Jobs ask for it, so it takes no import of YAML."""
+def configured_name() -> str:
+    """The folder that config/config.yaml names under the key `my`, read without importing YAML,
+    which would slow jobs down."""
     text = CONFIG_FILE.read_text(encoding="utf-8") if CONFIG_FILE.exists() else ""
     match = re.search(r"^my: *([^\s#]+)", text, re.MULTILINE)
     return match[1] if match else PACKAGE
@@ -51,8 +52,8 @@ def module_names(package: str) -> list[str]:
     return sorted(info.name for info in pkgutil.iter_modules([str(subfolder(package))]))
 
 
-def import_own(package: str, name: str) -> ModuleType:
-    """Import the user's module of this name that extends a package of Cohort."""
+def import_module(package: str, name: str) -> ModuleType:
+    """Import the user's module of this name that extends a package; UserError if it fails."""
     if PACKAGE not in sys.modules:
         root = ModuleType(PACKAGE)
         root.__path__ = [str(folder().resolve())]
@@ -64,17 +65,17 @@ def import_own(package: str, name: str) -> ModuleType:
         raise UserError(f"{file}{_line(error, file)}: {_reason(error)}") from error
 
 
-def is_own(module: ModuleType) -> bool:
+def is_user_module(module: ModuleType) -> bool:
     """Whether a module is one of the user's."""
     return module.__name__.startswith(f"{PACKAGE}.")
 
 
-def declaring(dataset: str) -> str:
-    """The file that declares a data set: the user's datasets.yaml or the built-in one."""
+def declaring_file(dataset: str) -> str:
+    """Path of the file that declares a data set: the user's datasets.yaml or the built-in one."""
     file = folder() / "datasets.yaml"
     text = file.read_text(encoding="utf-8") if file.exists() else ""
-    is_own = re.search(rf"^{re.escape(dataset)}:", text, re.MULTILINE)
-    return str(file) if is_own else "config/datasets.yaml"
+    is_user_module = re.search(rf"^{re.escape(dataset)}:", text, re.MULTILINE)
+    return str(file) if is_user_module else "config/datasets.yaml"
 
 
 def loaded_modules() -> list[str]:
@@ -105,7 +106,7 @@ def version_of(module: str) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else ""
 
 
-def versions_in(provenance: Mapping[str, Any]) -> dict[str, list[str]]:
+def module_versions(provenance: Mapping[str, Any]) -> dict[str, list[str]]:
     """The SHA-256 of each of the user's modules that took part in a run, by module: more than one
     if the file changed between two sessions. A checkpoint's provenance is its sessions alone."""
     versions: dict[str, list[str]] = {}
@@ -118,8 +119,8 @@ def versions_in(provenance: Mapping[str, Any]) -> dict[str, list[str]]:
 def changed_files(
     versions: Mapping[str, Iterable[str]], current: Callable[[str], str] = version_of
 ) -> list[str]:
-    """The user's files that took part in a run in another version than the current one. A file that
-    is gone has no version to compare with."""
+    """The user's files whose current version is not the one, or the only one, that took part in a
+    run. A file that is gone is left out."""
     return [
         str(file_of(module))
         for module, digests in versions.items()
@@ -127,8 +128,8 @@ def changed_files(
     ]
 
 
-def made_by_another(what: str, changed: Iterable[Iterable[str]]) -> list[str]:
-    """A sentence for each of the user's files that changed after it took part in a run. `what` is
+def changed_sentences(what: str, changed: Iterable[Iterable[str]]) -> list[str]:
+    """A sentence for each of the user's files that changed after it took part in runs. `what` is
     what the runs left, such as `record`, and `changed` holds the changed files of each run."""
     counts = Counter(file for files in changed for file in files)
     return [
@@ -138,7 +139,7 @@ def made_by_another(what: str, changed: Iterable[Iterable[str]]) -> list[str]:
 
 
 def _line(error: Exception, file: Path) -> str:
-    """The line of the file at which it failed, as `, line 3`."""
+    """The line of a user's file at which an import failed, as `, line 3`."""
     if isinstance(error, SyntaxError):
         return f", line {error.lineno}"
     steps = traceback.extract_tb(error.__traceback__)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cohort.core import own
+from cohort.core import user_files
 
 
 @pytest.fixture
@@ -27,27 +27,27 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 
 
 def test_modules_and_their_versions(files: dict[str, str]):
-    assert own.modules() == sorted(files)
-    assert {module: own.version_of(module) for module in files} == files
-    assert own.version_of("my.selection.gone") == ""
+    assert user_files.modules() == sorted(files)
+    assert {module: user_files.version_of(module) for module in files} == files
+    assert user_files.version_of("my.selection.gone") == ""
 
 
 def test_files_that_changed_since_a_run(files: dict[str, str]):
     """One that is gone did not; one that changed between two sessions did."""
     turns, rounds = "my.selection.turns", "my.training.procedures.own.rounds"
     made = {"my": files | {"my.selection.gone": "0" * 64}, "sessions": [{"device": "cpu"}]}
-    assert own.changed_files(own.versions_in(made)) == []
+    assert user_files.changed_files(user_files.module_versions(made)) == []
     Path("my/selection/turns.py").write_bytes(b"other turns")
-    assert own.changed_files(own.versions_in(made)) == ["my/selection/turns.py"]
-    sessions = [{"my": {rounds: "1" * 64}}, {"my": {turns: own.version_of(turns)} | files}]
-    assert own.changed_files(own.versions_in({"sessions": sessions})) == [
+    assert user_files.changed_files(user_files.module_versions(made)) == ["my/selection/turns.py"]
+    sessions = [{"my": {rounds: "1" * 64}}, {"my": {turns: user_files.version_of(turns)} | files}]
+    assert user_files.changed_files(user_files.module_versions({"sessions": sessions})) == [
         "my/training/procedures/own/rounds.py",
         "my/selection/turns.py",
     ]
-    assert own.changed_files(own.versions_in({"sessions": [{}]})) == []
+    assert user_files.changed_files(user_files.module_versions({"sessions": [{}]})) == []
 
 
 def test_a_sentence_for_each_file():
-    first, second = own.made_by_another("record", [["b.py", "a.py"], [], ["b.py"]])
+    first, second = user_files.changed_sentences("record", [["b.py", "a.py"], [], ["b.py"]])
     assert first.startswith("1 record was made by another a.py: raise its `science` version")
     assert second.startswith("2 records were made by another b.py: ")

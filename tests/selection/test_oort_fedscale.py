@@ -1,0 +1,179 @@
+"""FedScale's Oort against its code's procedure, written anew with loops, and its character."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from cohort.selection.oort_fedscale import OortFedScale
+from cohort.selection.selector import View
+from tests.selection.test_oort import drawn
+
+CLIENTS, COHORT = 23, 5
+SAMPLES = np.random.default_rng(0).integers(1, 65, CLIENTS)
+DURATIONS = np.random.default_rng(1).lognormal(size=CLIENTS)
+EVERYBODY = np.arange(CLIENTS)
+REPORTS = {"expected_duration": DURATIONS, "samples_per_round": SAMPLES}
+VIEW = View(clients=CLIENTS, cohort=COHORT, sizes=2 * SAMPLES, reports=REPORTS)
+
+
+class Procedure:
+    """What FedScale does with a client's reward, duration, time stamp and count, one client after
+    another. Its clock is a round behind, as the first cohort is drawn without it."""
+
+    def __init__(self, window: int):
+        self.window, self.time, self.exploration, self.threshold = window, 0, 0.9, 30.0
+        self.reward = dict(enumerate(SAMPLES.astype(float).tolist()))
+        self.duration = dict(enumerate(DURATIONS.tolist()))
+        self.stamp = dict.fromkeys(range(CLIENTS), 0)
+        self.unexplored = set(range(CLIENTS))
+        self.newest: list[int] = []  # the clients that were explored last
+        self.exploited: list[int] = []
+        self.successful: set[int] = set()
+        self.history: list[float] = []
+
+    def select(self, rng: np.random.Generator) -> list[int]:
+        self.time += 1
+        self.pace()
+        ordered = sorted(self.duration.values())
+        self.preferred = math.inf
+        if self.threshold < 100:
+            self.preferred = ordered[min(int(CLIENTS * self.threshold / 100), CLIENTS - 1)]
+        scores = self.scores()
+        self.exploration = max(self.exploration * 0.98, 0.3)
+        count = min(COHORT - int(COHORT * self.exploration), len(scores))
+        best = sorted(scores, key=lambda client: -scores[client])
+        cutoff = 0.05 * scores[best[min(count, len(best) - 1)]]
+        admitted: list[int] = []
+        for client in best:
+            if scores[client] < cutoff and len(admitted) > 10 * count:
+                break
+            admitted.append(client)
+        positions = drawn([scores[client] for client in admitted], count, rng)
+        self.exploited = [admitted[position] for position in positions]
+        self.explore(COHORT - count, rng)
+        chosen = sorted({*self.newest, *self.exploited})
+        return sorted(chosen, key=lambda client: self.duration[client])[:COHORT]
+
+    def scores(self) -> dict[int, float]:
+        positive = sorted(reward for reward in self.reward.values() if reward > 0)
+        clip = positive[min(int(len(positive) * 0.9), len(positive) - 1)]
+        least, most = positive[0] * 0.999, positive[-1]
+        scores = {}
+        for client in sorted(set(range(CLIENTS)) - self.unexplored):
+            score = (min(self.reward[client], clip) - least) / max(most - least, 1e-4)
+            score += math.sqrt(0.1 * math.log(self.time) / self.stamp[client])
+            scores[client] = abs(score) * self.slowdown(client)
+        return scores
+
+    def slowdown(self, client: int) -> float:
+        if self.duration[client] <= self.preferred:
+            return 1.0
+        return (self.preferred / self.duration[client]) ** 2
+
+    def explore(self, places: int, rng: np.random.Generator) -> None:
+        if not self.unexplored:
+            return  # and `newest` is what it was
+        reward = {client: self.reward[client] * self.slowdown(client) for client in self.unexplored}
+        count = min(len(reward), places)
+        largest = sorted(sorted(reward), key=lambda client: -reward[client])[: 5 * count]
+        positions = drawn([reward[client] for client in largest], count, rng)
+        self.newest = [largest[position] for position in positions]
+
+    def pace(self) -> None:
+        if not self.unexplored:  # ours cannot tell that one of them was drawn by utility, too
+            self.exploited = [client for client in self.exploited if client not in self.newest]
+        rewards = [self.reward[client] for client in self.exploited if client in self.successful]
+        self.history.append(sum(rewards) / (len(rewards) + 1e-4))
+        self.successful = set()
+        if self.time < 2 * self.window or self.time % self.window:
+            return
+        earlier = sum(self.history[-2 * self.window : -self.window])
+        later = sum(self.history[-self.window :])
+        if abs(later - earlier) <= earlier * 0.1:
+            self.threshold = min(100.0, self.threshold + 5)
+        elif abs(later - earlier) >= earlier * 5:
+            self.threshold = max(5.0, self.threshold - 5)
+
+    def learn(self, client: int, reward: float, duration: float, round: int) -> None:
+        self.reward[client], self.duration[client], self.stamp[client] = reward, duration, round
+        self.unexplored.discard(client)
+        self.successful.add(client)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_it_is_what_the_code_does(seed: int):
+    """The same cohorts in 120 rounds in which some clients do not answer. Losses are level, and
+    grow a hundredfold after round 60, so that the pacer acts both ways."""
+    selector, rng = OortFedScale(window=5), np.random.default_rng(seed)
+    state, literal = selector.begin(VIEW, rng), Procedure(5)
+    percentiles = []
+    for round in range(1, 121):
+        draws = np.random.default_rng([seed, round]), np.random.default_rng([seed, round])
+        cohort = selector.select(state, EVERYBODY, VIEW, draws[0])
+        if round > 1:
+            assert sorted(cohort) == sorted(literal.select(draws[1]))
+        norms, durations = rng.uniform(0.9, 1.1, len(cohort)), rng.lognormal(size=len(cohort))
+        norms = np.where(rng.random(len(cohort)) < 0.1, np.nan, norms * (1 + 99 * (round > 60)))
+        for client, norm, duration in zip(cohort, norms, durations, strict=True):
+            if not math.isnan(norm):
+                literal.learn(client, SAMPLES[client] * norm, duration, round)
+        reports = {"last_batch_loss_norm": norms, "duration": durations}
+        state = selector.observe(state, cohort, reports, VIEW)
+        percentiles.append(state["percentile"][0])
+    steps = np.diff(percentiles)
+    assert literal.threshold in percentiles[-2:] and {-5, 0, 5} == set(steps)
+
+
+def chosen(clients: int, rounds: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The cohort of each round, and which of its clients took part for the first time."""
+    reports = {"expected_duration": np.ones(clients), "samples_per_round": np.ones(clients)}
+    view = View(clients=clients, cohort=10, sizes=np.ones(clients), reports=reports)
+    selector, rng = OortFedScale(), np.random.default_rng(0)
+    state, result = selector.begin(view, rng), []
+    for _ in range(rounds):
+        cohort = selector.select(state, np.arange(clients), view, rng)
+        result.append((cohort, cohort[np.isnan(state["utility"][cohort])]))
+        norms = rng.random(len(cohort))
+        reports = {"last_batch_loss_norm": norms, "duration": np.ones(len(cohort))}
+        state = selector.observe(state, cohort, reports, view)
+    return result
+
+
+def test_it_explores_less_by_round_down_to_its_floor():
+    """Of ten clients int(10 * max(0.9 * 0.98 ** (round - 1), 0.3)) are new."""
+    new = [len(first) for _, first in chosen(clients=1000, rounds=90)]
+    assert new[0] == 10
+    assert new[1:] == [int(10 * max(0.9 * 0.98 ** (round - 1), 0.3)) for round in range(2, 91)]
+    assert new[1] == 8 and new[-1] == 3
+
+
+def test_everybody_is_explored_once_and_the_last_of_them_stay():
+    """Ten of 100 clients in the first round, then eight or seven a round, until three are left."""
+    rounds = chosen(clients=100, rounds=60)
+    explored = np.concatenate([first for _, first in rounds])
+    assert sorted(explored) == list(range(100))
+    last = max(number for number, (_, first) in enumerate(rounds) if len(first))
+    newest = rounds[last][1]
+    assert last < 20 and all(set(newest) <= set(cohort) for cohort, _ in rounds[last:])
+    assert all(len(cohort) < 10 for cohort, _ in rounds[last : last + 5])
+
+
+def test_large_and_fast_clients_are_explored_first():
+    """Of one place, five clients with most samples after the penalty have a chance: of samples 1 to
+    20 the last five would, but two of these take ten times as long."""
+    samples, durations = np.arange(1.0, 21), np.where(np.arange(20) > 17, 10.0, 1.0)
+    reports = {"expected_duration": durations, "samples_per_round": samples}
+    view = View(clients=20, cohort=1, sizes=samples, reports=reports)
+    selector = OortFedScale(exploration=1, least=1)
+    state = selector.begin(view, np.random.default_rng(0)) | {"round": np.array([2])}
+    draws = [
+        int(selector.select(state, np.arange(20), view, np.random.default_rng(seed))[0])
+        for seed in range(4000)
+    ]
+    expected = np.array([14, 15, 16, 17, 18]) / 80
+    counts = np.bincount(draws, minlength=20)
+    assert counts.sum() == counts[13:18].sum()
+    np.testing.assert_allclose(counts[13:18] / 4000, expected, atol=0.025)

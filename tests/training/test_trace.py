@@ -1,0 +1,115 @@
+"""Devices of a table of one's own: speeds, identity, and mistakes in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from cohort.cell.planned import freeze, plan_file
+from cohort.core.errors import UserError
+from cohort.plan import load
+from cohort.training.cell import read_cell
+from cohort.training.devices import parse_devices
+
+FILE = Path("my/training/devices/phones.csv")
+TABLE = "speed,link\n50,8\n200,80\n"
+
+
+@pytest.fixture
+def write(project: Path) -> Callable[[str], None]:
+    """Write the table in a copy of the project."""
+    FILE.parent.mkdir(parents=True)
+    return lambda text: FILE.write_bytes(text.encode()) and None
+
+
+def test_a_row_for_each_client_or_rows_drawn(write: Callable[[str], None]):
+    """80 Mbit/s are 10 MB/s. Of two rows for ten clients both are drawn, speed and link together."""
+    write(TABLE)
+    devices = parse_devices("trace-phones")
+    speeds = devices.speeds(2, np.random.default_rng(0))
+    assert speeds is not None
+    assert speeds.samples.tolist() == [50, 200] and speeds.bytes.tolist() == [1e6, 1e7]
+    drawn = devices.speeds(10, np.random.default_rng(0))
+    assert drawn is not None
+    pairs = set(zip(drawn.samples.tolist(), drawn.bytes.tolist(), strict=True))
+    assert pairs == {(50, 1e6), (200, 1e7)}
+
+
+def test_what_the_table_says_is_its_version_and_not_how(write: Callable[[str], None]):
+    versions = []
+    for text in (
+        TABLE,
+        "\ufefflink,name,speed\r\n8.0,a,50\r\n80,b,2e2\r\n",
+        TABLE.replace("8\n", "9\n", 1),
+        "speed,link\n200,80\n50,8\n",
+    ):
+        write(text)
+        versions.append(parse_devices("trace-phones").version())
+    assert versions[0] == versions[1] and len(set(versions)) == 3
+
+
+def test_another_table_is_another_run(write: Callable[[str], None]):
+    """Its plan file is refused once the table has changed, until it is planned again."""
+    study = {
+        "title": "A study",
+        "settings": {
+            "dataset": "digits",
+            "model": "small-mlp",
+            "clients": 10,
+            "cohort": 3,
+            "rounds": 5,
+            "batch": 16,
+            "lr": 0.05,
+            "client_devices": "trace-phones",
+        },
+        "experiments": {
+            "main": {
+                "axes": {"partition": ["iid"], "J": ["J4"], "strategy": ["fedavg"], "seed": [0]}
+            }
+        },
+    }
+    Path("config/studies/study.yaml").write_text(yaml.safe_dump(study))
+    digests = []
+    for text in (TABLE, TABLE.replace("200", "100"), TABLE):
+        write(text)
+        (cell,) = load({"studies": "study"}).cells.values()
+        freeze(cell.planned())
+        assert read_cell(plan_file(cell.digest)).digest == cell.digest
+        digests.append(cell.digest)
+    assert digests[0] == digests[2] != digests[1]
+    with pytest.raises(UserError, match=r"client_devices 'trace-phones' are others by now"):
+        read_cell(plan_file(digests[1]))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("speed,links\n1,2\n", "phones.csv: has no column 'link'"),
+        ("", "phones.csv: has no column 'link'"),
+        ("speed,link\n", "phones.csv: has no row below its head"),
+        ("speed,link\n1,2\n3,0\n", "phones.csv, line 3: link is '0', but must be a number above 0"),
+        (
+            "speed,link\nfast,2\n",
+            "phones.csv, line 2: speed is 'fast', but must be a number above 0",
+        ),
+        ("speed,link\n1\n", "phones.csv, line 2: link is '', but must be a number above 0"),
+        ("speed,link\ninf,1\n", "phones.csv, line 2: speed is 'inf', but must be a number above 0"),
+    ],
+)
+def test_mistakes_in_a_table(write: Callable[[str], None], text: str, message: str):
+    write(text)
+    with pytest.raises(UserError) as error:
+        parse_devices("trace-phones").version()
+    assert str(error.value).endswith(message) and "\n" not in str(error.value)
+
+
+def test_a_missing_table_and_a_name_that_is_a_path(project: Path):
+    with pytest.raises(UserError, match=r"my/training/devices/nobody.csv: no such file; .* speed"):
+        parse_devices("trace-nobody").version()
+    for name in ("../phones", "Phones", "a b", ""):
+        with pytest.raises(UserError, match="trace-FILE"):
+            parse_devices(f"trace-{name}")

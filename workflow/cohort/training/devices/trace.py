@@ -1,0 +1,83 @@
+"""Devices and links of a table of one's own."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from cohort.core import user_files
+from cohort.core.components import parameter
+from cohort.core.errors import UserError
+from cohort.training.devices.devices import Devices, Speeds
+from cohort.training.devices.lognormal import BITS
+
+COLUMNS = ("speed", "link")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trace(Devices):
+    """Speeds from a CSV file: `trace-phones` reads `my/training/devices/phones.csv`, with a column
+    `speed` in samples per second and a column `link` in Mbit/s.
+
+    If it has a row for each client, these are theirs; otherwise rows are drawn, once for each
+    client. Its numbers are part of a run's digest.
+    """
+
+    name: ClassVar[str] = "trace"
+    file: str = parameter(help="the name of the file, without .csv")
+
+    def version(self) -> int:
+        return int(hashlib.sha256(self.table.astype("<f8").tobytes()).hexdigest()[:12], 16)
+
+    def speeds(self, clients: int, rng: np.random.Generator) -> Speeds:
+        count = len(self.table)
+        rows = np.arange(count) if count == clients else rng.integers(count, size=clients)
+        speed, link = self.table[rows].T
+        return Speeds(speed, link * BITS)
+
+    @property
+    def path(self) -> Path:
+        """The CSV file."""
+        return user_files.subfolder("cohort.training.devices") / f"{self.file}.csv"
+
+    @property
+    def table(self) -> np.ndarray:
+        """Speed and link of each row. Raise UserError if the file is missing or wrong."""
+        if not self.path.is_file():
+            raise UserError(
+                f"{self.path}: no such file; client_devices '{self}' reads from it the columns "
+                "speed (samples per second) and link (Mbit/s)"
+            )
+        with self.path.open(encoding="utf-8-sig", errors="replace", newline="") as lines:
+            reader = csv.DictReader(lines)
+            if missing := sorted(set(COLUMNS) - set(reader.fieldnames or ())):
+                raise UserError(f"{self.path}: has no column '{missing[0]}'")
+            rows = [self._numbers(row, reader.line_num) for row in reader]
+        if not rows:
+            raise UserError(f"{self.path}: has no row below its head")
+        return np.array(rows)
+
+    def _numbers(self, row: Mapping[str, str | None], line: int) -> list[float]:
+        """Speed and link of a row. Raise UserError unless both are positive."""
+        for name in COLUMNS:
+            if not 0 < number(row[name]) < math.inf:
+                raise UserError(
+                    f"{self.path}, line {line}: {name} is '{row[name] or ''}', but must be a "
+                    "number above 0"
+                )
+        return [number(row[name]) for name in COLUMNS]
+
+
+def number(text: str | None) -> float:
+    """The number that a text is; NaN if it is none."""
+    try:
+        return float(text or "")
+    except ValueError:
+        return math.nan
