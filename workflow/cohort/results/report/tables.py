@@ -14,7 +14,7 @@ from cohort.results.tables.layout import Entry, Layout
 from cohort.results.tables.sizes import lay_out_sizes, needs_no_runs, read_sizes
 from cohort.results.tables.tabulate import lay_out_table
 
-SEPARATOR = " · "
+SEPARATOR, EQUALS = " · ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,13 @@ class Line:
 
 @dataclass(frozen=True)
 class Table:
-    """A table: heads of its rows and columns, with the label values that a column stands for."""
+    """A table: heads of its rows and columns, with the label values that a column stands for, and
+    the sentence on what is the same everywhere."""
 
     head: str
     columns: list[tuple[str, dict[str, list[str]]]]
     lines: list[Line]
+    everywhere: str
     notes: list[str]
     labels: dict[str, list[str]]
 
@@ -61,7 +63,7 @@ def table_of(layout: Layout, experiment: str, runs: StudyRuns) -> Table:
     lines = []
     for words, entries in layout.lines:
         cells = [_cell(entry, experiment, runs) for entry in entries]
-        lines.append(Line(SEPARATOR.join(words), cells, _shared(entries)))
+        lines.append(Line(SEPARATOR.join(words).replace(" = ", EQUALS), cells, _shared(entries)))
     return Table(
         head=SEPARATOR.join(layout.heads),
         columns=[
@@ -69,7 +71,8 @@ def table_of(layout: Layout, experiment: str, runs: StudyRuns) -> Table:
             for title, entries in zip(layout.columns, by_column, strict=True)
         ],
         lines=lines,
-        notes=[*filter(None, [layout.everywhere]), *layout.notes],
+        everywhere=layout.everywhere,
+        notes=layout.notes,
         labels=merged(entry.labels for entries in by_column for entry in entries),
     )
 

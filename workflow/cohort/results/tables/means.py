@@ -44,10 +44,11 @@ def lay_out(comparison: Comparison, names: Names, *, joined: bool = False) -> La
     measures = comparison.by_measure()
     entries = list(map(_entry, results))
     layout = _table(results, entries, names, joined=joined).condensed()
-    layout.notes.append(
-        f"{(' / ' if joined else '; ').join(measures)}: mean ± standard deviation over seeds "
-        f"{'' if joined else '[95 % interval of the mean] '}(number of runs)."
-    )
+    separator = " / " if joined else "; "
+    measured = "" if set(layout.columns) <= set(measures) else f"{separator.join(measures)}: "
+    interval = "" if joined else "[95 % interval of the mean] "
+    note = f"{measured}mean ± standard deviation over seeds {interval}(number of runs)."
+    layout.notes.append(note[0].upper() + note[1:])
     layout.notes.extend([*comparison.description, *_notes(entries)])
     layout.notes.extend(_paper_notes(comparison) if comparison.has_paper else [])
     layout.notes.extend(_dash_notes(layout))
