@@ -26,7 +26,7 @@ from benchmarks import (
 from benchmarks.gpu import results
 from benchmarks.gpu.pieces import RESULTS
 from benchmarks.gpu.section import section as gpu_section
-from benchmarks.machine import commit, described
+from benchmarks.machine import commit, describe_machine
 from benchmarks.peers import PEERS, ROOT, pins
 from benchmarks.processes import Failed
 from benchmarks.tables import Section
@@ -39,7 +39,7 @@ PICTURE = ROOT / "docs" / "images" / "growth.png"
 
 
 def parts(tiny: bool) -> Mapping[str, Part]:
-    """The measurable parts by name; with `tiny`, scaled down to run in seconds."""
+    """The measurable parts of the benchmark by name; with `tiny`, scaled down to run in seconds."""
 
     def sized(workload: Workload) -> Workload:
         return workload.tiny() if tiny else workload
@@ -96,16 +96,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
             failures.append(f"{name}: {error}")
             continue
         peers = "; ".join(pins(peer) for peer in PEERS)
-        section.text.insert(0, f"{described(command, state, load)} Peers: {peers}.")
+        section.text.insert(0, f"{describe_machine(command, state, load)} Peers: {peers}.")
         print(section.markdown(), flush=True)
         print(f"{name}: {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
         if not options.tiny:
-            page.write(PAGE, name, section.markdown())
+            page.write_section(PAGE, name, section.markdown())
         failures += section.failures
     if RESULTS.exists() and not options.tiny:
-        page.write(PAGE, GPU, gpu_section(results.read(RESULTS)).markdown())
+        page.write_section(PAGE, GPU, gpu_section(results.read_entries(RESULTS)).markdown())
     if not options.tiny:
-        readme.write()
+        readme.write_readme()
     print(*failures, sep="\n", end="\n" if failures else "", file=sys.stderr)
     return int(bool(failures))
 

@@ -20,12 +20,12 @@ from typing import NamedTuple
 
 from benchmarks import evaluation, growth, planning, start, work
 from benchmarks.contest import OURS, OURS_PER_MACHINE, Entry, Outcome, contest, largest_difference
-from benchmarks.machine import commit, described
+from benchmarks.machine import commit, describe_machine
 from benchmarks.peers import ROOT
 from benchmarks.processes import Command, Failed
-from benchmarks.project import copied
+from benchmarks.project import copy_project
 from benchmarks.results import DIFFERENT
-from benchmarks.sweeps import Summary, interleaved, times_faster
+from benchmarks.sweeps import Summary, time_interleaved, times_faster
 from benchmarks.tables import number, table
 from benchmarks.workloads import W1, W2, W2A, W3, W4, Workload
 
@@ -65,7 +65,7 @@ class Comparison:
         return self.ratio > 1 + TOLERANCE
 
     def row(self) -> list[str]:
-        """One row of the table, under TITLES."""
+        """The row of the table under TITLES."""
         ratios = [new / old for old, new in zip(self.old, self.new, strict=True)]
         low, high = Summary.of(ratios).quarters
         return [
@@ -81,7 +81,7 @@ class Comparison:
 
 
 def parts(tiny: bool) -> Mapping[str, Part]:
-    """Everything that can be compared, by name."""
+    """The comparable parts of the benchmark by name; with `tiny`, scaled down."""
 
     def rounds(workload: Workload, entries: Sequence[Entry], sweeps: int) -> Part:
         load = workload.tiny() if tiny else workload
@@ -94,7 +94,7 @@ def parts(tiny: bool) -> Mapping[str, Part]:
         "W3": rounds(W3, (OURS,), 20),
         "W4": rounds(W4, (evaluation.OURS_PER_MACHINE, evaluation.OURS), 4),
         "W5": partial(compare_starts, 2 if tiny else 15),
-        "W6": partial(compare_growth, tiny),
+        "W6": partial(compare_large_sizes, tiny),
     }
 
 
@@ -107,9 +107,9 @@ def compare_rounds(
     *,
     alone: bool = True,
 ) -> list[Comparison]:
-    """Compare the time of a round and its memory. Both trees read the same samples and weights."""
-    work.write(workload, folder)
-    old, new = (_of(tree, side, entries) for side, tree in trees._asdict().items())
+    """Compare two trees by a round's seconds and memory; both read the same samples and weights."""
+    work.draw_workload(workload, folder)
+    old, new = (_entries_of_tree(tree, side, entries) for side, tree in trees._asdict().items())
     outcomes = []
     for _ in range(PASSES):
         outcomes.append(contest([*old, *new], folder, sweeps, alone=alone))
@@ -127,18 +127,19 @@ def compare_rounds(
 
 
 def compare_starts(sweeps: int, trees: Trees, folder: Path) -> list[Comparison]:
-    """Compare how long a cell takes from the start of its process to its first checkpoint."""
-    old, new = map(start.cells, _projects(trees, folder))
+    """Compare two trees by the time from the start of a cell's process to its first checkpoint."""
+    old, new = map(start.cells, _project_folders(trees, folder))
     comparisons = []
     for name in (start.CELL, start.BY_NAME):
         comparisons += _compare_commands("W5", name, old[name], new[name], sweeps)
     return comparisons
 
 
-def compare_growth(tiny: bool, trees: Trees, folder: Path) -> list[Comparison]:
-    """Compare dry runs of a large study, rounds of many clients and rounds of a large network."""
+def compare_large_sizes(tiny: bool, trees: Trees, folder: Path) -> list[Comparison]:
+    """Compare two source trees at one large size of each workload of W6: a dry run of many cells,
+    rounds of many clients, and rounds of a large network."""
     cells = growth.CELLS[0] if tiny else growth.CELLS[-1]
-    old, new = (planning.dry_run(project, cells) for project in _projects(trees, folder))
+    old, new = (planning.dry_run(project, cells) for project in _project_folders(trees, folder))
     comparisons = _compare_commands("W6", f"dry run of {cells:,} cells", old, new, 1 if tiny else 4)
     points = {
         "300 clients": replace(growth.CLIENTS, cohort=300),
@@ -156,7 +157,7 @@ def compare_growth(tiny: bool, trees: Trees, folder: Path) -> list[Comparison]:
 def _compare_commands(
     part: str, name: str, old: Command, new: Command, sweeps: int
 ) -> list[Comparison]:
-    taken, failed = interleaved({"old": old, "new": new}, sweeps)
+    taken, failed = time_interleaved({"old": old, "new": new}, sweeps)
     if failed:
         raise Failed("; ".join(f"{side}: {reason}" for side, reason in failed.items()))
     return [
@@ -165,13 +166,13 @@ def _compare_commands(
     ]
 
 
-def _projects(trees: Trees, folder: Path) -> tuple[Path, Path]:
-    """Make a project folder of each source tree. The old tree was checked out for us, so it is its
-    own."""
-    return trees.old, copied(folder, trees.new)
+def _project_folders(trees: Trees, folder: Path) -> tuple[Path, Path]:
+    """The project folders of the old and the new source tree: the old tree itself, which was
+    checked out for this benchmark, and a copy of the new one."""
+    return trees.old, copy_project(folder, trees.new)
 
 
-def _of(tree: Path, side: str, entries: Sequence[Entry]) -> list[Entry]:
+def _entries_of_tree(tree: Path, side: str, entries: Sequence[Entry]) -> list[Entry]:
     return [replace(entry, title=f"{side}: {entry.title}", tree=tree) for entry in entries]
 
 
@@ -218,7 +219,7 @@ def check_out(revision: str, folder: Path, repository: Path) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line; its exit status is 1 if anything is worse or failed."""
+    """Run the command line; return 1 if anything is worse or failed."""
     parser = argparse.ArgumentParser(
         prog="benchmarks.against", description="Compare the working tree with a revision of it."
     )
@@ -238,7 +239,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             check_out(options.revision, trees.old, ROOT)
         except subprocess.CalledProcessError as error:
             parser.error(f"git has no revision '{options.revision}': {error.stderr.decode()}")
-        print(described(command, commit(), os.getloadavg()[0]), end=" ")
+        print(describe_machine(command, commit(), os.getloadavg()[0]), end=" ")
         print(f"Old: {commit(options.revision)}; new: the working tree.\n", flush=True)
         return compare(options.parts or list(parts_by_name), parts_by_name, trees)
 

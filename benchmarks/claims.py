@@ -22,7 +22,7 @@ from cohort.results.claims.decision import (
     LEANS_NOT_HELD,
     NOT_HELD,
     decide,
-    together,
+    overall_verdict,
 )
 from cohort.results.claims.verdict import contrasts_of
 from cohort.results.intervals import Sample
@@ -45,8 +45,8 @@ Noise = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
 is above 0, so that it pulls the mean towards a false verdict."""
 
 
-def stuck(share: float) -> Noise:
-    """Normal noise, with this share of the other strategy's runs at chance level."""
+def noise_with_stuck_runs(share: float) -> Noise:
+    """Make a normal noise in which this share of the other strategy's runs is at chance level."""
     median = ndtri(0.5 / (1 - share))
     return lambda rng, shape: (
         rng.normal(size=shape) + STUCK * (rng.random(size=shape) < share) - median
@@ -60,13 +60,13 @@ NOISES: dict[str, Noise] = {
     "deviation of each seed its own (log-normal)": lambda rng, shape: (
         rng.normal(size=shape) * np.exp(rng.normal(size=shape))
     ),
-    "one run in five stuck at chance level": stuck(0.2),
-    "one run in ten diverged": stuck(0.1),
+    "one run in five stuck at chance level": noise_with_stuck_runs(0.2),
+    "one run in ten diverged": noise_with_stuck_runs(0.1),
 }
 
 
 def verdicts(differences: np.ndarray) -> list[str]:
-    """The verdict on each study, of differences by study, comparison and seed."""
+    """Judge simulated studies: a verdict on each, of differences by study, comparison and seed."""
     n = differences.shape[-1]
     statistics = zip(
         differences.mean(-1).tolist(),
@@ -76,13 +76,14 @@ def verdicts(differences: np.ndarray) -> list[str]:
         strict=True,
     )
     return [
-        together(decide([[[Sample(n, *numbers)]] for numbers in zip(*study, strict=True)]))
+        overall_verdict(decide([[[Sample(n, *numbers)]] for numbers in zip(*study, strict=True)]))
         for study in statistics
     ]
 
 
 def share_of(words: Sequence[str], looks: Sequence[np.ndarray]) -> float:
-    """The share of studies with one of these verdicts at the first look that has a clear one."""
+    """The share of studies whose first clear verdict, over several looks at growing numbers of
+    seeds, is one of `words`."""
     last = [""] * len(looks[0])
     for differences in looks:
         new = verdicts(differences)
@@ -92,8 +93,10 @@ def share_of(words: Sequence[str], looks: Sequence[np.ndarray]) -> float:
     return sum(word in words for word in last) / len(last)
 
 
-def rates(noise: Noise, seeds: Sequence[int], count: int, studies: int) -> tuple[float, ...]:
-    """The shares of false held, false not held, right held and right not held of claims of so many
+def verdict_rates(
+    noise: Noise, seeds: Sequence[int], count: int, studies: int
+) -> tuple[float, ...]:
+    """The shares of false held, false not held, right held and right not held of claims of `count`
     comparisons, looked at with each of these numbers of seeds in turn."""
     rng = np.random.default_rng([*seeds, count])
     shape = (studies, count, seeds[-1])
@@ -115,7 +118,7 @@ def table_of_noises(studies: int = STUDIES) -> str:
     """The rates by noise, number of seeds and number of comparisons as a table in Markdown."""
     lines = [f"| noise | seeds | {' | '.join(RATES)} |", "|---|---:|" + "---:|" * len(RATES)]
     for (name, noise), seeds in product(NOISES.items(), [*((n,) for n in SEEDS), TWICE]):
-        by_count = [rates(noise, seeds, count, studies) for count in COMPARISONS]
+        by_count = [verdict_rates(noise, seeds, count, studies) for count in COMPARISONS]
         texts = [
             " / ".join(f"{100 * rate:.1f}" for rate in kind) for kind in zip(*by_count, strict=True)
         ]
@@ -151,8 +154,8 @@ class Case:
         return made, comparison
 
     def values(self, effect: float, seeds: int, rng: np.random.Generator) -> np.ndarray:
-        """A value for each point and seed; what the points of a seed share has the same spread as
-        what they do not."""
+        """Draw a value for each point and seed; half of its variance is shared by the points of a
+        seed."""
         count = len(self.base)
         own, shared = rng.normal(size=(count, seeds)), rng.normal(size=seeds)
         means = np.array(self.base) + effect * np.array(self.towards)
@@ -201,7 +204,7 @@ def share_held(case: Case, effect: float, seeds: int, studies: int) -> float:
     held = 0
     for _ in range(studies):
         contrasts = contrasts_of(claim, comparison, case.values(effect, seeds, rng))
-        held += together(decide([contrasts])) == HELD
+        held += overall_verdict(decide([contrasts])) == HELD
     return held / studies
 
 
@@ -234,7 +237,7 @@ def share_ahead(noise: Noise, settings: int, studies: int) -> float:
 
 
 def main() -> None:
-    """Print the tables and put them into the page."""
+    """Print the tables of rates and put them into the page."""
     tables = "\n\n".join([table_of_noises(), table_of_kinds(), table_of_settings()])
     print(tables)
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)

@@ -14,12 +14,12 @@ from benchmarks.machine import cores
 from benchmarks.peers import PEERS, ROOT, environment, python_of
 from benchmarks.processes import Failed, Workers
 from benchmarks.rates import OPERATIONS
-from benchmarks.sweeps import interleaved, times_faster
+from benchmarks.sweeps import time_interleaved, times_faster
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One variant: its title, module under benchmarks.variants, processes, options and source."""
+    """One variant: title, module under benchmarks.variants, processes, options and source tree."""
 
     title: str
     module: str
@@ -29,11 +29,11 @@ class Entry:
 
     @property
     def peer(self) -> str | None:
-        """The peer whose virtual environment it needs; None if it runs in ours."""
+        """The peer whose virtual environment the variant needs; None if it runs in ours."""
         return self.module if self.module in PEERS else None
 
     def live(self, folder: Path) -> Workers:
-        """Start the processes of an entry, ready to work on the workload drawn into `folder`."""
+        """Start the variant's processes, ready to work on the workload drawn into `folder`."""
         python = python_of(self.peer) if self.peer else Path(sys.executable)
         command = [
             str(python),
@@ -67,7 +67,7 @@ RATES = {style: Entry(style, "rate", cores(), ("--style", style)) for style in O
 
 @dataclass
 class Outcome:
-    """Measurements by entry title.
+    """Measurements of a contest by entry title.
 
     `seconds` has one value per sweep, `answers` the result of the first round, `failed` the reason.
     """
@@ -107,8 +107,8 @@ def contest(entries: Sequence[Entry], folder: Path, rounds: int, *, alone: bool 
     available = [entry for entry in entries if entry.title not in outcome.missing]
     for entry in available:
         if alone and entry not in RATES.values():
-            _alone(entry, folder, outcome)
-    _side_by_side(
+            _measure_alone(entry, folder, outcome)
+    _time_in_turns(
         [entry for entry in available if entry.title not in outcome.failed], folder, rounds, outcome
     )
     return outcome
@@ -135,8 +135,8 @@ def largest_difference(answer: np.ndarray, reference: np.ndarray) -> float:
     )
 
 
-def _alone(entry: Entry, folder: Path, outcome: Outcome) -> None:
-    """Run one round for the result and one for peak memory.
+def _measure_alone(entry: Entry, folder: Path, outcome: Outcome) -> None:
+    """Run a variant's round for the result and one for peak memory; put both into `outcome`.
 
     Nothing else runs, because the proportional set size counts pages shared with other variants
     only in part.
@@ -151,7 +151,7 @@ def _alone(entry: Entry, folder: Path, outcome: Outcome) -> None:
         outcome.failed[entry.title] = str(error)
 
 
-def _side_by_side(entries: Sequence[Entry], folder: Path, rounds: int, outcome: Outcome) -> None:
+def _time_in_turns(entries: Sequence[Entry], folder: Path, rounds: int, outcome: Outcome) -> None:
     with ExitStack() as stack:
         variants = {}
         for entry in entries:
@@ -159,7 +159,7 @@ def _side_by_side(entries: Sequence[Entry], folder: Path, rounds: int, outcome: 
                 variants[entry.title] = stack.enter_context(entry.live(folder))
             except Failed as error:
                 outcome.failed[entry.title] = str(error)
-        outcome.seconds, failed = interleaved(variants, rounds, _log)
+        outcome.seconds, failed = time_interleaved(variants, rounds, _log)
         outcome.failed |= failed
 
 

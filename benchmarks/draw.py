@@ -10,12 +10,12 @@ import numpy as np
 import torch
 
 from benchmarks.networks import build, forward_operations, round_operations
-from benchmarks.work import SEED, Work, describe, read_workload
+from benchmarks.work import SEED, Work, read_workload, write_description
 from benchmarks.workloads import Workload
 from cohort.core.randomness import generator, torch_seed
 
 
-def drawn(workload: Workload) -> Work:
+def draw_work(workload: Workload) -> Work:
     """Draw a workload's data for its timed rounds and two more."""
     values, labels = _samples(workload)
     cohorts = [_cohort(workload, round) for round in range(1, workload.rounds + 3)]
@@ -24,17 +24,17 @@ def drawn(workload: Workload) -> Work:
     return Work(workload, values, labels, weights, np.array(cohorts), np.array(orders))
 
 
-def save(given: Work, folder: Path) -> None:
-    """Write drawn work into a folder, as `read_work` reads it."""
-    describe(given.workload, folder)
+def save_work(given: Work, folder: Path) -> None:
+    """Write drawn work into a folder, from which `read_work` reads it."""
+    write_description(given.workload, folder)
     np.save(folder / "values.npy", given.values)
     np.save(folder / "labels.npy", given.labels)
     np.savez(folder / "weights.npz", allow_pickle=False, **given.weights)
     np.savez(folder / "schedule.npz", cohorts=given.cohorts, orders=given.orders)
 
 
-def facts(workload: Workload) -> dict[str, int]:
-    """The workload's number of weights, and the FLOPs of a forward pass and of a round."""
+def network_facts(workload: Workload) -> dict[str, int]:
+    """The number of weights of a workload's network, and the FLOPs of forward pass and round."""
     return {
         "weights": sum(parameter.numel() for parameter in build(workload).state_dict().values()),
         "forward": forward_operations(workload),
@@ -43,7 +43,7 @@ def facts(workload: Workload) -> dict[str, int]:
 
 
 def _samples(workload: Workload) -> tuple[np.ndarray, np.ndarray]:
-    """Noise, plus a faint pattern for each class."""
+    """Draw the images, noise plus a faint pattern for each class, and their labels."""
     rng, count = np.random.default_rng(SEED), workload.clients * workload.size
     labels = rng.integers(0, workload.classes, count)
     patterns = rng.integers(0, 80, (workload.classes, *workload.shape), dtype=np.uint8)
@@ -62,7 +62,7 @@ def _cohort(workload: Workload, round: int) -> np.ndarray:
 
 
 def _orders(workload: Workload, round: int, cohort: np.ndarray) -> np.ndarray:
-    """The order of samples in a round, indexed by client of the cohort and epoch."""
+    """Draw the order of samples in a round, indexed by client of the cohort and epoch."""
     rngs = [generator(SEED, "batches", round=round, client=int(client)) for client in cohort]
     orders = [rng.permutation(workload.size) for rng in rngs for _ in range(workload.epochs)]
     shape = (workload.cohort, workload.epochs, workload.size)
@@ -70,10 +70,10 @@ def _orders(workload: Workload, round: int, cohort: np.ndarray) -> np.ndarray:
 
 
 def main(folder: Path) -> None:
-    """Draw the workload that is described in a folder."""
+    """Draw the workload whose description is in a folder, and write it there."""
     workload = read_workload(folder)
-    save(drawn(workload), folder)
-    (folder / "facts.json").write_text(json.dumps(facts(workload)))
+    save_work(draw_work(workload), folder)
+    (folder / "facts.json").write_text(json.dumps(network_facts(workload)))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from benchmarks.project import copied, environment
+from benchmarks.project import copy_project, environment
 from benchmarks.tables import Goal, Section, number, table
 from cohort.pipeline.cell_states import status_of
 from cohort.plan import load
@@ -63,8 +63,8 @@ FEW = {"small MLP on digits": KINDS["small MLP on digits"] | {"rounds": 3}}
 def measure(kinds: dict[str, dict[str, Any]], folder: Path) -> Section:
     """Train two cells of each kind, of which the first compiles the native code, and compare the
     time of the second one's rounds with its estimate."""
-    project = copied(folder / "project")
-    _replace_images(project, folder / "mirror")
+    project = copy_project(folder / "project")
+    _put_noise_for_images(project, folder / "mirror")
     _add_study(project, kinds)
     rows, ratios = [], []
     with contextlib.chdir(project):
@@ -92,8 +92,9 @@ def measure(kinds: dict[str, dict[str, Any]], folder: Path) -> Section:
     )
 
 
-def _replace_images(project: Path, mirror: Path) -> None:
-    """Put noise into the place of some data sets, in files like their publishers'."""
+def _put_noise_for_images(project: Path, mirror: Path) -> None:
+    """Write noise into the mirror in place of the images of some data sets, in files like their
+    publishers', and describe these files in the project's config/datasets.yaml."""
     entries = project / "config/datasets.yaml"
     described, rng = yaml.safe_load(entries.read_text()), np.random.default_rng(0)
     for name, (side, train, test) in IMAGES.items():

@@ -53,8 +53,8 @@ class Point:
 
 
 def measure(tiny: bool, picture: Path | None, folder: Path) -> Section:
-    """Measure how time grows with clients, network size and cells; draw the curves into `picture`,
-    if given."""
+    """Measure how the time of a round scales with its clients and with the network's size, and the
+    time of a dry run with the number of cells; draw the curves into `picture`, if given."""
     by_clients = [
         _measured(replace(CLIENTS, cohort=cohort), folder)
         for cohort in (COHORTS[:1] if tiny else COHORTS)
@@ -98,7 +98,9 @@ def measure(tiny: bool, picture: Path | None, folder: Path) -> Section:
 def _measured(workload: Workload, folder: Path) -> Point:
     here = folder / f"{workload.name}-{workload.model}-{workload.cohort}"
     return Point(
-        workload, work.write(workload, here), contest(ENTRIES, here, workload.rounds, alone=False)
+        workload,
+        work.draw_workload(workload, here),
+        contest(ENTRIES, here, workload.rounds, alone=False),
     )
 
 

@@ -24,11 +24,11 @@ PACKAGES = ("torch", "numpy", "snakemake")
 
 
 def cores() -> int:
-    """CPU cores available to this process."""
+    """The number of CPU cores available to this process."""
     return len(os.sched_getaffinity(0))
 
 
-def described(command: Sequence[str], commit: str, load: float) -> str:
+def describe_machine(command: Sequence[str], commit: str, load: float) -> str:
     """A paragraph for a report: date, command, commit, hardware, load and package versions."""
     versions = ", ".join(f"{package} {version(package)}" for package in PACKAGES)
     memory = psutil.virtual_memory().total / 2**30

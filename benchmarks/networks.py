@@ -38,7 +38,7 @@ def conv32_conv64(classes: int) -> nn.Module:
 
 
 def forward_operations(workload: Workload) -> int:
-    """FLOPs of one sample's forward pass, counting direct convolutions and matrix products."""
+    """Count the FLOPs of one sample's forward pass, of direct convolutions and matrix products."""
     network = build(workload)
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         network(_one_sample(workload))
@@ -46,7 +46,7 @@ def forward_operations(workload: Workload) -> int:
 
 
 def round_operations(workload: Workload) -> int:
-    """FLOPs of a round: forward pass and weight gradients, without gradients of the images."""
+    """Count the FLOPs of a round: forward pass and weight gradients, not gradients of images."""
     network = build(workload)
     with FlopCounterMode(display=False) as counter:
         cross_entropy(network(_one_sample(workload)), torch.zeros(1, dtype=torch.int64)).backward()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 
-def put(text: str, name: str, section: str, command: str = "make bench") -> str:
-    """Return the page with this section between its markers, which are appended if missing."""
+def put_section(text: str, name: str, section: str, command: str = "make bench") -> str:
+    """Return the text with this section between its markers, which are appended if missing."""
     begin, end = f"<!-- {name}: made by `{command}` -->", f"<!-- end of {name} -->"
     if begin not in text:
         text = f"{text.rstrip()}\n\n{begin}\n{end}\n".lstrip()
@@ -17,6 +17,6 @@ def put(text: str, name: str, section: str, command: str = "make bench") -> str:
     return f"{before}{begin}\n{section.strip()}\n{end}{after}"
 
 
-def write(page: Path, name: str, section: str) -> None:
-    """Replace the section with this name in a page's file; start the file if there is none."""
-    page.write_text(put(page.read_text() if page.exists() else "", name, section))
+def write_section(page: Path, name: str, section: str) -> None:
+    """Replace the section with this name in a page's file; append or create what is missing."""
+    page.write_text(put_section(page.read_text() if page.exists() else "", name, section))

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.processes import Command
-from benchmarks.project import add_study, copied, digests, environment
-from benchmarks.sweeps import Summary, interleaved, times_faster
+from benchmarks.project import add_study, copy_project, digests, environment
+from benchmarks.sweeps import Summary, time_interleaved, times_faster
 from benchmarks.tables import Goal, number, seconds, table
 
 SETTINGS = {
@@ -97,7 +97,7 @@ class Planning:
 
 def plan_cells(sizes: tuple[int, ...], rounds: int, folder: Path) -> Planning:
     """Measure dry runs of studies of these sizes, each a multiple of 1,000 cells."""
-    project = copied(folder / "project")
+    project = copy_project(folder / "project")
     variants: dict[str, Command] = {}
     for cells in sizes:
         bare = folder / f"bare{cells}"
@@ -108,7 +108,7 @@ def plan_cells(sizes: tuple[int, ...], rounds: int, folder: Path) -> Planning:
         assert len(digests(project, study_of(cells))) == cells
         variants[f"bare {cells}"] = Command(COMMAND, os.environ, bare)
     variants[f"ours {sizes[0]}"].run()  # compiles the bytecode
-    taken, failed = interleaved(variants, rounds, warm=False)
+    taken, failed = time_interleaved(variants, rounds, warm=False)
     measured = [cells for cells in sizes if {f"ours {cells}", f"bare {cells}"} <= taken.keys()]
     return Planning(
         {cells: (taken[f"ours {cells}"], taken[f"bare {cells}"]) for cells in measured},
@@ -126,7 +126,7 @@ def study_of(cells: int) -> str:
 
 
 def dry_run(project: Path, cells: int) -> Command:
-    """Add a study of `cells` cells, a multiple of 1,000, to a project; return its dry run."""
+    """Add a study of `cells` cells (a multiple of 1,000) to a project; return its dry run."""
     study, rates = study_of(cells), [number / 1000 for number in range(1, cells // PER_RATE + 1)]
     add_study(project, study, SETTINGS, AXES | {"lr": rates})
     command = (*COMMAND, "--config", f"studies={study}")

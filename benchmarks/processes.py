@@ -28,7 +28,7 @@ MB = 1e6
 
 
 class Variant(Protocol):
-    """Anything that can run one round."""
+    """Anything whose rounds can be timed."""
 
     def run(self) -> float:
         """Run one round and return its seconds."""

@@ -25,8 +25,8 @@ PARTS = (
 )
 
 
-def copied(target: Path, root: Path = ROOT) -> Path:
-    """Copy the project's files, without results, into a folder."""
+def copy_project(target: Path, root: Path = ROOT) -> Path:
+    """Copy the project's files, without results, into a folder; return the folder."""
     target.mkdir(parents=True, exist_ok=True)
     for part in PARTS:
         source = root / part

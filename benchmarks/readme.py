@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from benchmarks.page import put
+from benchmarks.page import put_section
 from benchmarks.peers import ROOT
 from benchmarks.tables import NOTHING, table
 from cohort.results.comparison import ONE_RUN
@@ -46,7 +46,7 @@ Rows = list[dict[str, str]]
 
 @dataclass(frozen=True)
 class Result:
-    """A published value beside ours, both in percent."""
+    """A published value and ours, both in percent."""
 
     item: str
     what: str
@@ -56,18 +56,18 @@ class Result:
     verdict: str = ONE_RUN
 
     def cells(self) -> list[str]:
-        """The row of the table."""
+        """The cells of the table's row."""
         numbers = [f"{self.paper:.2f}", f"{self.ours:.2f}", f"{self.ours - self.paper:+.2f}"]
         return [self.item, self.what, str(self.runs), *numbers, self.verdict]
 
 
-def curve(name: str, **labels: str) -> Rows:
-    """The rows of a file of `docs/curves` with these labels."""
+def read_curve(name: str, **labels: str) -> Rows:
+    """The rows of a file in `docs/curves` that have these labels."""
     return _read(ROOT / "docs" / "curves" / f"{name}.csv", labels)
 
 
 def published(study: str, item: str, at: str, **labels: str) -> float:
-    """The one value of a paper's item with these labels, in percent."""
+    """The only value of a paper's item with these labels, in percent."""
     wanted = {"item": item, "at": at, **labels}
     (row,) = _read(ROOT / "resources" / "paper_values" / f"{study}.csv", wanted)
     return 100 * float(row["value"])
@@ -78,26 +78,26 @@ def _read(file: Path, wanted: Mapping[str, str]) -> Rows:
         return [row for row in csv.DictReader(lines) if wanted.items() <= row.items()]
 
 
-def percent(rows: Rows, column: str, first: int = 1, last: int = 10**6) -> float:
+def mean_percent(rows: Rows, column: str, first: int = 1, last: int = 10**6) -> float:
     """The mean of a column over the rounds from `first` to `last`, in percent."""
     return 100 * mean(float(row[column]) for row in rows if first <= int(row["round"]) <= last)
 
 
 def results() -> Iterator[Result]:
-    """Every result that was trained as its paper describes it."""
+    """Yield every result that was trained as its paper describes it."""
     yield from _aml()
     yield from _fedentopt()
     for data, title in (("cifar10-unit", "CIFAR-10"), ("fashion-mnist", "Fashion-MNIST")):
         labels = {"dataset": data, "model": "lenet5", "strategy": "peco"}
         paper = published("peco", "TableII", "21-30", **labels)
-        rows = curve("peco_workloads_test_accuracy_seed0", dataset=data)
+        rows = read_curve("peco_workloads_test_accuracy_seed0", dataset=data)
         what = f"PECO, {title}, CNN, rounds 21 to 30"
-        yield Result("PECO, Table II", what, 1, paper, percent(rows, "peco", 21, 30))
+        yield Result("PECO, Table II", what, 1, paper, mean_percent(rows, "peco", 21, 30))
     for data, title, epochs in (("mnist", "MNIST", 5), ("cifar10", "CIFAR-10", 30)):
         labels = {"dataset": data, "partition": "classes-1"}
         paper = published("stratify", "TableI", "max", strategy="stratify-uniform", **labels)
-        rows = curve("stratify_single_seed0", **labels)
-        best = [percent([row], "stratify-uniform") for row in rows if row["stratify-uniform"]]
+        rows = read_curve("stratify_single_seed0", **labels)
+        best = [mean_percent([row], "stratify-uniform") for row in rows if row["stratify-uniform"]]
         done = f"{epochs}" if len(best) == epochs else f"{len(best)} of {epochs}"
         what = f"Stratify by samples, {title}, #C = 1, best of {done} epochs"
         yield Result("Stratify, Table I", what, 1, paper, max(best))
@@ -118,7 +118,7 @@ def _fedentopt() -> Iterator[Result]:
 
 
 def _ucb() -> Iterator[Result]:
-    """The accuracies on own samples that the slides print."""
+    """Yield the accuracies on own samples that the slides print, with ours."""
     titles = {"ucb": "UCB", "fedavg": "random"}
     for result in comparison("ucb", "results").results:
         if result.paper:
@@ -141,15 +141,15 @@ def _aml() -> Iterator[Result]:
         ),
         ("AML, Fig. 1 (log)", "CIFAR-100, centralized, OneCycle, epoch 5 of 500", "onecycle", 5),
     ):
-        rows = curve(f"aml_{name}_seed0")
-        logged = percent(
+        rows = read_curve(f"aml_{name}_seed0")
+        logged = mean_percent(
             [row for row in rows if row["authors_test_accuracy"]], "authors_test_accuracy", first
         )
-        yield Result(item, what, 1, logged, percent(rows, "test_accuracy", first))
+        yield Result(item, what, 1, logged, mean_percent(rows, "test_accuracy", first))
 
 
 def measured() -> str:
-    """The table of published values beside ours, and the claims that contradict themselves."""
+    """Markdown: a table of published values and ours, and the claims that contradict themselves."""
     titles = ["source", "what", "runs", "published %", "ours %", "difference", "agreement"]
     rows = table(titles, [result.cells() for result in results()])
     listed = re.findall(
@@ -168,7 +168,7 @@ def measured() -> str:
 
 
 def showdown() -> str:
-    """The ranks and accuracies of the leaderboards of docs/showdown.md, side by side."""
+    """Markdown: the ranks and accuracies of the leaderboards of docs/showdown.md, side by side."""
     page = (ROOT / "docs" / "showdown.md").read_text()
     ranks = re.findall(r"^\| (\d+ \[.*?\]) +\| (.*?) +\| ([\d.]+)", page, re.MULTILINE)
     boards: list[dict[str, list[str]]] = []
@@ -220,16 +220,16 @@ def _fastest(page: str, part: str) -> dict[str, dict[str, str]]:
 
 
 def update(text: str) -> str:
-    """The README with today's tables between their markers."""
+    """Replace the tables between the markers of README's text by today's."""
     for name, made in (("showdown", showdown()), ("results", measured()), ("speed", speed())):
-        text = put(text, name, made, "python -m benchmarks.readme")
+        text = put_section(text, name, made, "python -m benchmarks.readme")
     return text
 
 
-def write() -> None:
+def write_readme() -> None:
     """Bring README.md up to date."""
     README.write_text(update(README.read_text()))
 
 
 if __name__ == "__main__":
-    write()
+    write_readme()

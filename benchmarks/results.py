@@ -53,11 +53,11 @@ class Results:
         ]
 
     def table(self) -> str:
-        """The Markdown table, one row per entry."""
+        """The results as a Markdown table, one row per entry."""
         return table(self._titles(), [self._row(entry) for entry in self.entries])
 
     def peak(self) -> str:
-        """PyTorch's highest rates in the same sweeps, one thread per core, as a sentence."""
+        """A sentence on PyTorch's highest rates in the same sweeps, one thread per core."""
         rates = ", ".join(
             f"{TITLES[style]} {rate / 1e9:.0f}" for style, rate in self._rates().items()
         )
@@ -105,7 +105,7 @@ class Results:
         )
 
     def _rates(self) -> dict[str, float]:
-        """FLOP/s of all cores together, by style."""
+        """FLOP/s of all cores together, by style of operation."""
         seconds_by_style = {
             style: self.outcome.seconds.get(entry.title) for style, entry in RATES.items()
         }

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 from benchmarks.processes import Command
-from benchmarks.project import add_study, copied, digests, environment
-from benchmarks.sweeps import Summary, interleaved, times_faster
+from benchmarks.project import add_study, copy_project, digests, environment
+from benchmarks.sweeps import Summary, time_interleaved, times_faster
 from benchmarks.tables import Goal, Section, number, seconds, table
 
 SETTINGS = {
@@ -32,14 +32,14 @@ IMPORT, CELL, BY_NAME = (
 
 def measure(rounds: int, folder: Path) -> Section:
     """Time whole processes: `import torch`, and a cell that exits after its first checkpoint."""
-    project = copied(folder)
+    project = copy_project(folder)
     variants = {
         IMPORT: Command(
             [sys.executable, "-c", "import torch"], environment(project, os.environ), project
         ),
         **cells(project),
     }
-    taken, failed = interleaved(variants, rounds)
+    taken, failed = time_interleaved(variants, rounds)
     rows = [
         [
             name,

@@ -17,7 +17,7 @@ Seconds = Sequence[float]
 
 @dataclass(frozen=True)
 class Summary:
-    """Median, minimum and quartiles."""
+    """Median, minimum and quartiles of seconds."""
 
     median: float
     minimum: float
@@ -34,7 +34,7 @@ class Summary:
         return cls(statistics.median(values), min(values), (quarters[0], quarters[2]))
 
 
-def interleaved(
+def time_interleaved(
     variants: Mapping[str, Variant],
     rounds: int,
     log: Callable[[str], None] = lambda text: None,

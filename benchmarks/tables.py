@@ -30,7 +30,7 @@ class Goal:
 
 @dataclass
 class Section:
-    """The results of one part: paragraphs, goals and failures."""
+    """The results of one part of the benchmark: paragraphs, goals and failures."""
 
     title: str
     text: list[str] = field(default_factory=list)
@@ -49,7 +49,7 @@ class Section:
 
 
 def table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table with aligned columns."""
+    """Format a Markdown table with aligned columns."""
     lines = [list(titles), *map(list, rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     rule = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
@@ -69,7 +69,7 @@ def number(value: float | None, digits: int = 3) -> str:
 
 
 def seconds(summary: Summary, unit: float = 1.0) -> list[str]:
-    """Median, minimum and interquartile range, as three table cells."""
+    """Format median, minimum and interquartile range as three table cells."""
     low, high = summary.quarters
     return [
         number(summary.median / unit),

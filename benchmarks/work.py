@@ -41,32 +41,32 @@ class Work:
         return self.workload.batches(self.epochs(round, client))
 
     def epochs(self, round: int, client: int) -> np.ndarray:
-        """The order of a client's samples in each epoch of a round."""
+        """The order of a client's samples in each epoch of a round, as indices into its shard."""
         row = self._row(round)
         return self.orders[row, list(self.cohorts[row]).index(client)]
 
     def shard(self, client: int) -> slice:
-        """The slice of all samples that a client holds."""
+        """The slice of a client's samples among all samples."""
         return slice(client * self.workload.size, (client + 1) * self.workload.size)
 
     def _row(self, round: int) -> int:
         return (round - 1) % len(self.cohorts)
 
 
-def write(workload: Workload, folder: Path) -> dict[str, int]:
+def draw_workload(workload: Workload, folder: Path) -> dict[str, int]:
     """Draw a workload into a new folder; return its `weights`, and FLOPs of `forward` and `round`.
 
     Drawing runs in a child process: if this process loaded torch, it would share those pages with
     the variants and so reduce their proportional set sizes.
     """
     folder.mkdir(parents=True)
-    describe(workload, folder)
+    write_description(workload, folder)
     subprocess.run([sys.executable, "-m", "benchmarks.draw", folder], env=environment(), check=True)
     facts: dict[str, int] = json.loads((folder / "facts.json").read_text())
     return facts
 
 
-def describe(workload: Workload, folder: Path) -> None:
+def write_description(workload: Workload, folder: Path) -> None:
     """Write the description of a workload into a folder."""
     (folder / "workload.json").write_text(json.dumps(asdict(workload)))
 
@@ -85,6 +85,6 @@ def read_work(folder: Path) -> Work:
 
 
 def read_workload(folder: Path) -> Workload:
-    """Read the description of a workload alone."""
+    """Read the description of a workload alone, without its samples."""
     stored = json.loads((folder / "workload.json").read_text())
     return Workload(**stored | {"shape": tuple(stored["shape"])})

@@ -59,7 +59,7 @@ class Workload:
         return self.cohort * sum(len(batch) for batch in self.batches(orders))
 
     def tiny(self) -> Workload:
-        """A version that runs in a second, to check that the benchmark works."""
+        """A small version that runs in a second, to check that the benchmark works."""
         amount, epochs = local_work(self.J)
         less = f"J{min(amount, 2)}{'e' if epochs else ''}"
         return replace(

@@ -35,19 +35,19 @@ Row = dict[str, Any]
 Settings = dict[str, Any]
 
 
-def table(study: str) -> str:
-    """The cells of a study at each scale, as CSV."""
+def cells_table(study: str) -> str:
+    """The cells of a study at each scale, as CSV text."""
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
     writer.writeheader()
     for scale in SCALES:
-        writer.writerows(_rows(planned(study, scale), study))
+        writer.writerows(_rows(plan_all(study, scale), study))
     return text.getvalue()
 
 
 @functools.cache
-def planned(study: str, scale: str = "full") -> Plan:
-    """The plan of a study, as if all data behind logins were here."""
+def plan_all(study: str, scale: str = "full") -> Plan:
+    """Plan a study as if all data behind logins were here."""
     with contextlib.chdir(ROOT):
         datasets = read_yaml(Path("config/datasets.yaml"))
         logins = [name for name, info in datasets.items() if "login" in str(info["files"])]
@@ -79,11 +79,11 @@ def _rows(plan: Plan, study: str) -> Iterator[Row]:
             axes = {key: (cell[key],) for key in AXES}
             rest = {"settings": _text(differing), "digests": (row.digest,)}
             single.append({"scale": plan.scale} | fixed | axes | rest)
-        yield from map(_finished, merged(single))
+        yield from map(_written_row, merge_rows(single))
 
 
 def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """The settings of a cell, those of its strategy's parts with names like `selector.buffer`."""
+    """Yield a cell's settings, those of its strategy's parts with names like `selector.buffer`."""
     for key, value in settings.items():
         if isinstance(value, Mapping):
             yield from _flat(value, f"{prefix}{key}.")
@@ -111,7 +111,7 @@ def _text(settings: Settings) -> str:
     return "; ".join(f"{key}={value}" for key, value in settings.items())
 
 
-def merged(rows: list[Row]) -> list[Row]:
+def merge_rows(rows: list[Row]) -> list[Row]:
     """Join rows that differ in one column only, column by column."""
     for column in MERGED:
         joined: dict[str, Row] = {}
@@ -124,8 +124,8 @@ def merged(rows: list[Row]) -> list[Row]:
     return rows
 
 
-def _finished(row: Row) -> Row:
-    """A row as it is written."""
+def _written_row(row: Row) -> Row:
+    """Format a row as the table is written."""
     digest = hashlib.sha256(" ".join(sorted(row["digests"])).encode()).hexdigest()[:8]
     seeds = row["seed"]
     written = {key: "|".join(map(str, row[key])) for key in AXES} | {"digests": digest}
@@ -135,11 +135,11 @@ def _finished(row: Row) -> Row:
 
 
 def main() -> None:
-    """Write the tables of all studies."""
+    """Write the tables of all studies into files."""
     with contextlib.chdir(ROOT):
         studies = all_studies()
     for study in studies:
-        write_text(FOLDER / f"{study}.csv", table(study))
+        write_text(FOLDER / f"{study}.csv", cells_table(study))
 
 
 if __name__ == "__main__":

@@ -6,17 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cohort.results.at import rounds_of
-from cohort.results.claims.claim import FIRST, Claim, short
+from cohort.results.claims.claim import FIRST, Claim, short_name
 from cohort.results.claims.kinds.average import Average
 from cohort.results.claims.kinds.best import Best
 from cohort.results.claims.kinds.bound import Bound
 from cohort.results.claims.kinds.compare import Compare
 from cohort.results.claims.kinds.gain import Gain
-from cohort.results.claims.kinds.gap import AT, Gap
+from cohort.results.claims.kinds.gap import AT, WiderGap
 from cohort.results.claims.kinds.order import Order
 from cohort.results.claims.kinds.slower import Slower
 from cohort.results.claims.kinds.spread import Spread
-from cohort.results.claims.matrix import listed, text
+from cohort.results.claims.matrix import as_list, value_text
 from cohort.results.names import METRICS, Names
 
 WORDS = {
@@ -30,21 +30,21 @@ NAMES_OF_PEOPLE = ("Gini",)
 Labels = Mapping[str, Any]
 
 
-def in_words(claim: Claim, names: Names) -> str:
-    """What a claim compares: where, the metric, when, and what is asked of it.
+def claim_in_words(claim: Claim, names: Names) -> str:
+    """A phrase on what a claim compares: where, the metric, when, and what is asked of it.
 
     A kind without words of its own is described by its docstring.
     """
     describe = KINDS.get(type(claim), _by_docstring)
-    words = f"{quantity(claim.metric, claim.at, claim.buckets)} {describe(claim, names)}"
+    words = f"{quantity_phrase(claim.metric, claim.at, claim.buckets)} {describe(claim, names)}"
     along = getattr(claim, "along", "")  # its values are named in what is asked
     given = {label: values for label, values in (claim.given or {}).items() if label != along}
-    where = f"for {settings(given, names)}, " if given else ""
+    where = f"for {labels_phrase(given, names)}, " if given else ""
     return where + words.replace(" :", ":")
 
 
-def quantity(metric: str, at: int | str, buckets: int | None = None) -> str:
-    """A metric and when it is taken: `test accuracy in rounds 21 to 30`."""
+def quantity_phrase(metric: str, at: int | str, buckets: int | None = None) -> str:
+    """A metric and the rounds at which it is taken, as text: `test accuracy in rounds 21 to 30`."""
     title, comma, detail = METRICS[metric].title.partition(", ")
     if not title.startswith(NAMES_OF_PEOPLE):
         title = title[0].lower() + title[1:]
@@ -52,11 +52,11 @@ def quantity(metric: str, at: int | str, buckets: int | None = None) -> str:
     if str(at).startswith(FIRST):
         goal = float(str(at).removeprefix(FIRST)) * METRICS[metric].scale
         return f"the first round with a {title} of {goal:g} {METRICS[metric].unit}".rstrip()
-    return f"{title} {when(at, buckets)}"
+    return f"{title} {rounds_phrase(at, buckets)}"
 
 
-def when(at: int | str, buckets: int | None = None) -> str:
-    """At which rounds a value is taken."""
+def rounds_phrase(at: int | str, buckets: int | None = None) -> str:
+    """The rounds at which a value is taken, as text."""
     if str(at) in WORDS:
         return WORDS[str(at)]
     limits = rounds_of(at)
@@ -67,24 +67,26 @@ def when(at: int | str, buckets: int | None = None) -> str:
 
 
 def amount(claim: Claim, value: float) -> str:
-    """A difference with its unit; percent differ by points."""
+    """A difference with its unit, as text; percent differ by points."""
     unit = "round" if claim.counts_rounds() else METRICS[claim.metric].unit
     if unit in ("%", "points", "round"):
         unit = ("round" if unit == "round" else "point") + ("" if value == 1 else "s")
     return f"{value:g} {unit}".rstrip()
 
 
-def settings(labels: Labels, names: Names) -> str:
-    """Labels with their values: `CIFAR-10, CINIC-10; FedAvg`."""
+def labels_phrase(labels: Labels, names: Names) -> str:
+    """Labels with their values as text: `CIFAR-10, CINIC-10; FedAvg`."""
     return "; ".join(
-        when(values).removeprefix("in ") if label == AT else values_of(label, listed(values), names)
+        rounds_phrase(values).removeprefix("in ")
+        if label == AT
+        else values_of(label, as_list(values), names)
         for label, values in labels.items()
     )
 
 
 def values_of(label: str, values: Sequence[Any], names: Names) -> str:
-    """The names of some values of a label, each once."""
-    return ", ".join(dict.fromkeys(short(label, text(value), names) for value in values))
+    """The names of some values of a label as text, each once."""
+    return ", ".join(dict.fromkeys(short_name(label, value_text(value), names) for value in values))
 
 
 def _by_docstring(claim: Claim, names: Names) -> str:
@@ -107,7 +109,7 @@ def _spread(claim: Spread, names: Names) -> str:
         asked.append(f"is {claim.between[0]:g} to {claim.between[1]:g} for every value")
     chosen = (claim.given or {}).get(claim.along)
     label = names.title(claim.along).lower()
-    of = f"{label} ({values_of(claim.along, listed(chosen), names)})" if chosen else label
+    of = f"{label} ({values_of(claim.along, as_list(chosen), names)})" if chosen else label
     return f"{' and '.join(asked)} of {of}"
 
 
@@ -117,8 +119,8 @@ def _best(claim: Best, names: Names) -> str:
     among = values_of(claim.along, claim.among, names)
     others = [
         value
-        for value in listed((claim.given or {}).get(claim.along, []))
-        if text(value) not in map(text, claim.among)
+        for value in as_list((claim.given or {}).get(claim.along, []))
+        if value_text(value) not in map(value_text, claim.among)
     ]
     rest = values_of(claim.along, others, names) or "all others"
     rest = f"each of {rest}" if len(others) > 1 else rest
@@ -137,12 +139,12 @@ def _compare(claim: Compare, names: Names) -> str:
 def _other(claim: Compare, other: Labels, names: Names) -> str:
     """Describe the other side of a comparison, as far as it differs from the claim's own."""
     at, metric = other.get("at", claim.at), other.get("metric", claim.metric)
-    where = settings(other.get("given", {}), names)
+    where = labels_phrase(other.get("given", {}), names)
     words = ["that", where and f"of {where}"]
     if metric != claim.metric:
-        words = [quantity(metric, at), where and f"for {where}"]
+        words = [quantity_phrase(metric, at), where and f"for {where}"]
     elif at != claim.at:
-        words.append(when(at))
+        words.append(rounds_phrase(at))
     if other.get("experiment", claim.experiment) != claim.experiment:
         words.append(f"in experiment `{other['experiment']}`")
     return " ".join(filter(None, words))
@@ -160,7 +162,7 @@ def _beyond(claim: Average | Compare | Gain, way: str) -> str:
 
 def _gain(claim: Gain, names: Names) -> str:
     over = [
-        " minus ".join(short(claim.along, text(value), names) for value in pair)
+        " minus ".join(short_name(claim.along, value_text(value), names) for value in pair)
         for pair in claim.over or []
     ]
     return _pairs(claim, names) + (f", by more than {', '.join(over)}" if over else "")
@@ -173,16 +175,16 @@ def _average(claim: Average, names: Names) -> str:
 def _pairs(claim: Average | Gain, names: Names) -> str:
     groups: dict[str, list[Any]] = {}
     for first, second in claim.pairs:
-        groups.setdefault(text(first), []).append(second)
+        groups.setdefault(value_text(first), []).append(second)
     parts = [
-        f"{short(claim.along, first, names)} is {_beyond(claim, 'above')} "
+        f"{short_name(claim.along, first, names)} is {_beyond(claim, 'above')} "
         + values_of(claim.along, seconds, names)
         for first, seconds in groups.items()
     ]
     return f": {'; '.join(parts)}"
 
 
-def _gap(claim: Gap, names: Names) -> str:
+def _gap(claim: WiderGap, names: Names) -> str:
     first, *others = claim.between
     each = "each of " if len(others) > 1 else ""
     lead = (
@@ -190,10 +192,11 @@ def _gap(claim: Gap, names: Names) -> str:
         f"{each}{values_of(claim.along, others, names)}"
     )
     if claim.grows is None:
-        than, larger = (settings(labels or {}, names) for labels in (claim.than, claim.larger))
+        than, larger = (labels_phrase(labels or {}, names) for labels in (claim.than, claim.larger))
         return f"{lead} is larger for {larger} than for {than}"
     chains = [
-        " to ".join(f"({settings(labels, names)})" for labels in chain) for chain in claim.chains()
+        " to ".join(f"({labels_phrase(labels, names)})" for labels in chain)
+        for chain in claim.chains()
     ]
     return f"{lead} grows from {', and from '.join(chains)}"
 
@@ -222,7 +225,7 @@ KINDS: dict[type[Claim], Callable[[Any, Names], str]] = {
     Compare: _compare,
     Gain: _gain,
     Average: _average,
-    Gap: _gap,
+    WiderGap: _gap,
     Slower: _slower,
     Bound: _bound,
 }

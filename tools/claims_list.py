@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.page import put
+from benchmarks.page import put_section
 from benchmarks.tables import table
 from cohort.pipeline.specs import claims_spec
 from cohort.plan import load
 from cohort.results.claims import CLAIMS
 from cohort.results.claims.decision import NOT_HELD
-from cohort.results.claims.judge import Judged, judged
+from cohort.results.claims.judge import JudgedClaim, judged_claims
 from cohort.results.intervals import ENOUGH_SEEDS
 from cohort.results.names import Names
-from tools.claim_words import in_words
+from tools.claim_words import claim_in_words
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE, CONTRADICTIONS = ROOT / "docs/claims-list.md", ROOT / "docs/contradictions.md"
@@ -32,7 +32,7 @@ OWN = "No sentence of the paper, but a question of this study"
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedClaim:
     """A claim as the list shows it."""
 
     study: str
@@ -50,7 +50,7 @@ class Listed:
     seeds: tuple[int, int]  # the fewest and the most of any setting
 
     def line(self) -> str:
-        """The claim as an item of the list; in its own words if it quotes no sentence."""
+        """The claim as a Markdown item of the list; in its own words if it quotes no sentence."""
         low, high = self.seeds
         seeds = f"{low}" if low == high else f"{low} to {high}"
         noun = "seed" if self.seeds == (1, 1) else "seeds"
@@ -64,30 +64,30 @@ class Listed:
         )
 
     def contradiction(self) -> str:
-        """The claim as an item of those that their own paper contradicts."""
+        """The claim as a Markdown item of those that their own paper contradicts."""
         return (
             f"- **`{self.study}.{self.name}`**, {self.where}: “{self.quote}”\n"
             f"  *Numbers:* {self.against}\n  *Reading:* {self.reading}"
         )
 
 
-def claims_of(study: str) -> list[Listed]:
-    """The claims of a study in its order."""
+def claims_of(study: str) -> list[ListedClaim]:
+    """Judge the claims of a study by its paper's values; return them in the study's order."""
     with chdir(ROOT):
         spec = claims_spec(load({"studies": [study]}), study)
-        verdicts = judged(spec | {"metrics": {}})
+        verdicts = judged_claims(spec | {"metrics": {}})
     names = Names(orders={}, titles=dict(spec["titles"]))
     return [_listed(study, spec["claims"][verdict.claim], verdict, names) for verdict in verdicts]
 
 
-def _listed(study: str, entry: dict[str, Any], verdict: Judged, names: Names) -> Listed:
+def _listed(study: str, entry: dict[str, Any], verdict: JudgedClaim, names: Names) -> ListedClaim:
     claim = CLAIMS[entry["kind"]].from_spec(entry)
     seeds = [
         point["seeds"] for comparison in entry["comparisons"] for point in comparison["points"]
     ]
     word, evidence = verdict.paper, verdict.paper_evidence
     holding = re.search(r"\b\d+ of \d+(?= hold: )", evidence) if word != "no value" else None
-    return Listed(
+    return ListedClaim(
         study,
         verdict.claim,
         claim.quote,
@@ -96,7 +96,7 @@ def _listed(study: str, entry: dict[str, Any], verdict: Judged, names: Names) ->
         claim.where,
         claim.says,
         claim.experiment,
-        in_words(claim, names),
+        claim_in_words(claim, names),
         word,
         len(entry["comparisons"]),
         holding[0] if holding else "",
@@ -104,9 +104,9 @@ def _listed(study: str, entry: dict[str, Any], verdict: Judged, names: Names) ->
     )
 
 
-def section(claims: Sequence[Listed]) -> str:
-    """The counts by study, and the claims of each, by sentence."""
-    parts = [_counts(claims)]
+def section(claims: Sequence[ListedClaim]) -> str:
+    """The list in Markdown: the counts by study, and the claims of each, by sentence."""
+    parts = [_counts_table(claims)]
     for study in dict.fromkeys(claim.study for claim in claims):
         of_study = [claim for claim in claims if claim.study == study]
         parts.append(f"## {study}")
@@ -114,22 +114,22 @@ def section(claims: Sequence[Listed]) -> str:
     return "\n\n".join(parts)
 
 
-def _groups(claims: Iterable[Listed]) -> list[list[Listed]]:
-    """Claims of one sentence together, those without any last."""
-    groups: dict[str, list[Listed]] = {}
+def _groups(claims: Iterable[ListedClaim]) -> list[list[ListedClaim]]:
+    """Group the claims of one sentence together, those without any last."""
+    groups: dict[str, list[ListedClaim]] = {}
     for claim in claims:
         groups.setdefault(claim.quote, []).append(claim)
     return sorted(groups.values(), key=lambda group: not group[0].quote)
 
 
-def _by_sentence(claims: Sequence[Listed]) -> str:
+def _by_sentence(claims: Sequence[ListedClaim]) -> str:
     quote = claims[0].quote
     where = "; ".join(dict.fromkeys(claim.where for claim in claims))
     head = f"“{quote}” ({where})" if quote else f"{OWN} ({where})"
     return "\n".join([f"{head}\n", *(claim.line() for claim in claims)])
 
 
-def _counts(claims: Sequence[Listed]) -> str:
+def _counts_table(claims: Sequence[ListedClaim]) -> str:
     titles = ["study", "sentences", "claims", "held", "not held", "tie", "no value", "five seeds"]
     rows = []
     studies = list(dict.fromkeys(claim.study for claim in claims))
@@ -142,23 +142,23 @@ def _counts(claims: Sequence[Listed]) -> str:
     return table(titles, rows)
 
 
-def update(text: str, claims: Sequence[Listed]) -> str:
-    """The page with today's list between its markers."""
-    return put(text, "claims", section(claims), COMMAND)
+def update_list(text: str, claims: Sequence[ListedClaim]) -> str:
+    """Replace the list between the markers of a page's text."""
+    return put_section(text, "claims", section(claims), COMMAND)
 
 
-def contradicted(text: str, claims: Iterable[Listed]) -> str:
-    """The page of contradictions with today's list between its markers."""
+def update_contradictions(text: str, claims: Iterable[ListedClaim]) -> str:
+    """Replace the list between the markers of the page of contradictions."""
     items = [claim.contradiction() for claim in claims if claim.paper == NOT_HELD]
-    return put(text, "contradictions", "\n".join(items), COMMAND)
+    return put_section(text, "contradictions", "\n".join(items), COMMAND)
 
 
 def main() -> None:
-    """Bring both pages up to date."""
+    """Bring both pages of claims up to date."""
     claims = [claim for study in PAPERS for claim in claims_of(study)]
-    PAGE.write_text(update(PAGE.read_text(encoding="utf-8"), claims), encoding="utf-8")
+    PAGE.write_text(update_list(PAGE.read_text(encoding="utf-8"), claims), encoding="utf-8")
     text = CONTRADICTIONS.read_text(encoding="utf-8")
-    CONTRADICTIONS.write_text(contradicted(text, claims), encoding="utf-8")
+    CONTRADICTIONS.write_text(update_contradictions(text, claims), encoding="utf-8")
 
 
 if __name__ == "__main__":

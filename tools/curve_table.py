@@ -27,7 +27,8 @@ MEASURED = [
 
 
 def main(metrics: str, item: str, *labels: str) -> None:
-    """Print the rounds that were evaluated."""
+    """Print as CSV the evaluated rounds of the runs with these labels, a column per metric, beside
+    the paper's values of an item; say on standard error how far the two lie apart."""
     chosen = dict(label.split("=", 1) for label in labels)
     ours = wide(pd.read_parquet(metrics), chosen).dropna(subset="test_accuracy")
     if item == "-":

@@ -56,15 +56,16 @@ DatasetInfo = dict[str, Any]
 
 
 def main(mirror: str = "") -> None:
-    """Measure all data sets and write the tables between their marks."""
+    """Measure all data sets, print their rows, and write the table into docs/data.md."""
     mirror = str(Path(mirror).resolve()) if mirror else ""
     datasets = yaml.safe_load((ROOT / "config/datasets.yaml").read_text(encoding="utf-8"))
     sets = []
     for dataset, declared in datasets.items():
         with tempfile.TemporaryDirectory() as folder:
-            if alone(get, dataset, declared, folder, mirror):
-                seconds = alone(prepare, dataset, declared, folder)
-                sets.append(row_of(dataset, declared, Path(folder), seconds, alone(load, folder)))
+            if run_alone(put_raw_files, dataset, declared, folder, mirror):
+                seconds = run_alone(measure_preparing, dataset, declared, folder)
+                loading = run_alone(measure_loading, folder)
+                sets.append(row_of(dataset, declared, Path(folder), seconds, loading))
             else:
                 sets.append(row_of_absent(dataset, declared))
         print(*sets[-1], sep=" | ")
@@ -73,18 +74,18 @@ def main(mirror: str = "") -> None:
     PAGE.write_text(f"{before}{BEGIN}\n{table(SETS, sets)}\n{END}{after}", encoding="utf-8")
 
 
-def alone(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function in a process of its own, so that memory is measured separately."""
+def run_alone(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function in a process of its own, to measure memory apart; return its result."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(function, arguments)
 
 
-def get(dataset: str, declared: DatasetInfo, folder: str, mirror: str) -> bool:
-    """Put the raw files into resources/raw, and return whether they could be had."""
+def put_raw_files(dataset: str, declared: DatasetInfo, folder: str, mirror: str) -> bool:
+    """Put raw files into resources/raw of a folder; return whether they could be had."""
     os.chdir(folder)
     mock.patch("cohort.data.fetch.WAITS", ()).start()
     if mirror:
-        mock.patch("cohort.data.download.fetch", not_asked).start()
+        mock.patch("cohort.data.download.fetch", refuse_download).start()
     raw = Path("resources/raw", dataset)
     try:
         for name, file in declared["files"].items():
@@ -95,12 +96,12 @@ def get(dataset: str, declared: DatasetInfo, folder: str, mirror: str) -> bool:
     return True
 
 
-def not_asked(url: str, target: Path) -> None:
-    """Replace fetching, so that no data set of many gigabytes is downloaded."""
+def refuse_download(url: str, target: Path) -> None:
+    """Raise UserError in place of fetching, so that no data set of many gigabytes is downloaded."""
     raise UserError(f"{url} is not asked, because a mirror is named")
 
 
-def prepare(dataset: str, declared: DatasetInfo, folder: str) -> float:
+def measure_preparing(dataset: str, declared: DatasetInfo, folder: str) -> float:
     """Parse and store a data set; return the seconds that it took."""
     os.chdir(folder)
     write_plan(PlannedFile("data.h5", PLAN, declared | {"dataset": dataset}, {}, {}))
@@ -109,9 +110,9 @@ def prepare(dataset: str, declared: DatasetInfo, folder: str) -> float:
     return time.perf_counter() - begin
 
 
-def load(folder: str) -> tuple[float, float]:
-    """Seconds to load both splits on the CPU as a cell does, and the growth of the process's peak memory
-    in MB."""
+def measure_loading(folder: str) -> tuple[float, float]:
+    """Load both splits on the CPU as a cell does; return the seconds, and the growth of the
+    process's peak memory in MB."""
     import torch
 
     from cohort.data import samples
@@ -147,7 +148,7 @@ def row_of(
     with h5py.File(folder / "data.h5") as file:
         labels = [file[f"{part}/labels"][:] for part in ("train", "test")]
         means, deviations = (
-            moments(file["train/values"][:], file.attrs["scale"])
+            channel_moments(file["train/values"][:], file.attrs["scale"])
             if file.attrs["kind"] == "images"
             else ("-", "-")
         )
@@ -159,11 +160,11 @@ def row_of(
         f"{sum(file.stat().st_size for file in raw):,}",
         " + ".join(f"{len(part):,}" for part in labels),
         str(len(np.unique(labels[0]))),
-        " + ".join(each_class(np.bincount(part)) for part in labels),
+        " + ".join(class_sizes(np.bincount(part)) for part in labels),
         means,
         deviations,
         f"{(folder / 'data.h5').stat().st_size / 1e6:.1f}",
-        f"{whole(declared) / 1e6:,.1f}",
+        f"{total_bytes(declared) / 1e6:,.1f}",
         f"{seconds:.2f}",
         f"{loading[0]:.2f}",
         f"{loading[1]:.0f}",
@@ -178,19 +179,19 @@ def row_of_absent(dataset: str, declared: DatasetInfo) -> tuple[str, ...]:
         "files": str(len(declared["files"])),
         "samples": f"{declared['train']:,} + {declared['test']:,}",
         "classes": str(declared["classes"]),
-        "whole set MB": f"{whole(declared) / 1e6:,.1f}",
+        "whole set MB": f"{total_bytes(declared) / 1e6:,.1f}",
     }
     return tuple(row.values())
 
 
 def publisher(file: DatasetInfo) -> str:
-    """The host or package a file comes from."""
+    """The host or package that a raw file comes from."""
     source = file.get("source") or file["login"]
     return urlsplit(source).hostname or source.removeprefix("package:").partition("/")[0]
 
 
-def whole(declared: DatasetInfo) -> int:
-    """Bytes of all values, plus two per label and two per group number."""
+def total_bytes(declared: DatasetInfo) -> int:
+    """The bytes of a whole data set: of all values, plus two per label and two per group number."""
     numbers = 2 if declared.get("groups") else 1
     wide = np.dtype(TYPES[declared.get("kind", "images")]).itemsize
     return (declared["train"] + declared["test"]) * (
@@ -198,8 +199,8 @@ def whole(declared: DatasetInfo) -> int:
     )
 
 
-def moments(images: np.ndarray, scale: float) -> tuple[str, str]:
-    """Mean and standard deviation of each channel, divided by the scale."""
+def channel_moments(images: np.ndarray, scale: float) -> tuple[str, str]:
+    """The means and the standard deviations of the channels, divided by the scale, as two texts."""
     channels = [images[:, number] for number in range(images.shape[1])]
     means, deviations = (
         " ".join(f"{moment(channel) / scale:.4f}" for channel in channels)
@@ -208,8 +209,8 @@ def moments(images: np.ndarray, scale: float) -> tuple[str, str]:
     return means, deviations
 
 
-def each_class(counts: np.ndarray) -> str:
-    """Class sizes in short: one number if all are equal, smallest and largest if there are too many."""
+def class_sizes(counts: np.ndarray) -> str:
+    """Class sizes as text: one number if all are equal, smallest and largest of too many."""
     if len(set(counts)) == 1:
         return f"{counts[0]:,} each"
     return (

@@ -32,7 +32,7 @@ from cohort.data.sampling import draw_share
 from cohort.models import MODELS
 from cohort.results.figures.style import COLORS, PAGE_WIDTH, apply_theme
 from cohort.training.procedures.stratified.label_schedule import ClientData, schedule_batches
-from tools.handoffs import dealt
+from tools.handoffs import deal_labels
 
 MODEL, POPULATION, BATCH, DRAWS = "stratify-cnn", 5000, 100, 200
 STEPS, LR = 300, 0.05  # of the training between the two measurements
@@ -43,13 +43,13 @@ Draw = Callable[[ClientData, int, np.random.Generator], np.ndarray]
 """Draws a batch of so many samples."""
 
 
-def simple_random(data: ClientData, batch: int, rng: np.random.Generator) -> np.ndarray:
-    """Any samples, each with the same probability."""
+def draw_simple_random(data: ClientData, batch: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw a batch from all samples, each with the same probability: their indices."""
     return rng.choice(len(data.labels), batch, replace=False)
 
 
-def equal_shares(data: ClientData, batch: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw a batch with the same share of each label's samples (stratified sampling)."""
+def draw_equal_shares(data: ClientData, batch: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw a batch with the same share of each label's samples (stratified): their indices."""
     counts = np.bincount(data.labels)
     parts = [
         rng.choice(np.flatnonzero(data.labels == label), batch * count // counts.sum(), False)
@@ -58,13 +58,13 @@ def equal_shares(data: ClientData, batch: int, rng: np.random.Generator) -> np.n
     return np.concatenate(parts)
 
 
-def scheduled(data: ClientData, batch: int, rng: np.random.Generator) -> np.ndarray:
-    """The first batch of an epoch of Stratify's label schedule."""
+def draw_scheduled(data: ClientData, batch: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw the first batch of an epoch of Stratify's label schedule: the samples' indices."""
     return schedule_batches(data, rng, batch=batch).samples[:batch]
 
 
-def one_client(data: ClientData, batch: int, rng: np.random.Generator) -> np.ndarray:
-    """Samples of one client; each client with the same probability."""
+def draw_from_one_client(data: ClientData, batch: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw a batch from one client's samples, each client being as likely: their indices."""
     own = data.samples[int(rng.integers(len(data.samples)))]
     return rng.choice(own, min(batch, len(own)), replace=False)
 
@@ -80,13 +80,13 @@ class Estimate(NamedTuple):
 FIELDS = Estimate._fields
 
 
-def estimated(
+def estimate_errors(
     gradient: Callable[[np.ndarray], Tensor],
     draw: Callable[[np.random.Generator], np.ndarray],
     truth: Tensor,
     draws: int,
 ) -> Estimate:
-    """Bias and variance of the gradient of drawn batches, added over all weights."""
+    """Estimate bias and variance of the gradient of drawn batches, added over all weights."""
     mean, squares = torch.zeros_like(truth), 0.0
     for index in range(draws):
         estimate = gradient(draw(generator(0, "gradients", round=index)))
@@ -99,14 +99,14 @@ def estimated(
 
 
 class Population:
-    """Samples with a network whose gradients on them are measured."""
+    """Samples, and a network whose gradients on them are measured."""
 
     def __init__(self, network: nn.Module, samples: Samples):
         self.network, self.samples = network, samples
         self.labels = samples.labels.numpy()
 
     def gradient(self, chosen: np.ndarray) -> Tensor:
-        """The gradient of the mean loss of some samples, of all weights in a row."""
+        """The gradient of the mean loss of the chosen samples, of all weights in one vector."""
         self.network.zero_grad()
         indices = torch.from_numpy(chosen)
         outputs = self.network(self.samples.inputs(indices))
@@ -123,7 +123,7 @@ class Population:
         return torch.stack(shares).sum(dim=0)
 
     def train(self, steps: int) -> None:
-        """Steps of plain SGD on simple random batches."""
+        """Take steps of plain SGD on simple random batches."""
         for step in range(steps):
             rng = generator(0, "training", round=step)
             self.gradient(rng.choice(len(self.labels), BATCH, replace=False))
@@ -133,26 +133,27 @@ class Population:
                         weight.sub_(weight.grad, alpha=LR)
 
 
-def measured(population: Population, draws: int, steps: int) -> pd.DataFrame:
-    """The estimates of all ways to draw a batch, before and after training."""
+def measure_draws(population: Population, draws: int, steps: int) -> pd.DataFrame:
+    """Estimate the errors of all ways to draw a batch, before and after training."""
     parts = {
-        title: dealt(name, population.labels, CLIENTS, seed=0) for name, title in PARTITIONS.items()
+        title: deal_labels(name, population.labels, CLIENTS, seed=0)
+        for name, title in PARTITIONS.items()
     }
     whole = next(iter(parts.values()))
     ways: dict[str, tuple[Draw, ClientData]] = {
-        "simple random": (simple_random, whole),
-        "equal shares of labels": (equal_shares, whole),
+        "simple random": (draw_simple_random, whole),
+        "equal shares of labels": (draw_equal_shares, whole),
     }
     for title, data in parts.items():
-        ways[f"Stratify's schedule, {title}"] = scheduled, data
-        ways[f"one client, {title}"] = one_client, data
+        ways[f"Stratify's schedule, {title}"] = draw_scheduled, data
+        ways[f"one client, {title}"] = draw_from_one_client, data
     rows = []
     for taken in (0, steps):
         population.train(taken)
         truth = population.truth()
         for name, (draw, data) in ways.items():
             drawn = partial(draw, data, BATCH)
-            rows.append((taken, name, *estimated(population.gradient, drawn, truth, draws)))
+            rows.append((taken, name, *estimate_errors(population.gradient, drawn, truth, draws)))
     return pd.DataFrame(rows, columns=["steps", "batch", *FIELDS])
 
 
@@ -169,8 +170,8 @@ def summary(measurements: pd.DataFrame) -> str:
     return table(["batch", *titles], rows)
 
 
-def picture(measurements: pd.DataFrame, file: Path) -> None:
-    """Plot bias and variance on a logarithmic axis, one panel before and one after training."""
+def plot(measurements: pd.DataFrame, file: Path) -> None:
+    """Plot bias and variance into a file, one panel before and one after training."""
     long = measurements.melt(["steps", "batch"], list(FIELDS), "estimate").query("value > 0")
     with rc_context():
         apply_theme()
@@ -201,7 +202,7 @@ def picture(measurements: pd.DataFrame, file: Path) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure, print the table, and write the estimates and the figure."""
+    """Measure gradients, print the table, and write the estimates and the figure."""
     parser = argparse.ArgumentParser(prog="tools.gradients")
     parser.add_argument("data", type=Path, help="prepared CIFAR-10, in resources/data")
     parser.add_argument("--out", type=Path, help="write the estimates as CSV")
@@ -213,11 +214,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     samples = replace(samples, values=samples.values[some], labels=samples.labels[some])
     torch.manual_seed(torch_seed(0, "initial weights"))
     network = MODELS[MODEL]().build(tuple(samples.values.shape[1:]), 10)
-    measurements = measured(Population(network, samples), DRAWS, STEPS)
+    measurements = measure_draws(Population(network, samples), DRAWS, STEPS)
     if chosen.out:
         measurements.to_csv(chosen.out, index=False, float_format="%.6g")
     if chosen.figure:
-        picture(measurements, chosen.figure)
+        plot(measurements, chosen.figure)
     print(summary(measurements))
 
 

@@ -31,16 +31,16 @@ CASES = [(10, 1), (10, 5), (10, 50), (10, 150), (20, 5), (50, 5), (100, 5)]
 """Clients, and labels in a chunk."""
 
 
-def dealt(partition: str, labels: np.ndarray, clients: int, seed: int) -> ClientData:
-    """A partition of these labels, drawn as for a cell with this seed."""
+def deal_labels(partition: str, labels: np.ndarray, clients: int, seed: int) -> ClientData:
+    """Deal samples with these labels to clients, drawn as for a cell with this seed."""
     parts = parse_partition(partition).deal(Pool(labels), clients, generator(seed, "partition"))
     counts = [np.bincount(labels[part], minlength=labels.max() + 1) for part in parts]
     return ClientData(parts, labels, np.stack(counts, axis=1))
 
 
 def naive_transfers(counts: np.ndarray, rng: np.random.Generator) -> int:
-    """How often the model changes hands in an epoch if each scheduled label goes to any client that
-    holds it. `counts` has a row for each label and a column for each client."""
+    """Count how often the model changes hands in an epoch if each scheduled label goes to any
+    client that holds it. `counts` has a row for each label and a column for each client."""
     labels = np.array(shuffled_labels(label_frequencies(counts), rng))
     clients = np.empty_like(labels)
     for label, held in enumerate(counts):
@@ -49,14 +49,15 @@ def naive_transfers(counts: np.ndarray, rng: np.random.Generator) -> int:
     return int(np.count_nonzero(np.diff(clients)))
 
 
-def measured(labels: np.ndarray, cases: Iterable[tuple[int, int]], partitions: int) -> pd.DataFrame:
-    """Tasks and transfers of the first epoch on each partition, and what share of naive ones they
-    save."""
+def measure_handoffs(
+    labels: np.ndarray, cases: Iterable[tuple[int, int]], partitions: int
+) -> pd.DataFrame:
+    """Count each partition's tasks and transfers in the first epoch, and what they save."""
     rows = []
     for clients, chunk in cases:
         for seed in range(partitions):
             data, rng = (
-                dealt(SCHEME, labels, clients, seed),
+                deal_labels(SCHEME, labels, clients, seed),
                 generator(seed, "label schedule", round=1),
             )
             epoch = schedule_single_samples(data, rng, chunk=chunk, retained=RETAINED)
@@ -73,7 +74,7 @@ def measured(labels: np.ndarray, cases: Iterable[tuple[int, int]], partitions: i
 
 
 def summary(measurements: pd.DataFrame) -> str:
-    """Means and standard deviations over the partitions, as a Markdown table."""
+    """Format means and standard deviations over the partitions as a Markdown table."""
     titles = ["clients", "chunk", "tasks saved (%)", "transfers saved (%)"]
     titles += ["transfers of an epoch", "per client"]
     rows = [
@@ -94,11 +95,11 @@ def _spread(values: pd.Series[float], digits: int = 0) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Count, print the table and write every partition's counts into a CSV file."""
+    """Count hand-offs, print the table and write every partition's counts into a CSV file."""
     parser = argparse.ArgumentParser(prog="tools.handoffs", description=summary.__doc__)
     parser.add_argument("--out", type=Path, help="write every partition's counts as CSV")
     chosen = parser.parse_args(arguments)
-    measurements = measured(LABELS, CASES, PARTITIONS)
+    measurements = measure_handoffs(LABELS, CASES, PARTITIONS)
     if chosen.out:
         measurements.round(4).to_csv(chosen.out, index=False)
     print(summary(measurements))

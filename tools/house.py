@@ -37,7 +37,7 @@ COMPREHENSIONS = ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp
 
 
 class Place(NamedTuple):
-    """Something in a file: a line, a function's name or an imported name."""
+    """A place in a file of the package: a line, a function's name or an imported name."""
 
     file: Path
     what: str
@@ -59,7 +59,7 @@ def room_of(name: str) -> str:
 
 
 def modules() -> dict[str, list[Path]]:
-    """The package's files by room."""
+    """The package's modules by room, without `__init__` and `__main__` of its top."""
     files_by_room: dict[str, list[Path]] = {}
     for file in sorted(PACKAGE.rglob("*.py")):
         if file.parent != PACKAGE or not file.name.startswith("__"):
@@ -68,11 +68,11 @@ def modules() -> dict[str, list[Path]]:
 
 
 def files() -> list[Path]:
-    """All files of the package."""
+    """All Python files of the package."""
     return sorted(PACKAGE.rglob("*.py"))
 
 
-def imported(node: ast.AST) -> list[str]:
+def imported_names(node: ast.AST) -> list[str]:
     """The modules, or names in them, that a statement or `lazy("module")` imports."""
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
@@ -83,32 +83,32 @@ def imported(node: ast.AST) -> list[str]:
     return []
 
 
-def arrows() -> set[tuple[str, str]]:
-    """Pairs (importer, imported) of parts, wherever a file imports: at its top, inside a function,
+def room_imports() -> set[tuple[str, str]]:
+    """Pairs of rooms (importer, imported), wherever a file imports: at its top, inside a function,
     under TYPE_CHECKING or lazily."""
     parts, pairs = modules(), set()
     for part, contents in parts.items():
         for file in contents:
             for node in ast.walk(tree_of(file)):
-                names = [name for name in imported(node) if name.startswith("cohort.")]
+                names = [name for name in imported_names(node) if name.startswith("cohort.")]
                 pairs |= {(part, room_of(name)) for name in names}
     return {(importer, other) for importer, other in pairs if importer != other and other in parts}
 
 
 def functions(file: Path) -> Iterator[Function]:
-    """Every function and method of a file, also those within functions."""
+    """Yield every function and method of a file, also those within functions."""
     for node in ast.walk(tree_of(file)):
         if isinstance(node, Function):
             yield node
 
 
 def length_of(function: Function) -> int:
-    """How many lines a function has, from its `def` on."""
+    """Count the lines of a function, from its `def` on."""
     return (function.end_lineno or function.lineno) - function.lineno + 1
 
 
 def inner_imports() -> list[Place]:
-    """Every import inside a function, by the name of the module."""
+    """Find every import inside a function, by the name of the module."""
     imports = []
     for file in files():
         statements: dict[int, ast.Import | ast.ImportFrom] = {}
@@ -116,12 +116,12 @@ def inner_imports() -> list[Place]:
             for node in ast.walk(function):
                 if isinstance(node, ast.Import | ast.ImportFrom):
                     statements[node.lineno] = node
-        imports += [Place(file, imported(node)[0]) for node in statements.values()]
+        imports += [Place(file, imported_names(node)[0]) for node in statements.values()]
     return imports
 
 
 def nested_comprehensions() -> list[Place]:
-    """Every comprehension, or generator expression, that contains another one."""
+    """Find every comprehension, or generator expression, that contains another one."""
     nested = []
     for file in files():
         outer = (node for node in ast.walk(tree_of(file)) if isinstance(node, COMPREHENSIONS))
@@ -133,22 +133,22 @@ def nested_comprehensions() -> list[Place]:
 
 
 def tree_of(file: Path) -> ast.Module:
-    """A file as a syntax tree."""
+    """Parse a file to its syntax tree."""
     return ast.parse(file.read_text(encoding="utf-8"))
 
 
 def lines_of(file: Path) -> int:
-    """How many lines a file has."""
+    """Count the lines of a file."""
     return len(file.read_text(encoding="utf-8").splitlines())
 
 
 def table() -> str:
-    """The structure as a Markdown table, from the top floor down."""
+    """The rooms as a Markdown table, from the top floor down."""
     rows = [
         "| room | imports | files | lines | longest file | longest function |",
         "|---|---|---|---|---|---|",
     ]
-    parts, drawn = modules(), sorted(arrows())
+    parts, drawn = modules(), sorted(room_imports())
     for room in (part for floor in reversed(FLOORS) for part in floor):
         below = ", ".join(other for importer, other in drawn if importer == room) or "-"
         lines = [lines_of(file) for file in parts[room]]
@@ -159,7 +159,7 @@ def table() -> str:
 
 
 def main() -> None:
-    """Write the table between its marks in docs/design.md."""
+    """Write the table of rooms between its marks in docs/design.md."""
     text = DESIGN.read_text(encoding="utf-8")
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)

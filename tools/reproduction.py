@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import chdir, contextmanager
 from pathlib import Path
 
-from benchmarks.page import put
+from benchmarks.page import put_section
 from cohort.commands.cli import main as cohort
 from cohort.core.paths import CLAIMS_TABLE, RELEASED
 from cohort.pipeline import preview
@@ -27,22 +27,24 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs" / "reproduction"
 WAITING = f"| {NOT_ENOUGH} ("
 """What begins the cell of a claim with too few runs."""
+PAPER = "| paper "
+"""What begins a cell that has the paper's value only."""
 
 
 def update(text: str, study: str) -> str:
-    """The page of a study with the tables of its released runs between the markers."""
-    return put(text, "tables", section(study), f"python -m tools.reproduction {study}")
+    """Replace the tables between the markers of a study's page by those of its released runs."""
+    return put_section(text, "tables", section(study), f"python -m tools.reproduction {study}")
 
 
 def section(study: str) -> str:
-    """How the released runs of a study were made, its tables, and the verdicts on its claims."""
+    """Markdown: how a study's released runs were made, its tables, and verdicts on its claims."""
     runs = read_release(ROOT / RELEASED / study)
-    return "\n\n".join([_made(study, runs), *_tables(study)])
+    return "\n\n".join([_provenance_text(study, runs), *_tables(study)])
 
 
 @contextmanager
-def restored(study: str) -> Iterator[None]:
-    """Work in a folder of its own in which only the released runs of a study exist."""
+def in_restored_folder(study: str) -> Iterator[None]:
+    """Work, in this block, in a temporary folder with only the released runs of a study."""
     with tempfile.TemporaryDirectory() as work, chdir(work):
         for name in ("config", "resources", "rules", "Snakefile"):
             Path(name).symlink_to(ROOT / name)
@@ -53,27 +55,27 @@ def restored(study: str) -> Iterator[None]:
 
 @functools.cache
 def comparison(study: str, table: str) -> Comparison:
-    """What the released runs of a study say of one of its tables."""
-    with restored(study):
+    """Compare the released runs of a study by one of its tables."""
+    with in_restored_folder(study):
         files = preview.draw_item(load({"studies": study}), study, table)
         return Comparison.read(next(file for file in files if file.endswith(".json")))
 
 
 def _tables(study: str) -> list[str]:
-    """The tables in Markdown."""
-    with restored(study):
+    """The tables of a study's released runs in Markdown."""
+    with in_restored_folder(study):
         cohort(["draw", study])
         files = Path("results/full/partial/tables", study).glob("*.md")
         names = sorted((file.stem for file in files), key=lambda name: (name == CLAIMS_TABLE, name))
         texts = [Path("results/full/partial/tables", study, f"{name}.md") for name in names]
-        tables = (with_runs(file.read_text(encoding="utf-8").strip()) for file in texts)
+        tables = (rows_with_runs(file.read_text(encoding="utf-8").strip()) for file in texts)
         return [table for table in tables if table]
 
 
-def with_runs(table: str) -> str:
-    """A table in Markdown without its rows that wait for runs; empty if nothing else is in it."""
+def rows_with_runs(table: str) -> str:
+    """Drop the rows of a Markdown table that wait for runs; empty if no other is in it."""
     lines = table.splitlines()
-    shown = [line for line in lines if WAITING not in line]
+    shown = [line for line in lines if not _is_waiting(line)]
     rows = [line for line in shown if line.startswith("| ")]
     if len(rows) < 3:  # the header and the line below it
         return ""
@@ -82,8 +84,13 @@ def with_runs(table: str) -> str:
     return "\n".join([*shown, *(["", *note] if note else [])])
 
 
-def _made(study: str, runs: Sequence[Record]) -> str:
-    """How many runs were released, what they cost, and how to see them or train them again."""
+def _is_waiting(row: str) -> bool:
+    """Whether a row has no result of ours; below those the paper's are in the same cells."""
+    return WAITING in row or (PAPER in row and f"<br>{PAPER[2:]}" not in row)
+
+
+def _provenance_text(study: str, runs: Sequence[Record]) -> str:
+    """A paragraph: how many runs were released, their cost, and how to see or train them again."""
     costs = [value for run in runs for _, value in run.history.cost["seconds"]]
     devices = Counter(device for run in runs for device in run.header["provenance"]["devices"])
     where = ", ".join(f"{device} ({count})" for device, count in devices.most_common())

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import pandas as pd
 
-from benchmarks.page import put
+from benchmarks.page import put_section
 from benchmarks.peers import ROOT
 from benchmarks.tables import NOTHING, table
 from cohort.core.paths import RELEASED
 from cohort.plan import Plan, load
 from cohort.results.across import Scores
 from cohort.results.ranks import Standing, rank_strategies
-from cohort.results.tables.leaderboard import ranked
+from cohort.results.tables.leaderboard import rank_text
 
 STUDY = "showdown"
 PAGE = ROOT / "docs" / "showdown.md"
@@ -57,8 +57,8 @@ def _runs() -> pd.DataFrame:
 
 
 def _values() -> pd.DataFrame:
-    """For each run its accuracy over the last rounds, its costs per round, and the Gini coefficient
-    of its clients' turns."""
+    """A table of each run's accuracy over the last rounds, its costs per round, and the Gini
+    coefficient of its clients' turns."""
     folder = ROOT / RELEASED / STUDY
     curves = pd.read_parquet(folder / "curves.parquet").merge(_runs(), on="digest")
     is_last = curves["round"] > curves["rounds_played"] - LAST
@@ -72,13 +72,13 @@ def _values() -> pd.DataFrame:
 
 
 def _gini(turns: pd.Series) -> float:
-    """Half the mean difference between two clients, over their mean."""
+    """The Gini coefficient: half the mean difference between two clients, over their mean."""
     differences = turns.to_numpy()[:, None] - turns.to_numpy()
     return float(abs(differences).mean() / (2 * turns.mean()))
 
 
 def markdown(plan: Plan, experiment: str) -> str:
-    """The leaderboard as a table."""
+    """The leaderboard of an experiment as a Markdown table."""
     standings, runs = leaderboard(plan, experiment)
     means = runs.groupby("strategy")[["simulated_seconds", "bytes_down", "gini"]].mean()
     rows = []
@@ -87,7 +87,7 @@ def markdown(plan: Plan, experiment: str) -> str:
         ahead = NOTHING if standing.ahead is None else f"{100 * standing.ahead.value:.0f}"
         rows.append(
             [
-                ranked(standing),
+                rank_text(standing),
                 plan.strategies[standing.strategy]["title"],
                 f"{100 * standing.score.value:.2f}",
                 ahead,
@@ -105,8 +105,8 @@ def markdown(plan: Plan, experiment: str) -> str:
     )
 
 
-def by_setting(plan: Plan, experiment: str) -> str:
-    """The mean accuracy of each selector, the best ranked first, in each setting."""
+def accuracies_by_setting(plan: Plan, experiment: str) -> str:
+    """A Markdown table of the mean accuracy of each selector, best ranked first, by setting."""
     standings, runs = leaderboard(plan, experiment)
     titles = plan.study(STUDY).titles.get("partition", {})
     named = runs.assign(partition=runs["partition"].map(lambda name: titles.get(name, name)))
@@ -131,11 +131,8 @@ def update(text: str) -> str:
     for name in leaderboards(plan):
         title, experiment = (plan.study(STUDY).tables[name][key] for key in ("title", "experiment"))
         parts += [f"**{title}**", markdown(plan, experiment)]
-        parts += [
-            "Mean accuracy % by setting:",
-            by_setting(plan, experiment),
-        ]
-    return put(text, "leaderboards", "\n\n".join(parts), "python -m tools.showdown")
+        parts += ["Mean accuracy % by setting:", accuracies_by_setting(plan, experiment)]
+    return put_section(text, "leaderboards", "\n\n".join(parts), "python -m tools.showdown")
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ def make_site(plan: Plan, site: Path) -> None:
 
 
 def _releases(copies: Path) -> list[tuple[str, str, int]]:
-    """Copy the releases, and name each with its file of runs and their number."""
+    """Copy the releases; return each one's study, name of its file of runs, and their number."""
     releases = []
     for manifest in sorted(Path(RELEASED).glob(f"*/{MANIFEST}")):
         shutil.copytree(manifest.parent, copies / manifest.parent.name)

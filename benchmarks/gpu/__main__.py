@@ -46,8 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _failures(names: Sequence[str], file: Path) -> list[str]:
-    """List what failed in these pieces, one line each, from a results file."""
-    entries = results.read(file)
+    """List the failures of these pieces in a results file, one line each."""
+    entries = results.read_entries(file)
     return [f"{name}: {line}" for name in names for line in entries[name]["failures"]]
 
 
@@ -75,10 +75,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(names: Sequence[str], file: Path, options: argparse.Namespace) -> None:
-    """Run pieces in one process, which is stopped if it hangs."""
+    """Measure pieces in one process, which is stopped if it hangs."""
     for name in names:
         print(f"{name}: {PIECES[name].title}, at most {LIMIT_SECONDS:.0f} s", flush=True)
-        results.put(file, name, {"failures": []})
+        results.put_entry(file, name, {"failures": []})
     command = [sys.executable, "-m", "benchmarks.gpu.piece", options.device, str(file)]
     process = subprocess.Popen(
         [*command, options.commit, *names], cwd=ROOT, env=environment(), start_new_session=True

@@ -9,9 +9,9 @@ from statistics import median
 
 import torch
 
-from benchmarks.draw import drawn, save
+from benchmarks.draw import draw_work, save_work
 from benchmarks.gpu.report import Report
-from benchmarks.gpu.timing import interleaved
+from benchmarks.gpu.timing import interleaved_seconds
 from benchmarks.peers import environment
 from benchmarks.processes import Workers
 from benchmarks.workloads import W1, W2, W3, Workload
@@ -27,15 +27,17 @@ def measure(report: Report) -> None:
     report.plan(len(workloads) * len(counts))
     for workload in workloads:
         with tempfile.TemporaryDirectory() as folder:
-            save(drawn(workload), Path(folder))
-            _of_workload(workload, counts, Path(folder), report)
+            save_work(draw_work(workload), Path(folder))
+            _time_workload(workload, counts, Path(folder), report)
 
 
-def _of_workload(workload: Workload, counts: tuple[int, ...], folder: Path, report: Report) -> None:
+def _time_workload(
+    workload: Workload, counts: tuple[int, ...], folder: Path, report: Report
+) -> None:
     alone = None
     for count in counts:
         with report.step(f"{workload.name}, {count} at once") as until:
-            seconds, memory = _side_by_side(count, folder, report, until)
+            seconds, memory = _time_side_by_side(count, folder, report, until)
             round = median(seconds)
             alone = alone or round
             report.add(
@@ -53,21 +55,22 @@ def _of_workload(workload: Workload, counts: tuple[int, ...], folder: Path, repo
             )
 
 
-def _side_by_side(
+def _time_side_by_side(
     count: int, folder: Path, report: Report, until: float
 ) -> tuple[list[float], float | None]:
-    """Seconds until all cells have played a round, and the GPU memory that all took."""
+    """Play rounds in so many processes at once: the seconds of each sweep until all are done, and
+    the GPU memory that all took."""
     device = report.device
     command = [sys.executable, "-m", "benchmarks.variants.ours", str(folder)]
     options = ["--trainer", "batched", "--device", device.type]
-    before = _free(device)
+    before = _free_bytes(device)
     with Workers([command + options] * count, environment(), folder / "log") as workers:
         most = 1 if report.is_trial else MOST
-        seconds = interleaved({"round": workers.run}, device, most, until)["round"]
-        after = _free(device)
+        seconds = interleaved_seconds({"round": workers.run}, device, most, until)["round"]
+        after = _free_bytes(device)
     return seconds, None if before is None or after is None else (before - after) / 1e6
 
 
-def _free(device: torch.device) -> int | None:
-    """Bytes that are free on the GPU."""
+def _free_bytes(device: torch.device) -> int | None:
+    """The bytes that are free on the GPU; None on a CPU."""
     return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else None

@@ -14,7 +14,7 @@ from torch.nn.functional import conv2d, unfold
 
 from benchmarks.contest import largest_difference
 from benchmarks.gpu.report import Report
-from benchmarks.gpu.timing import interleaved
+from benchmarks.gpu.timing import interleaved_seconds
 from benchmarks.variants.inputs import flat
 from cohort.models import MODELS
 from cohort.training.job.precision import set_up
@@ -42,7 +42,7 @@ class Layer(NamedTuple):
         return f"{inside} to {outside}, {self.kernel}x{self.kernel}, {self.side}x{self.side}"
 
     def direct(self, weight: Tensor, images: Tensor) -> Tensor:
-        """One client's convolution, as the network has it."""
+        """Convolve the images of one client as the network does."""
         return conv2d(images, weight, stride=self.stride, padding=self.padding)
 
     def unfolded(self, weight: Tensor, images: Tensor) -> Tensor:
@@ -55,7 +55,7 @@ class Layer(NamedTuple):
 
 
 def measure(report: Report) -> None:
-    """Time every layer of the three networks."""
+    """Time every convolution of the three networks."""
     set_up("float32", report.device)
     layers = list(dict.fromkeys(layer for name in NETWORKS for layer in layers_of(name)))
     if report.is_trial:
@@ -63,7 +63,7 @@ def measure(report: Report) -> None:
     report.plan(len(layers))
     for layer in layers:
         with report.step(f"{layer.network}, {layer}") as until:
-            _of_layer(layer, report, until)
+            _time_layer(layer, report, until)
 
 
 def layers_of(network: str) -> list[Layer]:
@@ -83,10 +83,10 @@ def layers_of(network: str) -> list[Layer]:
     return layers
 
 
-def _of_layer(layer: Layer, report: Report, until: float) -> None:
+def _time_layer(layer: Layer, report: Report, until: float) -> None:
     clients, batch = (2, 2) if report.is_trial else (CLIENTS, BATCH)
-    ways, difference = _ways(layer, clients, batch, report.device)
-    taken = interleaved(ways, report.device, 1 if report.is_trial else MOST, until)
+    ways, difference = _ways_to_convolve(layer, clients, batch, report.device)
+    taken = interleaved_seconds(ways, report.device, 1 if report.is_trial else MOST, until)
     medians = {way: 1e3 * median(seconds) for way, seconds in taken.items()}
     report.add(
         {
@@ -100,10 +100,10 @@ def _of_layer(layer: Layer, report: Report, until: float) -> None:
     )
 
 
-def _ways(
+def _ways_to_convolve(
     layer: Layer, clients: int, batch: int, device: torch.device
 ) -> tuple[dict[str, Callable[[], object]], float]:
-    """The three ways, and how much the results of the first two differ."""
+    """The three ways to convolve by name, and how much the results of the first two differ."""
     torch.manual_seed(0)
     inside, outside = layer.channels
     weights = torch.randn(clients, outside, inside, layer.kernel, layer.kernel, device=device)

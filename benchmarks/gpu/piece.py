@@ -16,7 +16,7 @@ from benchmarks.gpu.report import Report
 
 
 def main(device: str, file: str, commit: str, *pieces: str) -> None:
-    """Run the pieces; what fails in one is in its entry of the file."""
+    """Measure the pieces; what fails in one is noted in its entry of the file."""
     for piece in pieces:
         report = Report(Path(file), piece, commit or machine.commit(), torch.device(device))
         importlib.import_module(f"benchmarks.gpu.{piece}").measure(report)

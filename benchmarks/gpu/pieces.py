@@ -13,7 +13,7 @@ KILL_SECONDS = 530.0  # after which a piece that hangs is stopped
 
 
 class Piece(NamedTuple):
-    """The title of a piece and what its table shows; its module has the piece's name."""
+    """A measurement on a GPU: its title and what its table shows; its module has its name."""
 
     title: str
     about: str

@@ -22,7 +22,7 @@ from cohort.training.job.device import device_name
 
 @dataclass
 class Report:
-    """The entry of one piece in the results file, and the clock of its steps."""
+    """Writes the entry of one piece into the results file, and keeps the clock of its steps."""
 
     file: Path
     piece: str
@@ -36,18 +36,18 @@ class Report:
 
     @property
     def is_trial(self) -> bool:
-        """Whether this only tries the code, on a CPU with little work."""
+        """Whether the piece only tries the code, on a CPU with little work."""
         return self.device.type == "cpu"
 
     def plan(self, steps: int) -> None:
-        """Say how many steps the piece has."""
+        """Announce how many steps the piece has."""
         self.steps = steps
         self._save()
 
     @contextmanager
     def step(self, what: str) -> Iterator[float]:
-        """One step; yields the time (of `time.monotonic`) at which it should end. An error is
-        noted as a failure, and the piece goes on."""
+        """Announce a step of the piece and yield the time (of `time.monotonic`) at which it should
+        end. An error in it is noted as a failure, and the piece goes on."""
         now = time.monotonic()
         taken, left = now - self.began, self.steps - self.done
         guess = f", about {taken / self.done * left:.0f} s to go" if self.done else ""
@@ -63,7 +63,7 @@ class Report:
         self.done += 1
 
     def add(self, row: Row) -> None:
-        """Add a row to the table."""
+        """Add a row to the piece's table, print it and save the table."""
         self.rows.append(row)
         self._say("   " + ", ".join(f"{key} {_short(value)}" for key, value in row.items()))
         self._save()
@@ -74,7 +74,7 @@ class Report:
     def _save(self) -> None:
         taken = {"commit": self.commit, "seconds": round(time.monotonic() - self.began, 1)}
         content = {"rows": self.rows, "failures": self.failures}
-        results.put(self.file, self.piece, _machine(self.device) | taken | content)
+        results.put_entry(self.file, self.piece, _machine(self.device) | taken | content)
 
 
 def _machine(device: torch.device) -> dict[str, str]:
@@ -89,7 +89,7 @@ def _machine(device: torch.device) -> dict[str, str]:
 
 
 def _driver() -> str:
-    """The version of NVIDIA's driver, if `nvidia-smi` is there to say it."""
+    """The version of NVIDIA's driver; empty without `nvidia-smi`."""
     if shutil.which("nvidia-smi") is None:
         return "unknown"
     command = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]

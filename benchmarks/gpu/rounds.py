@@ -11,9 +11,9 @@ import numpy as np
 import torch
 
 from benchmarks.contest import largest_difference
-from benchmarks.draw import drawn
+from benchmarks.draw import draw_work
 from benchmarks.gpu.report import Report
-from benchmarks.gpu.timing import interleaved
+from benchmarks.gpu.timing import interleaved_seconds
 from benchmarks.sweeps import times_faster
 from benchmarks.variants.inputs import flat
 from benchmarks.variants.ours import task_of
@@ -32,7 +32,7 @@ class Player:
     """Plays the rounds of a workload by one trainer, one per call."""
 
     def __init__(self, given: Work, trainer: str, device: torch.device):
-        before = _allocated(device)
+        before = _reset_peak(device)
         task = task_of(given, trainer, device)
         if task.trainer != trainer:
             raise ValueError(f"the {trainer} trainer refuses {given.workload.model}")
@@ -46,19 +46,19 @@ class Player:
 
 
 def measure(report: Report) -> None:
-    """Time both trainers on each workload."""
+    """Time the serial and the batched trainer on each workload."""
     set_up("float32", report.device)
     workloads = [each.tiny() for each in (W2A, W3)] if report.is_trial else WORKLOADS
     report.plan(len(workloads))
     for workload in workloads:
         with report.step(workload.title) as until:
-            _compare(drawn(workload), report, until)
+            _time_trainers(draw_work(workload), report, until)
 
 
-def _compare(given: Work, report: Report, until: float) -> None:
+def _time_trainers(given: Work, report: Report, until: float) -> None:
     players = {trainer: Player(given, trainer, report.device) for trainer in TRAINERS}
     most = 1 if report.is_trial else MOST
-    taken = interleaved(players, report.device, most, until)
+    taken = interleaved_seconds(players, report.device, most, until)
     reference, *_ = TRAINERS
     for trainer, player in players.items():
         seconds = taken[trainer]
@@ -81,8 +81,8 @@ def _difference(weights: np.ndarray, reference: np.ndarray) -> float | None:
     return None if weights is reference else largest_difference(weights, reference)
 
 
-def _allocated(device: torch.device) -> int:
-    """Bytes of tensors on the GPU; counts their peak anew from here."""
+def _reset_peak(device: torch.device) -> int:
+    """Count the peak of GPU memory anew from here; return the bytes of tensors there now."""
     if device.type == "cpu":
         return 0
     gc.collect()  # CUDA graphs of earlier workloads

@@ -12,7 +12,7 @@ NOT_MEASURED = "not measured yet"
 
 
 def section(entries: dict[str, Entry]) -> Section:
-    """The tables of all pieces, each with the machine and commit that it was measured on."""
+    """Format the tables of all pieces, each with the machine and commit that it was measured on."""
     devices = dict.fromkeys(entry["device"] for entry in entries.values() if "device" in entry)
     result = Section(f"On a GPU: {', '.join(devices) or NOT_MEASURED}")
     missing = []

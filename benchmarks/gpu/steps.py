@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from benchmarks.draw import drawn
+from benchmarks.draw import draw_work
 from benchmarks.gpu.report import Report
 from benchmarks.gpu.rounds import TRAINERS, Player
-from benchmarks.gpu.timing import interleaved
+from benchmarks.gpu.timing import interleaved_seconds
 from benchmarks.variants.inputs import network
 from benchmarks.variants.ours import samples_of
 from benchmarks.work import Work
@@ -48,7 +48,7 @@ class CapturedEpoch:
             self.steps(images, labels)
 
     def is_captured(self) -> str:
-        """Whether the steps were replayed from CUDA graphs, and why not."""
+        """`yes` if the steps were replayed from CUDA graphs, else why not."""
         if not self.parameters[0].is_cuda:
             return "skipped: CUDA graphs need a GPU"
         return "yes" if all(self.steps.captures.values()) else "no: the capture failed"
@@ -64,13 +64,13 @@ class CapturedEpoch:
 
 
 def measure(report: Report) -> None:
-    """Time an epoch of single-sample steps in every way."""
+    """Time an epoch of single-sample steps, with and without CUDA graphs."""
     set_up("float32", report.device)
     workloads = (replace(W3.tiny(), clients=1, cohort=1),) if report.is_trial else WORKLOADS
     report.plan(len(workloads))
     for workload in workloads:
         with report.step(workload.title) as until:
-            _epochs(drawn(workload), report, until)
+            _epochs(draw_work(workload), report, until)
 
 
 def _epochs(given: Work, report: Report, until: float) -> None:
@@ -81,7 +81,7 @@ def _epochs(given: Work, report: Report, until: float) -> None:
     trainers = {f"{trainer} trainer": Player(given, trainer, device) for trainer in TRAINERS}
     ways: dict[str, Callable[[], None]] = {**trainers, **graphs}
     most = 1 if report.is_trial else MOST
-    for way, seconds in interleaved(ways, device, most, until).items():
+    for way, seconds in interleaved_seconds(ways, device, most, until).items():
         captured = graphs[way].is_captured() if way in graphs else "-"
         report.add(
             {

@@ -11,15 +11,16 @@ LEAST = 3  # sweeps, however slow
 
 
 def finish(device: torch.device) -> None:
-    """Wait until the GPU has done what it was given."""
+    """Wait until the GPU has done all work that was queued."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 
 
-def interleaved(
-    functions: Mapping[str, Callable[[], object]], device: torch.device, most: int, until: float
+def interleaved_seconds(
+    functions: Mapping[str, Callable[[], object]], device: torch.device, most: int, deadline: float
 ) -> dict[str, list[float]]:
-    """Seconds of each call, at most this many of each and no sweep that would end after `until`.
+    """Time the functions in turn: the seconds of each call, at most `most` of each. After the first
+    three sweeps none begins that would end after `deadline`, a time of time.monotonic.
 
     One sweep more runs first, in which CUDA graphs are captured and libraries initialize.
     """
@@ -31,13 +32,13 @@ def interleaved(
             if sweep:
                 taken[name].append(seconds)
         now = time.monotonic()
-        if sweep >= LEAST and now + (now - began) > until:
+        if sweep >= LEAST and now + (now - began) > deadline:
             break
     return taken
 
 
 def timed(function: Callable[[], object], device: torch.device) -> float:
-    """Seconds of one call, until the GPU has finished."""
+    """Call a function; return the seconds until the GPU has finished its work."""
     finish(device)
     began = time.perf_counter()
     function()

@@ -23,7 +23,7 @@ from fedlab.contrib.algorithm.basic_server import SyncServerHandler  # noqa: E40
 
 
 class Clients:
-    """The data set interface of FedLab: a loader per client with the drawn batches."""
+    """The data set in the interface of FedLab: a loader per client with the drawn batches."""
 
     def __init__(self, given: Work):
         self.given, self.round = given, 0
@@ -47,7 +47,7 @@ class Trainer(SGDSerialClientTrainer):
         self.workload = given.workload
 
     def setup_optim(self, epochs: int, batch_size: int, lr: float) -> None:
-        """Replace FedLab's optimizer."""
+        """Replace FedLab's optimizer by one with momentum and weight decay."""
         super().setup_optim(epochs, batch_size, lr)
         load = self.workload
         self.optimizer = torch.optim.SGD(
@@ -55,7 +55,7 @@ class Trainer(SGDSerialClientTrainer):
         )
 
     def train(self, parameters: Tensor, loader: DataLoader[Any]) -> list[Tensor]:
-        """Train one client; momentum starts at zero."""
+        """Train one client; return its weights. Momentum starts at zero."""
         self.optimizer.state.clear()
         return super().train(parameters, loader)
 

@@ -21,8 +21,8 @@ from cohort.models.vision import from_torchvision
 def arguments() -> argparse.Namespace:
     """Parse a worker's command line and set torch's threads (0: torch's default).
 
-    `style` selects a kind of plain loop or of peak operation, `trainer` one of our trainers, and
-    `avx2` native code for older processors, `device` where it trains.
+    `style` selects a kind of plain loop or of peak operation, `trainer` one of our trainers, `avx2`
+    native code for older processors, and `device` where it trains.
     """
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)

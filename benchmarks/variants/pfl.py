@@ -75,14 +75,14 @@ class WaitForDriver(TrainingProcessCallback):
         self.model, self.channel = model, Channel()
 
     def on_train_begin(self, *, model: Any) -> Metrics:
-        """Wait before the first round."""
+        """Wait for the driver before the first round."""
         self._wait()
         return Metrics()
 
     def after_central_iteration(
         self, aggregate_metrics: Metrics, model: Any, *, central_iteration: int
     ) -> tuple[bool, Metrics]:
-        """Wait before the next round."""
+        """Wait for the driver before the next round."""
         return not self._wait(), Metrics()
 
     def _wait(self) -> bool:

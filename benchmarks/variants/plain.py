@@ -31,7 +31,7 @@ class Loop:
         self.clients = self._clients()
 
     def round(self, round: int) -> None:
-        """Train the round's cohort and average."""
+        """Train the round's cohort and average its weights."""
         states = [
             self._train(copy.deepcopy(self.model), round, client)
             for client in self.given.cohort(round)

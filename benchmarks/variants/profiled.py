@@ -26,7 +26,7 @@ STEPS = 10**7  # of the loop that measures the peak
 
 
 def main() -> None:
-    """Time all rounds but the first, which warms up."""
+    """Time the native calls of all rounds but the first, which warms up; print medians as JSON."""
     set_up("float32", torch.device("cpu"))
     given, procedure = read_work(arguments().folder), parse_procedure("federated")
     task = task_of(given)
@@ -47,7 +47,7 @@ def main() -> None:
 
 
 class _Calls:
-    """Adds up the time of calls."""
+    """Wraps a function and adds up the time of its calls."""
 
     def __init__(self, call: Callable[..., None]):
         self.call, self.seconds, self.count = call, 0.0, 0
@@ -60,7 +60,7 @@ class _Calls:
 
 
 def _peak(target: Target) -> Callable[[], float]:
-    """A function that measures the operations per second of fused multiply-adds of registers."""
+    """Make a function that measures fused multiply-adds of registers, in operations per second."""
     emit = Emitter(target)
     with emit.function("peak", "ptr %a", "ptr %b", "i64 %c", "i64 %steps", exported=True):
         factor = emit.broadcast(emit.load_number("%a"))

@@ -12,7 +12,7 @@ from benchmarks.variants.inputs import arguments
 
 
 def main() -> None:
-    """Serve steps of the operation that `--style` names."""
+    """Serve rounds of the operation that `--style` names, for its rate."""
     style = arguments().style
     torch.set_num_threads(1)
     left, right, out = torch.randn(SIZE, SIZE), torch.randn(SIZE, SIZE), torch.empty(SIZE, SIZE)

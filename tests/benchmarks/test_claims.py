@@ -14,8 +14,8 @@ from benchmarks.claims import (
     TWICE,
     Case,
     Noise,
-    rates,
     share_held,
+    verdict_rates,
 )
 
 
@@ -32,18 +32,18 @@ def test_false_verdicts_are_rare_whatever_the_noise(noise: Noise, seeds: tuple[i
     """A sign test of 5 is wrong in 3.1 %, one of 10 in 1.1 %, one after the other in less than 4.2 %
     of studies; more than 14 of 100 are less likely than one in 10,000."""
     for count in (1, 16):
-        false_held, false_not_held, *_ = rates(noise, seeds, count, 100)
+        false_held, false_not_held, *_ = verdict_rates(noise, seeds, count, 100)
         assert max(false_held, false_not_held) <= 14 / 100
 
 
 def test_a_strategy_stuck_in_every_fifth_run_is_not_ahead() -> None:
     """By intervals alone it was in 11 to 51 %. Of ten seeds a sign test is wrong in 1.1 %."""
-    held, *_ = rates(NOISES["one run in five stuck at chance level"], (10,), 1, 1000)
+    held, *_ = verdict_rates(NOISES["one run in five stuck at chance level"], (10,), 1, 1000)
     assert held <= 0.025
 
 
 def test_sixteen_comparisons_are_held_if_each_is_clear() -> None:
-    assert rates(NOISES["normal"], (5,), 16, 200)[2] > 0.95
+    assert verdict_rates(NOISES["normal"], (5,), 16, 200)[2] > 0.95
 
 
 def test_the_page_shows_at_most_five_percent_of_false_verdicts() -> None:

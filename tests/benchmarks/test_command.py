@@ -131,19 +131,19 @@ def test_goals_by_hand():
 
 
 def test_replacing_a_section_keeps_the_rest_of_the_page(tmp_path: Path):
-    text = page.put("# Title\n\nBefore.\n", "W1", "one\n")
-    text = page.put(text + "\nBetween.\n", "W2", "two\n")
-    again = page.put(text, "W1", "three\n")
+    text = page.put_section("# Title\n\nBefore.\n", "W1", "one\n")
+    text = page.put_section(text + "\nBetween.\n", "W2", "two\n")
+    again = page.put_section(text, "W1", "three\n")
     assert again == text.replace("one", "three") and "Before." in again and "Between." in again
     with pytest.raises(ValueError, match="end of W1"):
-        page.put(text.replace("<!-- end of W1 -->", ""), "W1", "four")
+        page.put_section(text.replace("<!-- end of W1 -->", ""), "W1", "four")
 
 
 def test_the_page_has_a_place_for_every_part():
     text = command.PAGE.read_text()
     for name in command.parts(tiny=False):
         marker = f"<!-- {name}: made by"
-        assert page.put(text, name, "x").count(marker) == text.count(marker) == 1
+        assert page.put_section(text, name, "x").count(marker) == text.count(marker) == 1
 
 
 def test_every_peer_is_pinned_and_has_a_make_target():

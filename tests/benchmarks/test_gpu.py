@@ -78,7 +78,7 @@ def test_a_trial_on_a_cpu_runs_every_piece(lean: dict[str, str], tmp_path: Path)
     command = ["-m", "benchmarks.gpu", "all", "--device", "cpu", "--commit", "c1"]
     done = ran([*command, "--into", str(file)], lean)
     assert done.returncode == 0, done.stdout + done.stderr
-    entries = results.read(file)
+    entries = results.read_entries(file)
     assert list(entries) == list(PIECES)
     for entry in entries.values():
         assert entry["rows"] and entry["failures"] == [] and entry["commit"] == "c1"
@@ -115,18 +115,18 @@ def test_a_piece_that_hangs_is_stopped(
     file = tmp_path / "new" / "gpu.json"
     assert command.main(["steps", "--device", "cpu", "--into", str(file)]) == 1
     assert "steps: stopped after 0 s\n" in capsys.readouterr().out
-    assert results.read(file) == {"steps": {"failures": ["stopped after 0 s"]}}
+    assert results.read_entries(file) == {"steps": {"failures": ["stopped after 0 s"]}}
 
 
 def test_a_failure_keeps_the_rows_and_is_shown(tmp_path: Path):
     file = tmp_path / "gpu.json"
     machine = {"device": "A card", "driver": "1", "python": "3", "torch": "2", "date": "today"}
     rows = [{"workload": "W1", "s": 0.01234, "memory, MB": None}, {"workload": "W2", "rounds": 3}]
-    results.put(
+    results.put_entry(
         file, "rounds", machine | {"commit": "c", "seconds": 9.6, "rows": rows} | {"failures": []}
     )
     results.add_failure(file, "rounds", "the process ended with status 1")
-    result = section(results.read(file))
+    result = section(results.read_entries(file))
     assert result.title == "On a GPU: A card"
     assert "| W1       | 0.0123 | -          | -      |" in result.markdown()
     assert "| W2       | -      | -          | 3      |" in result.markdown()
@@ -139,15 +139,17 @@ def test_a_failure_keeps_the_rows_and_is_shown(tmp_path: Path):
 def test_make_bench_writes_the_section(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Where `make gpu` has left results, and nowhere else; nothing is measured."""
     monkeypatch.setattr(bench, "PAGE", tmp_path / "page.md")
-    monkeypatch.setattr(bench.readme, "write", lambda: None)
+    monkeypatch.setattr(bench.readme, "write_readme", lambda: None)
     monkeypatch.setattr(bench, "RESULTS", tmp_path / "gpu.json")
     assert bench.main(["gpu"]) == 0 and not bench.PAGE.exists()
-    results.put(bench.RESULTS, "steps", {"device": "A card", "failures": []})
+    results.put_entry(bench.RESULTS, "steps", {"device": "A card", "failures": []})
     assert bench.main(["gpu"]) == 0
     assert "## On a GPU: A card" in bench.PAGE.read_text()
 
 
 def test_the_page_shows_what_was_measured_on_a_gpu():
     text = bench.PAGE.read_text()
-    entries = results.read(bench.RESULTS)
-    assert text == page.put(text, "gpu", section(entries).markdown()), "run `make bench ONLY=gpu`"
+    entries = results.read_entries(bench.RESULTS)
+    assert text == page.put_section(text, "gpu", section(entries).markdown()), (
+        "run `make bench ONLY=gpu`"
+    )

@@ -23,11 +23,6 @@ def test_results_are_those_of_the_reproduction_page():
     ours = {(result.item, result.what): f"{result.ours:.2f}" for result in readme.results()}
     start = "CIFAR-100, FedAvg, rounds 20 to 100 of 2,000"
     for item, what, line in (
-        (
-            "FedEntOpt, Table I",
-            "FedAvg, CIFAR-10, LeNet-5, Dir(0.1)",
-            "| FedAvg | 46.61 ± 0.17 | {} |",
-        ),
         ("AML, Fig. 8 (log)", "Shakespeare, FedAvg, IID, round 500 of 500", "| 500 | {} | 37.93 |"),
         (
             "AML, Fig. 1 (log)",

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from benchmarks.processes import Failed
-from benchmarks.sweeps import Summary, interleaved, times_faster
+from benchmarks.sweeps import Summary, time_interleaved, times_faster
 from benchmarks.tables import Goal, number, table
 
 
@@ -37,7 +37,7 @@ def test_speedup_is_the_median_ratio_within_sweeps():
 
 
 def test_equal_variants_are_equally_fast():
-    seconds, failures = interleaved(
+    seconds, failures = time_interleaved(
         {"one": Sleeper(0.05), "other": Sleeper(0.05), "slow": Sleeper(0.15)}, 5
     )
     assert not failures
@@ -47,14 +47,14 @@ def test_equal_variants_are_equally_fast():
 
 def test_the_warm_up_is_not_counted():
     variants = {"one": Sleeper(0), "other": Sleeper(0)}
-    seconds, _ = interleaved(variants, 3)
+    seconds, _ = time_interleaved(variants, 3)
     assert [len(taken) for taken in seconds.values()] == [3, 3] and variants["one"].rounds == 4
-    seconds, _ = interleaved(variants, 3, warm=False)
+    seconds, _ = time_interleaved(variants, 3, warm=False)
     assert len(seconds["one"]) == 3 and variants["one"].rounds == 7
 
 
 def test_other_variants_continue_after_a_failure():
-    seconds, failures = interleaved({"good": Sleeper(0), "bad": Sleeper(0, fails=3)}, 4)
+    seconds, failures = time_interleaved({"good": Sleeper(0), "bad": Sleeper(0, fails=3)}, 4)
     assert len(seconds["good"]) == 4 and "bad" not in seconds
     assert failures == {"bad": "on purpose"}
 

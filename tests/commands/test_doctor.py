@@ -38,7 +38,7 @@ def test_whatever_fails_is_said_and_the_others_go_on(
     def broken() -> None:
         raise ImportError("libtorch.so: cannot open shared object file")
 
-    monkeypatch.setattr(doctor, "pytorch", broken)
+    monkeypatch.setattr(doctor, "check_pytorch", broken)
     monkeypatch.setattr(doctor.native.NativeTrainer, "_train_steps", lambda self, *rest: 1 / 0)
     text = output_of("doctor", fails=True)
     assert "failed   PyTorch: ImportError('libtorch.so: cannot open shared object" in text
@@ -47,9 +47,9 @@ def test_whatever_fails_is_said_and_the_others_go_on(
 
 
 def test_locks_that_do_not_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    assert next(doctor.locks(tmp_path))[0] in (doctor.OK, doctor.WARNING)
+    assert next(doctor.check_locks(tmp_path))[0] in (doctor.OK, doctor.WARNING)
     monkeypatch.setattr(doctor, "is_locked", lambda path: False)
-    assert next(doctor.locks(tmp_path))[0] == doctor.FAILED
+    assert next(doctor.check_locks(tmp_path))[0] == doctor.FAILED
     assert list(tmp_path.iterdir()) == []
 
 
@@ -57,7 +57,7 @@ def test_space_and_files_that_are_left(tmp_path: Path, monkeypatch: pytest.Monke
     """5 of 4 KiB blocks by the million are 19 GB."""
     full = SimpleNamespace(f_bavail=5_000_000, f_frsize=4096, f_files=10, f_favail=9)
     monkeypatch.setattr(os, "statvfs", lambda folder: full)
-    assert list(doctor.disk(tmp_path)) == [
+    assert list(doctor.check_disk(tmp_path)) == [
         (doctor.OK, "19 GB are free"),
         (doctor.WARNING, "9 more files may be made"),
     ]
@@ -74,23 +74,23 @@ def test_accounts_and_partitions_of_profiles(project: Path, monkeypatch: pytest.
     mine.parent.mkdir(parents=True)
     resources = "default-resources: [slurm_account=me, slurm_partition=gpu]"
     mine.write_text(f"executor: slurm\n{resources}\n")
-    assert list(doctor.slurm()) == [
+    assert list(doctor.check_slurm_profiles()) == [
         (doctor.OK, "its controller answers"),
         (doctor.WARNING, "profiles/slurm/profile.yaml: account unset, partition unset"),
         (doctor.OK, f"{mine.absolute()}: account me, partition gpu"),
     ]
     Path("bin/scontrol").write_text("#!/bin/sh\necho Slurmctld is DOWN\n")
-    ((state, sentence),) = doctor.slurm()
+    ((state, sentence),) = doctor.check_slurm_profiles()
     assert state == doctor.WARNING and "does not answer" in sentence  # cells still train here
 
 
 def test_data_in_the_mirror_or_not(project: Path):
     Path("mirror").mkdir()
     mnist = load({"studies": "fedentopt", "only": "", "data_mirror": "mirror"})
-    result = dict(sentence.split(" ", 1) for _, sentence in doctor.raw_files(mnist))
+    result = dict(sentence.split(" ", 1) for _, sentence in doctor.check_raw_files(mnist))
     assert result["cifar10"] == "has to be downloaded; not in the mirror, mirror"
     Path("mirror/cifar-10-python.tar.gz").touch()
-    result = dict(sentence.split(" ", 1) for _, sentence in doctor.raw_files(mnist))
+    result = dict(sentence.split(" ", 1) for _, sentence in doctor.check_raw_files(mnist))
     assert result["cifar10"] == "is in the mirror, mirror"
 
 

@@ -12,7 +12,7 @@ import pytest
 from cohort.core.errors import UserError
 from cohort.core.paths import digest_in, state_folder
 from cohort.core.sealed_json import write_sealed
-from cohort.pipeline.driver import remove_finished_states, restore_records
+from cohort.pipeline.driver import remove_published_originals, restore_records
 from cohort.pipeline.specs import experiment_plan
 from cohort.plan import Plan
 from cohort.results.collect import collect
@@ -59,5 +59,5 @@ def test_it_is_not_published(plan: Plan, misplaced: Path):
     restore_records(plan)
     assert not misplaced.exists()
     shutil.copy(finished, misplaced)
-    remove_finished_states(plan.cells.values())
+    remove_published_originals(plan.cells.values())
     assert finished.exists()

@@ -13,7 +13,7 @@ from safetensors.numpy import save_file
 
 from cohort.commands import screen
 from cohort.commands.status import statuses, unique_cells
-from cohort.commands.watch import changes, seconds_left, snapshots, summary
+from cohort.commands.watch import change_lines, seconds_left, snapshots, summary_lines
 from cohort.core.locks import try_lock
 from cohort.core.paths import state_folder, train_log
 from cohort.pipeline import cell_states as states
@@ -182,7 +182,7 @@ def test_cells_that_wait_for_data_say_for_which(project: Path, output_of: Output
 def test_watch_in_a_pipe_prints_a_line_per_change(every_state: Plan):
     cells = unique_cells(statuses(every_state, {}))
     finished = [states.CellStatus(cells[1].cell, "done"), *cells[2:], cells[0]]
-    lines = list(changes(iter([cells, cells, finished])))
+    lines = list(change_lines(iter([cells, cells, finished])))
     digest = cells[1].cell.digest
     assert [line.split("  ", 1)[1] for line in lines] == [
         "1 of 6 cells are done",
@@ -193,7 +193,7 @@ def test_watch_in_a_pipe_prints_a_line_per_change(every_state: Plan):
 def test_watch_in_a_terminal_and_its_end(every_state: Plan):
     """At 0.25 rounds a second the 10 rounds of the running cell take 40 s, not 100: of the estimated 400 s are 160 left. It has itself 3 rounds left, 12 s."""
     cells = unique_cells(statuses(every_state, {}))
-    lines = list(summary(every_state, cells))
+    lines = list(summary_lines(every_state, cells))
     assert lines[0] == "1 done, 1 running, 1 stopped, 1 failed, 2 missing"
     assert lines[1].count("\N{FULL BLOCK}") == 13 and len(lines[1]) == 80  # a sixth
     assert lines[3].split()[1:] == ["▁▁▁▁▄▄█░░░", "80.0", "%", "7/10", "0.25", "12", "s"]

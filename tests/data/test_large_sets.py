@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from cohort.cell.planned import PlannedFile, plan_file, write_plan
-from tools.data_table import alone, load, peak_mb
+from tools.data_table import measure_loading, peak_mb, run_alone
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 SIDE = 224
@@ -60,7 +60,7 @@ def measured(rows: int, folder: Path) -> tuple[float, float]:
     }
     raw = {"pathmnist_224.npz": "resources/raw/pathmnist-224/pathmnist_224.npz"}
     write_plan(PlannedFile("data.h5", "k0123456789ab", facts, {}, raw))
-    return alone(prepare, str(folder)), alone(load, str(folder))[1]
+    return run_alone(prepare, str(folder)), run_alone(measure_loading, str(folder))[1]
 
 
 def test_memory_does_not_grow_with_the_set(tmp_path: Path):

@@ -24,12 +24,12 @@ from cohort.pipeline.pages import page_spec
 from cohort.pipeline.specs import claims_spec, spec_of
 from cohort.pipeline.stages import Stages
 from cohort.plan import Plan, all_studies, load
-from cohort.results.claims.judge import judge
+from cohort.results.claims.judge import write_judged
 from cohort.results.collect import collect
 from cohort.results.figures.draw import draw
 from cohort.results.files import read_experiment, read_metrics
 from cohort.results.report.page import write_page
-from cohort.results.series import is_generated, read_metric, read_runs
+from cohort.results.series import is_generated, read_metric, read_run_counts
 from cohort.results.tables.tabulate import tabulate
 from cohort.training.cell import cell_of, read_cell
 from cohort.training.job.train import train
@@ -101,7 +101,7 @@ def readers(plan: Plan) -> dict[str, tuple[Path, Reader]]:
 
 def numbers(file: Path) -> Any:
     table = read_metric(file, "test_accuracy")
-    return table.to_csv(), read_runs(file), is_generated(read_metrics(file, "generated"))
+    return table.to_csv(), read_run_counts(file), is_generated(read_metrics(file, "generated"))
 
 
 KINDS = (
@@ -131,7 +131,7 @@ def damage(file: Path) -> None:
 STAGES: dict[str, Callable[[Plan], object]] = {
     "draw": lambda plan: draw(spec_of(plan, "six", "fig1"), METRICS, ["fig1.svg"]),
     "tabulate": lambda plan: tabulate(spec_of(plan, "six", "tab1"), str(METRICS), ["tab1.csv"]),
-    "judge": lambda plan: judge(claims_spec(plan, "six"), ["claims.csv"]),
+    "judge": lambda plan: write_judged(claims_spec(plan, "six"), ["claims.csv"]),
 }
 
 
@@ -148,7 +148,7 @@ def test_the_page_refuses_damaged_runs(plan: Plan):
     page = page_spec(plan, "six")
     tabulate(spec_of(plan, "six", "tab1"), str(METRICS), page["tables"][0]["files"])
     draw(spec_of(plan, "six", "fig1"), METRICS, page["figures"][0]["files"])
-    judge(claims_spec(plan, "six"), page["claims"])
+    write_judged(claims_spec(plan, "six"), page["claims"])
     write_page(page, ["page.html", "card.json"])
     damage(METRICS.with_suffix(".json"))
     with pytest.raises(UserError, match=r"one\.json: cannot be read as metrics"):

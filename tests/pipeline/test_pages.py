@@ -10,7 +10,7 @@ from cohort.pipeline.pages import page_spec
 from cohort.plan import Plan, load
 from cohort.plan.cost import START_SECONDS, round_seconds
 from cohort.results.comparison import Comparison
-from cohort.results.figures.alternative import alternative
+from cohort.results.figures.alternative import alternative_text
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +21,7 @@ def plan() -> Plan:
 def seen(spec: dict[str, Any]) -> str:
     """The alternative text of a figure without runs."""
     nothing = Comparison(labels=[], results=[], scale="full", generated=False, has_paper=False)
-    return alternative(spec, nothing)
+    return alternative_text(spec, nothing)
 
 
 def test_a_figure_says_what_its_axes_panels_and_hues_are(plan: Plan):

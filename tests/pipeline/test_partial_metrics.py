@@ -15,13 +15,13 @@ from tests.commands.conftest import finish, plan  # noqa: F401 (a fixture)
 
 def test_what_did_not_change_is_not_read_again(plan: Plan, monkeypatch: pytest.MonkeyPatch):  # noqa: F811
     read: list[str] = []
-    from_record = collecting.from_record
+    read_result = collecting.read_result
 
     def counted(path: str) -> collecting.Result:
         read.append(path)
-        return from_record(path)
+        return read_result(path)
 
-    monkeypatch.setattr(collecting, "from_record", counted)
+    monkeypatch.setattr(collecting, "read_result", counted)
     first, second, *_ = plan.cells.values()
     finish(first, 0.5)
 

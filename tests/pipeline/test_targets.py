@@ -9,7 +9,7 @@ import pytest
 
 from cohort.core.paths import Layout
 from cohort.pipeline.cleanup import remove_previews
-from cohort.pipeline.targets import requested
+from cohort.pipeline.targets import requested_items
 from cohort.plan import load
 
 
@@ -26,14 +26,14 @@ from cohort.plan import load
     ],
 )
 def test_what_was_asked_for(targets: list[str], asked: list[tuple[str, str]]):
-    assert requested(load({"studies": ["demo", "ucb"]}), targets) == asked
+    assert requested_items(load({"studies": ["demo", "ucb"]}), targets) == asked
 
 
 def test_what_a_workflow_with_other_names_asked_for():
     plan = load({"studies": ["demo"]})
     targets = ["cohort_ucb", "cohort_demo_fig1", "demo"]
-    assert requested(plan, targets, "cohort_{}".format) == [("ucb", ""), ("demo", "fig1")]
-    assert requested(plan, [], "cohort_{}".format) == [("demo", "")]
+    assert requested_items(plan, targets, "cohort_{}".format) == [("ucb", ""), ("demo", "fig1")]
+    assert requested_items(plan, [], "cohort_{}".format) == [("demo", "")]
 
 
 def previews(layout: Layout, *studies: str) -> dict[str, list[Path]]:

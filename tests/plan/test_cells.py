@@ -9,14 +9,15 @@ from typing import Any
 import pytest
 
 from cohort.plan import all_studies
-from tools.cells import AXES, FOLDER, merged, planned, table
+from tools.cells import AXES, FOLDER, cells_table, merge_rows, plan_all
 
 STUDIES = sorted(file.stem for file in FOLDER.glob("*.csv"))
 
 
 @pytest.mark.parametrize("study", STUDIES)
 def test_cells_are_those_of_the_table(study: str):
-    expected, actual = (FOLDER / f"{study}.csv").read_text().splitlines(), table(study).splitlines()
+    expected = (FOLDER / f"{study}.csv").read_text().splitlines()
+    actual = cells_table(study).splitlines()
     gone = [f"- {row}" for row in expected if row not in actual]
     new = [f"+ {row}" for row in actual if row not in expected]
     assert actual == expected, "\n".join(["python -m tools.cells writes:", *gone, *new])
@@ -28,7 +29,7 @@ def test_every_study_has_a_table():
 
 def test_no_cell_is_lost_where_rows_are_merged():
     """Nor is one invented: the combinations of the rows' values are the cells."""
-    plan = planned("stratify")
+    plan = plan_all("stratify")
     for experiment in plan.study("stratify").experiments.values():
         cells = [plan.cells[row.digest].plain_settings() for row in experiment.rows]
         rest = [str({key: cell[key] for key in cell if key not in AXES}) for cell in cells]
@@ -38,7 +39,7 @@ def test_no_cell_is_lost_where_rows_are_merged():
         ]
         expanded = Counter(
             (*values, row["rest"])
-            for row in merged(single)
+            for row in merge_rows(single)
             for values in product(*(row[axis] for axis in AXES))
         )
         expected = zip(cells, rest, strict=True)

@@ -14,7 +14,7 @@ from cohort.commands.cost import print_cost
 from cohort.pipeline.driver import freeze_plan
 from cohort.pipeline.stages import Stages
 from cohort.plan import Plan
-from cohort.plan.cost import _evaluated, client_steps, memory_mb, round_seconds
+from cohort.plan.cost import _evaluated_samples, client_steps, memory_mb, round_seconds
 from cohort.plan.requests import jobs_needed, resource_request
 from cohort.training.cell import Cell, cell_of
 
@@ -267,15 +267,19 @@ def test_samples_that_are_evaluated_by_hand():
     takes no evaluation."""
     peco = DEMO | {"reserve": 100, "holdout": 0.1, "selector": {"name": "peco"}}
     more = {"evaluate_holdout": 10, "evaluate_next": 2, "evaluate_local": 5}
-    result = _evaluated(cell_with(peco | more), DIGITS)
+    result = _evaluated_samples(cell_with(peco | more), DIGITS)
     drawn = 5 * 143.7 * 4 / 20
     assert result == pytest.approx(260 + 2 * 143.7 + drawn + 2 * 4 * 260 + 10 * 4 * 100)
-    assert _evaluated(cell_with(DEMO | {"selector": {"name": "training-loss"}}), DIGITS) == 360
+    assert (
+        _evaluated_samples(cell_with(DEMO | {"selector": {"name": "training-loss"}}), DIGITS) == 360
+    )
     ucb = DEMO | {"holdout": 0.1, "selector": {"name": "ucb"}, "evaluate_own": 2}
-    assert _evaluated(cell_with(ucb), DIGITS) == pytest.approx(360 + 15 * 4 * 0.9 * 71.85)
+    assert _evaluated_samples(cell_with(ucb), DIGITS) == pytest.approx(360 + 15 * 4 * 0.9 * 71.85)
     tenth = DEMO | {"validation": 200, "samples": 0.1}  # the samples set aside are fewer, too
-    assert _evaluated(cell_with(tenth), DIGITS) == pytest.approx(36 + 20)
-    assert _evaluated(cell_with(peco | {"samples": 0.1}), DIGITS) == pytest.approx(26 + 10 * 4 * 10)
+    assert _evaluated_samples(cell_with(tenth), DIGITS) == pytest.approx(36 + 20)
+    assert _evaluated_samples(cell_with(peco | {"samples": 0.1}), DIGITS) == pytest.approx(
+        26 + 10 * 4 * 10
+    )
 
 
 SMALL = 64 * 64 + 64 * 10

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from cohort.core.errors import UserError
 from cohort.plan import Plan
 from cohort.plan.axes import combinations
-from cohort.plan.scale import scaled, thinned
+from cohort.plan.scale import scaled_values, thinned_cells
 
 PlanOf = Callable[..., Plan]
 
@@ -188,7 +188,7 @@ def test_smoke_keeps_a_cell_for_each_combination_of_rows_and_columns(plan_of: Pl
 
 
 def test_thinned_without_a_figure_keeps_one():
-    assert thinned([{"a": 1}, {"a": 2}], []) == [{"a": 1}]
+    assert thinned_cells([{"a": 1}, {"a": 2}], []) == [{"a": 1}]
 
 
 def test_a_scale_thins_the_evaluation_plan_alike():
@@ -204,15 +204,15 @@ def test_a_scale_thins_the_evaluation_plan_alike():
         "evaluate_own": 0,
         "evaluators": "drift 10; top5 50, last 10",
     }
-    assert scaled(values, {"rounds": 0.2})["evaluators"] == "drift 2; top5 10, last 10"
-    assert scaled(values, {"rounds": 0.2})["evaluate_every"] == "1 until 2, 2 until 80, 10"
-    assert scaled(values, {"rounds": 0.2})["evaluate_holdout"] == 2
-    assert scaled(values, {"rounds": 0.2})["evaluate_next"] == 1
-    assert scaled(values, {"rounds": 0.2})["evaluate_local"] == 0
-    assert scaled(values, {"rounds": 0.2})["schedule"] == "step-10"
-    assert scaled(values, {"rounds": 0.2})["procedure"] == "stratified-hybrid-8"
-    assert scaled(values | {"evaluate_every": 50}, {"rounds": 0.2})["evaluate_every"] == 10
-    assert scaled(values | {"evaluate_every": 3}, {"rounds": 0.2})["evaluate_every"] == 1
+    assert scaled_values(values, {"rounds": 0.2})["evaluators"] == "drift 2; top5 10, last 10"
+    assert scaled_values(values, {"rounds": 0.2})["evaluate_every"] == "1 until 2, 2 until 80, 10"
+    assert scaled_values(values, {"rounds": 0.2})["evaluate_holdout"] == 2
+    assert scaled_values(values, {"rounds": 0.2})["evaluate_next"] == 1
+    assert scaled_values(values, {"rounds": 0.2})["evaluate_local"] == 0
+    assert scaled_values(values, {"rounds": 0.2})["schedule"] == "step-10"
+    assert scaled_values(values, {"rounds": 0.2})["procedure"] == "stratified-hybrid-8"
+    assert scaled_values(values | {"evaluate_every": 50}, {"rounds": 0.2})["evaluate_every"] == 10
+    assert scaled_values(values | {"evaluate_every": 3}, {"rounds": 0.2})["evaluate_every"] == 1
 
 
 def test_the_last_ten_rounds_are_ten_at_every_scale(plan_of: PlanOf):
@@ -249,7 +249,7 @@ def test_a_scale_may_mean_something_else_for_some_cells(plan_of: PlanOf):
 
 def test_full_scale_changes_nothing():
     values = {"rounds": 7, "lr_decay": 0.9, "evaluate_every": 3, "samples": 1.0}
-    assert scaled(values, {}) == values
+    assert scaled_values(values, {}) == values
 
 
 @given(

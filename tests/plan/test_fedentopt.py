@@ -17,7 +17,7 @@ from cohort.results.files import write_metrics
 from cohort.results.tables.tabulate import tabulate
 from tests.conftest import ROOT
 from tests.plan.conftest import digests
-from tools.cells import planned
+from tools.cells import plan_all
 
 PAPER = "resources/paper_values/fedentopt.csv"
 SHOWN_AGAIN = ("availability_and_full", "rates_and_ten", "convergence", "communication")
@@ -25,7 +25,7 @@ SHOWN_AGAIN = ("availability_and_full", "rates_and_ten", "convergence", "communi
 
 @pytest.fixture(scope="module")
 def plan() -> Plan:
-    return planned("fedentopt")
+    return plan_all("fedentopt")
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +156,7 @@ def test_table_five_is_known_without_a_run(plan: Plan, tmp_path: Path):
 
 @pytest.mark.parametrize("scale", ["reduced", "smoke"])
 def test_the_brain_scans_of_cheaper_scales_can_be_dealt(scale: str):
-    small = planned("fedentopt", scale)
+    small = plan_all("fedentopt", scale)
     (row, *_) = small.study("fedentopt").experiments["medical"].rows
     settings = small.cells[row.digest].plain_settings()
     kinds = np.round(settings["samples"] * np.array([1321, 1339, 1595, 1457])).astype(int)

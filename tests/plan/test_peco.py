@@ -11,7 +11,7 @@ from cohort.plan import Plan, Study
 from cohort.results.paper import read_rows
 from tests.conftest import ROOT
 from tests.plan.conftest import digests
-from tools.cells import planned
+from tools.cells import plan_all
 
 PAPER = "resources/paper_values/peco.csv"
 OWN = {"reserves", "exponents", "factors", "windows", "optimizer", "centralized"}
@@ -19,7 +19,7 @@ OWN = {"reserves", "exponents", "factors", "windows", "optimizer", "centralized"
 
 @pytest.fixture(scope="module")
 def plan() -> Plan:
-    return planned("peco")
+    return plan_all("peco")
 
 
 @pytest.fixture(scope="module")

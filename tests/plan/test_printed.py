@@ -7,7 +7,7 @@ import pytest
 from cohort.results.paper import read_paper
 from cohort.results.tables.spec import Table
 from tests.conftest import ROOT
-from tools.cells import planned
+from tools.cells import plan_all
 
 PRINTED = [  # how many values of a metric the paper's item has, by hand
     ("fedentopt", "tab1", "TableI", {"test_accuracy": 120}),
@@ -36,7 +36,7 @@ PRINTED = [  # how many values of a metric the paper's item has, by hand
 def test_every_printed_number_stands_in_one_place(
     study: str, name: str, item: str, metrics: dict[str, int]
 ):
-    expanded, file = planned(study).study(study), ROOT / f"resources/paper_values/{study}.csv"
+    expanded, file = plan_all(study).study(study), ROOT / f"resources/paper_values/{study}.csv"
     spec = expanded.tables[name]
     experiment = expanded.experiments[spec["experiment"]]
     fields = {key: value for key, value in spec.items() if key in Table.__dataclass_fields__}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from cohort.plan.loading import unexpanded
+from cohort.plan.loading import unexpanded_plan
 from cohort.plan.yaml_files import read_yaml
 from tests.conftest import ROOT
 
@@ -19,7 +19,7 @@ LINE = "# yaml-language-server: $schema=../../study.schema.json"
 
 @pytest.fixture(scope="module")
 def schema() -> dict[str, Any]:
-    return unexpanded().study_schema()
+    return unexpanded_plan().study_schema()
 
 
 def mistakes(schema: dict[str, Any], study: Any) -> list[str]:

@@ -10,8 +10,8 @@ import pytest
 
 from cohort.core.errors import UserError
 from cohort.pipeline.pages import page_spec
-from cohort.pipeline.specs import look, spec_of
-from cohort.pipeline.stages import records
+from cohort.pipeline.specs import look_of, spec_of
+from cohort.pipeline.stages import record_files
 from cohort.plan import Plan, load
 
 PlanOf = Callable[..., Plan]
@@ -106,7 +106,7 @@ def test_a_run_may_stand_in_several_panels(mixed: Callable[..., Plan]):
     ]
     assert rows[0].digest == rows[2].digest != rows[1].digest
     assert len(plan.cells) == len(plan.rows(["study"])["study", "main"]) == 2
-    assert len(records(plan, "study", "main")) == 2
+    assert len(record_files(plan, "study", "main")) == 2
 
 
 @pytest.mark.parametrize(
@@ -329,8 +329,8 @@ def test_a_centralized_runs_rounds_are_epochs(plan_of: PlanOf):
         "settings": {"procedure": "centralized", "clients": 1, "cohort": 1},
         "axes": {"strategy": ["centralized"], "J": ["J1e"]},
     }
-    assert look(plan_of(central), "study", "main")["round"] == "Epoch"
-    assert look(plan_of({}), "study", "main")["round"] == "Round"
+    assert look_of(plan_of(central), "study", "main")["round"] == "Epoch"
+    assert look_of(plan_of({}), "study", "main")["round"] == "Round"
 
 
 def test_a_cell_that_two_experiments_have_is_made_cheaper_as_the_first_says(

@@ -8,7 +8,7 @@ from cohort.plan import Plan, Study
 from cohort.results.paper import read_paper
 from tests.conftest import ROOT
 from tests.plan.conftest import digests
-from tools.cells import planned
+from tools.cells import plan_all
 
 PAPER = "resources/paper_values/stratify.csv"
 UNIFORM, WEIGHTED = "stratify-uniform", "stratify-weighted"
@@ -25,7 +25,7 @@ PARTS = {  # the paper's cells of each experiment, by hand from the columns and 
 
 @pytest.fixture(scope="module")
 def plan() -> Plan:
-    return planned("stratify")
+    return plan_all("stratify")
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from scipy.stats import binom
 
 from cohort.results.tables.spec import Table
 from tests.conftest import ROOT
-from tools.cells import planned
+from tools.cells import plan_all
 
 
 def test_the_likelihood_of_the_slides_selections():
@@ -20,7 +20,7 @@ def test_the_likelihood_of_the_slides_selections():
 def test_claims_that_runs_can_decide():
     """Those of accuracies have a hundred seeds, and the server's work is judged without what
     clients evaluate."""
-    study = planned("ucb").study("ucb")
+    study = plan_all("ucb").study("ucb")
     for name, claim in study.claims.items():
         rows = study.experiments[claim["experiment"]].rows
         seeds = 5 if name == "best_batch_size" else 100
@@ -29,7 +29,7 @@ def test_claims_that_runs_can_decide():
 
 
 def test_the_slides_numbers_stand_beside_accuracies_on_own_samples():
-    study = planned("ucb").study("ucb")
+    study = plan_all("ucb").study("ucb")
     spec = study.tables["results"]
     experiment = study.experiments[spec["experiment"]]
     fields = {key: spec[key] for key in ("metric", "at", "also", "rows", "paper")}

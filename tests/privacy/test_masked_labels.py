@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cohort.core.errors import UserError
-from cohort.partition.schemes.classes import holders
+from cohort.partition.schemes.classes import draw_holders
 from cohort.privacy import ckks
 from cohort.privacy.ckks import ProtocolError, new_key
 from cohort.privacy.masked_labels import Client, Exchange, Pair, Server
@@ -54,7 +54,7 @@ def covering(classes: int, clients: int, labels_of_each: int) -> np.ndarray:
     rng = np.random.default_rng(0)
     counts = np.zeros((clients, classes), dtype=np.int64)
     for label, held in enumerate(
-        holders(classes, clients, labels_of_each, -(-classes // clients), rng)
+        draw_holders(classes, clients, labels_of_each, -(-classes // clients), rng)
     ):
         counts[held, label] = rng.integers(1, 5000, len(held))
     return counts

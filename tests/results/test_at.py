@@ -10,7 +10,7 @@ import pytest
 
 from cohort.core.components import schema_of
 from cohort.core.errors import UserError
-from cohort.results.at import check_at, described, rounds_of, scaled
+from cohort.results.at import at_in_words, check_at, rounds_of, scaled_at
 from cohort.results.series import value_per_cell
 from cohort.results.tables.spec import Table
 from tests.results.test_series import LABELS, frame
@@ -92,10 +92,11 @@ def test_every_bucket_of_a_run_scales_to_another_one():
 
 
 def test_in_words():
-    assert scaled("21-30", 0.5) == "11-15" and scaled(30, 0.5) == 15 and scaled("max", 0.5) == "max"
-    assert described("21-30") == "mean of rounds 21 to 30"
-    assert described(30) == described("30") == "evaluation of round 30"
-    assert described("last-10") == "mean of the last ten rounds"
+    assert scaled_at("21-30", 0.5) == "11-15"
+    assert scaled_at(30, 0.5) == 15 and scaled_at("max", 0.5) == "max"
+    assert at_in_words("21-30") == "mean of rounds 21 to 30"
+    assert at_in_words(30) == at_in_words("30") == "evaluation of round 30"
+    assert at_in_words("last-10") == "mean of the last ten rounds"
 
 
 def test_what_cannot_be_reached_is_refused():

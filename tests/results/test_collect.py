@@ -12,8 +12,8 @@ import pandas as pd
 from cohort.core.sealed_json import write_sealed
 from cohort.records.history import History
 from cohort.records.record import Record, write
-from cohort.results.collect import EMPTY, Result, collect, from_record
-from cohort.results.series import label_columns, read_metric, runs_behind, value_per_cell
+from cohort.results.collect import EMPTY, Result, collect, read_result
+from cohort.results.series import count_runs, label_columns, read_metric, value_per_cell
 
 
 def record(counts: np.ndarray, status: str = "done") -> Record:
@@ -93,7 +93,7 @@ def test_a_cell_in_two_panels_is_drawn_twice_and_counted_once(tmp_path: Path):
     metrics = read_metric(tmp_path / "m.parquet", "test_accuracy")
     values = value_per_cell(metrics, "test_accuracy", "last")
     assert values[["panel", "value"]].to_numpy().tolist() == [["left", 0.5], ["right", 0.5]]
-    assert runs_behind(metrics).phrase == "1 run"
+    assert count_runs(metrics).phrase == "1 run"
 
 
 def test_what_records_say_about_themselves_is_written_beside_the_metrics(tmp_path: Path):
@@ -113,7 +113,7 @@ def test_what_records_say_about_themselves_is_written_beside_the_metrics(tmp_pat
     collect(
         plan,
         tmp_path / "m.parquet",
-        result_of=lambda path: missing if path == "nowhere.h5" else from_record(path),
+        result_of=lambda path: missing if path == "nowhere.h5" else read_result(path),
     )
     there, absent = json.loads((tmp_path / "m.json").read_text())["cells"]
     assert (there["seconds"], there["bytes_up"], there["bytes_down"]) == (4.0, 1500.0, 0)

@@ -8,13 +8,13 @@ from scipy.stats import entropy
 
 from cohort.records.history import History
 from cohort.results.derived import (
+    class_metrics,
+    client_metrics,
     gini,
+    label_baselines,
     longest_gap,
-    of_classes,
-    of_clients,
-    of_labels,
-    of_rounds,
-    of_run,
+    round_metrics,
+    run_metrics,
 )
 
 
@@ -57,7 +57,7 @@ def test_metrics_of_a_run():
     history = History(cohorts=[np.array([0, 1]), np.array([0, 2]), np.array([0, 1])])
     for round, loss in ((1, 2.0), (2, 1.5), (3, float("nan"))):
         history.add_metrics(round, test_loss=loss)
-    facts = of_run(history, 4)
+    facts = run_metrics(history, 4)
     assert facts["loss_minimum_round"] == 2
     assert (
         facts["never_selected"],
@@ -76,15 +76,15 @@ def test_best_round_and_what_a_client_trains_until_then():
     for round, accuracy, seconds in ((1, 0.5, 4.0), (2, 0.75, 3.0), (3, 0.75, 8.0)):
         history.add_metrics(round, test_accuracy=accuracy)
         history.add_cost(round, seconds_training=seconds)
-    facts = of_run(history, 3)
+    facts = run_metrics(history, 3)
     assert (facts["best_round"], facts["client_seconds_to_best"]) == (2, 5)
-    assert of_rounds(history)["client_seconds_training"] == [(1, 2), (2, 3), (3, 4)]
+    assert round_metrics(history)["client_seconds_training"] == [(1, 2), (2, 3), (3, 4)]
 
 
 def test_without_a_finite_accuracy_no_round_is_best():
     history = History(cohorts=[np.array([0])])
     history.add_metrics(1, test_accuracy=float("nan"))
-    assert "best_round" not in of_run(history, 1)
+    assert "best_round" not in run_metrics(history, 1)
 
 
 def test_tasks_saved():
@@ -92,13 +92,13 @@ def test_tasks_saved():
     history = History(cohorts=[np.array([0])])
     history.add_metrics(1, tasks=6)
     history.add_cost(1, client_steps=10)
-    assert of_rounds(history) == {"tasks_saved": [(1, pytest.approx(0.4))]}
+    assert round_metrics(history) == {"tasks_saved": [(1, pytest.approx(0.4))]}
 
 
 def test_a_run_of_one_client_has_no_selection_metrics():
     history = History(cohorts=[np.array([0])])
     history.add_metrics(1, test_loss=1.0)
-    assert of_run(history, 1) == {"loss_minimum_round": 1}
+    assert run_metrics(history, 1) == {"loss_minimum_round": 1}
 
 
 def test_metrics_of_clients():
@@ -108,25 +108,25 @@ def test_metrics_of_clients():
         norms=[np.array([1.0, 5.0]), np.array([2.0, 4.0])],
     )
     counts = np.array([[4, 0, 4], [0, 9, 0], [0, 0, 0], [1, 2, 3]])
-    facts = of_clients(history, counts)
+    facts = client_metrics(history, counts)
     assert facts["probe_norm"][[0, 1, 3]].tolist() == [1.5, 5.0, 4.0] and np.isnan(
         facts["probe_norm"][2]
     )
     assert facts["classes_held"].tolist() == [2, 1, 0, 3]
     assert facts["label_entropy"] == pytest.approx([1, 0, 0, entropy([1, 2, 3], base=2)], abs=1e-12)
-    assert "probe_norm" not in of_clients(History(), counts)
+    assert "probe_norm" not in client_metrics(History(), counts)
 
 
 def test_metrics_of_classes_and_baselines_without_a_model():
     """Clients hold most of class 1, which is a fifth of the test samples."""
     classes = {"tested": np.array([7, 2, 1, 0]), "right": np.array([7, 1, 0, 0])}
-    assert of_classes(classes)["class_accuracy"][:3].tolist() == [1.0, 0.5, 0.0] and np.isnan(
-        of_classes(classes)["class_accuracy"][3]
+    assert class_metrics(classes)["class_accuracy"][:3].tolist() == [1.0, 0.5, 0.0] and np.isnan(
+        class_metrics(classes)["class_accuracy"][3]
     )
-    facts = of_labels(np.array([[3, 5, 0, 0], [0, 4, 1, 1]]), classes)
+    facts = label_baselines(np.array([[3, 5, 0, 0], [0, 4, 1, 1]]), classes)
     assert facts["majority_accuracy"] == 0.2
     assert facts["target_entropy"] == pytest.approx(entropy([7, 2, 1]), rel=1e-12)
-    assert of_classes({}) == {} and of_labels(np.ones((1, 2)), {}) == {}
+    assert class_metrics({}) == {} and label_baselines(np.ones((1, 2)), {}) == {}
 
 
 def test_how_much_the_accuracy_swings():
@@ -135,16 +135,16 @@ def test_how_much_the_accuracy_swings():
     history = History(cohorts=[np.array([0])])
     for round, accuracy in {1: 0.1, 2: 0.3, 3: 0.2, 4: 0.4, 6: 0.9}.items():
         history.add_metrics(round, test_accuracy=accuracy)
-    assert of_run(history, 1)["test_accuracy_swing"] == pytest.approx(0.03**0.5, rel=1e-12)
+    assert run_metrics(history, 1)["test_accuracy_swing"] == pytest.approx(0.03**0.5, rel=1e-12)
     few = History()
     few.add_metrics(1, test_accuracy=0.1)
     few.add_metrics(2, test_accuracy=0.2)
-    assert "test_accuracy_swing" not in of_run(few, 1)
+    assert "test_accuracy_swing" not in run_metrics(few, 1)
 
 
 def test_the_share_of_time_for_selecting():
     history = History()
     history.add_cost(1, seconds=4.0, seconds_selecting=1.0)
     history.add_cost(2, seconds=2.0, seconds_selecting=1.5)
-    assert of_rounds(history) == {"selecting_share": [(1, 0.25), (2, 0.75)]}
-    assert of_rounds(History()) == {}
+    assert round_metrics(history) == {"selecting_share": [(1, 0.25), (2, 0.75)]}
+    assert round_metrics(History()) == {}

@@ -7,7 +7,7 @@ import math
 import pytest
 from scipy import stats
 
-from cohort.results.intervals import Sample, paired
+from cohort.results.intervals import Sample, paired_differences
 
 
 def test_the_interval_of_three_values():
@@ -19,7 +19,7 @@ def test_the_interval_of_three_values():
 
 
 def test_only_seeds_that_both_have_are_compared():
-    result = paired({"0": 5.0, "1": 7.0, "2": 1.0}, {"1": 4.0, "0": 4.0, "3": 0.0})
+    result = paired_differences({"0": 5.0, "1": 7.0, "2": 1.0}, {"1": 4.0, "0": 4.0, "3": 0.0})
     assert (result.mean, result.n) == (2, 2)
 
 

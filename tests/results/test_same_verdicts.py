@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from cohort.commands.item_lines import _lines
-from cohort.results.claims.judge import judge
+from cohort.commands.item_lines import _result_lines
+from cohort.results.claims.judge import write_judged
 from cohort.results.comparison import Comparison
 from cohort.results.files import write_metrics
 from cohort.results.names import Names
@@ -74,7 +74,7 @@ def test_whether_a_paper_agrees(spec: dict[str, Any]) -> None:
     tabulate(spec, "main.parquet", ["tab1.json", "tab1.csv", "tab1.md", "tab1.tex"])
     comparison = Comparison.read("tab1.json")
     page = shown_table(spec, RUNS)
-    printed = list(_lines(comparison.results, NAMES, "full", against=False))
+    printed = list(_result_lines(comparison.results, NAMES, "full", against=False))
     rows = [
         Path("tab1.csv").read_text().splitlines(),
         columns("tab1.md", " | "),
@@ -91,7 +91,7 @@ def test_whether_a_paper_agrees(spec: dict[str, Any]) -> None:
 def test_whether_a_strategy_is_better(spec: dict[str, Any]) -> None:
     tabulate(spec, "main.parquet", ["tab1.json"])
     comparison = Comparison.read("tab1.json")
-    printed = list(_lines(comparison.results, NAMES, "full", against=True))
+    printed = list(_result_lines(comparison.results, NAMES, "full", against=True))
     for strategy, (verdict, word) in AGAINST.items():
         better = claim("gain", along="strategy", pairs=[[strategy, "fedavg"]])
         cells = [final(0, strategy=name, seed=seed) for name in ACCURACIES for seed in range(5)]
@@ -102,7 +102,7 @@ def test_whether_a_strategy_is_better(spec: dict[str, Any]) -> None:
             "comparisons": [asdict(one) for one in better.resolved(matrix(main=cells))],
         }
         claims = {"study": "s", "scale": "full", "claims": {"better": entry}}
-        judge(claims | {"metrics": {"main": "main.parquet"}}, ["claims.json", "claims.csv"])
+        write_judged(claims | {"metrics": {"main": "main.parquet"}}, ["claims.json", "claims.csv"])
         quotes = {"better": {"quote": "", "against": "", "reading": ""}}
         (shown,) = read_claims({"claims": ["claims.json"], "quotes": quotes}, RUNS).claims
         assert shown.verdicts == [("our runs", verdict)]

@@ -11,11 +11,11 @@ import pytest
 
 from cohort.results.files import write_metrics
 from cohort.results.series import (
-    Runs,
+    RunCounts,
+    count_runs,
     label_text,
     read_metric,
-    read_runs,
-    runs_behind,
+    read_run_counts,
     value_per_cell,
 )
 
@@ -99,7 +99,7 @@ def test_runs_behind(statuses: list[str], phrase: str) -> None:
     metrics = frame(
         *((str(index), status, LABELS, EVERY_FOUR) for index, status in enumerate(statuses))
     )
-    assert runs_behind(metrics).phrase == phrase
+    assert count_runs(metrics).phrase == phrase
 
 
 def test_runs_of_a_file(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_runs_of_a_file(tmp_path: Path) -> None:
         frame(("a", "done", LABELS, EVERY_FOUR), ("b", "missing", LABELS, {})),
         {},
     )
-    assert read_runs(tmp_path / "m.parquet") == Runs(
+    assert read_run_counts(tmp_path / "m.parquet") == RunCounts(
         planned=2, done=1, diverged=0, unfinished=0, missing=1
     )
 

@@ -8,7 +8,7 @@ import pytest
 
 from cohort.results.claims import Claim
 from tests.results.claims.samples import FRAME, NAMES, claim
-from tools.claim_words import KINDS, in_words
+from tools.claim_words import KINDS, claim_in_words
 
 PAIRS = [["a", "fedavg"], ["a", "b"], ["b", "fedavg"]]
 WORDS: list[tuple[str, dict[str, Any], str]] = [
@@ -114,7 +114,7 @@ WORDS: list[tuple[str, dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("kind", "fields", "words"), WORDS)
 def test_in_words(kind: str, fields: dict[str, Any], words: str) -> None:
-    assert in_words(claim(kind, **fields), NAMES) == words
+    assert claim_in_words(claim(kind, **fields), NAMES) == words
 
 
 def test_all_words_are_tested() -> None:
@@ -130,6 +130,6 @@ class Higher(Claim):
 
 
 def test_another_kind_is_described_by_its_docstring() -> None:
-    assert in_words(Higher(**FRAME), NAMES) == (
+    assert claim_in_words(Higher(**FRAME), NAMES) == (
         "test accuracy at the end: It is higher than any other"
     )

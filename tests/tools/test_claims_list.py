@@ -23,9 +23,9 @@ OWN_QUESTIONS = {
 
 def test_both_lists_are_current() -> None:
     claims = [claim for study in claims_list.PAPERS for claim in claims_list.claims_of(study)]
-    assert claims_list.update(TEXT, claims) == TEXT, f"run `{claims_list.COMMAND}`"
+    assert claims_list.update_list(TEXT, claims) == TEXT, f"run `{claims_list.COMMAND}`"
     contradicted = claims_list.CONTRADICTIONS.read_text(encoding="utf-8")
-    assert claims_list.contradicted(contradicted, claims) == contradicted
+    assert claims_list.update_contradictions(contradicted, claims) == contradicted
 
 
 @pytest.mark.parametrize("study", OWN_QUESTIONS)

@@ -12,7 +12,7 @@ from torch import nn
 from cohort.training.procedures.stratified.label_schedule import ClientData
 from tests.training.small_task import plain_samples, random_samples, small_model
 from tools import gradients
-from tools.gradients import Population, estimated, measured, picture, summary
+from tools.gradients import Population, estimate_errors, measure_draws, plot, summary
 
 LABELS = np.repeat([0, 1], 20)
 VALUES = torch.from_numpy(np.concatenate([np.arange(20.0), 100 + 3 * np.arange(20.0)]))
@@ -30,7 +30,7 @@ def bias_and_variance(
 ) -> tuple[float, float]:
     """Squared bias and variance of the mean of a batch."""
     truth = values.mean()[None]
-    result = estimated(
+    result = estimate_errors(
         lambda chosen: values[chosen].mean()[None],
         lambda rng: draw(data, BATCH, rng),
         truth,
@@ -54,7 +54,7 @@ UNEQUAL = data_of([np.arange(10), np.arange(10, 40)])
 
 @pytest.mark.parametrize(
     ("draw", "variance"),
-    [(gradients.simple_random, SIMPLE), (gradients.equal_shares, WITHIN)],
+    [(gradients.draw_simple_random, SIMPLE), (gradients.draw_equal_shares, WITHIN)],
 )
 def test_variances_of_the_textbook(draw: gradients.Draw, variance: float):
     bias, spread = bias_and_variance(draw, BY_LABEL, 4000)
@@ -65,7 +65,7 @@ def test_variances_of_the_textbook(draw: gradients.Draw, variance: float):
 def test_the_schedule_with_one_holder_of_each_label_is_simple_random_sampling():
     """A shuffled schedule with as many labels as samples, and any sample of a label: every set of
     four samples is as likely."""
-    bias, variance = bias_and_variance(gradients.scheduled, BY_LABEL, 1500)
+    bias, variance = bias_and_variance(gradients.draw_scheduled, BY_LABEL, 1500)
     assert variance == pytest.approx(SIMPLE, rel=0.12)
     assert abs(bias) < 10 * SIMPLE / 1500
 
@@ -76,7 +76,7 @@ def test_the_schedule_prefers_samples_of_small_holders():
     its mean is 9 for label 1, and 9.5 for both."""
     data = data_of([np.arange(25), np.arange(25, 40)])
     values = torch.tensor([10.0] * 20 + [7.0] * 5 + [11.0] * 15).double()
-    bias, _ = bias_and_variance(gradients.scheduled, data, 1500, values)
+    bias, _ = bias_and_variance(gradients.draw_scheduled, data, 1500, values)
     assert bias == pytest.approx(0.5**2, rel=0.2)
 
 
@@ -84,7 +84,7 @@ def test_batches_of_one_client():
     """Four of ten or four of thirty samples, each client as often: the mean of the clients' means,
     and a variance within clients and between them."""
     first, second = VALUES[:10], VALUES[10:]
-    bias, variance = bias_and_variance(gradients.one_client, UNEQUAL, 4000)
+    bias, variance = bias_and_variance(gradients.draw_from_one_client, UNEQUAL, 4000)
     means = first.mean().item(), second.mean().item()
     assert bias == pytest.approx((np.mean(means) - VALUES.mean().item()) ** 2, rel=0.1)
     within = ((1 - 4 / 10) * spread(first) / 4 + (1 - 4 / 30) * spread(second) / 4) / 2
@@ -116,7 +116,7 @@ def test_all_ways_are_measured_before_and_after_training(
     monkeypatch.setattr(gradients, "BATCH", 60)
     model = small_model()
     before = [weight.detach().clone() for weight in model.parameters()]
-    measurements = measured(Population(model, samples), draws=5, steps=2)
+    measurements = measure_draws(Population(model, samples), draws=5, steps=2)
     after = list(model.parameters())
     assert not any(map(torch.equal, before, after))
     assert measurements["steps"].tolist() == [0] * 4 + [2] * 4
@@ -124,6 +124,6 @@ def test_all_ways_are_measured_before_and_after_training(
     assert whole[["squared_bias", "variance"]].abs().to_numpy().max() < 1e-20
     one_client = measurements[measurements["batch"] == "one client, #C=1"]
     assert (one_client["variance"] > 0.1).all()
-    picture(measurements.assign(variance=1.0, squared_bias=0.1), tmp_path / "found.png")
+    plot(measurements.assign(variance=1.0, squared_bias=0.1), tmp_path / "found.png")
     assert (tmp_path / "found.png").stat().st_size > 1000
     assert "| one client, #C=1 " in summary(measurements)

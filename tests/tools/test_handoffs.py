@@ -55,8 +55,8 @@ def literal_counts(data: handoffs.ClientData, chunk: int, seed: int) -> tuple[in
 def test_counts_are_those_of_the_algorithms_played_literally(chunk: int):
     """On three partitions of 1,500 samples, up to the luck of the draw."""
     labels = np.repeat(np.arange(10), 150)
-    measurements = handoffs.measured(labels, [(10, chunk)], 3)
-    dealt = [handoffs.dealt("dir-0.5", labels, 10, seed) for seed in range(3)]
+    measurements = handoffs.measure_handoffs(labels, [(10, chunk)], 3)
+    dealt = [handoffs.deal_labels("dir-0.5", labels, 10, seed) for seed in range(3)]
     literal = [literal_counts(data, chunk, seed) for seed, data in enumerate(dealt)]
     tasks, transfers = np.mean(literal, axis=0)
     assert measurements["tasks"].mean() == pytest.approx(tasks, rel=0.03)

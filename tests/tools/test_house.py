@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from tools import house
-from tools.house import DESIGN, FLOORS, PACKAGE, ROOT, Place, arrows, modules, table
+from tools.house import DESIGN, FLOORS, PACKAGE, ROOT, Place, modules, room_imports, table
 
 CONDA_NAMES = {"pytorch": "torch"}
 LONGEST_FILE, LONGEST_FUNCTION, LONGEST_LINE = 300, 45, 100  # lines, lines, characters
@@ -27,12 +27,12 @@ INNER_IMPORTS: dict[str, str] = {}
 def test_imports_go_downhill():
     floor = {part: number for number, parts in enumerate(FLOORS) for part in parts}
     assert set(floor) == set(modules())
-    assert [arrow for arrow in sorted(arrows()) if floor[arrow[0]] < floor[arrow[1]]] == []
+    assert [arrow for arrow in sorted(room_imports()) if floor[arrow[0]] < floor[arrow[1]]] == []
 
 
 def test_parts_do_not_import_each_other_in_a_cycle():
     graph: dict[str, set[str]] = {}
-    for importer, imported in arrows():
+    for importer, imported in room_imports():
         graph.setdefault(importer, set()).add(imported)
     assert list(TopologicalSorter(graph).static_order())  # raises CycleError
 
@@ -44,7 +44,7 @@ def test_the_table_in_the_design_is_up_to_date():
     shown = {
         (room, other) for room, row in rows for other in row.strip().split(", ") if other != "-"
     }
-    assert shown == arrows(), "run `make house`"
+    assert shown == room_imports(), "run `make house`"
     assert table().splitlines()[0] in page, "run `make house`"
 
 
@@ -66,7 +66,7 @@ def test_every_kind_of_import_is_an_arrow(
         (tmp_path / file).parent.mkdir()
         (tmp_path / file).write_text(source if file.startswith("core") else "")
     monkeypatch.setattr(house, "PACKAGE", tmp_path)
-    assert arrows() == {("core", "plan")}
+    assert room_imports() == {("core", "plan")}
 
 
 def test_no_import_inside_a_function():

@@ -17,7 +17,7 @@ from cohort.cell.planned import plan_file, write_plan
 from cohort.commands.run import run_cell
 from cohort.plan import load
 from cohort.records.record import read
-from cohort.results.collect import from_record
+from cohort.results.collect import read_result
 from cohort.selection import SELECTORS, Selector
 from cohort.selection.selector import Reports, State, View
 from cohort.training.servers import ServerRule
@@ -173,5 +173,5 @@ def test_the_record_of_a_run_with_empty_clients(project: Path):
     assert (np.isnan(record.clients["loss"]) == empty).all() and (
         np.isnan(record.clients["accuracy"]) == empty
     ).all()
-    collected = from_record(cell.path).values
+    collected = read_result(cell.path).values
     assert (collected.loc[collected["metric"] == "accuracy", "value"].isna() == empty).all()

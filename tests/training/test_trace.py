@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import yaml
 
-from cohort.cell.planned import freeze, plan_file
+from cohort.cell.planned import plan_file, write_plan
 from cohort.core.errors import UserError
 from cohort.plan import load
 from cohort.training.cell import read_cell
@@ -77,7 +77,7 @@ def test_another_table_is_another_run(write: Callable[[str], None]):
     for text in (TABLE, TABLE.replace("200", "100"), TABLE):
         write(text)
         (cell,) = load({"studies": "study"}).cells.values()
-        freeze(cell.planned())
+        write_plan(cell.planned())
         assert read_cell(plan_file(cell.digest)).digest == cell.digest
         digests.append(cell.digest)
     assert digests[0] == digests[2] != digests[1]

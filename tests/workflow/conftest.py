@@ -19,7 +19,7 @@ from typing import ClassVar
 import pytest
 import yaml
 
-from benchmarks.project import copied
+from benchmarks.project import copy_project
 from cohort.plan import load
 from tests.workflow import forked
 
@@ -156,7 +156,7 @@ def wait_for(condition: Callable[[], object], seconds: float = 120, every: float
 
 
 def tiny_project(folder: Path) -> Project:
-    project = Project(copied(folder))
+    project = Project(copy_project(folder))
     for file in (folder / "config/studies").glob("*.yaml"):
         if file.stem != "ucb":  # whose cells are few: others take seconds to plan
             file.unlink()

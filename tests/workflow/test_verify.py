@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cohort.commands.verify import different
+from cohort.commands.verify import differences_of
 from cohort.records.history import History
 from cohort.records.record import read, write
 from tests.workflow.commands import files
@@ -77,4 +77,4 @@ def test_histories_that_differ(until: int | None, sentences: list[str]):
     for round, one, other in ((1, 1.0, 1.0), (2, 2.0, 2.125), (3, 3.0, 2.5)):
         before.add_metrics(round, loss=one, seconds_here=one, bad=float("nan"))
         after.add_metrics(round, loss=other, seconds_here=-one, bad=float("nan"))
-    assert list(different(before, after, until)) == sentences
+    assert list(differences_of(before, after, until)) == sentences

@@ -8,14 +8,14 @@ from cohort.core.lazy import lazy
 
 if TYPE_CHECKING:
     from cohort.pipeline import frames
-    from cohort.results.release.frames import Data
+    from cohort.results.release.frames import RunFrames
 else:  # `import cohort` imports neither pandas nor planning
     frames = lazy("cohort.pipeline.frames")
 
 __version__ = "0.1.0"
 
 
-def load(study: str, source: str = "results", **config: Any) -> Data:
+def load(study: str, source: str = "results", **config: Any) -> RunFrames:
     """The finished runs of a study as pandas frames: `runs`, `curves`, `clients` and others.
 
     They are read from the records in results/; with `source="released"` from the release that comes

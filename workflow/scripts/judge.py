@@ -2,8 +2,8 @@ import json
 
 from cohort.core.files import clamp_times
 from cohort.core.log import log_output
-from cohort.results.claims.judge import judge
+from cohort.results.claims.judge import write_judged
 
 with log_output(snakemake.log[0]):
     clamp_times(snakemake.input)
-    judge(json.loads(snakemake.params.spec), list(snakemake.output))
+    write_judged(json.loads(snakemake.params.spec), list(snakemake.output))

@@ -12,13 +12,13 @@ import pandas as pd
 
 from cohort.pipeline.specs import claims_spec
 from cohort.results.claims import CLAIMS, Claim, Comparison, Matrix
-from cohort.results.claims.judge import judged, table_of
-from cohort.results.claims.values import measured
+from cohort.results.claims.judge import claims_table, judged_claims
+from cohort.results.claims.values import measured_values
 from cohort.results.claims.verdict import Verdict, judge_paper, judge_runs
 from cohort.results.files import write_metrics
 from cohort.results.names import Names
 from cohort.results.series import read_metric
-from tools.cells import planned
+from tools.cells import plan_all
 
 ROOT = Path(__file__).resolve().parents[3]
 NAMES = Names(orders={}, titles={"strategy": {"fedavg": "FedAvg"}})
@@ -34,9 +34,9 @@ def claim(kind: str, **fields: Any) -> Claim:
 def of_paper(study: str) -> pd.DataFrame:
     """What the pipeline makes of a study's claims without any run of ours, by claim."""
     with chdir(ROOT):
-        claims = judged(claims_spec(planned(study), study) | {"metrics": {}})
+        claims = judged_claims(claims_spec(plan_all(study), study) | {"metrics": {}})
     assert {claim.measured for claim in claims} == {"not enough runs"}
-    return table_of(claims).set_index("claim")
+    return claims_table(claims).set_index("claim")
 
 
 def word(holds: object) -> str:
@@ -100,7 +100,7 @@ def verdict(
     for name, cells in experiments.items():
         write_metrics(folder / f"{name}.parquet", frame(cells, made.metric), {})
     points = [point for comparison in comparisons for point in comparison.points]
-    values = measured(
+    values = measured_values(
         points, lambda experiment, metric: read_metric(folder / f"{experiment}.parquet", metric)
     )
     return judge(made, comparisons, values, NAMES)

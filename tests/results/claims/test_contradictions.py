@@ -10,7 +10,7 @@ import yaml
 
 from cohort.pipeline.specs import claims_spec
 from cohort.plan import load
-from cohort.results.claims.judge import judged
+from cohort.results.claims.judge import judged_claims
 
 ROOT = Path(__file__).resolve().parents[3]
 STUDIES = sorted(file.stem for file in (ROOT / "config/studies").glob("*.yaml"))
@@ -21,7 +21,7 @@ def not_held(study: str) -> dict[str, str]:
     plan = load({"studies": [study]})
     if not plan.study(study).claims:
         return {}
-    claims = judged(claims_spec(plan, study) | {"metrics": {}})
+    claims = judged_claims(claims_spec(plan, study) | {"metrics": {}})
     return {claim.claim: claim.paper_evidence for claim in claims if claim.paper == "not held"}
 
 

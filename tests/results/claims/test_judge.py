@@ -14,7 +14,7 @@ import pytest
 
 from cohort.core.errors import UserError
 from cohort.results.claims.evidence import Difference, Numbers
-from cohort.results.claims.judge import Named, judge, judged, read_judged
+from cohort.results.claims.judge import NamedPoint, judged_claims, read_judged, write_judged
 from cohort.results.claims.layout import MEASURED, PAPER, TOO_FEW, lay_out
 from cohort.results.claims.paper import Paper
 from cohort.results.files import write_metrics
@@ -54,7 +54,7 @@ Write = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
-    """The spec that the workflow passes to `judge`, with claims of one experiment."""
+    """The spec that the workflow passes to `write_judged`, with claims of one experiment."""
     monkeypatch.chdir(tmp_path)
     folder = Path("resources/paper_values")
     folder.mkdir(parents=True)
@@ -94,13 +94,13 @@ def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
 
 
 def paper(spec: dict[str, Any]) -> tuple[str, str]:
-    (row,) = judged(spec)
+    (row,) = judged_claims(spec)
     return row.paper, row.paper_evidence
 
 
 def test_the_papers_own_values_are_judged_by_the_same_rule(spec: Write) -> None:
     """Printed values take precedence over logs; values without an evaluation do not count."""
-    (row,) = judged(spec(one=ORDER))
+    (row,) = judged_claims(spec(one=ORDER))
     assert (row.measured, row.measured_evidence) == (
         "not enough runs",
         "a, b: 50.00 < 60.00; 1 seed in common, at least 3 are needed",
@@ -130,7 +130,7 @@ def test_curves_fill_in_for_single_values(spec: Write, at: object, evidence: str
 def test_the_papers_round_does_not_scale(spec: Write) -> None:
     """At a tenth of the rounds our runs are compared in round 10, the paper's in round 100."""
     one = ORDER | {"paper": "Fig2", "at": 100, "rounds": {"main": 0.1}}
-    (row,) = judged(spec(scale="reduced", share=0.1, one=one))
+    (row,) = judged_claims(spec(scale="reduced", share=0.1, one=one))
     assert (row.at, row.measured_evidence, row.paper_evidence) == (
         10,
         "a, b: 50.00 < 60.00; 1 seed in common, at least 3 are needed",
@@ -159,20 +159,20 @@ def test_missing_values_of_the_paper_are_named(spec: Write) -> None:
 
 
 def test_cells_that_are_not_planned_at_this_scale_are_not_enough(spec: Write) -> None:
-    (row,) = judged(spec(CELLS[:1], scale="smoke", one=ORDER))
+    (row,) = judged_claims(spec(CELLS[:1], scale="smoke", one=ORDER))
     assert (row.measured, row.measured_evidence) == (
         "not judged at this scale",
         "lacks runs of b (1 of 2 settings are not planned)",
     )
     assert (row.n, row.planned, row.paper) == (1, 1, "held")
     nothing = spec(one=ORDER) | {"metrics": {}}
-    assert [claim.measured_evidence for claim in judged(nothing)] == [
+    assert [claim.measured_evidence for claim in judged_claims(nothing)] == [
         "lacks runs of a / b (2 of 2 settings are not planned)"
     ]
 
 
 def test_generated_data_is_neither_judged_nor_compared(spec: Write) -> None:
-    (row,) = judged(spec(generated=True, one=ORDER))
+    (row,) = judged_claims(spec(generated=True, one=ORDER))
     assert (row.measured, row.measured_evidence) == ("no verdict", "generated stand-in data")
     assert (row.paper, row.paper_evidence, row.doubtful) == (
         "no verdict",
@@ -223,7 +223,7 @@ MARKDOWN = rf"""**Claims**
 
 def test_the_files(spec: Write, tmp_path: Path) -> None:
     files = [tmp_path / f"claims.{ending}" for ending in ("csv", "md", "tex")]
-    judge(spec(one=FILES), files)
+    write_judged(spec(one=FILES), files)
     assert files[1].read_text(encoding="utf-8") == MARKDOWN
     assert pd.read_csv(files[0], keep_default_na=False).to_dict("records") == [
         {
@@ -258,7 +258,7 @@ def test_the_files(spec: Write, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX on this machine")
 def test_latex_compiles(spec: Write, tmp_path: Path) -> None:
-    judge(spec(one=FILES, two=ORDER), [tmp_path / "claims.tex"])
+    write_judged(spec(one=FILES, two=ORDER), [tmp_path / "claims.tex"])
     body = (tmp_path / "claims.tex").read_text(encoding="utf-8")
     document = tmp_path / "document.tex"
     document.write_text(
@@ -273,26 +273,26 @@ def test_latex_compiles(spec: Write, tmp_path: Path) -> None:
 
 
 def test_a_cheaper_scale_is_not_judged(spec: Write) -> None:
-    (one,) = judged(spec(scale="smoke", one=ORDER))
+    (one,) = judged_claims(spec(scale="smoke", one=ORDER))
     assert [one.measured] == ["not judged at this scale"]
     mine = spec(scale="smoke", one=ORDER) | {"reproduces": False}  # of a study of one's own
-    assert [claim.measured for claim in judged(mine)] == ["not enough runs"]
+    assert [claim.measured for claim in judged_claims(mine)] == ["not enough runs"]
 
 
 def test_a_spread_at_a_cheaper_scale_is_not_judged(spec: Write) -> None:
     """Two rounds end at 0.5 to 1.5 %: close together, but far from the 44 to 45 % of the claim."""
     cells = [final(0.005, partition="a"), final(0.015, partition="b"), final(0.01, partition="c")]
     one = {"kind": "spread", "along": "partition", "between": [44, 45]}
-    (row,) = judged(spec(cells, scale="smoke", one=one))
+    (row,) = judged_claims(spec(cells, scale="smoke", one=one))
     assert row.measured == "not judged at this scale"
     assert "1.00 apart" in row.measured_evidence and "held" not in row.measured_evidence
 
 
 def test_a_cheaper_scale_has_a_warning(spec: Write) -> None:
     said = "Scale smoke is a cheaper version of the paper's runs: what is measured here proves nothing about the paper."
-    layout = lay_out(judged(spec(scale="smoke", one=ORDER)), "smoke")
+    layout = lay_out(judged_claims(spec(scale="smoke", one=ORDER)), "smoke")
     assert said in layout.notes
-    assert said not in lay_out(judged(spec(one=ORDER)), "full").notes
+    assert said not in lay_out(judged_claims(spec(one=ORDER)), "full").notes
 
 
 def test_every_comparison_is_written_with_its_numbers(spec: Write) -> None:
@@ -304,7 +304,7 @@ def test_every_comparison_is_written_with_its_numbers(spec: Write) -> None:
         for partition, results in values.items()
         for seed, value in enumerate(results)
     ]
-    judge(spec(cells, one=ORDER), ["claims.json"])
+    write_judged(spec(cells, one=ORDER), ["claims.json"])
     (claim,) = read_judged("claims.json")
     (comparison,) = claim.comparisons
     ours, paper = comparison.sides["ours"], comparison.sides["paper"]
@@ -314,7 +314,7 @@ def test_every_comparison_is_written_with_its_numbers(spec: Write) -> None:
         "held",
     )
     assert ours.difference == Difference("+10.67", "+8.72", "+12.61", "above 0 in 3 of 3 seeds")
-    assert comparison.points[0] == Named(
+    assert comparison.points[0] == NamedPoint(
         "a", "main", {"partition": "a", "J": "J4", "strategy": "fedavg"}
     )
     assert ours.numbers[0] == Numbers("52.00", "2.00", "47.03", "56.97", n=3, planned=3)

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from cohort.results.claims.values import Value, by_seed, value_at
+from cohort.results.claims.values import Value, value_at, values_by_seed
 from cohort.results.series import value_per_cell
 from tests.results.claims.samples import frame
 
@@ -104,4 +104,4 @@ def test_runs_are_cut_off_where_one_that_never_reaches_it_ends(
         Value(0.0, 2, 2, seeds=dict(zip("01", results, strict=True)), rounds=rounds)
         for results, rounds in ((short, 5), (long, 30))
     ]
-    assert by_seed(values).tolist() == rows
+    assert values_by_seed(values).tolist() == rows

@@ -11,10 +11,10 @@ from scipy import stats
 
 from cohort.core.errors import UserError
 from cohort.results.claims.decision import _seeds_needed, decide, seeds_to_decide
-from cohort.results.claims.evidence import more_seeds
+from cohort.results.claims.evidence import more_seeds_text
 from cohort.results.claims.values import seconds_per_seed
 from cohort.results.claims.verdict import Verdict
-from cohort.results.intervals import Sample, holm, welch
+from cohort.results.intervals import Sample, holm_levels, welch_p
 from tests.results.claims.samples import Cell, claim, final, frame, matrix, verdict
 
 GAIN = claim("gain", along="strategy", pairs=[["turns", "fedavg"]])
@@ -171,9 +171,11 @@ def test_runs_that_never_reach_the_target_are_counted(tmp_path: Path) -> None:
 
 def test_holm_by_hand() -> None:
     """0.01 and 0.02 of four are tested at 0.05 / 4 and 0.05 / 3; 0.02 is above that, and ends it."""
-    assert holm([0.30, 0.01, 0.02, 0.04]) == pytest.approx([0.05 / 3, 0.05 / 4, 0.05 / 3, 0.05 / 3])
-    assert holm([0.01, 0.02]) == pytest.approx([0.025, 0.05])
-    assert holm([]) == []
+    assert holm_levels([0.30, 0.01, 0.02, 0.04]) == pytest.approx(
+        [0.05 / 3, 0.05 / 4, 0.05 / 3, 0.05 / 3]
+    )
+    assert holm_levels([0.01, 0.02]) == pytest.approx([0.025, 0.05])
+    assert holm_levels([]) == []
 
 
 def test_intervals_are_those_of_scipy() -> None:
@@ -183,7 +185,7 @@ def test_intervals_are_those_of_scipy() -> None:
     assert sample.interval() == pytest.approx((low, high))
     assert sample.p_value() == pytest.approx(stats.ttest_1samp(values, 0).pvalue)
     other = np.array([0.1, 0.5, 0.2])
-    assert welch(sample, Sample.of(other)) == pytest.approx(
+    assert welch_p(sample, Sample.of(other)) == pytest.approx(
         stats.ttest_ind(values, other, equal_var=False).pvalue
     )
 
@@ -223,7 +225,7 @@ def test_what_more_seeds_would_cost() -> None:
     timed = timed.assign(seed=timed["seed"].astype(str))
     points = [point for one in GAIN.resolved(matrix(main=cells)) for point in one.points]
     assert seconds_per_seed(points, lambda experiment, metric: timed) == 720
-    text = more_seeds((20, 1001), 3, 720)
+    text = more_seeds_text((20, 1001), 3, 720)
     assert text.startswith("20 to more than 1000 seeds would decide it")
     assert "at least 17 more, about 3 h 24 min" in text
-    assert "at least 17 more)" in more_seeds((20, 30), 3, float("nan"))
+    assert "at least 17 more)" in more_seeds_text((20, 30), 3, float("nan"))

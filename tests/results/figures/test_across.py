@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from cohort.core.errors import UserError
 from cohort.results.across import Scores, interquartile_means, profiles, win_rates
-from cohort.results.figures.alternative import alternative
+from cohort.results.figures.alternative import alternative_text
 from cohort.results.figures.draw import compare_figure, kind_of, make_figure
 from cohort.results.figures.style import COLORS
 from cohort.results.names import Names
@@ -220,7 +220,7 @@ def test_in_words(metrics: Metrics, kind: str, text: str) -> None:
     spec = spec_of(kind)
     comparison = compare_figure(spec, metrics())
     assert len(parts := comparison.description) == 1
-    assert alternative(spec, comparison).endswith(f". {parts[0]}.")
+    assert alternative_text(spec, comparison).endswith(f". {parts[0]}.")
     assert text.format(interquartile_means(expected())[0].value) in parts[0]
     panels = kind_of(spec_of(kind, columns="partition"))
     parts = panels.describe(read_metric(metrics(), "test_accuracy"), Names.of(LOOK))

@@ -149,7 +149,7 @@ def test_the_reference_line_of_curves_and_lines(written: Write) -> None:
 
 
 def test_the_reference_is_for_the_first_metric_only() -> None:
-    first, second = Curves(metric="cohort_entropy", also=["test_loss"], reference=3.17).parts()
+    first, second = Curves(metric="cohort_entropy", also=["test_loss"], reference=3.17).by_metric()
     assert (first.reference, second.reference) == (3.17, None)  # type: ignore[attr-defined]
 
 

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from cohort.results.figures.draw import make_figure
 from cohort.results.figures.kinds.curves import MOST_POINTS
-from cohort.results.figures.style import one_deviation
+from cohort.results.figures.style import deviation_limits
 from cohort.results.files import write_metrics
 
 Draw = Callable[..., Figure]
@@ -68,7 +68,7 @@ def test_deviations_stay_where_values_can_be(
     values: list[float], unit: str, limits: tuple[float, float]
 ) -> None:
     points = pd.Series(values).agg(["mean", "std", "min", "max"])
-    assert one_deviation(points, unit) == pytest.approx(limits)
+    assert deviation_limits(points, unit) == pytest.approx(limits)
 
 
 @pytest.mark.parametrize("kind", [{"kind": "curves"}, {"kind": "lines", "x": "cohort"}])

@@ -23,9 +23,9 @@ from cohort.commands.cli import main
 from cohort.core.errors import UserError
 from cohort.plan import load
 from cohort.records.record import read
-from cohort.results.intervals import paired
+from cohort.results.intervals import paired_differences
 from cohort.results.release.events import crc32c
-from cohort.results.release.frames import Data
+from cohort.results.release.frames import RunFrames
 from tests.conftest import ROOT
 
 RELEASES = str(ROOT / "resources/released")
@@ -38,7 +38,7 @@ def demo(project: Path) -> None:
     main(["restore", "demo", "--from", RELEASES])
 
 
-def frames_of(data: Data) -> dict[str, pd.DataFrame]:
+def frames_of(data: RunFrames) -> dict[str, pd.DataFrame]:
     return {field.name: getattr(data, field.name) for field in dataclasses.fields(data)}
 
 
@@ -98,7 +98,7 @@ def test_the_notebook_runs_and_its_interval_is_that_of_cohort(
         rows[rows["strategy"] == name].set_index("seed")["value"]
         for name in ("fedentopt", "fedavg")
     )
-    sample = paired(dict(ours), dict(theirs)).scaled(100)
+    sample = paired_differences(dict(ours), dict(theirs)).scaled(100)
     low, high = sample.interval()
     text = f"{sample.mean:+.2f} ({low:+.2f} to {high:+.2f}, 3 seeds)"
     assert names["interval"](ours - theirs) == text

@@ -12,7 +12,7 @@ import pytest
 
 from cohort.core.sealed_json import to_sealed_json
 from cohort.results.claims.evidence import Difference, Evidence, Numbers
-from cohort.results.claims.judge import Compared, Judged, Named
+from cohort.results.claims.judge import JudgedClaim, JudgedComparison, NamedPoint
 from cohort.results.comparison import Comparison, Result
 from cohort.results.files import write_metrics
 from cohort.results.report.page import write_page
@@ -55,16 +55,16 @@ def write(file: Path, content: Comparison) -> None:
     file.write_text(to_sealed_json(content.as_json()))
 
 
-def write_claims(file: Path, *claims: Judged) -> None:
+def write_claims(file: Path, *claims: JudgedClaim) -> None:
     """Write the JSON file of claims."""
     file.write_text(to_sealed_json({"claims": [dataclasses.asdict(claim) for claim in claims]}))
 
 
-COMPARED = Compared(
+COMPARED = JudgedComparison(
     "dir-0.1",
     [
-        Named("FedEntOpt", "main", {"partition": "dir-0.1", "strategy": "fedentopt"}),
-        Named("FedAvg", "main", {"partition": "dir-0.1", "strategy": "fedavg"}),
+        NamedPoint("FedEntOpt", "main", {"partition": "dir-0.1", "strategy": "fedentopt"}),
+        NamedPoint("FedAvg", "main", {"partition": "dir-0.1", "strategy": "fedavg"}),
     ],
     {
         "paper": Evidence([Numbers("61.00"), Numbers("47.00")], verdict="held"),
@@ -75,7 +75,7 @@ COMPARED = Compared(
         ),
     },
 )
-CLAIM = Judged(
+CLAIM = JudgedClaim(
     **{"claim": "better", "says": "FedEntOpt is better.", "where": "Section 1", "kind": "gain"},
     **{"metric": "test_accuracy", "at": "last", "measured": "undecided", "measured_evidence": ""},
     **{"n": 3, "planned": 4, "diverged": 0, "values": "", "seeds_to_decide": ""},

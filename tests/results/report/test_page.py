@@ -14,7 +14,7 @@ import pandas as pd
 
 from cohort.core.sealed_json import to_sealed_json, write_sealed
 from cohort.results.claims.evidence import Evidence
-from cohort.results.claims.judge import Compared
+from cohort.results.claims.judge import JudgedComparison
 from cohort.results.files import read_experiment, write_metrics
 from cohort.results.paper import PaperValue
 from cohort.results.report.claims import _counts
@@ -398,7 +398,7 @@ def test_a_page_without_any_run_shows_what_the_paper_says(spec: Spec, page: Writ
 def test_comparisons_without_a_verdict_are_counted():
     """The paper has values for two of three comparisons; nothing was run."""
     evidence = [Evidence([], verdict=verdict) for verdict in ("held", "not held", "")]
-    compared = [Compared("", [], {"paper": one, "ours": Evidence([])}) for one in evidence]
+    compared = [JudgedComparison("", [], {"paper": one, "ours": Evidence([])}) for one in evidence]
     assert _counts(compared) == ["paper's numbers: 1 of 3 hold, 1 without a verdict"]
 
 

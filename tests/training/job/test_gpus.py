@@ -21,10 +21,11 @@ HOLDER = """
 import sys
 from pathlib import Path
 from cohort.training.job import gpu_slots
-from cohort.training.job.gpu_slots import slot
+from cohort.training.job.gpu_slots import hold_slot
 
 folder, slots, *names = sys.argv[1:]
-with slot(names, int(slots), waiting=lambda: print("waiting", flush=True), folder=Path(folder)) as place:
+waiting = lambda: print("waiting", flush=True)
+with hold_slot(names, int(slots), waiting=waiting, folder=Path(folder)) as place:
     print(names[place], flush=True)
     sys.stdin.read()
 """

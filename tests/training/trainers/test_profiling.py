@@ -9,7 +9,7 @@ import pytest
 
 from cohort.core.errors import UserError
 from cohort.records.history import PROFILE, History
-from cohort.results.derived import of_profile
+from cohort.results.derived import step_metrics
 from cohort.results.figures.kinds.curves import Curves
 from cohort.selection.probe import Probe
 from cohort.training.evaluation import fingerprint
@@ -82,7 +82,7 @@ def profiled_history() -> History:
 
 
 def test_means_by_step_and_by_client():
-    steps, clients = of_profile(profiled_history(), 4)
+    steps, clients = step_metrics(profiled_history(), 4)
     np.testing.assert_allclose(steps["step_loss"], [8 / 3, 1.5])
     np.testing.assert_allclose(steps["step_accuracy"], [0.5, 0.75])
     np.testing.assert_allclose(steps["step_seconds"], [0.3, 0.2])
@@ -90,7 +90,7 @@ def test_means_by_step_and_by_client():
     np.testing.assert_allclose(clients["batch_accuracy"], [0.5, nan, 0.75, nan])
     np.testing.assert_allclose(clients["batch_loss"], [3.0, nan, 1.0, nan])
     np.testing.assert_allclose(clients["batch_seconds"], [0.2, nan, 0.35, nan])
-    assert of_profile(History(), 4) == ({}, {})
+    assert step_metrics(History(), 4) == ({}, {})
 
 
 def test_a_record_brings_the_notes_back():

@@ -13,13 +13,13 @@ from cohort.commands.screen import print_json, prose, table
 from cohort.core.errors import UserError, closest, suggest
 from cohort.pipeline.partial_metrics import collect_partial
 from cohort.pipeline.specs import claims_spec
-from cohort.plan import Plan, all_studies, claim_names, known_study
+from cohort.plan import Plan, all_studies, claim_names, require_study
 from cohort.results.claims.decision import NOT_HELD
-from cohort.results.claims.judge import Judged, judged
+from cohort.results.claims.judge import JudgedClaim, judged_claims
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the claim, --details and --json."""
+    """Add the claim or study, --details and --json."""
     add_config(parser)
     parser.add_argument(
         "claim",
@@ -36,8 +36,8 @@ def run(options: argparse.Namespace) -> None:
     """Print what the paper's values and our runs say of a claim, or of each claim of a study."""
     study, names = find_claims(options.claim)
     plan = load_plan(options, studies=study, only="")
-    spec = _spec(plan, study, names)
-    claims = judged(spec)
+    spec = _judging_spec(plan, study, names)
+    claims = judged_claims(spec)
     if options.json:
         content = {"study": study, "scale": plan.scale, "claims": list(map(asdict, claims))}
         print_json(content)
@@ -50,8 +50,8 @@ def run(options: argparse.Namespace) -> None:
 
 
 def find_claims(text: str) -> tuple[str, list[str]]:
-    """The study and the name of the claim `STUDY.CLAIM`, or of the one claim of this name in any
-    study; all claims where a study is named."""
+    """Find the study and its claims: the one of `STUDY.CLAIM`, the only one of this name in any
+    study, or all of a study. Raise UserError if there is none, or several studies have it."""
     studies = all_studies()
     study, _, claim = text.rpartition(".")
     if not study and claim not in studies:
@@ -66,7 +66,7 @@ def find_claims(text: str) -> tuple[str, list[str]]:
             meant = f"{every[near]}.{near}" if near else ""
             raise UserError(f"there is no study or claim '{text}'{suggest(claim, studies, meant)}")
         return having[0], [claim]
-    study = known_study(study or claim)
+    study = require_study(study or claim)
     claims = claim_names(study)
     if not claims:
         raise UserError(f"{study} has no claims")
@@ -77,23 +77,24 @@ def find_claims(text: str) -> tuple[str, list[str]]:
     return study, [claim]
 
 
-def _spec(plan: Plan, study: str, names: Iterable[str]) -> dict[str, Any]:
-    """The spec to judge these claims by, with metrics collected from what exists."""
+def _judging_spec(plan: Plan, study: str, claims: Iterable[str]) -> dict[str, Any]:
+    """The spec by which to judge these claims of a study; it collects the metrics of the
+    experiments that they compare from the records that exist."""
     spec = claims_spec(plan, study)
-    claims: Mapping[str, Any] = {name: spec["claims"][name] for name in names}
+    entries: Mapping[str, Any] = {name: spec["claims"][name] for name in claims}
     points = [
         point["experiment"]
-        for claim in claims.values()
+        for claim in entries.values()
         for comparison in claim["comparisons"]
         for point in comparison["points"]
     ]
     used = [name for name in dict.fromkeys(points) if name in spec["metrics"]]
     metrics = {name: collect_partial(plan, study, name) for name in used}
-    return spec | {"claims": claims, "metrics": metrics}
+    return spec | {"claims": entries, "metrics": metrics}
 
 
-def _overview(plan: Plan, claims: Sequence[Judged], *, reproduces: bool) -> Iterator[str]:
-    """A line per claim, and how many have each verdict."""
+def _overview(plan: Plan, claims: Sequence[JudgedClaim], *, reproduces: bool) -> Iterator[str]:
+    """Yield a table with a line per claim, and sentences on how many have each verdict."""
     titles = ["claim", *(["paper"] if reproduces else []), "our runs", "finished"]
     rows = []
     for claim in claims:
@@ -113,9 +114,9 @@ def _counted(verdicts: Counter[str]) -> str:
 
 
 def _details(
-    plan: Plan, study: str, claims: Sequence[Judged], *, reproduces: bool
+    plan: Plan, study: str, claims: Sequence[JudgedClaim], *, reproduces: bool
 ) -> Iterator[str]:
-    """The sentence, both verdicts and the evidence of each claim, and contradictions."""
+    """Yield lines with each claim's sentence, both verdicts and evidence, and contradictions."""
     for claim in claims:
         yield f"{study}.{claim.claim}: {claim.says} ({claim.where})"
         if reproduces:

@@ -53,8 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def config_last(arguments: Sequence[str]) -> list[str]:
-    """The arguments with --config and its KEY=VALUE words behind the others, or argparse would take
-    what follows them, such as a study, for one more of them. What follows `--` stays last."""
+    """Move --config and its KEY=VALUE words behind the other arguments, or argparse would take what
+    follows them, such as a study, for one more of them. What follows `--` stays last."""
     words = list(arguments)
     end = words.index("--") if "--" in words else len(words)
     if "--config" not in words[:end]:
@@ -68,7 +68,7 @@ def config_last(arguments: Sequence[str]) -> list[str]:
 
 
 def parser_of(named: Container[str]) -> argparse.ArgumentParser:
-    """The parser of every command's name, and of the arguments of the commands that are named."""
+    """Make the parser with the names of all commands, and the arguments of those in `named`."""
     parser = argparse.ArgumentParser(
         prog="cohort",
         description="Which clients should train next? Inspect, preview and clean up the results of "

@@ -36,8 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print which cells differ, by how much, and whether significantly."""
-    first, second = side(options.a), side(options.b)
+    """Print which cells of two sides differ, by how much, and whether significantly."""
+    first, second = read_side(options.a), read_side(options.b)
     _check_metric(options.metric, [*first.values(), *second.values()])
     changes = differences(first, second, options.metric)
     if options.json:
@@ -46,18 +46,18 @@ def run(options: argparse.Namespace) -> None:
         _print(options, first, second, changes)
 
 
-def side(text: str) -> Side:
-    """The records of one side by cell; of two versions of a cell, the younger file."""
+def read_side(text: str) -> Side:
+    """Read the records of a folder or git revision by cell; of two versions the younger file."""
     folder = Path(text)
     if folder.is_dir():
         roots = (folder / CELLS, folder / "cells", folder)
-        files = _files(next(root for root in roots if root.is_dir()))
+        files = _record_files(next(root for root in roots if root.is_dir()))
         records = [read(file) for file in files]
     else:
         wanted = _commit(text)
         if wanted is None:
             raise UserError(f"'{text}' is neither a folder nor a git revision")
-        every = [read(file) for file in _files(Path(CELLS))]
+        every = [read(file) for file in _record_files(Path(CELLS))]
         made_by = {record.header["provenance"]["commit"] for record in every}
         right = {name for name in made_by if _commit(name.removesuffix("-dirty")) == wanted}
         records = [record for record in every if record.header["provenance"]["commit"] in right]
@@ -66,14 +66,14 @@ def side(text: str) -> Side:
     return {cell_of(record): record for record in records}
 
 
-def _files(folder: Path) -> list[Path]:
-    """The records in a folder, the oldest first."""
+def _record_files(folder: Path) -> list[Path]:
+    """List the record files in a folder, the oldest first."""
     files = (file for file in folder.rglob("seed*.h5") if is_record_file(file))
     return sorted(files, key=lambda file: file.stat().st_mtime)
 
 
 def _commit(text: str) -> str | None:
-    """The hash of a revision of this repository; None if there is none of that name."""
+    """The hash of a git revision of this repository; None if there is none of that name."""
     command = ["git", "rev-parse", "--verify", "--quiet", "--end-of-options", f"{text}^{{commit}}"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -89,7 +89,7 @@ def _check_metric(metric: str, records: Iterable[Record]) -> None:
 
 
 def facts(first: Side, second: Side, changes: list[Difference], metric: str) -> dict[str, Any]:
-    """How two sides differ: counts, cells of one side alone, and each difference."""
+    """How two sides differ, for JSON: counts, cells of one side alone, and each difference."""
     both = [cell for cell in first if cell in second]
     return {
         "metric": metric,
@@ -121,7 +121,8 @@ def _print(
 ) -> None:
     counts = facts(first, second, changes, options.metric)
     for name, records in (("A", first), ("B", second)):
-        print(f"{name}: {getattr(options, name.lower())}, {len(records)} records, {_made(records)}")
+        origin = _made_with(records)
+        print(f"{name}: {getattr(options, name.lower())}, {len(records)} records, {origin}")
     print(
         f"{counts['in_both']} cells are in both, {counts['identical']} of them bit by bit the same"
     )
@@ -135,11 +136,11 @@ def _print(
     if changes:
         print(f"\n{METRICS[options.metric].label} after the last round, A -> B")
     for change in changes:
-        print(f"{change.name}\n  {_line(change, options.metric)}")
+        print(f"{change.name}\n  {_difference_text(change, options.metric)}")
 
 
-def _made(records: Mapping[Cell, Record]) -> str:
-    """By which trainers, on which devices and with which torch the records were made."""
+def _made_with(records: Mapping[Cell, Record]) -> str:
+    """A text on which trainers, on which devices and with which torch made the records."""
     made = [record.header["provenance"] for record in records.values()]
     trainers = dict.fromkeys(provenance["trainer"] for provenance in made)
     devices = {device: None for provenance in made for device in provenance["devices"]}
@@ -147,7 +148,7 @@ def _made(records: Mapping[Cell, Record]) -> str:
     return f"{', '.join(trainers)} on {', '.join(devices)}, torch {', '.join(versions)}"
 
 
-def _line(change: Difference, metric: str) -> str:
+def _difference_text(change: Difference, metric: str) -> str:
     shown = METRICS[metric]
     digits, scale = shown.digits, shown.scale
     first, second = (

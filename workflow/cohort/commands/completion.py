@@ -59,12 +59,12 @@ FUNCTIONS = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the shell."""
+    """Add the shell to complete for."""
     parser.add_argument("shell", choices=list(FUNCTIONS))
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print the script."""
+    """Print the completion script of a shell."""
     parser = parser_of(COMMANDS)
     for command in parser._subparsers._group_actions[0].choices.values():  # type: ignore
         for action in command._actions:
@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def preambles() -> dict[str, str]:
-    """The functions that complete words of each kind, in each shell."""
+    """The shell functions that complete words of each kind, by shell."""
     functions = {}
     for shell, form in FUNCTIONS.items():
         made = (

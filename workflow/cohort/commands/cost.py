@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print the cost of the studies."""
+    """Print the estimated cost of the studies."""
     plan = load_plan(options)
     if options.json:
         print_json(facts(plan, options.gpu))
@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def print_cost(plan: Plan, gpu: str = "") -> None:
-    """Print for each experiment what is missing, its estimated time, and how good estimates were.
+    """Print each experiment's missing cells, estimated time and how good estimates were.
 
     The last column is the time that finished cells took on CPUs, divided by their estimate.
     """
@@ -58,13 +58,14 @@ def print_cost(plan: Plan, gpu: str = "") -> None:
         print(line)
         for job in experiment["jobs"]:
             print(_job_line(job))
-    sentences = [_sentence(costs["core_hours"], costs["missing"]), _gpu_sentence(costs)]
+    sentences = [_core_sentence(costs["core_hours"], costs["missing"]), _gpu_sentence(costs)]
     for text in [*costs["notes"], *sentences]:
         print(prose(text))
 
 
 class Estimates:
-    """Hours of cells on one CPU core and on a GPU, at the pace of finished cells of their model."""
+    """Estimates cells' hours on a CPU core and a GPU, at the pace of finished cells of their
+    model."""
 
     def __init__(self, plan: Plan, gpu: Gpu, cells: Iterable[CellStatus] = ()):
         self.plan, self.gpu = plan, gpu
@@ -75,19 +76,19 @@ class Estimates:
         self.gpu_paces = self._paces(on_gpu, self.gpu_seconds)
 
     def core_seconds(self, cell: Cell) -> float:
-        """The estimated time of all rounds on one CPU core."""
+        """Estimate the seconds of all rounds of a cell on one CPU core."""
         return round_seconds(cell, self.plan.info(cell))
 
     def gpu_seconds(self, cell: Cell) -> float:
-        """The time of all rounds on the GPU, as assumed."""
+        """Estimate the seconds of all rounds of a cell on the GPU."""
         return self.gpu.seconds(cell, self.plan.info(cell))
 
     def core_hours(self, cells: Iterable[Cell]) -> float:
-        """The hours of one CPU core that cells take."""
+        """Estimate the hours of one CPU core that cells take, start-up included."""
         return self._hours(cells, self.core_seconds, self.core_paces)
 
     def gpu_hours(self, cells: Iterable[Cell]) -> float:
-        """The hours of the GPU that cells take one after another."""
+        """Estimate the hours of the GPU that cells take one after another, start-up included."""
         return self._hours(cells, self.gpu_seconds, self.gpu_paces)
 
     @staticmethod
@@ -104,7 +105,7 @@ class Estimates:
 
 
 def facts(plan: Plan, gpu_name: str = "") -> dict[str, Any]:
-    """The cost of each experiment and of all missing cells, as numbers."""
+    """The cost of each experiment and of all missing cells, as numbers for JSON."""
     slurm_logs, statuses = find_slurm_logs(), {}
     for key, rows in plan.rows(plan.listed).items():
         statuses[key] = [status_of(plan.cells[row.digest], slurm_logs) for row in rows]
@@ -128,12 +129,12 @@ def facts(plan: Plan, gpu_name: str = "") -> dict[str, Any]:
     }
 
 
-def total(plan: Plan, missing: list[Cell]) -> str:
-    """The sentence about what the missing cells take."""
-    return _sentence(Estimates(plan, find_gpu()).core_hours(missing), len(missing))
+def total_sentence(plan: Plan, missing: list[Cell]) -> str:
+    """A sentence on the time that the missing cells take on one CPU core."""
+    return _core_sentence(Estimates(plan, find_gpu()).core_hours(missing), len(missing))
 
 
-def _sentence(hours: float, missing: int) -> str:
+def _core_sentence(hours: float, missing: int) -> str:
     if not missing:
         return "no cell is missing"
     cells = "1 cell is" if missing == 1 else f"{missing} cells are"
@@ -141,7 +142,7 @@ def _sentence(hours: float, missing: int) -> str:
 
 
 def _gpu_sentence(costs: Mapping[str, Any]) -> str:
-    """GPU hours, and what they rest on."""
+    """A sentence on GPU hours, and whether rates were measured or assumed."""
     if not costs["missing"]:
         return ""
     measured = costs["measured_models"]
@@ -170,8 +171,8 @@ def _experiment_facts(estimates: Estimates, cells: list[CellStatus]) -> dict[str
 
 
 def _jobs(plan: Plan, cells: Iterable[Cell]) -> list[dict[str, int]]:
-    """Count the jobs of these cells by their request of a cluster, those among them that are too
-    short for their cell, and the most further jobs in which such a cell is resumed."""
+    """Count the cluster jobs of these cells by the megabytes and minutes that they request, the
+    jobs too short for their cell, and the most further jobs in which such a cell is resumed."""
     longest = plan.config.get("max_runtime", MAX_RUNTIME)
     jobs: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
     for cell in cells:

@@ -19,7 +19,7 @@ from cohort.plan.entries import DATASET
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the name and the place of the data, and how to read them."""
+    """Add the name and the path of the data, and how to read them."""
     parser.add_argument("action", choices=["add"], help="add a data set")
     parser.add_argument("name", metavar="NAME", help="the name that studies will use")
     parser.add_argument(
@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Store the data set in my/data, and write its entry."""
+    """Store a data set of the user's in my/data, and write its entry in my/datasets.yaml."""
     plan, name = load(), options.name
     if name in plan.datasets:
         raise UserError(f"there is a data set '{name}' already; give yours another name")

@@ -78,21 +78,21 @@ def findings(plan: Plan) -> Iterator[tuple[str, str, str]]:
     """Each check in turn: its name, how it ended, and a sentence on it."""
     folder = Path(RESULTS) if Path(RESULTS).exists() else Path()
     checks: dict[str, Callable[[], Iterator[Finding]]] = {
-        "Python": python,
-        "PyTorch": pytorch,
-        "GPU": lambda: gpu(plan.config["device"]),
-        "native trainer": native_trainer,
-        "SLURM": slurm,
-        "locks": lambda: locks(folder),
-        "disk": lambda: disk(folder),
-        "data": lambda: raw_files(plan),
+        "Python": check_python,
+        "PyTorch": check_pytorch,
+        "GPU": lambda: check_gpu(plan.config["device"]),
+        "native trainer": check_native_trainer,
+        "SLURM": check_slurm_profiles,
+        "locks": lambda: check_locks(folder),
+        "disk": lambda: check_disk(folder),
+        "data": lambda: check_raw_files(plan),
     }
     for name, check in checks.items():
-        for state, sentence in _findings(check):
+        for state, sentence in _run_check(check):
             yield name, state, sentence
 
 
-def _findings(check: Callable[[], Iterator[Finding]]) -> list[Finding]:
+def _run_check(check: Callable[[], Iterator[Finding]]) -> list[Finding]:
     """Run a check and collect its findings. Whatever it raises is a failure."""
     try:
         return list(check())
@@ -101,21 +101,21 @@ def _findings(check: Callable[[], Iterator[Finding]]) -> list[Finding]:
         return [(FAILED, reason.splitlines()[0])]
 
 
-def python() -> Iterator[Finding]:
-    """Whether this Python is new enough."""
+def check_python() -> Iterator[Finding]:
+    """Check that this Python is new enough."""
     oldest = ".".join(map(str, OLDEST_PYTHON))
     state = OK if sys.version_info >= OLDEST_PYTHON else FAILED
     yield state, f"{platform.python_version()} ({sys.executable}); {oldest} or newer is needed"
 
 
-def pytorch() -> Iterator[Finding]:
-    """Whether PyTorch can be imported and multiplies."""
+def check_pytorch() -> Iterator[Finding]:
+    """Check that PyTorch can be imported and multiplies."""
     total = float((torch.ones(2, 2) @ torch.ones(2, 2)).sum())
     yield (OK if total == 8 else FAILED), f"{torch.__version__}, {torch.get_num_threads()} threads"
 
 
-def gpu(device: str) -> Iterator[Finding]:
-    """Which GPUs PyTorch sees; it must see one if the config wants one."""
+def check_gpu(device: str) -> Iterator[Finding]:
+    """Name the GPUs that PyTorch sees; it must see one if the config wants one."""
     if not torch.cuda.is_available():
         state, sentence = (FAILED, "device is cuda, but") if device == "cuda" else (OK, "")
         yield state, f"{sentence} PyTorch sees none; cells train on the CPU".strip()
@@ -126,8 +126,8 @@ def gpu(device: str) -> Iterator[Finding]:
         yield OK, f"{index}: {name}, {free:.0f} of {total:.0f} GB free"
 
 
-def native_trainer() -> Iterator[Finding]:
-    """Whether generated machine code trains as plain PyTorch does."""
+def check_native_trainer() -> Iterator[Finding]:
+    """Check that generated machine code trains as plain PyTorch does."""
     rng = np.random.default_rng(0)
     samples = data.Samples(
         torch.from_numpy(rng.normal(size=(32, 1, 8, 8))),
@@ -152,8 +152,8 @@ def native_trainer() -> Iterator[Finding]:
     yield state, f"two steps differ by {gap:.1e} from those of PyTorch"
 
 
-def slurm() -> Iterator[Finding]:
-    """Whether SLURM answers, and which account and partition each profile for it names."""
+def check_slurm_profiles() -> Iterator[Finding]:
+    """Check that SLURM answers, and name the account and partition of each profile for it."""
     if not any(shutil.which(command) for command in SLURM_COMMANDS):
         yield OK, "not on this machine; cells train here"
         return
@@ -172,7 +172,7 @@ def slurm() -> Iterator[Finding]:
 
 
 def _profiles(folder: str) -> list[Path]:
-    """The profiles in a folder that submit to SLURM."""
+    """List the Snakemake profiles in a folder that submit to SLURM."""
     files = sorted(Path(folder).expanduser().glob("*/*.yaml"))
     return [
         file
@@ -189,8 +189,8 @@ def _resources(profile: dict[str, Any]) -> dict[str, Any]:
     return dict(resources)
 
 
-def locks(folder: Path) -> Iterator[Finding]:
-    """Whether a locked file in this folder is seen as locked, and free once it is closed."""
+def check_locks(folder: Path) -> Iterator[Finding]:
+    """Check that a locked file in this folder is seen as locked, and free once it is closed."""
     check_writable(folder)
     with (
         explain_errors(folder),
@@ -222,8 +222,8 @@ def _file_system(folder: Path) -> str:
     )
 
 
-def disk(folder: Path) -> Iterator[Finding]:
-    """How much space and how many files are left."""
+def check_disk(folder: Path) -> Iterator[Finding]:
+    """State how much space and how many files are left in this folder; warn if few."""
     usage = os.statvfs(folder)
     gigabytes = usage.f_bavail * usage.f_frsize / 2**30
     yield (OK if gigabytes >= LEAST_GB else WARNING), f"{gigabytes:,.0f} GB are free"
@@ -232,8 +232,8 @@ def disk(folder: Path) -> Iterator[Finding]:
         yield state, f"{usage.f_favail:,} more files may be made"
 
 
-def raw_files(plan: Plan) -> Iterator[Finding]:
-    """Whether the listed studies' data are here, in the mirror, or have to be downloaded."""
+def check_raw_files(plan: Plan) -> Iterator[Finding]:
+    """State whether the listed studies' data are here, in the mirror, or have to be downloaded."""
     mirror = plan.config.get("data_mirror", "")
     for planned in plan.data.values():
         dataset, entries = planned.settings["dataset"], planned.inputs.items()

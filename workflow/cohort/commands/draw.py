@@ -11,7 +11,7 @@ add_arguments = add_studies
 
 
 def run(options: argparse.Namespace) -> None:
-    """Draw the studies and print the paths of their reports."""
+    """Draw the studies from what exists and print the paths of their pages."""
     plan = load_plan(options)
     for study in dict.fromkeys(study for study, _ in plan.rows(plan.listed)):
         print(draw_partial(plan, study))

@@ -41,36 +41,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Write a release for each study: the runs that have records, and those that an earlier release
-    in the same folder holds and the study still plans. Other formats hold the runs with records."""
+    """Write a release for each study and print a line on it: the runs that have records, and those
+    that an earlier release in the folder holds and the study still plans. Other formats hold the
+    former."""
     plan = load_plan(options)
     for study in plan.listed:
         if options.format == PARQUET:
-            print(_release(plan, study, (options.to or Path(RELEASED)) / study))
+            print(_write_release(plan, study, (options.to or Path(RELEASED)) / study))
         else:
             folder = (options.to or Path(RESULTS, options.format)) / study
-            print(_written(plan, study, options.format, folder))
+            print(_write_exports(plan, study, options.format, folder))
 
 
-def _written(plan: Plan, study: str, form: str, folder: Path) -> str:
-    """Write the runs of a study that have records in this form; say what was written."""
-    records = _records(plan, study)
+def _write_exports(plan: Plan, study: str, form: str, folder: Path) -> str:
+    """Write the runs of a study that have records in this format; return a line that says what."""
+    records = _read_records(plan, study)
     if not records:
-        raise _nothing(plan, study)
-    data = frames.Data.of(tables_of(records.values()))
+        raise _no_runs_error(plan, study)
+    data = frames.RunFrames.of(tables_of(records.values()))
     paths = exports.FORMATS[form](data, folder)
     where = ", ".join(path.name for path in paths)
     return f"{folder}: {len(records)} runs" + (f" in {where}" if form == "csv" else "")
 
 
-def _release(plan: Plan, study: str, folder: Path) -> str:
-    """Release the runs of a study; say what the release holds."""
+def _write_release(plan: Plan, study: str, folder: Path) -> str:
+    """Write the release of a study's runs; return a line that says what it holds."""
     digests = set(plan.digests(study))
-    released = _released(folder)
+    released = _read_released(folder)
     runs = {digest: run for digest, run in released.items() if digest in digests}
-    runs = _records(plan, study) | runs
+    runs = _read_records(plan, study) | runs
     if not runs:
-        raise _nothing(plan, study)
+        raise _no_runs_error(plan, study)
     write_release(folder, study, runs.values())
     size = sum(file.stat().st_size for file in folder.iterdir()) / 1e6
     added, dropped = len(runs.keys() - released.keys()), len(released.keys() - runs.keys())
@@ -79,19 +80,19 @@ def _release(plan: Plan, study: str, folder: Path) -> str:
     )
 
 
-def _records(plan: Plan, study: str) -> dict[str, Record]:
-    """The records that the cells of a study have, by digest."""
+def _read_records(plan: Plan, study: str) -> dict[str, Record]:
+    """Read the records that the cells of a study have, by digest."""
     paths = (Path(plan.cells[digest].path) for digest in plan.digests(study))
     records = (read(path) for path in paths if path.exists())
     return {record.header["digest"]: record for record in records}
 
 
-def _nothing(plan: Plan, study: str) -> UserError:
+def _no_runs_error(plan: Plan, study: str) -> UserError:
     return UserError(f"{study} has no finished run at scale {plan.scale}; train it first")
 
 
-def _released(folder: Path) -> dict[str, Record]:
-    """The runs of the release in a folder; none if there is none."""
+def _read_released(folder: Path) -> dict[str, Record]:
+    """Read the runs of the release in a folder, by digest; none if there is no release."""
     if not (folder / MANIFEST).exists():
         return {}
     return {record.header["digest"]: record for record in read_release(folder)}

@@ -32,12 +32,12 @@ COPIED = (str(CONFIG_FILE), "profiles")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the folder."""
+    """Add the folder of the new workflow."""
     parser.add_argument("folder", type=Path, metavar="DIR", help="a folder, new or without these")
 
 
 def run(options: argparse.Namespace) -> None:
-    """Write a Snakefile, the config and the profiles; nothing that exists is replaced."""
+    """Write a Snakefile, the config and the profiles into a folder; keep what exists."""
     folder: Path = options.folder
     for name in (str(SNAKEFILE), "Snakefile", *COPIED):
         if (folder / name).exists():

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from cohort.commands.cost import total
+from cohort.commands.cost import total_sentence
 from cohort.commands.item_lines import result_lines, result_rows
 from cohort.commands.planning import add_json, add_only, config_texts, load_plan
 from cohort.commands.screen import print_json
@@ -25,13 +25,13 @@ from cohort.pipeline import preview
 from cohort.pipeline.cell_states import CellStatus, changed_sentences, find_slurm_logs, status_of
 from cohort.pipeline.driver import lock_directory
 from cohort.pipeline.stages import output_files
-from cohort.plan import Plan, known_study
+from cohort.plan import Plan, require_study
 from cohort.results.comparison import Comparison
 from cohort.results.tables.sizes import needs_no_runs
 from cohort.training.cell import Cell
 
 
-def add_run(parser: argparse.ArgumentParser) -> None:
+def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     """Add --config and its like, whether to run, and --json."""
     add_only(parser)
     add_json(parser)
@@ -49,7 +49,7 @@ class Item:
 
     @property
     def spec(self) -> dict[str, Any]:
-        """The entry of the figure or table in its study."""
+        """The study's entry of the figure or table."""
         return self.plan.study(self.study).drawn()[self.name]
 
     @property
@@ -58,7 +58,7 @@ class Item:
         return f"{self.study}_{self.name}"
 
     def cells(self) -> list[CellStatus]:
-        """The states of the cells that it shows, of those that can be run here."""
+        """The states of the cells that the item shows, of those that can be run here."""
         logs, plan = find_slurm_logs(), self.plan
         rows = plan.rows([self.study]).get((self.study, self.spec["experiment"]), [])
         return [status_of(plan.cells[row.digest], logs) for row in rows]
@@ -74,10 +74,10 @@ class Item:
 def find_item(
     text: str, options: argparse.Namespace, study: str = "", *, with_sizes: bool = False
 ) -> Item:
-    """The figure or table `STUDY.NAME` by the plan that was asked for; `study` stands in for the
-    study. What needs no runs is found only `with_sizes`."""
+    """Find the figure or table `STUDY.NAME` in the plan of these options, or `NAME` in `study`
+    instead. One that needs no runs is found only `with_sizes`. Raise UserError if there is none."""
     named, _, name = text.partition(".")
-    plan = load_plan(options, studies=study or known_study(named))
+    plan = load_plan(options, studies=study or require_study(named))
     drawn = plan.study(study or named).drawn()
     shown = [key for key, spec in drawn.items() if with_sizes or not needs_no_runs(spec)]
     for note in plan.notes if name not in shown else ():
@@ -107,7 +107,7 @@ def run_item(item: Item, options: argparse.Namespace, *, against: bool) -> Compa
         print(line, flush=True)
     comparison, files, is_complete = None, list[str](), False
     if not options.dry_run:
-        discard(again)
+        discard_results(again)
         is_complete = _trained(item, output=sys.stderr if options.json else None)
         comparison, files = result_of(item, is_complete=is_complete)
     notes = [] if again and options.dry_run else changed_sentences(item.cells())
@@ -139,7 +139,7 @@ def _announced(
     for name, count in counts:
         yield f"  {name}: {count} {'to train' if again else 'missing'}"
     yield from item.plan.notes
-    yield total(item.plan, missing)
+    yield total_sentence(item.plan, missing)
     yield f"$ {item.command}"
 
 
@@ -149,8 +149,8 @@ def _trained(item: Item, output: TextIO | None) -> bool:
     return subprocess.run(command, check=False, stdout=output).returncode == 0
 
 
-def discard(cells: Sequence[CellStatus]) -> None:
-    """Delete records and checkpoints, so that their cells are trained from the beginning."""
+def discard_results(cells: Sequence[CellStatus]) -> None:
+    """Delete the records and checkpoints of cells, so that these are trained from the beginning."""
     if not cells:
         return
     with lock_directory():  # no driver may be at work
@@ -160,8 +160,8 @@ def discard(cells: Sequence[CellStatus]) -> None:
 
 
 def result_of(item: Item, *, is_complete: bool) -> tuple[Comparison, list[str]]:
-    """The comparison of an item's runs, and the files of its drawing: a preview where it was not
-    drawn in full."""
+    """Read the comparison of an item's runs, and list the files of its drawing; draw a preview
+    where it was not drawn in full."""
     if item.plan.config.get("only") or not is_complete:
         files = preview.draw_item(item.plan, item.study, item.name)
     else:

@@ -7,17 +7,17 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from cohort.commands.cost import total
+from cohort.commands.cost import total_sentence
 from cohort.commands.item import Item, find_item
 from cohort.commands.screen import paint, print_json
-from cohort.commands.status import time_left
+from cohort.commands.status import time_left_lines
 from cohort.pipeline.cell_states import STATES, CellStatus, hours_left
 from cohort.pipeline.stages import output_files
 from cohort.results.tables.sizes import needs_no_runs
 
 
-def show(text: str, options: argparse.Namespace) -> None:
-    """Print where a figure or table stands."""
+def print_item(text: str, options: argparse.Namespace) -> None:
+    """Print what stands behind a figure or table: its files, cells, time left and command."""
     item = find_item(text, options, with_sizes=True)
     cells = [] if needs_no_runs(item.spec) else item.cells()
     if options.json:
@@ -27,7 +27,7 @@ def show(text: str, options: argparse.Namespace) -> None:
 
 
 def facts(item: Item, cells: list[CellStatus]) -> dict[str, Any]:
-    """Where a figure or table stands: its files, its cells by state, hours left, its command."""
+    """For JSON: a figure's or table's files, cells by state, hours left and command."""
     counts = Counter(status.state for status in cells)
     files = output_files(item.plan, item.plan.study(item.study), item.name)
     return {
@@ -58,7 +58,7 @@ def _print(item: Item, cells: list[CellStatus]) -> None:
         states = (f"{described[state]} {state}" for state in STATES if described.get(state))
         print(f"{len(cells)} cells of {described['experiment']}: {', '.join(states)}")
         if missing:
-            print(total(item.plan, missing))
-        for line in list(time_left(item.plan, cells))[1:]:
+            print(total_sentence(item.plan, missing))
+        for line in list(time_left_lines(item.plan, cells))[1:]:
             print(line)
     print(f"$ {described['command']}")

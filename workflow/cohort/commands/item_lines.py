@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from cohort.pipeline.specs import look
+from cohort.pipeline.specs import look_of
 from cohort.results.comparison import Comparison, Result
 from cohort.results.intervals import ALPHA, Sample
 from cohort.results.names import METRICS, Names
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 def result_lines(item: Item, comparison: Comparison, *, against: bool) -> Iterator[str]:
     """The results of an item, with the verdict against FedAvg or else against the paper."""
-    names = Names.of(look(item.plan, item.study, item.spec["experiment"]))
+    names = Names.of(look_of(item.plan, item.study, item.spec["experiment"]))
     if comparison.standings:
         yield from _standing_lines(comparison, names)
         return
     for title, results in comparison.by_measure().items():
         yield f"\n{title}" + (" (generated data: no reproduction)" if comparison.generated else "")
-        yield from _lines(results, names, comparison.scale, against=against)
+        yield from _result_lines(results, names, comparison.scale, against=against)
         if against and (sentence := _unequal_seeds(results, names)):
             yield sentence
 
@@ -64,7 +64,9 @@ def _standing_lines(comparison: Comparison, names: Names) -> Iterator[str]:
     yield from layout.notes
 
 
-def _lines(results: Sequence[Result], names: Names, scale: str, *, against: bool) -> Iterator[str]:
+def _result_lines(
+    results: Sequence[Result], names: Names, scale: str, *, against: bool
+) -> Iterator[str]:
     """The results as aligned columns, below the settings that several of them share."""
     varying = [label for label in results[0].labels if label in _varying(results)]
     own = ["strategy", *(label for label in varying if "." in label)]  # what a strategy is

@@ -64,9 +64,9 @@ def config_texts(options: argparse.Namespace) -> list[str]:
 
 
 def load_plan(options: argparse.Namespace, **fixed: Any) -> Plan:
-    """The plan for --config and its like and the studies that were named; `fixed` keys of the
-    config take precedence."""
+    """Load the plan for --config, the options that stand for its keys, and the studies that were
+    named; `fixed` keys of the config take precedence."""
     overrides = dict(yaml_files.parse_override(text) for text in config_texts(options))
     if getattr(options, "studies", None):
-        overrides["studies"] = list(map(planning.known_study, options.studies))
+        overrides["studies"] = list(map(planning.require_study, options.studies))
     return planning.load(overrides | fixed)

@@ -26,13 +26,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Prune what no study has at any scale, or what was restored."""
+    """Print, and with --delete delete, what no study has at any scale, or what was restored."""
     if options.restored:
-        prune(restored(), delete=options.delete)
+        prune(restored_records(), delete=options.delete)
         return
     scales, studies = load_plan(options).scales, all_studies()
     plans = [load_plan(options, scale=scale, studies=studies, only="") for scale in scales]
-    prune(unused(plans), delete=options.delete)
+    prune(unused_paths(plans), delete=options.delete)
 
 
 def prune(paths: Iterable[Path], *, delete: bool) -> None:
@@ -51,14 +51,14 @@ def prune(paths: Iterable[Path], *, delete: bool) -> None:
     )
 
 
-def restored() -> list[Path]:
-    """The records that were restored from releases, not trained here."""
+def restored_records() -> list[Path]:
+    """List the records that were restored from releases, not trained here."""
     records = (path for path in Path(CELLS).rglob("seed*.h5") if is_record_file(path))
     return [path for path in records if "restored" in read(path).header]
 
 
-def unused(plans: Iterable[Plan]) -> list[Path]:
-    """Records and shards that no plan has, and state folders of such cells or of finished ones.
+def unused_paths(plans: Iterable[Plan]) -> list[Path]:
+    """Records and shards that no plan has, and state folders of unplanned or finished cells.
 
     The state of a cell that is being trained is never among them.
     """

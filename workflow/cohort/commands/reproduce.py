@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 
-from cohort.commands.item import add_run, find_item, run_item
+from cohort.commands.item import add_run_arguments, find_item, run_item
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the figure or table."""
     parser.add_argument("item", metavar="STUDY.NAME", help="a figure or table, e.g. fedentopt.tab1")
-    add_run(parser)
+    add_run_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> None:

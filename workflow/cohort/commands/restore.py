@@ -17,7 +17,7 @@ from cohort.plan import all_studies
 from cohort.records.record import Record
 from cohort.results.names import METRICS
 from cohort.results.release.folder import MANIFEST, read_manifest
-from cohort.results.release.restoring import Outcome, restore
+from cohort.results.release.restoring import RestoreOutcome, restore
 
 SHOWN = 5  # runs that are named
 METRIC = "test_accuracy"
@@ -37,19 +37,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Restore the releases of these studies, or all that there are."""
+    """Turn the released runs of these studies, or of all that a release exists of, into records,
+    and print how many of each release were restored."""
     plan = load_plan(options)
     for study in all_studies():
         plan.study(study)
-    with _folders(options.source, options.studies) as folders:
+    with _release_folders(options.source, options.studies) as folders:
         for address, folder in folders.items():
-            for line in _lines(address, restore(folder, address, plan.cells)):
+            for line in _outcome_lines(address, restore(folder, address, plan.cells)):
                 print(line)
 
 
 @contextmanager
-def _folders(source: str, studies: list[str]) -> Iterator[dict[str, Path]]:
-    """The folder of each release; one with an address of the web is downloaded to a temporary
+def _release_folders(source: str, studies: list[str]) -> Iterator[dict[str, Path]]:
+    """Yield each release's folder by address; one on the web is downloaded to a temporary
     folder."""
     if not source.startswith(("https://", "http://")):
         root = shipped(source)
@@ -64,18 +65,18 @@ def _folders(source: str, studies: list[str]) -> Iterator[dict[str, Path]]:
         with tempfile.TemporaryDirectory(prefix="cohort-release-") as name:
             addresses = {f"{source.rstrip('/')}/{study}": Path(name, study) for study in studies}
             for address, folder in addresses.items():
-                _fetch(address, folder)
+                _fetch_release(address, folder)
             yield addresses
 
 
-def _fetch(address: str, folder: Path) -> None:
+def _fetch_release(address: str, folder: Path) -> None:
     folder.mkdir()
     fetch(f"{address}/{MANIFEST}", folder / MANIFEST, ADVICE)
     for file in read_manifest(folder)["files"]:
         fetch(f"{address}/{file}", folder / file, ADVICE)
 
 
-def _lines(address: str, outcome: Outcome) -> Iterator[str]:
+def _outcome_lines(address: str, outcome: RestoreOutcome) -> Iterator[str]:
     counts = (
         (outcome.restored, "restored"),
         (outcome.present, "here already, bit by bit the same"),
@@ -84,14 +85,14 @@ def _lines(address: str, outcome: Outcome) -> Iterator[str]:
     )
     yield f"{address}: " + "; ".join(f"{len(runs)} runs {text}" for runs, text in counts if runs)
     for digest, (here, released) in [*outcome.different.items()][:SHOWN]:
-        yield f"  {digest}: {_described(here)} here, {_described(released)} in the release"
+        yield f"  {digest}: {_run_text(here)} here, {_run_text(released)} in the release"
     if outcome.unplanned:
         more = ", ..." if len(outcome.unplanned) > SHOWN else ""
         yield f"  not planned: {', '.join(outcome.unplanned[:SHOWN])}{more}"
 
 
-def _described(record: Record) -> str:
-    """The last accuracy of a run, and where it was trained: `52.69 % (native on AMD EPYC)`."""
+def _run_text(record: Record) -> str:
+    """A run's last accuracy and where it was trained: `52.69 % (native on AMD EPYC)`."""
     value = METRICS[METRIC].scale * record.history.last(METRIC)
     made = record.header["provenance"]
     return f"{value:.2f} % ({made['trainer']} on {', '.join(made['devices'])})"

@@ -56,7 +56,7 @@ def _round(text: str) -> int:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Train the cell."""
+    """Train the cell in this process."""
     file = Path(options.cell)
     if file.suffix == ".json" and file.exists():
         run_cell(None, file, options.until, options.device)
@@ -73,7 +73,7 @@ def write_cell_plan(plan: Plan, text: str) -> Path:
 
 
 def require_cell(plan: Plan, text: str) -> Cell:
-    """The cell that `find_cell` finds; UserError if there is none."""
+    """The cell that `find_cell` finds. Raise UserError if there is none."""
     cell = find_cell(plan, text)
     if cell is None:
         raise UserError(
@@ -84,8 +84,8 @@ def require_cell(plan: Plan, text: str) -> Cell:
 
 
 def find_cell(plan: Plan, text: str) -> Cell | None:
-    """The cell whose path ends with this text or whose digest begins with it; None if no study has
-    it, UserError if several match. The listed studies are searched before all others."""
+    """Find the cell whose path ends with this text or whose digest begins with it; None if no study
+    has it. Raise UserError if several match. The listed studies are searched before all others."""
     for studies in (plan.listed, planning.all_studies()):
         for name in studies:
             plan.study(name)
@@ -127,7 +127,7 @@ def run_cell(plan: Plan | None, file: Path, until: int | None, device: str | Non
 
 
 def make_data(plan: Plan, path: str) -> None:
-    """Download and prepare the data set with this path, unless it exists."""
+    """Download and prepare the data set of the prepared file `path`, unless it exists."""
     if Path(path).exists():
         return
     data = next(item for item in plan.data.values() if item.path == path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from cohort.commands.screen import print_json
-from cohort.plan.loading import unexpanded
+from cohort.plan.loading import unexpanded_plan
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -13,5 +13,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print the schema; a broken study does not prevent that, since none is read."""
-    print_json(unexpanded().study_schema())
+    """Print the JSON Schema of studies; a broken one does not prevent that, since none is read."""
+    print_json(unexpanded_plan().study_schema())

@@ -22,12 +22,12 @@ GAP, MORE = "  ", "\N{HORIZONTAL ELLIPSIS}"
 
 
 def is_terminal() -> bool:
-    """Whether a person sees the output in a terminal that can move its cursor."""
+    """Whether standard output is a terminal that can move its cursor."""
     return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def paint(text: str, meaning: str) -> str:
-    """Text in the color of its meaning (see COLORS): in a terminal, unless NO_COLOR is set."""
+    """The text in the color of its meaning (see COLORS): in a terminal, unless NO_COLOR is set."""
     color = COLORS.get(meaning)
     if color is None or not is_terminal() or os.environ.get("NO_COLOR"):
         return text
@@ -35,14 +35,13 @@ def paint(text: str, meaning: str) -> str:
 
 
 def bar(share: float, width: int = 10) -> str:
-    """A bar that is filled by a share of its width."""
+    """A text bar that is filled by a share of its width."""
     filled = int(share * width)
     return "\N{FULL BLOCK}" * filled + "\N{LIGHT SHADE}" * (width - filled)
 
 
 def sparkline(curve: Sequence[tuple[int, float]], rounds: int, width: int = 10) -> str:
-    """A bar whose filled part shows a curve over so many rounds, from its lowest value to its
-    highest."""
+    """A text bar whose filled part shows a curve over so many rounds, scaled to its own range."""
     values = [value for _, value in curve]
     low, high = min(values, default=0.0), max(values, default=0.0)
     filled = int(max((round for round, _ in curve), default=0) * width / rounds)
@@ -56,12 +55,12 @@ def sparkline(curve: Sequence[tuple[int, float]], rounds: int, width: int = 10) 
 
 
 def shortened(text: str, width: int) -> str:
-    """Text without its beginning if it is wider than this: a path says most at its end."""
+    """The text without its beginning if it is wider than this: a path says most at its end."""
     return text if len(text) <= width else MORE + text[len(text) - width + 1 :]
 
 
 def prose(text: str) -> str:
-    """A sentence in lines of at most 80 columns in a terminal, as it is in a pipe."""
+    """Wrap a sentence at 80 columns in a terminal; leave it as it is in a pipe."""
     if not is_terminal():
         return text
     return fill(text, WIDTH, break_on_hyphens=False, break_long_words=False)
@@ -70,7 +69,7 @@ def prose(text: str) -> str:
 def table(
     titles: Sequence[str], rows: Sequence[Sequence[object]], colors: Sequence[str] = ()
 ) -> Iterator[str]:
-    """The lines of a table: a name, shortened to fit, and right-aligned values.
+    """Yield the lines of a table: a name, shortened to fit, and right-aligned values.
 
     `colors` holds the meaning of each column, for values other than 0.
     """
@@ -92,7 +91,7 @@ def rounded(value: float) -> str:
 
 
 def print_json(value: Any) -> None:
-    """Print a value as JSON, for other programs."""
+    """Print a value as JSON, for other programs; numbers that are not finite become null."""
     print(json.dumps(_finite(value), indent=1))
 
 

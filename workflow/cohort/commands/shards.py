@@ -17,7 +17,7 @@ from cohort.data.shards import Shards
 from cohort.data.store import read_labels
 from cohort.partition.deal import deal_data
 from cohort.plan import Plan
-from cohort.plan.located import located
+from cohort.plan.located import errors_at
 from cohort.selection.entropy import entropy_bits
 
 MOST_CLIENTS = MOST_CLASSES = 30  # whose label counts are printed
@@ -75,7 +75,7 @@ def print_shards(plan: Plan, settings: dict[str, Any], *, as_json: bool = False)
 
     Label counts are printed for small federations only, unless as JSON.
     """
-    with located("cohort shards"):
+    with errors_at("cohort shards"):
         planned = plan.plan_shards(settings)
     data = planned.inputs["data"]
     make_data(plan, data)
@@ -149,7 +149,7 @@ class Dealing:
             f"label entropy: {entropy:.2f} bits in the mean over clients; "
             f"{np.log2(classes):.2f} is every class alike"
         )
-        print(f"overlapping clients: {_overlap(self.shards, verb)}")
+        print(f"overlapping clients: {_overlap_sentence(self.shards, verb)}")
         if left_out := self.left_out():
             print(f"samples that nobody holds: {left_out}")
         if len(self.shards.validation):
@@ -160,7 +160,7 @@ def _print_spread(name: str, values: np.ndarray) -> None:
     print(f"{name:20}{values.min():>8}{np.median(values):>8g}{values.max():>8}")
 
 
-def _overlap(shards: Shards, verb: str) -> str:
+def _overlap_sentence(shards: Shards, verb: str) -> str:
     if shards.overlap is None:
         return "0"
     shares = shards.overlap[shards.overlap > 0]

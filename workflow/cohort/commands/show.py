@@ -36,11 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print a record, or where a figure or table stands."""
+    """Print a record, or what stands behind a figure or table."""
     if is_item(options.what):
-        item_facts.show(options.what, options)
+        item_facts.print_item(options.what, options)
         return
-    record = read(found_record(options.what))
+    record = read(find_record(options.what))
     if options.json:
         print_json(facts(record))
     else:
@@ -53,7 +53,7 @@ def is_item(text: str) -> bool:
 
 
 def print_record(record: Record) -> None:
-    """Print a record's header, its settings, a summary of each metric, and of its clients."""
+    """Print a record's header, settings, traffic, and summaries of its metrics and its clients."""
     described = facts(record)
     header = {key: value for key, value in record.header.items() if key != "settings"}
     print(json.dumps(header, indent=1))
@@ -79,7 +79,7 @@ def print_record(record: Record) -> None:
 
 
 def facts(record: Record) -> dict[str, Any]:
-    """The header of a record, a summary of each metric, bytes sent, and a summary of clients."""
+    """For JSON: a record's header, a summary of each metric, bytes sent, a summary of clients."""
     accuracy, selected = record.clients["accuracy"], record.clients["selected"]
     return {
         **record.header,
@@ -108,8 +108,9 @@ def _summary(values: np.ndarray) -> dict[str, float]:
     }
 
 
-def found_record(text: str) -> Path:
-    """The record with this path or this beginning of a digest."""
+def find_record(text: str) -> Path:
+    """The path of the record with this path or this beginning of a digest. Raise UserError if no
+    digest, or several, begin so."""
     if "/" in text or text.endswith(".h5"):
         return Path(text)
     matches = records_matching(text)

@@ -27,11 +27,11 @@ from cohort.pipeline.cell_states import (
     STATES,
     CellStatus,
     changed_sentences,
-    failure,
+    failure_text,
     find_slurm_logs,
     hours_left,
     status_of,
-    waiting,
+    waiting_cells,
 )
 from cohort.pipeline.slurm import held_jobs
 from cohort.pipeline.stages import output_files
@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def read_releases() -> dict[str, set[str]]:
-    """The digests of the released runs by study."""
+    """Read the digests of the released runs by study."""
     releases: dict[str, set[str]] = {}
     for manifest in shipped(RELEASED).glob(f"*/{MANIFEST}"):
         runs = read_release(manifest.parent)
@@ -107,7 +107,7 @@ def print_released(plan: Plan, releases: Mapping[str, set[str]], *, as_json: boo
 def statuses(
     plan: Plan, slurm_logs: Mapping[str, Path], finished: Mapping[str, CellStatus] | None = None
 ) -> Statuses:
-    """The states of all cells of the listed studies, those that cannot be run here included.
+    """Read the states of all cells of the listed studies, those that cannot be run here included.
 
     `finished` cells, by digest, are not read again while their records exist.
     """
@@ -126,13 +126,13 @@ def statuses(
             if row.digest not in by_digest:
                 by_digest[row.digest] = status_of(plan.cells[row.digest], slurm_logs)
         here = [by_digest[row.digest] for row in rows.get((study, experiment), [])]
-        if here := here + waiting(plan, study, experiment):
+        if here := here + waiting_cells(plan, study, experiment):
             by_experiment[study, experiment] = here
     return by_experiment
 
 
 def unique_cells(by_experiment: Statuses) -> list[CellStatus]:
-    """The status of each cell once, even if several experiments share it."""
+    """The statuses of all experiments, each cell once even if several share it."""
     every = (status for group in by_experiment.values() for status in group)
     return list({status.cell.digest: status for status in every}.values())
 
@@ -143,11 +143,11 @@ def print_status(plan: Plan) -> None:
     slurm_logs = find_slurm_logs()
     by_experiment = statuses(plan, slurm_logs)
     cells = unique_cells(by_experiment)
-    for line in _counted(by_experiment):
+    for line in _count_table(by_experiment):
         print(line)
     for (study, experiment), group in by_experiment.items():
-        missing = sum(not status.is_finished for status in runnable(group))
-        drawn = _drawn_from(plan, plan.study(study), experiment)
+        missing = sum(not status.is_finished for status in runnable_cells(group))
+        drawn = _drawn_items(plan, plan.study(study), experiment)
         if drawn and missing:
             was, its = ("was", "its") if len(drawn) == 1 else ("were", "their")
             sentence = f"{', '.join(drawn)} {was} drawn, but {missing} of {its} records are missing"
@@ -155,30 +155,30 @@ def print_status(plan: Plan) -> None:
     for state in ("running", "stopped"):
         here = [status for status in cells if status.state == state]
         for status in here[:MOST_LISTED]:
-            print(paint(under_way(status), state))
+            print(paint(under_way_line(status), state))
         if len(here) > MOST_LISTED:
             print(f"{state}: {len(here) - MOST_LISTED} more (--json lists all)")
     for job in held_jobs():
         print(job)
     if restored := sum(status.restored for status in cells):
         print(f"restored from releases, not trained here: {restored}")
-    for line in time_left(plan, cells):
+    for line in time_left_lines(plan, cells):
         print(line)
     for note in [*plan.notes, *changed_sentences(cells)]:
         print(prose(note))
     for status in cells:
         if status.state == "failed":
-            print("\n" + paint(failure(status, slurm_logs), "failed"))
+            print("\n" + paint(failure_text(status, slurm_logs), "failed"))
 
 
 def facts(plan: Plan) -> dict[str, Any]:
-    """Counts of cells by state and of restored ones, every unfinished cell, held jobs, hours left,
-    notes, and the cells that own files made in another version."""
+    """For JSON: counts of cells by state and of restored ones, every unfinished cell, held jobs,
+    hours left, notes, and the cells that own files made in another version."""
     by_experiment = statuses(plan, find_slurm_logs())
     cells = unique_cells(by_experiment)
     counted = []
     for (study, experiment), group in by_experiment.items():
-        counts = _by_state(group)
+        counts = _count_by_state(group)
         states = {state: counts[state] for state in STATES}
         counted.append({"study": study, "experiment": experiment, "cells": len(group)} | states)
     return {
@@ -187,7 +187,7 @@ def facts(plan: Plan) -> dict[str, Any]:
         "restored": sum(status.restored for status in cells),
         "unfinished": [_entry(status) for status in cells if not status.is_finished],
         "held_jobs": [asdict(job) for job in held_jobs()],
-        "hours_left": hours_left(plan, runnable(cells)),
+        "hours_left": hours_left(plan, runnable_cells(cells)),
         "notes": plan.notes,
         "made_by_another": [
             {"path": status.cell.path, "files": status.changed}
@@ -197,35 +197,35 @@ def facts(plan: Plan) -> dict[str, Any]:
     }
 
 
-def runnable(cells: Iterable[CellStatus]) -> list[CellStatus]:
+def runnable_cells(cells: Iterable[CellStatus]) -> list[CellStatus]:
     """The cells that are done or can be run here."""
     return [status for status in cells if status.state != "waiting"]
 
 
-def name_of(status: CellStatus) -> str:
-    """A cell for people: its path without the folder of all cells and the suffix."""
+def cell_name(status: CellStatus) -> str:
+    """A cell's name for people: its path without the folder of all cells and the suffix."""
     return status.cell.path.removeprefix(f"{CELLS}/").removesuffix(".h5")
 
 
-def under_way(status: CellStatus) -> str:
-    """A cell that has begun: `running 12/400  3.2 rounds/s  cifar10/...`."""
+def under_way_line(status: CellStatus) -> str:
+    """A line on a cell that has begun: `running 12/400 3.2 rounds/s cifar10/...`."""
     rate = f"{status.rate:.3g} rounds/s  " if status.rate else ""
     text = f"{status.state} {status.round}/{status.rounds}  {rate}"
-    return text + shortened(name_of(status), WIDTH - len(text))
+    return text + shortened(cell_name(status), WIDTH - len(text))
 
 
-def time_left(plan: Plan, cells: Iterable[CellStatus]) -> Iterator[str]:
-    """A line on the hours left for each kind of device."""
-    for device, hours in hours_left(plan, runnable(cells)).items():
+def time_left_lines(plan: Plan, cells: Iterable[CellStatus]) -> Iterator[str]:
+    """Yield a line on the hours left for each kind of device."""
+    for device, hours in hours_left(plan, runnable_cells(cells)).items():
         if hours and not device:
             yield f"left: {duration_text(3600 * hours)} of one CPU core, as estimated"
         elif hours:
             yield f"left: {duration_text(3600 * hours)} at the pace of the cells done on {device}"
 
 
-def _counted(by_experiment: Statuses) -> Iterator[str]:
-    """A table with a line for each experiment and a column for each state that occurs."""
-    counts = {name: _by_state(group) for name, group in by_experiment.items()}
+def _count_table(by_experiment: Statuses) -> Iterator[str]:
+    """Yield the lines of a table: one for each experiment, a column for each state that occurs."""
+    counts = {name: _count_by_state(group) for name, group in by_experiment.items()}
     occurring = {*ALWAYS, *(status.state for status in unique_cells(by_experiment))}
     states = [state for state in STATES if state in occurring]
     rows = []
@@ -237,7 +237,7 @@ def _counted(by_experiment: Statuses) -> Iterator[str]:
     yield from table(["experiment", *states, *bars], rows, ["", *states, *("done" for _ in bars)])
 
 
-def _by_state(cells: Iterable[CellStatus]) -> Counter[str]:
+def _count_by_state(cells: Iterable[CellStatus]) -> Counter[str]:
     return Counter(status.state for status in cells)
 
 
@@ -252,7 +252,7 @@ def _entry(status: CellStatus) -> dict[str, Any]:
     }
 
 
-def _drawn_from(plan: Plan, study: Study, experiment: str) -> list[str]:
+def _drawn_items(plan: Plan, study: Study, experiment: str) -> list[str]:
     """The figures, tables and claims that show an experiment and whose files exist."""
     names = [
         name
@@ -261,8 +261,8 @@ def _drawn_from(plan: Plan, study: Study, experiment: str) -> list[str]:
     ]
     if experiment in study.claimed():
         names.append(CLAIMS_TABLE)
-    return [name for name in names if _exist(output_files(plan, study, name))]
+    return [name for name in names if _all_exist(output_files(plan, study, name))]
 
 
-def _exist(files: Iterable[str]) -> bool:
+def _all_exist(files: Iterable[str]) -> bool:
     return all(Path(file).exists() for file in files)

@@ -11,12 +11,12 @@ from typing import Any
 
 import yaml
 
-from cohort.commands.item import Item, add_run, find_item, run_item
+from cohort.commands.item import Item, add_run_arguments, find_item, run_item
 from cohort.core import user_files
 from cohort.core.errors import UserError, suggest
 from cohort.core.files import write_text
 from cohort.plan import load
-from cohort.plan.located import located
+from cohort.plan.located import errors_at
 from cohort.results.ranks import Standings
 from cohort.results.tables.leaderboard import rank_interval
 
@@ -36,11 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="train the cells again that your own files made in another version",
     )
-    add_run(parser)
+    add_run_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run the strategies, compare them with those of the figure or table, and print all."""
+    """Run the strategies, compare them with those of the figure or table, and print all results."""
     everything = {"scale": None, "only": None, "seeds": None}
     shown = find_item(options.on, argparse.Namespace(**vars(options) | everything))
     strategies = list(dict.fromkeys(options.strategies))
@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> None:
             raise UserError(f"there is no strategy '{name}'{suggest(name, shown.plan.strategies)}")
     experiment = shown.plan.study(shown.study).experiments[shown.spec["experiment"]]
     new = [name for name in strategies if name not in experiment.axes["strategy"]]
-    study = written_study(shown, new) if new else ""
+    study = write_study(shown, new) if new else ""
     item = find_item(options.on, options, study)
     comparison = run_item(item, options, against=True)
     if comparison and comparison.standings and not options.json:
@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def rank_line(standings: Standings, strategy: str) -> str:
-    """`mine: rank 3 of 17 [1, 6]`, or why it has none."""
+    """A line on a strategy's rank, `mine: rank 3 of 17 [1, 6]`, or why it has none."""
     entry = next((entry for entry in standings.entries if entry.strategy == strategy), None)
     if entry is None:
         return f"{strategy}: no rank, as no seed of a setting has finished with all strategies"
@@ -66,7 +66,7 @@ def rank_line(standings: Standings, strategy: str) -> str:
     return f"{strategy}: rank {entry.rank.value:.0f} of {len(standings.entries)} {ends}".rstrip()
 
 
-def written_study(item: Item, strategies: Sequence[str]) -> str:
+def write_study(item: Item, strategies: Sequence[str]) -> str:
     """Write the study that adds strategies to an item's experiment, and return its name. One that
     is impossible at any scale is not written, because every command would stumble over it."""
     experiment = item.spec["experiment"]
@@ -78,7 +78,7 @@ def written_study(item: Item, strategies: Sequence[str]) -> str:
         "experiments": {experiment: extended},
     }
     file = Path(user_files.folder(), "studies", f"{name}.yaml")
-    with located(f"{' and '.join(strategies)} cannot be tried on {item.study}.{item.name}"):
+    with errors_at(f"{' and '.join(strategies)} cannot be tried on {item.study}.{item.name}"):
         for scale in item.plan.scales:
             load({"scale": scale, "studies": item.study, "only": ""}).check(file, text)
     write_text(file, yaml.safe_dump(text, sort_keys=False))
@@ -86,7 +86,7 @@ def written_study(item: Item, strategies: Sequence[str]) -> str:
 
 
 def study_name(words: Sequence[str]) -> str:
-    """The name of a study made of these words; a digest of them ends one that would be too long."""
+    """The name `try_...` of a study made of these words; a digest ends one that is too long."""
     name = f"try_{re.sub(r'[^a-z0-9]+', '_', '_'.join(words))}"
     if len(name) <= LONGEST:
         return name

@@ -71,33 +71,33 @@ def run(options: argparse.Namespace) -> None:
     """Train cells again and print what differs. Raise UserError on unexplained differences."""
     plan = load_plan(options)
     if options.released:
-        for cell, record in released_runs(plan, options.released):
-            verify(plan, cell, record, options.until)
+        for cell, record in draw_released_runs(plan, options.released):
+            check_reproduced(plan, cell, record, options.until)
     else:
         cell = finished_cell(plan, options.cell)
-        verify(plan, cell, read(cell.path), options.until)
+        check_reproduced(plan, cell, read(cell.path), options.until)
 
 
-def verify(plan: Plan, cell: Cell, before: Record, until: int | None) -> None:
-    """Train a cell again and compare it with its record.
+def check_reproduced(plan: Plan, cell: Cell, before: Record, until: int | None) -> None:
+    """Train a cell again, print what differs from its record, and raise UserError unless allowed.
 
     On the same kind of device, by the same trainer and with the same versions, all bits must be the
-    same; else every metric must be within its tolerance at the end.
+    same; else the last accuracies and losses must lie within their tolerance.
     """
     make_inputs(plan, cell)
     print(f"{cell.path}: training it again", flush=True)
-    after = _trained_again(cell, before, until)
-    reasons = list(unlike(before.header["provenance"], after.sessions))
+    after = _train_again(cell, before, until)
+    reasons = list(differing_conditions(before.header["provenance"], after.sessions))
     for reason in reasons:
         print(f"bits may differ: {reason}")
-    changes = list(different(before.history, after.history, until))
+    changes = list(differences_of(before.history, after.history, until))
     if after.weights_sha256 not in ("", before.header["weights_sha256"]):
         changes.append("the final weights differ")
     for difference in changes:
         print(paint(difference, "" if reasons else "failed"))
     if changes and not reasons:
         raise UserError(f"{cell.path}: a second run is not the same, and nothing explains it")
-    if far := list(beyond(before.history, after.history, until)):
+    if far := list(beyond_tolerance(before.history, after.history, until)):
         raise UserError(f"{cell.path}: a second run ends elsewhere: {', '.join(far)}")
     if changes:
         print(f"the same within {POINTS:g} points of every accuracy and {SHARE:.0%} of every loss")
@@ -107,28 +107,30 @@ def verify(plan: Plan, cell: Cell, before: Record, until: int | None) -> None:
         print(paint(f"the same to the last bit: {compared} of {rounds} rounds", "done"))
 
 
-def beyond(before: History, after: History, until: int | None) -> Iterator[str]:
-    """The accuracies and losses of which the means of the last tenth of two runs, or of their first
-    rounds, differ by more than `POINTS` and `SHARE`."""
+def beyond_tolerance(before: History, after: History, until: int | None) -> Iterator[str]:
+    """Describe accuracies and losses of which the means over the last tenth of the two runs, up to
+    round `until`, differ by more than `POINTS` and `SHARE` allow."""
     last = until or max(len(before.cohorts), len(after.cohorts))
     for name in dict.fromkeys([*before.metrics, *after.metrics]):
         if not name.endswith(("_accuracy", "_loss")):
             continue
-        first, second = (_at_the_end(_until(history, name, last)) for history in (before, after))
+        first, second = (
+            _final_mean(_values_until(history, name, last)) for history in (before, after)
+        )
         allowed = POINTS / 100 if name.endswith("_accuracy") else SHARE * abs(first)
         if not abs(first - second) <= allowed and repr(first) != repr(second):
             yield f"{name} {first:.4g} before and {second:.4g} now"
 
 
-def _at_the_end(series: Mapping[int, float]) -> float:
-    """The mean of the last tenth of a metric's values, NaN if there are none."""
+def _final_mean(series: Mapping[int, float]) -> float:
+    """The mean of the last tenth of a metric's values by round, NaN if there are none."""
     values = list(series.values())
     last = values[-max(1, len(values) // 10) :]
     return sum(last) / len(last) if last else nan
 
 
-def released_runs(plan: Plan, count: int) -> list[tuple[Cell, Record]]:
-    """Some released runs of the listed studies, drawn at random, each with its cell."""
+def draw_released_runs(plan: Plan, count: int) -> list[tuple[Cell, Record]]:
+    """Draw some released runs of the listed studies at random, each with its cell."""
     folders = (shipped(RELEASED) / study for study in plan.listed)
     records = [run for folder in folders if folder.is_dir() for run in read_release(folder)]
     planned = set(plan.digests(*plan.listed))
@@ -140,7 +142,7 @@ def released_runs(plan: Plan, count: int) -> list[tuple[Cell, Record]]:
 
 
 def finished_cell(plan: Plan, text: str | None) -> Cell:
-    """The cell of that name, or any of the listed studies, that has a record."""
+    """The cell of that name or, without one, any of the listed studies that has a record."""
     if text is None:
         cells = (plan.cells[digest] for digest in plan.digests(*plan.listed))
         done = [cell for cell in cells if Path(cell.path).exists()]
@@ -151,16 +153,16 @@ def finished_cell(plan: Plan, text: str | None) -> Cell:
 
 
 @dataclass(frozen=True)
-class Again:
-    """A second run: its history, its sessions, and the hash of its final weights if it has any."""
+class SecondRun:
+    """A cell's second run: history, sessions, and the hash of its final weights if it has any."""
 
     history: History
     sessions: list[dict[str, Any]]
     weights_sha256: str
 
 
-def _trained_again(cell: Cell, before: Record, until: int | None) -> Again:
-    """Train the cell in a temporary folder, by the trainer and on the kind of device of before."""
+def _train_again(cell: Cell, before: Record, until: int | None) -> SecondRun:
+    """Train the cell in a temporary folder, by the trainer and kind of device of `before`."""
     with freeze_objects():
         train = job.train  # imports PyTorch
     made = before.header["provenance"]
@@ -174,18 +176,19 @@ def _trained_again(cell: Cell, before: Record, until: int | None) -> Again:
             train(file, record, trainer=trainer, device=device, until=until, watch=watch)
         if record.exists():
             header, history = read(record).header, read(record).history
-            return Again(history, header["provenance"]["sessions"], header["weights_sha256"])
+            return SecondRun(history, header["provenance"]["sessions"], header["weights_sha256"])
         state = state_folder(record)
         history = checkpoint.load_history(state / CHECKPOINT) or History()
-        return Again(history, saved_header(state)["sessions"], "")
+        return SecondRun(history, saved_header(state)["sessions"], "")
 
 
-def unlike(made: dict[str, Any], sessions: list[dict[str, Any]]) -> Iterator[str]:
-    """Why the bits of a second run may differ from those of a record with this provenance."""
+def differing_conditions(made: dict[str, Any], sessions: list[dict[str, Any]]) -> Iterator[str]:
+    """Describe why the bits of a second run may differ from those of a record with this provenance
+    (`made`): own files, devices, trainers, package versions."""
     for file in user_files.changed_files(user_files.module_versions(made)):
         yield f"the record was made by another {file}"
     for key, what in (("device", "on"), ("trainer", "by the trainer")):
-        then, now = _listed(made["sessions"], key), _listed(sessions, key)
+        then, now = _names_in(made["sessions"], key), _names_in(sessions, key)
         if then != now:
             yield f"it was trained {what} {then}, and now {what} {now}"
     for package in DECIDING_VERSIONS:
@@ -194,23 +197,22 @@ def unlike(made: dict[str, Any], sessions: list[dict[str, Any]]) -> Iterator[str
             yield f"it was trained with {package} {then}, and now with {now}"
 
 
-def _listed(sessions: list[dict[str, Any]], key: str) -> str:
-    """The devices or the trainers of all sessions."""
+def _names_in(sessions: list[dict[str, Any]], key: str) -> str:
+    """The devices or the trainers of all sessions, joined to a text."""
     return " and ".join(dict.fromkeys(session[key] for session in sessions))
 
 
-def different(before: History, after: History, until: int | None) -> Iterator[str]:
-    """Describe how two histories differ, in the first rounds if `until` is given. Times are not
-    compared."""
+def differences_of(before: History, after: History, until: int | None) -> Iterator[str]:
+    """Describe how two histories differ, up to round `until` if given. Times are not compared."""
     last = until or max(len(before.cohorts), len(after.cohorts))
     cohorts = [
         dict(enumerate(map(list, history.cohorts[:last]), start=1)) for history in (before, after)
     ]
-    if rounds := _unequal(*cohorts):
+    if rounds := _differing_rounds(*cohorts):
         yield f"cohorts differ in {len(rounds)} of {last} rounds, first in round {rounds[0]}"
     for name in dict.fromkeys([*before.metrics, *after.metrics]):
-        first, second = (_until(history, name, last) for history in (before, after))
-        rounds = [] if name.startswith("seconds") else _unequal(first, second)
+        first, second = (_values_until(history, name, last) for history in (before, after))
+        rounds = [] if name.startswith("seconds") else _differing_rounds(first, second)
         if rounds:
             most = max(abs(first.get(round, nan) - second.get(round, nan)) for round in rounds)
             yield (
@@ -219,12 +221,12 @@ def different(before: History, after: History, until: int | None) -> Iterator[st
             )
 
 
-def _until(history: History, name: str, last: int) -> dict[int, float]:
-    """The values of a metric by round, up to the last one to compare."""
+def _values_until(history: History, name: str, last: int) -> dict[int, float]:
+    """The values of a metric by round, up to the round `last`."""
     return {round: value for round, value in history.metrics.get(name, []) if round <= last}
 
 
-def _unequal(first: Mapping[int, Any], second: Mapping[int, Any]) -> list[int]:
+def _differing_rounds(first: Mapping[int, Any], second: Mapping[int, Any]) -> list[int]:
     """The rounds in which two series differ; NaN equals NaN."""
     return [
         round

@@ -9,13 +9,13 @@ from typing import Any
 
 from cohort.commands.planning import add_config, load_plan
 from cohort.commands.run import find_cell
-from cohort.commands.show import found_record
+from cohort.commands.show import find_record
 from cohort.core.errors import UserError
 from cohort.core.paths import is_record_file
 from cohort.pipeline.cell_states import CellStatus, changed_sentences, find_slurm_logs, status_of
 from cohort.plan import Plan
 from cohort.records.record import Record, read
-from cohort.results.differences import completed
+from cohort.results.differences import completed_settings
 from cohort.training.cell import Cell
 
 MOST_RECORDS = 5  # other records of a folder that are held against the cell
@@ -33,13 +33,13 @@ def run(options: argparse.Namespace) -> None:
     """Print why the cell would be trained, or that it would not."""
     plan = load_plan(options)
     cell = find_cell(plan, options.cell)
-    lines = _of_cell(plan, cell) if cell else _of_record(plan, options.cell)
+    lines = _explain_cell(plan, cell) if cell else _explain_record(plan, options.cell)
     for line in lines:
         print(line)
 
 
-def _of_cell(plan: Plan, cell: Cell) -> Iterator[str]:
-    """The state of the cell and, if it is not done, how the other records of its folder differ."""
+def _explain_cell(plan: Plan, cell: Cell) -> Iterator[str]:
+    """Describe the cell's state and, if it is not done, how other records of its folder differ."""
     status = status_of(cell, find_slurm_logs())
     yield f"{cell.path}: {_sentence(status, _hindrance(plan, cell))}"
     yield from changed_sentences([status])
@@ -55,16 +55,16 @@ def _of_cell(plan: Plan, cell: Cell) -> Iterator[str]:
         except UserError as error:
             yield f"  {error}"
             continue
-        for difference in differing(neighbor, cell):
+        for difference in differences_from(neighbor, cell):
             yield f"  {file.name} has {difference}"
     if not others:
         yield f"  there is no other record in {folder}"
 
 
-def _of_record(plan: Plan, text: str) -> Iterator[str]:
+def _explain_record(plan: Plan, text: str) -> Iterator[str]:
     """Explain that no study has the cell of this record, and how it differs from the cells that
     came in its place. Raise UserError if there is no such record."""
-    file = found_record(text)
+    file = find_record(text)
     record = read(file)
     yield (
         f"{file}: nothing would: no study has this cell at scale {plan.scale} "
@@ -73,12 +73,12 @@ def _of_record(plan: Plan, text: str) -> Iterator[str]:
     seed = record.header["settings"]["seed"]
     for cell in plan.cells.values():
         is_neighbor = Path(cell.path).parent == file.parent and cell.settings.seed == seed
-        for difference in differing(record, cell) if is_neighbor else ():
+        for difference in differences_from(record, cell) if is_neighbor else ():
             yield f"  it has {difference}, {cell.digest}"
 
 
 def _hindrance(plan: Plan, cell: Cell) -> str:
-    """Why the cell cannot be trained here; empty if it can."""
+    """The reason why the cell cannot be trained here; empty if it can."""
     for study in plan.studies.values():
         for rows in study.skipped.values():
             for row, reason in rows:
@@ -88,7 +88,7 @@ def _hindrance(plan: Plan, cell: Cell) -> str:
 
 
 def _sentence(status: CellStatus, hindrance: str) -> str:
-    """Say what the state of a cell means for its training."""
+    """A sentence on what the state of a cell means for its training."""
     here = f"round {status.round} of {status.rounds}"
     if hindrance:
         return f"its record is missing, but it waits: {hindrance}"
@@ -104,10 +104,10 @@ def _sentence(status: CellStatus, hindrance: str) -> str:
     }[status.state]
 
 
-def differing(record: Record, cell: Cell) -> Iterator[str]:
+def differences_from(record: Record, cell: Cell) -> Iterator[str]:
     """Describe how a record differs from a cell: settings, parameters, science versions."""
-    there, science = flat(completed(record.header["settings"])), record.header["science"]
-    here = flat(cell.plain_settings())
+    there = flat_settings(completed_settings(record.header["settings"]))
+    here, science = flat_settings(cell.plain_settings()), record.header["science"]
     keys = [key for key in dict.fromkeys([*there, *here]) if there.get(key) != here.get(key)]
     for key in keys:
         yield f"{key} {there.get(key, 'unset')}, the cell {here.get(key, 'unset')}"
@@ -118,8 +118,8 @@ def differing(record: Record, cell: Cell) -> Iterator[str]:
         yield "the settings of the cell, but data of another checksum or scaling"
 
 
-def flat(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings with the parameters of a strategy's parts as `selector.buffer`."""
+def flat_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Flatten settings: parameters of a strategy's parts become keys like `selector.buffer`."""
     by_name: dict[str, Any] = {}
     for key, value in settings.items():
         if isinstance(value, dict):

@@ -57,17 +57,17 @@ class CellStatus:
 
     @property
     def rounds(self) -> int:
-        """Number of rounds that the whole cell has."""
+        """The number of rounds of the whole cell."""
         return self.cell.settings.rounds
 
 
 def status_of(cell: Cell, slurm_logs: Mapping[str, Path]) -> CellStatus:
-    """The state of a cell by its record, its state folder and the log of its last job."""
+    """Read the state of a cell from its record, its state folder and the log of its last job."""
     if Path(cell.path).exists():
-        return _of_record(cell)
+        return _status_by_record(cell)
     folder, log = state_folder(cell.path), last_log(cell, slurm_logs)
     header = saved_header(folder)
-    saved, changed = header.get("round"), _changed(header)
+    saved, changed = header.get("round"), _changed_files(header)
     if is_held(folder):
         round, rate = _progress(train_log(cell.path))
         return CellStatus(cell, "running", round=max(round, saved or 0), rate=rate)
@@ -93,8 +93,8 @@ def changed_sentences(cells: Iterable[CellStatus]) -> list[str]:
     ]
 
 
-def waiting(plan: Plan, study: str, experiment: str) -> list[CellStatus]:
-    """The cells of an experiment that cannot run here, each with the reason."""
+def waiting_cells(plan: Plan, study: str, experiment: str) -> list[CellStatus]:
+    """The cells of an experiment that cannot run here, as statuses with the reason."""
     return [
         CellStatus(plan.cells[row.digest], "waiting", reason=reason)
         for row, reason in plan.skipped(study, experiment)
@@ -102,11 +102,11 @@ def waiting(plan: Plan, study: str, experiment: str) -> list[CellStatus]:
 
 
 def hours_left(plan: Plan, cells: Iterable[CellStatus]) -> dict[str, float]:
-    """The hours that unfinished cells still take on one device: as estimated for one CPU core, and
-    at the pace of the finished cells of each kind of device."""
+    """Estimate the hours that unfinished cells still take on one device, by device: on one CPU core
+    (`""`), and at the pace of the finished cells of each kind of device."""
     left, finished = 0.0, []
     for status in cells:
-        seconds = estimate(plan, status.cell)
+        seconds = estimated_seconds(plan, status.cell)
         if status.is_finished and status.device:
             finished.append((status.device, status.seconds, seconds))
         elif not status.is_finished:
@@ -114,13 +114,13 @@ def hours_left(plan: Plan, cells: Iterable[CellStatus]) -> dict[str, float]:
     return {device: left * pace / 3600 for device, pace in ({"": 1.0} | paces(finished)).items()}
 
 
-def estimate(plan: Plan, cell: Cell) -> float:
-    """The estimated seconds of all rounds of a cell on one CPU core."""
+def estimated_seconds(plan: Plan, cell: Cell) -> float:
+    """Estimate the seconds of all rounds of a cell on one CPU core."""
     return round_seconds(cell, plan.info(cell))
 
 
 def last_log(cell: Cell, slurm_logs: Mapping[str, Path]) -> Path | None:
-    """The log of a cell's last attempt, or SLURM's if the job died before the cell began."""
+    """The log of a cell's last attempt, SLURM's if the job died before the cell began, or None."""
     own, slurm = train_log(cell.path), slurm_logs.get(cell.digest)
     if not own.exists() or slurm is None:
         return own if own.exists() else slurm
@@ -147,22 +147,22 @@ def find_slurm_logs(quiet_seconds: float = START_SECONDS) -> dict[str, Path]:
     }
 
 
-def failure(status: CellStatus, slurm_logs: Mapping[str, Path]) -> str:
-    """A failed cell with the last words of its log, and the command that shows the whole log."""
+def failure_text(status: CellStatus, slurm_logs: Mapping[str, Path]) -> str:
+    """Text on a failed cell: its log's last words, and the command that shows the whole log."""
     log = last_log(status.cell, slurm_logs)
     more = f"\n  more: less {log}" if log else ""
     return f"failed: {status.cell.path}\n  {status.reason or 'no log'}{more}"
 
 
-def failures(cells: Iterable[Cell]) -> list[str]:
-    """Sentences about the failed cells among these, once no job is running any more."""
+def failure_texts(cells: Iterable[Cell]) -> list[str]:
+    """A text on each of these cells that failed, once no job is running any more."""
     logs = find_slurm_logs(quiet_seconds=0)
     missing = [cell for cell in cells if not Path(cell.path).exists()]
     statuses = (status_of(cell, logs) for cell in missing)
-    return [failure(status, logs) for status in statuses if status.state == "failed"]
+    return [failure_text(status, logs) for status in statuses if status.state == "failed"]
 
 
-def _of_record(cell: Cell) -> CellStatus:
+def _status_by_record(cell: Cell) -> CellStatus:
     try:
         record = read(cell.path)
     except UserError as error:
@@ -176,24 +176,24 @@ def _of_record(cell: Cell) -> CellStatus:
         record.header["status"],
         seconds,
         device,
-        changed=_changed(made),
+        changed=_changed_files(made),
         restored=restored,
     )
 
 
-def accuracies(cell: Cell) -> list[tuple[int, float]]:
-    """The test accuracies by round that the log of an unfinished cell names, without repetition."""
+def logged_accuracies(cell: Cell) -> list[tuple[int, float]]:
+    """The test accuracies by round in the log of an unfinished cell, each round once."""
     log = train_log(cell.path)
     matches = ACCURACY.findall(log.read_text(errors="replace")) if log.exists() else []
     return sorted({int(round): float(value) for round, value in matches}.items())
 
 
-def _changed(provenance: Mapping[str, Any]) -> tuple[str, ...]:
+def _changed_files(provenance: Mapping[str, Any]) -> tuple[str, ...]:
     """The user's own files that changed after a run of this provenance."""
     return tuple(user_files.changed_files(user_files.module_versions(provenance)))
 
 
 def _progress(log: Path) -> tuple[int, float]:
-    """The latest round in a log and the rounds per second; zeros where its last job wrote none."""
+    """The latest round in a log and the rounds per second; zeros where the last job wrote none."""
     matches = PROGRESS.findall(last_session(log))
     return (int(matches[-1][0]), float(matches[-1][1])) if matches else (0, 0.0)

@@ -11,8 +11,8 @@ from cohort.results.report.index import write_index
 
 
 def remove_previews(scale: str, finished: Iterable[tuple[str, str]]) -> None:
-    """Delete the previews of these studies, or of the figure or table that is named beside one.
-    Those of other studies stay, and the index lists their pages."""
+    """Delete the previews of these pairs of a study and a figure or table (empty for the whole
+    study), and list the pages of those that remain in the index."""
     layout = Layout(scale, partial=True)
     for study, name in finished:
         if name:

@@ -21,15 +21,15 @@ from cohort.core.lazy import lazy
 from cohort.core.locks import try_lock
 from cohort.core.paths import DRIVER_LOCK, RESULTS, RUN_OPTIONS, UNRESOLVED, state_folder
 from cohort.core.sealed_json import write_sealed
-from cohort.pipeline.cell_states import failures
+from cohort.pipeline.cell_states import failure_texts
 from cohort.pipeline.cleanup import remove_previews
-from cohort.pipeline.module import attach, check_prefix, check_triggers
+from cohort.pipeline.module import attach_handlers, check_prefix, check_triggers
 from cohort.pipeline.slurm import Watch, check_slurm
 from cohort.pipeline.specs import experiment_plan, frozen_experiment_path
-from cohort.pipeline.stages import Stages, exiting
+from cohort.pipeline.stages import Stages, exit_on_error
 from cohort.pipeline.stopping import Stopping
-from cohort.pipeline.targets import requested
-from cohort.plan import Plan, misnamed, misnamed_studies
+from cohort.pipeline.targets import requested_items
+from cohort.plan import Plan, misnamed_error, misnamed_studies
 from cohort.records.record import is_valid
 from cohort.results.report.index import write_index
 from cohort.training.cell import Cell
@@ -45,7 +45,7 @@ DEFAULT_LIMIT = (100, 1)  # Snakemake's max-jobs-per-timespan: jobs and seconds
 
 
 class Driver:
-    """Snakemake's main process, or without a plan a cluster's job, which does next to nothing."""
+    """Snakemake's main process or, without a plan, a cluster's job, which does next to nothing."""
 
     def __init__(self, plan: Plan | None, workflow: Any):
         self.plan, self.workflow = plan, workflow
@@ -58,7 +58,7 @@ class Driver:
         self.renamed = workflow.modifier.modify_rulename  # in a workflow that uses this module
 
     def set_up(self) -> None:
-        """Prepare this process: imports of jobs, memory for local jobs, notes on the plan.
+        """Prepare this process: PYTHONPATH for jobs, memory for local jobs; print the plan's notes.
 
         The garbage collector ignores what exists by now and runs less often: a graph of 20,000 jobs
         has millions of long-lived objects, and scanning them takes a good part of a dry run.
@@ -76,21 +76,21 @@ class Driver:
         check_folder(Path.cwd())
         if self.plan is not None:
             self.plan.on_note = partial(print, file=sys.stderr)
-            for note in [*map(misnamed, misnamed_studies()), *self.plan.notes]:
+            for note in [*map(misnamed_error, misnamed_studies()), *self.plan.notes]:
                 self.plan.on_note(note)
             self._limit_memory()
             cells = self.plan.cells.values()
             self.already_recorded = [cell for cell in cells if os.path.exists(cell.path)]
 
     def _attach(self) -> None:
-        """Take part in the events of a workflow that has Cohort as a module."""
+        """Attach the driver's hooks to the events of a workflow that has Cohort as a module."""
         check_prefix(self.workflow)
         handlers = {
             "onstart": self._on_start_in_module,
             "onsuccess": self.on_success,
             "onerror": self.on_error,
         }
-        attach(self.workflow, handlers)
+        attach_handlers(self.workflow, handlers)
 
     def _limit_memory(self) -> None:
         """Run only as many local jobs at once as fit into memory, unless the user sets a limit."""
@@ -110,7 +110,7 @@ class Driver:
     def _on_slurm(self) -> bool:
         return getattr(self.workflow.executor_plugin, "name", "") == "slurm"
 
-    @exiting
+    @exit_on_error
     def on_start(self) -> None:
         """Lock the working directory, freeze the plan for the jobs, clean up, handle signals."""
         if self.plan is None or self.lock is not None:  # another workflow may call it once more
@@ -121,7 +121,7 @@ class Driver:
             shutil.rmtree(UNRESOLVED, ignore_errors=True)
             freeze_plan(self.plan)
             # An orphan may have published others since, which Snakemake deletes before their jobs.
-            remove_finished_states(self.already_recorded)
+            remove_published_originals(self.already_recorded)
         self.drop_default_limit()
         if self._on_slurm():
             Watch(self.workflow)
@@ -143,12 +143,12 @@ class Driver:
             self.workflow.scheduler.job_rate_limiter = None
 
     def on_success(self) -> None:
-        """Clean up state folders, delete previews, which are out of date now, name the pages."""
+        """Clean up state folders, delete previews, now out of date, and print the pages' paths."""
         if self.plan is None:
             return
         self.stopping.uninstall()
-        with _reported():
-            remove_finished_states(self.plan.cells.values())
+        with _errors_printed():
+            remove_published_originals(self.plan.cells.values())
         remove_previews(self.plan.scale, self._requested())
         if self.stages.reported:
             write_index(self.plan.layout.index())
@@ -156,34 +156,34 @@ class Driver:
             print(f"{study}: {self.plan.layout.page(study)[0]}", file=sys.stderr)
 
     def on_error(self) -> None:
-        """Restore records that Snakemake deleted, report failed cells, and draw from what exists
-        what was asked for. A driver that a signal stopped draws nothing."""
+        """Restore records that Snakemake deleted, print failed cells, and draw what was asked for
+        from what exists. A driver that a signal stopped draws nothing."""
         if self.plan is None or self.lock is None:
             return
         self.stopping.uninstall()
-        with _reported():
+        with _errors_printed():
             restore_records(self.plan)
-            remove_finished_states(self.plan.cells.values())
-        with _reported():
-            for failed in failures(self.plan.cells.values()):
+            remove_published_originals(self.plan.cells.values())
+        with _errors_printed():
+            for failed in failure_texts(self.plan.cells.values()):
                 print(failed, file=sys.stderr)
         if self.stopping.received:
             self.stopping.finish()
             return
-        with _reported():
+        with _errors_printed():
             for file in preview.draw_requested(self.plan, self._requested()):
                 print(f"drawn from the records that exist: {file}", file=sys.stderr)
             write_index(self.plan.layout.index())
 
     def _requested(self) -> list[tuple[str, str]]:
-        """The studies, figures and tables that Snakemake was asked for."""
+        """Pairs of a study and a figure or table (empty for all) that Snakemake was asked for."""
         assert self.plan is not None, "only the driver plans"
-        return requested(self.plan, self.workflow.dag_settings.targets, self.renamed)
+        return requested_items(self.plan, self.workflow.dag_settings.targets, self.renamed)
 
 
 @contextlib.contextmanager
-def _reported() -> Iterator[None]:
-    """Print a UserError as one line: Snakemake would print the stack of its handlers."""
+def _errors_printed() -> Iterator[None]:
+    """Print a UserError of this block as one line: Snakemake would print its handlers' stack."""
     try:
         with explain_errors(RESULTS):
             yield
@@ -200,7 +200,7 @@ def check_folder(folder: Path) -> None:
 
 
 def freeze_plan(plan: Plan) -> None:
-    """Write the plan files that jobs read."""
+    """Write the plan files that jobs read: of cells, shards, data, experiments and options."""
     cells = (cell.planned() for cell in plan.cells.values())
     for planned in chain(cells, plan.shards.values(), plan.data.values()):
         write_plan(planned)
@@ -219,11 +219,10 @@ def restore_records(plan: Plan) -> None:
             publish(finished, cell.path)
 
 
-def remove_finished_states(cells: Iterable[Cell]) -> None:
-    """Delete the finished states of cells whose valid record is in place.
-
-    Otherwise a cell whose record is deleted would be published again instead of trained.
-    """
+def remove_published_originals(cells: Iterable[Cell]) -> None:
+    """Delete the finished record (`finished.h5`) from the state folder of each cell whose valid
+    record is in place, and the folder if it is then empty. Otherwise a cell whose record is deleted
+    would be published again instead of trained."""
     for cell in cells:
         folder = state_folder(cell.path)
         if (folder / FINISHED).exists() and is_valid(cell.path, cell.digest):
@@ -233,7 +232,8 @@ def remove_finished_states(cells: Iterable[Cell]) -> None:
 
 
 def lock_directory() -> IO[str]:
-    """Keep other drivers out of this working directory while the returned file is open."""
+    """Keep other drivers out of this working directory while the returned file is open. Raise
+    UserError if one is at work."""
     DRIVER_LOCK.parent.mkdir(parents=True, exist_ok=True)
     file = try_lock(DRIVER_LOCK)
     if file is None:

@@ -8,24 +8,24 @@ from typing import Any
 from cohort.core.errors import UserError
 from cohort.core.paths import RELEASED, RESULTS
 from cohort.core.shipped import shipped
-from cohort.plan import known_study
 from cohort.plan import load as load_plan
+from cohort.plan import require_study
 from cohort.records.record import read
 from cohort.results.release.folder import MANIFEST, read_tables
-from cohort.results.release.frames import Data
+from cohort.results.release.frames import RunFrames
 from cohort.results.release.tables import tables_of
 
 
-def load(study: str, source: str = "results", **config: Any) -> Data:
-    """The finished runs of a study, from its records (`results`), the repository's releases
-    (`released`), or the release in another folder. `config` overrides keys of config/config.yaml.
-    """
+def load(study: str, source: str = "results", **config: Any) -> RunFrames:
+    """Load the finished runs of a study as pandas frames, from its records (`results`), the
+    repository's releases (`released`), or the release in another folder. `config` overrides keys of
+    config/config.yaml."""
     if source == RESULTS:
-        plan = load_plan({"studies": known_study(study), **config})
+        plan = load_plan({"studies": require_study(study), **config})
         paths = (Path(plan.cells[digest].path) for digest in plan.digests(study))
         records = [read(path) for path in paths if path.exists()]
         if not records:
             raise UserError(f"{study} has no finished run at scale {plan.scale}; train it first")
-        return Data.of(tables_of(records))
+        return RunFrames.of(tables_of(records))
     root = shipped(RELEASED) if source == "released" else Path(source)
-    return Data.of(read_tables(root if (root / MANIFEST).exists() else root / study))
+    return RunFrames.of(read_tables(root if (root / MANIFEST).exists() else root / study))

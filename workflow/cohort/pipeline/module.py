@@ -7,14 +7,14 @@ from functools import partial
 from typing import Any
 
 from cohort.core.errors import UserError
-from cohort.pipeline.stages import exiting
+from cohort.pipeline.stages import exit_on_error
 
 Handler = Callable[[], None]
 TRIGGERS = {"mtime", "params"}  # of reruns, as in profiles/default
 
 
 def check_prefix(workflow: Any) -> None:
-    """Raise a UserError if the module's files are to have other paths."""
+    """Raise a UserError if the workflow that uses Cohort as a module changes its files' paths."""
     modifier = workflow.modifier.path_modifier
     if modifier.prefix or modifier._prefix_replacements:
         raise UserError(
@@ -34,8 +34,9 @@ def check_triggers(workflow: Any) -> None:
         )
 
 
-def attach(workflow: Any, handlers: Mapping[str, Handler]) -> None:
-    """Call handlers at the events of the using workflow, such as `onstart`, before its own ones.
+def attach_handlers(workflow: Any, handlers: Mapping[str, Handler]) -> None:
+    """Call handlers at the events of the using workflow, such as `onstart`, before its own
+    handlers.
 
     Its own may be registered before or after the module is read. A module that is read a second
     time, to change a rule of it, is attached already.
@@ -44,13 +45,13 @@ def attach(workflow: Any, handlers: Mapping[str, Handler]) -> None:
         return
     workflow.cohort_is_attached = True
     for event, handler in handlers.items():
-        before = partial(_before, exiting(handler))
+        before = partial(_run_before, exit_on_error(handler))
         setattr(workflow, f"_{event}", before(getattr(workflow, f"_{event}")))
         setattr(workflow, event, partial(_register, workflow, event, before))
 
 
-def _before(handler: Handler, own: Callable[[str], None]) -> Callable[[str], None]:
-    """Both handlers, one after the other."""
+def _run_before(handler: Handler, own: Callable[[str], None]) -> Callable[[str], None]:
+    """A handler that runs both, one after the other."""
 
     def both(log: str) -> None:
         handler()
@@ -65,7 +66,7 @@ def _register(
     before: Callable[[Callable[[str], None]], Callable[[str], None]],
     own: Callable[[str], None],
 ) -> None:
-    """What Snakemake does for `onstart:` in a Snakefile, with the module's handler kept."""
+    """Register a handler as `onstart:` in a Snakefile does, with the module's handler kept."""
     getattr(type(workflow), event)(workflow, own)
     if workflow.modifier.is_main_snakefile():
         setattr(workflow, f"_{event}", before(own))

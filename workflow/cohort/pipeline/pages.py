@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cohort.core import user_files
 from cohort.core.paths import Layout
-from cohort.pipeline.specs import Spec, spec_of, titles
+from cohort.pipeline.specs import Spec, spec_of, titles_of
 from cohort.plan import Plan, Study
 from cohort.plan.axes import Values
 from cohort.plan.cost import START_SECONDS, round_seconds
@@ -14,7 +14,7 @@ from cohort.results.tables.sizes import needs_no_runs
 
 
 def page_spec(plan: Plan, name: str, layout: Layout | None = None) -> Spec:
-    """The spec of a study's page. `layout` says where its files lie; the plan's own by default."""
+    """The spec of a study's page. `layout` says where its files lie; the plan's by default."""
     study, layout = plan.study(name), layout or plan.layout
     return {
         "name": name,
@@ -26,32 +26,32 @@ def page_spec(plan: Plan, name: str, layout: Layout | None = None) -> Spec:
         "scale": plan.scale,
         "notes": study.notes,
         "my": {module: user_files.version_of(module) for module in user_files.modules()},
-        "titles": titles(plan, name, study.strategies(study.experiments)),
+        "titles": titles_of(plan, name, study.strategies(study.experiments)),
         "experiments": {
             key: {"runs": layout.runs(name, key), "seconds": _estimates(plan, experiment)}
             for key, experiment in study.experiments.items()
         },
-        "figures": [_item(plan, study, key, layout) for key in study.figures],
-        "tables": [_item(plan, study, key, layout) for key in study.tables],
+        "figures": [_item_spec(plan, study, key, layout) for key in study.figures],
+        "tables": [_item_spec(plan, study, key, layout) for key in study.tables],
         "claims": layout.claims(name) if study.claims else [],
         "quotes": {key: _quotes(claim) for key, claim in study.claims.items()},
-        "claims_command": command(plan, f"{name}_claims"),
-        "command": command(plan, name),
+        "claims_command": target_command(plan, f"{name}_claims"),
+        "command": target_command(plan, name),
     }
 
 
 def _quotes(claim: Values) -> dict[str, str]:
-    """The sentence of the paper, and what it says against itself."""
+    """The paper's sentence that a claim quotes, the paper's numbers against it, and a reading."""
     return {key: str(claim.get(key, "")) for key in ("quote", "against", "reading")}
 
 
-def command(plan: Plan, target: str) -> str:
-    """The command that makes a target at the plan's scale."""
+def target_command(plan: Plan, target: str) -> str:
+    """The Snakemake command that makes a target at the plan's scale."""
     return f"snakemake {target}" + (f" --config scale={plan.scale}" if plan.scale != FULL else "")
 
 
 def _estimates(plan: Plan, experiment: Experiment) -> dict[str, float]:
-    """The estimated seconds of each cell on one CPU core, to three digits, by digest."""
+    """Estimate the seconds of each cell on one CPU core, to three digits, by digest."""
     estimates = {}
     for row in experiment.rows:
         cell = plan.cells[row.digest]
@@ -60,9 +60,8 @@ def _estimates(plan: Plan, experiment: Experiment) -> dict[str, float]:
     return estimates
 
 
-def _item(plan: Plan, study: Study, name: str, layout: Layout) -> Spec:
-    """A figure or table with its files and the command that makes it; one of sizes has no
-    experiment."""
+def _item_spec(plan: Plan, study: Study, name: str, layout: Layout) -> Spec:
+    """The spec of a figure or table with its files and command; one of sizes has no experiment."""
     spec = spec_of(plan, study.name, name)
     files = layout.figure if name in study.figures else layout.table
     return spec | {
@@ -71,5 +70,5 @@ def _item(plan: Plan, study: Study, name: str, layout: Layout) -> Spec:
         "experiment": "" if needs_no_runs(spec) else spec["experiment"],
         "metrics": "" if needs_no_runs(spec) else layout.metrics(study.name, spec["experiment"]),
         "files": files(study.name, name),
-        "command": command(plan, f"{study.name}_{name}"),
+        "command": target_command(plan, f"{study.name}_{name}"),
     }

@@ -15,7 +15,7 @@ from cohort.core.paths import Layout, state_folder
 from cohort.core.sealed_json import write_sealed
 from cohort.pipeline.specs import Spec, experiment_plan, frozen_experiment_path
 from cohort.plan import Plan
-from cohort.results.files import sources_of
+from cohort.results.files import read_sources_hash
 from cohort.training.job.lease import CHECKPOINT
 
 if TYPE_CHECKING:
@@ -27,12 +27,12 @@ else:
 
 
 def collect_partial(plan: Plan, study: str, experiment: str) -> str:
-    """Collect the metrics of an experiment from what exists, unless they were collected from just
-    that by the current code; return their file."""
+    """Collect the metrics of an experiment from what exists and return their file; keep a file that
+    the current code collected from just that."""
     content = experiment_plan(plan, study, experiment)
     target = Layout(plan.scale, partial=True).metrics(study, experiment)
-    sources = _sources(content)
-    if sources_of(target) != sources:
+    sources = _sources_hash(content)
+    if read_sources_hash(target) != sources:
         file = frozen_experiment_path(content)
         write_sealed(file, content, sync=False)
         collecting.collect(file, target, result_of=result_so_far, sources=sources)
@@ -40,20 +40,20 @@ def collect_partial(plan: Plan, study: str, experiment: str) -> str:
 
 
 def result_so_far(record: str) -> collecting.Result:
-    """The result of a cell from its record, else from its checkpoint, else an empty one."""
+    """Read the result of a cell from its record, else from its checkpoint; empty without either."""
     if Path(record).exists():
         with contextlib.suppress(UserError):
-            return collecting.from_record(record)
+            return collecting.read_result(record)
     saved = state_folder(record) / CHECKPOINT
     history = checkpoint.load_history(saved) if saved.exists() else None
     if history is None:
         return collecting.Result("missing", collecting.EMPTY.iloc[:0])
-    return collecting.Result("unfinished", collecting.by_round(history))
+    return collecting.Result("unfinished", collecting.rows_by_round(history))
 
 
-def _sources(content: Spec) -> str:
-    """A hash of the cells of an experiment, of the code that collects them, and of the version of
-    each of their records and checkpoints."""
+def _sources_hash(content: Spec) -> str:
+    """Hash the cells of an experiment, the code that collects them, and the version of each of
+    their records and checkpoints."""
     digest = hashlib.sha256(json.dumps(content).encode())
     digest.update(code_hash("records/**/*", "results/*").encode())
     for path in (cell["path"] for cell in content["cells"]):

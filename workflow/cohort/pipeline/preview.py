@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from cohort.core.paths import CLAIMS_TABLE, Layout
-from cohort.pipeline.cell_states import failures
+from cohort.pipeline.cell_states import failure_texts
 from cohort.pipeline.pages import page_spec
 from cohort.pipeline.partial_metrics import collect_partial
 from cohort.pipeline.specs import claims_spec, spec_of
 from cohort.plan import Plan
-from cohort.results.claims.judge import judge
+from cohort.results.claims.judge import write_judged
 from cohort.results.figures.draw import draw
 from cohort.results.report.index import write_index
 from cohort.results.report.page import write_page
@@ -23,29 +23,27 @@ from cohort.results.tables.tabulate import tabulate
 
 
 def draw_partial(plan: Plan, name: str) -> Path:
-    """Draw a study from what exists, unfinished cells included; return the path of its page, whose
-    notes say which runs failed."""
+    """Draw a study from what exists, unfinished cells included; return the path of its page."""
     study, layout = plan.study(name), Layout(plan.scale, partial=True)
     for experiment in study.experiments:
         collect_partial(plan, name, experiment)
     page = page_spec(plan, name, layout)
     rows = [row for experiment in study.experiments.values() for row in experiment.rows]
     cells = {row.digest: plan.cells[row.digest] for row in rows}
-    page["notes"] = [*page["notes"], *failures(cells.values())]
+    page["notes"] = [*page["notes"], *failure_texts(cells.values())]
     for entry in page["figures"]:
         draw(spec_of(plan, name, entry["name"]), entry["metrics"], entry["files"])
     for entry in page["tables"]:
         tabulate(spec_of(plan, name, entry["name"]), entry["metrics"], entry["files"])
     if study.claims:
-        judge(claims_spec(plan, name, layout), page["claims"])
+        write_judged(claims_spec(plan, name, layout), page["claims"])
     write_page(page, layout.page(name))
     write_index(layout.index())
     return Path(layout.page(name)[0])
 
 
 def draw_requested(plan: Plan, requested: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Draw studies, or the figure or table that is named beside one, from what exists; yield the
-    path of each drawing."""
+    """Draw these pairs of a study and an item (empty for all) from what exists; yield each path."""
     for study, name in requested:
         if not name:
             yield str(draw_partial(plan, study))
@@ -73,5 +71,5 @@ def draw_claims(plan: Plan, study: str) -> list[str]:
     layout = Layout(plan.scale, partial=True)
     for experiment in plan.study(study).claimed():
         collect_partial(plan, study, experiment)
-    judge(claims_spec(plan, study, layout), layout.claims(study))
+    write_judged(claims_spec(plan, study, layout), layout.claims(study))
     return layout.claims(study)

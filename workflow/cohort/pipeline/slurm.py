@@ -52,7 +52,7 @@ class HeldJob:
 
 
 def held_jobs() -> list[HeldJob]:
-    """The held jobs that were submitted from this folder; none where SLURM does not answer."""
+    """List the held jobs that were submitted from this folder; none where SLURM does not answer."""
     if shutil.which("squeue") is None:
         return []
     queue = _output(
@@ -131,7 +131,7 @@ class Watch:
 
 
 def _output(*command: str, seconds: float) -> str:
-    """The output of a SLURM command; empty if it fails or takes longer than `seconds`."""
+    """Run a SLURM command and return its output; empty if it fails or exceeds `seconds`."""
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=seconds).stdout
     except (OSError, subprocess.SubprocessError):

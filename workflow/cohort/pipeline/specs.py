@@ -19,7 +19,7 @@ Spec = dict[str, Any]
 
 
 def experiment_plan(plan: Plan, study: str, experiment: str) -> Spec:
-    """The cells of an experiment with their labels, for `collect`."""
+    """The plan of an experiment for `collect`: its cells with their labels."""
     cells = []
     for row in plan.study(study).experiments[experiment].rows:
         planned = plan.cells[row.digest]
@@ -44,13 +44,13 @@ def spec_of(plan: Plan, study: str, name: str) -> Spec:
         "study": study,
         "name": name,
         "scale": plan.scale,
-        "look": look(plan, study, spec["experiment"]),
+        "look": look_of(plan, study, spec["experiment"]),
         **({"paper_values": str(paper)} if paper else {}),
     }
 
 
-def look(plan: Plan, study: str, experiment: str) -> Spec:
-    """How a figure or table shows an experiment's labels: their order, titles, colors; `Round`.
+def look_of(plan: Plan, study: str, experiment: str) -> Spec:
+    """How a figure or table shows an experiment's labels: order, titles, colors; word for a round.
 
     Strategies have the order and the colors of the whole study: FedAvg the first one, then those of
     its figures.
@@ -67,26 +67,26 @@ def look(plan: Plan, study: str, experiment: str) -> Spec:
         "orders": axes | {"strategy": names},
         "strategies": sorted(strategies, key=lambda name: name != BASELINE),
         "methods": plan.study(study).methods,
-        "titles": titles(plan, study, names),
+        "titles": titles_of(plan, study, names),
         "round": round_names.pop() if len(round_names) == 1 else "Round",
     }
 
 
-def titles(plan: Plan, study: str, strategies: Iterable[str]) -> dict[str, dict[str, str]]:
-    """The titles of label values: the study's own, and config/strategies.yaml's for the others."""
+def titles_of(plan: Plan, study: str, strategies: Iterable[str]) -> dict[str, dict[str, str]]:
+    """The titles of label values: the study's own, and config/strategies.yaml's for others."""
     own = plan.study(study).titles
     defaults = {name: plan.strategies[name]["title"] for name in strategies}
     return own | {"strategy": defaults | own.get("strategy", {})}
 
 
 def claims_spec(plan: Plan, name: str, layout: Layout | None = None) -> Spec:
-    """The spec of a study's claims."""
+    """The spec by which a study's claims are judged."""
     study, layout = plan.study(name), layout or plan.layout
     return {
         "study": name,
         "scale": plan.scale,
         "reproduces": any(file.exists() for file in paper_files(name)),
         "claims": study.claims,
-        "titles": titles(plan, name, study.strategies(study.claimed())),
+        "titles": titles_of(plan, name, study.strategies(study.claimed())),
         "metrics": {key: layout.metrics(name, key) for key in study.claimed()},
     }

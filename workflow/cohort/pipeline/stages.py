@@ -39,9 +39,9 @@ Files = list[str]
 T = TypeVar("T")
 
 
-def exiting(function: Callable[..., T]) -> Callable[..., T]:
-    """Let an input function, or a handler of an event, end Snakemake on a UserError, for which
-    Snakemake would print a traceback."""
+def exit_on_error(function: Callable[..., T]) -> Callable[..., T]:
+    """Wrap an input function, or a handler of an event, so that a UserError ends Snakemake with its
+    message instead of a traceback."""
 
     @functools.wraps(function)
     def ending(*arguments: Any) -> T:
@@ -54,7 +54,7 @@ def exiting(function: Callable[..., T]) -> Callable[..., T]:
 
 
 class Stages:
-    """The stages of the workflow, for the driver (with its plan) or a job on a cluster (without).
+    """The rules' input functions and params, for the driver (with its plan) or a cluster's job.
 
     With `local`, cells are trained on this machine.
     """
@@ -69,7 +69,7 @@ class Stages:
 
     @property
     def plan(self) -> Plan:
-        """The driver's plan."""
+        """The driver's plan; a job on a cluster has none."""
         assert self._plan is not None, "only the driver plans"
         return self._plan
 
@@ -78,13 +78,13 @@ class Stages:
         return self._plan.cells[digest] if self._plan else read_cell(plan_file(digest))
 
     def planned(self, digest: str) -> PlannedFile:
-        """The planned shards or data of this digest."""
+        """The planned shards or data of this digest, from the plan or its file."""
         if self._plan is None:
             return read_plan(plan_file(digest))
         return self._plan.shards.get(digest) or self._plan.data[digest]
 
     def _info(self, cell: Cell) -> DatasetInfo:
-        """The info of a cell's data set; a job reads it from the plan file of the data."""
+        """What is declared of a cell's data set; a job reads it from the plan file of the data."""
         if self._plan is not None:
             return self._plan.info(cell)
         return self.planned(digest_in(cell.inputs["data"])).settings
@@ -94,7 +94,7 @@ class Stages:
         return dict(self.plan.datasets[wildcards.dataset]["files"][wildcards.file])
 
     def sources(self, wildcards: Wildcards) -> Files:
-        """Input files of a prepared data set or of shards."""
+        """The input files from which a data set is prepared or shards are dealt."""
         return list(self.planned(wildcards.digest).inputs.values())
 
     def train_inputs(self, wildcards: Wildcards) -> Files:
@@ -108,27 +108,27 @@ class Stages:
         needed = (cell.inputs["shards"], cell.inputs["data"])
         return [file for file in needed if not os.path.exists(file)][:1]
 
-    @exiting
+    @exit_on_error
     def collect_inputs(self, wildcards: Wildcards) -> Files:
         """The paths of an experiment's records, one for each cell."""
         study = self._study(wildcards)
-        _entry(study, "experiment", wildcards.experiment, study.experiments)
-        return records(self.plan, study.name, wildcards.experiment)
+        _require_entry(study, "experiment", wildcards.experiment, study.experiments)
+        return record_files(self.plan, study.name, wildcards.experiment)
 
     def collect_plan(self, wildcards: Wildcards) -> str:
-        """The plan file of an experiment: a new name, and so a rerun, when its cells change."""
+        """The path of an experiment's plan: a new name, and so a rerun, when its cells change."""
         experiment = experiment_plan(self.plan, wildcards.study, wildcards.experiment)
         return frozen_experiment_path(experiment)
 
-    @exiting
+    @exit_on_error
     def unknown(self, wildcards: Wildcards) -> Files:
-        """Raise a UserError for a target that no rule is called after."""
+        """Raise a UserError for a target whose name no rule fits."""
         names = [f"{study}_{name}" for study in all_studies() for name in drawn_names(study)]
         choices = suggest(wildcards.target, ["all", *all_studies(), *names])
         raise UserError(f"there is no target '{wildcards.target}'{choices}")
 
     def _study(self, wildcards: Wildcards) -> Study:
-        """The study of a file that was asked for, of the plan's scale."""
+        """The study that a requested file names. Raise UserError for a file of another scale."""
         if wildcards.scale != self.plan.scale:
             raise UserError(
                 f"results/{wildcards.scale} is of another scale than {self.plan.scale}: "
@@ -139,42 +139,42 @@ class Stages:
             raise UserError(f"there is no study '{wildcards.study}'{choices}")
         return self.plan.study(wildcards.study)
 
-    @exiting
+    @exit_on_error
     def metrics(self, wildcards: Wildcards) -> Files:
-        """The metrics that a figure or table shows, and the paper's values if it names any."""
+        """The input files of a figure or table: metrics, and the paper's values if it names any."""
         study = self._study(wildcards)
-        spec = _entry(study, "figure or table", wildcards.name, study.drawn())
+        spec = _require_entry(study, "figure or table", wildcards.name, study.drawn())
         paper = study.paper_file(spec)
         metrics = [] if needs_no_runs(spec) else [spec["experiment"]]
         files = [self.plan.layout.metrics(study.name, experiment) for experiment in metrics]
         return [*files, *([str(paper)] if paper else [])]
 
     def spec(self, wildcards: Wildcards) -> str:
-        """The spec of a figure or table as JSON: a rerun when any of it changes."""
+        """The spec of a figure or table as JSON, a param: a rerun when any of it changes."""
         return _as_param(spec_of(self.plan, wildcards.study, wildcards.name))
 
-    @exiting
+    @exit_on_error
     def claim_inputs(self, wildcards: Wildcards) -> Files:
-        """The metrics that a study's claims are judged by, and the paper's values."""
+        """The input files by which a study's claims are judged: metrics and the paper's values."""
         study = self._study(wildcards)
         metrics = (self.plan.layout.metrics(study.name, key) for key in study.claimed())
         return [*metrics, *(str(file) for file in paper_files(study.name) if file.exists())]
 
     def claims(self, wildcards: Wildcards) -> str:
-        """The spec of a study's claims as JSON."""
+        """The spec of a study's claims as JSON, a param."""
         return _as_param(claims_spec(self.plan, wildcards.study))
 
-    @exiting
+    @exit_on_error
     def page_inputs(self, wildcards: Wildcards) -> Files:
-        """The runs, metrics, figures, tables and claims that a study's page shows."""
+        """The input files of a study's page: runs, metrics, figures, tables and claims."""
         study, layout = self._study(wildcards), self.plan.layout
         self.reported[study.name] = None
         files = [layout.runs(study.name, key) for key in study.experiments]
         files += [layout.metrics(study.name, key) for key in study.experiments]
-        return [*files, *all_drawn(self.plan, study)]
+        return [*files, *drawn_files(self.plan, study)]
 
     def page_spec(self, wildcards: Wildcards) -> str:
-        """The spec of a study's page as JSON."""
+        """The spec of a study's page as JSON, a param."""
         return _as_param(page_spec(self.plan, wildcards.study))
 
     def cards(self, wildcards: Wildcards) -> Files:
@@ -188,7 +188,7 @@ class Stages:
         return literal_rst(". ".join(part.removesuffix(".") for part in parts if part) + ".")
 
     def code(self, *rooms: str) -> Callable[[Wildcards], str]:
-        """A param that changes with the code of records and results, of these rooms of results."""
+        """Make a param that changes with the code of records and these rooms of results."""
         patterns = ["records/**/*", "results/*", *(f"results/{room}/**/*" for room in rooms)]
         return lambda wildcards: self._hashes.setdefault(" ".join(rooms), code_hash(*patterns))
 
@@ -204,33 +204,33 @@ def literal_rst(text: str) -> str:
 
 
 def _as_param(spec: Spec) -> str:
-    """A spec as JSON without `<`: Snakemake's report shows params inside a script element, which
-    `</script>` would end."""
+    """Convert a spec to JSON without `<`: Snakemake's report shows params inside a script element,
+    which `</script>` would end."""
     return json.dumps(spec).replace("<", r"\u003c")
 
 
-def _entry(study: Study, kind: str, name: str, entries: Mapping[str, T]) -> T:
-    """The entry of a study that a file is called after."""
+def _require_entry(study: Study, kind: str, name: str, entries: Mapping[str, T]) -> T:
+    """The study's entry of this name. Raise UserError if it has none."""
     if name not in entries:
         raise UserError(f"{study.name} has no {kind} '{name}'{suggest(name, entries)}")
     return entries[name]
 
 
-def records(plan: Plan, study: str, experiment: str) -> Files:
-    """The records of an experiment, each once."""
+def record_files(plan: Plan, study: str, experiment: str) -> Files:
+    """The paths of the records of an experiment, each once."""
     rows = plan.study(study).experiments[experiment].rows
     return list(dict.fromkeys(plan.cells[row.digest].path for row in rows))
 
 
-def all_drawn(plan: Plan, study: Study) -> Files:
-    """The files of all figures and tables of a study, and of its claims."""
+def drawn_files(plan: Plan, study: Study) -> Files:
+    """The paths of all figures and tables of a study, and of its table of claims."""
     claims = plan.layout.claims(study.name) if study.claims else []
     files = [file for name in study.drawn() for file in output_files(plan, study, name)]
     return [*files, *claims]
 
 
 def output_files(plan: Plan, study: Study, name: str) -> Files:
-    """The paths of the files of a figure or table, or of the table of claims."""
+    """The paths of a figure or table, or of the table of claims, in all formats."""
     layout = plan.layout
     in_format = layout.figure if name in study.figures else layout.table
     return in_format(study.name, name)

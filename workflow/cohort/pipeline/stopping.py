@@ -56,7 +56,7 @@ class Stopping:
             threading.Thread(target=self._stop, daemon=True).start()
 
     def _stop(self) -> None:
-        """Tell the scheduler, which waits for local jobs; then pass the signal on to these."""
+        """Stop the scheduler, which waits for local jobs; then pass the signal on to these."""
         scheduler = self.workflow.scheduler
         scheduler.exit_gracefully()
         if not self.local:
@@ -71,8 +71,8 @@ class Stopping:
             time.sleep(WAKE_SECONDS)
 
     def finish(self) -> None:
-        """After the scheduler's end: cancel jobs on the cluster if Ctrl-C stopped it, and say what
-        becomes of the rest."""
+        """After the scheduler's end, cancel jobs on the cluster if Ctrl-C stopped it, and print
+        what becomes of the rest."""
         assert self.received is not None
         outcome = "cells on this machine have saved their place"
         if not self.local:
@@ -86,7 +86,7 @@ class Stopping:
 
 
 def _script_processes() -> list[psutil.Process]:
-    """The processes that run jobs of this driver, without the shells that wait for them."""
+    """List the processes that run jobs of this driver, without the shells that wait for them."""
     folder, processes = SCRIPTS.resolve(), []
     for process in psutil.Process().children(recursive=True):
         try:

@@ -8,7 +8,14 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from cohort.core.paths import CLAIMS_TABLE, RESULTS
-from cohort.pipeline.stages import Files, Wildcards, all_drawn, exiting, output_files, records
+from cohort.pipeline.stages import (
+    Files,
+    Wildcards,
+    drawn_files,
+    exit_on_error,
+    output_files,
+    record_files,
+)
 from cohort.plan import Plan, all_studies, drawn_names
 from cohort.results.tables.sizes import needs_no_runs
 
@@ -21,7 +28,7 @@ DRAWN_FILE = re.compile(
 def targets(
     plan: Plan | None, check: Callable[[], None] | None = None
 ) -> Iterator[tuple[str, Target]]:
-    """The name of each target and the function that returns its files; none in a cluster's job.
+    """Yield each target's name and the function that returns its files; none in a cluster's job.
 
     Snakemake calls such a function before it considers any job, and only for the targets that were
     asked for: then their study is planned, and `check` is called.
@@ -29,19 +36,19 @@ def targets(
     if plan is None:
         return
     files = _Targets(plan)
-    yield "all", _target(files.everything, check)
+    yield "all", _checked_target(files.everything, check)
     for study in all_studies():
-        yield study, _target(partial(files.studies, [study]), check)
+        yield study, _checked_target(partial(files.studies, [study]), check)
         for name in drawn_names(study):
-            yield f"{study}_{name}", _target(partial(files.drawn, study, name), check)
+            yield f"{study}_{name}", _checked_target(partial(files.drawn, study, name), check)
 
 
-def requested(
+def requested_items(
     plan: Plan, targets: Iterable[str], renamed: Callable[[str], str] = str
 ) -> list[tuple[str, str]]:
-    """The studies, and the names of their figures and tables, that these targets of a command line
-    make; the name is empty where a whole study is asked for. `renamed` is what a workflow that has
-    Cohort as a module calls a target."""
+    """Pairs of a study and a figure or table that these targets of a command line make; the latter
+    is empty where a whole study is asked for. `renamed` gives a target the name that it has in a
+    workflow that uses Cohort as a module."""
     items = []
     for target in targets or [renamed("all")]:
         if target == renamed("all"):
@@ -49,12 +56,12 @@ def requested(
         elif file := DRAWN_FILE.fullmatch(target):
             items.append((file[1] or file[3], file[2] or ""))
         else:
-            items += [(study, name) for study, name in _named(target, renamed)]
+            items += [(study, name) for study, name in _items_of_target(target, renamed)]
     return list(dict.fromkeys(items))
 
 
-def _named(target: str, renamed: Callable[[str], str]) -> Iterator[tuple[str, str]]:
-    """The study that a target is called after, or the figure or table and its study."""
+def _items_of_target(target: str, renamed: Callable[[str], str]) -> Iterator[tuple[str, str]]:
+    """Yield the study of a target's name and an empty text, or its study and figure or table."""
     for study in all_studies():
         if target == renamed(study):
             yield study, ""
@@ -63,10 +70,10 @@ def _named(target: str, renamed: Callable[[str], str]) -> Iterator[tuple[str, st
                 yield study, name
 
 
-def _target(files: Callable[[], Files], check: Callable[[], None] | None) -> Target:
-    """A target with these files, once `check` has passed."""
+def _checked_target(files: Callable[[], Files], check: Callable[[], None] | None) -> Target:
+    """A function that runs `check` and returns the files."""
 
-    @exiting
+    @exit_on_error
     def target(wildcards: Wildcards) -> Files:
         if check is not None:
             check()
@@ -76,13 +83,13 @@ def _target(files: Callable[[], Files], check: Callable[[], None] | None) -> Tar
 
 
 class _Targets:
-    """The files of each target; with `only`, the records that it allows and nothing else."""
+    """The files of each named target; with `only`, the records that it allows and nothing else."""
 
     def __init__(self, plan: Plan):
         self.plan, self.only = plan, bool(plan.config.get("only"))
 
     def everything(self) -> Files:
-        """The index and the pages of the listed studies, and all that is behind them."""
+        """The index and the pages of the listed studies, and all files behind them."""
         index = [] if self.only else [self.plan.layout.index()]
         return [*index, *self.studies(self.plan.listed)]
 
@@ -92,12 +99,12 @@ class _Targets:
             return [self.plan.cells[digest].path for digest in self.plan.digests(*names)]
         files = []
         for study in map(self.plan.study, names):
-            files += self._measured(study.name, study.experiments) + all_drawn(self.plan, study)
+            files += self._measured(study.name, study.experiments) + drawn_files(self.plan, study)
             files += self.plan.layout.page(study.name)
         return files
 
     def drawn(self, study_name: str, name: str) -> Files:
-        """Files of a target that names a figure, a table or the claims, with its experiments'
+        """The files of a target that names a figure, a table or the claims, with its experiments'
         records; only the wanted records if the config restricts them by `only`."""
         study = self.plan.study(study_name)
         spec = study.drawn().get(name)
@@ -123,6 +130,6 @@ class _Targets:
             metrics = self.plan.layout.metrics(study, experiment)
             files.append(metrics)
             if os.path.exists(metrics):
-                paths = records(self.plan, study, experiment)
+                paths = record_files(self.plan, study, experiment)
                 files += [record for record in paths if not os.path.exists(record)]
         return files

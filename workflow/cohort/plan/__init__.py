@@ -5,10 +5,10 @@ from cohort.plan.loading import (
     all_studies,
     claim_names,
     drawn_names,
-    known_study,
     load,
-    misnamed,
+    misnamed_error,
     misnamed_studies,
+    require_study,
 )
 from cohort.plan.study import Experiment, Row, Study
 
@@ -20,8 +20,8 @@ __all__ = [
     "all_studies",
     "claim_names",
     "drawn_names",
-    "known_study",
     "load",
-    "misnamed",
+    "misnamed_error",
     "misnamed_studies",
+    "require_study",
 ]

@@ -11,7 +11,7 @@ from typing import Any
 from cohort.cell.planned import PlannedFile
 from cohort.core.errors import UserError
 from cohort.data.places import check_data_path, check_mirror, files_in_mirror
-from cohort.plan.located import located
+from cohort.plan.located import errors_at
 from cohort.plan.resolution import Resolver
 from cohort.plan.study import Experiment, Row, Study
 from cohort.training.cell import Cell
@@ -30,8 +30,7 @@ def generated_notes(study: Study, resolver: Resolver) -> Iterator[str]:
 
 
 class Availability:
-    """The data sets that can be had, downloaded or provided by the user, and the procedures that
-    can run."""
+    """Which data sets can be had, downloaded or the user's own, and which procedures can run."""
 
     def __init__(self, datasets: Mapping[str, Any], config: Mapping[str, Any]):
         self._paths, self._mirror = config.get("data_paths", {}), config.get("data_mirror", "")
@@ -43,7 +42,7 @@ class Availability:
         }
         self._available: dict[str, bool] = {}
         if self._mirror:
-            with located("config/config.yaml or --config"):
+            with errors_at("config/config.yaml or --config"):
                 check_mirror(self._mirror)
         for dataset, path in self._paths.items():
             if dataset not in self._logins:
@@ -56,7 +55,8 @@ class Availability:
             check_data_path(dataset, path)
 
     def filter(self, study: Study, resolver: Resolver) -> tuple[Study, list[str]]:
-        """The study without the cells that cannot be run here, and a note on each experiment.
+        """Split off the cells that cannot be run here: return the study without them, and a note on
+        each experiment that lost some.
 
         Cells that have a record stay; figures and tables that lose all their cells go.
         """
@@ -84,15 +84,15 @@ class Availability:
             replace(
                 study,
                 experiments=experiments,
-                figures=_drawn_from(experiments, study.figures),
-                tables=_drawn_from(experiments, study.tables),
+                figures=_items_of(experiments, study.figures),
+                tables=_items_of(experiments, study.tables),
                 skipped=skipped,
             ),
             notes,
         )
 
     def _missing(self, experiment: Experiment, resolver: Resolver) -> dict[str, Cell]:
-        """The cells without record that lack their data or a package, by digest."""
+        """The cells without a record whose data or packages are missing, by digest."""
         data = {planned.path: planned for planned in resolver.data.values()}
         cells = {row.digest: resolver.cells[row.digest] for row in experiment.rows}
         return {
@@ -121,7 +121,8 @@ class Availability:
         )
 
     def _reasons(self, cells: Sequence[Cell]) -> str:
-        """`pacs is behind a login (https://...); set data_paths`, and the same for packages."""
+        """A text on why these cells wait: `pacs is behind a login (https://...); set data_paths`,
+        and the same for packages."""
         datasets = dict.fromkeys(cell.settings.dataset for cell in cells)
         hidden = [name for name in datasets if not self._available[name]]
         logins = ", ".join(f"{name} is behind a login ({self._logins[name]})" for name in hidden)
@@ -134,6 +135,6 @@ class Availability:
         return "; ".join([*([f"{logins}; set data_paths"] if hidden else []), *lacking])
 
 
-def _drawn_from(experiments: Container[str], drawn: Mapping[str, Any]) -> dict[str, Any]:
-    """The figures or tables of these experiments."""
+def _items_of(experiments: Container[str], drawn: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the figures or tables that show these experiments."""
     return {name: spec for name, spec in drawn.items() if spec["experiment"] in experiments}

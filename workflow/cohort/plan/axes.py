@@ -14,7 +14,7 @@ Group = tuple[tuple[str, ...], list[tuple[Any, ...]]]
 
 
 def combinations(experiment: Mapping[str, Any]) -> Iterator[Values]:
-    """The values of each cell on the axes.
+    """Yield the values of each cell on the experiment's axes.
 
     They are the product of the axes and the paired groups without what `exclude` matches, followed
     by the cells of `include`. Where a paired list holds null, a cell does not have that axis.
@@ -27,7 +27,7 @@ def combinations(experiment: Mapping[str, Any]) -> Iterator[Values]:
         if not any(_is_among(values, entry) for entry in excluded):
             yield _without_null(values)
     for entry in experiment.get("include", []):
-        yield from map(_without_null, _product(_included(groups, as_lists(entry))))
+        yield from map(_without_null, _product(_with_included(groups, as_lists(entry))))
 
 
 def axis_values(experiment: Mapping[str, Any]) -> dict[str, list[Any]]:
@@ -42,18 +42,18 @@ def axis_values(experiment: Mapping[str, Any]) -> dict[str, list[Any]]:
 
 
 def as_lists(entry: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """An entry whose every value is a list of alternatives."""
+    """The entry with each single value as a list of one."""
     return {key: value if isinstance(value, list) else [value] for key, value in entry.items()}
 
 
-def _alone(key: str, values: Iterable[Any]) -> Group:
-    """An axis that is not paired with others."""
+def _unpaired_axis(key: str, values: Iterable[Any]) -> Group:
+    """A group of one axis, which is not paired with others."""
     return (key,), [(value,) for value in values]
 
 
 def _groups(experiment: Mapping[str, Any]) -> list[Group]:
-    groups = [_alone(key, values) for key, values in experiment["axes"].items()]
-    groups += [_paired(paired) for paired in experiment.get("paired", [])]
+    groups = [_unpaired_axis(key, values) for key, values in experiment["axes"].items()]
+    groups += [_paired_axes(paired) for paired in experiment.get("paired", [])]
     names = [key for keys, _ in groups for key in keys]
     for key in names:
         if names.count(key) > 1:
@@ -61,7 +61,7 @@ def _groups(experiment: Mapping[str, Any]) -> list[Group]:
     return groups
 
 
-def _paired(paired: Mapping[str, list[Any]]) -> Group:
+def _paired_axes(paired: Mapping[str, list[Any]]) -> Group:
     if len({len(values) for values in paired.values()}) != 1:
         lengths = ", ".join(f"{key}: {len(values)}" for key, values in paired.items())
         raise UserError(f".paired: lists that move together must be equally long ({lengths})")
@@ -87,7 +87,7 @@ def _is_among(values: Values, entry: Mapping[str, list[Any]]) -> bool:
     return all(values.get(key) in allowed for key, allowed in entry.items())
 
 
-def _included(groups: list[Group], entry: Mapping[str, list[Any]]) -> list[Group]:
+def _with_included(groups: list[Group], entry: Mapping[str, list[Any]]) -> list[Group]:
     """The axes, with those that the entry names replaced by its values."""
     kept: list[Group] = []
     for keys, rows in groups:
@@ -99,7 +99,7 @@ def _included(groups: list[Group], entry: Mapping[str, list[Any]]) -> list[Group
                 f".include: an entry that gives one of {', '.join(keys)} must give them all, "
                 "for they are paired"
             )
-    return kept + [_alone(key, values) for key, values in entry.items()]
+    return kept + [_unpaired_axis(key, values) for key, values in entry.items()]
 
 
 def _check_excluded(entry: Mapping[str, list[Any]], groups: list[Group]) -> None:

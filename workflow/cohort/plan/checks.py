@@ -17,7 +17,7 @@ from cohort.data.sampling import scaled_count
 from cohort.models import MODELS
 from cohort.needs import needs_of
 from cohort.partition import Scheme
-from cohort.plan.located import refused
+from cohort.plan.located import refusals_as_errors
 from cohort.training.cell import Cell
 from cohort.training.evaluators import EVALUATORS
 
@@ -33,7 +33,7 @@ def check_partition(scheme: Scheme, settings: Mapping[str, Any], info: DatasetIn
             f"validation is {validation}, but {dataset} has only {info['train']} "
             "training samples to share"
         )
-    with refused(f"partition '{scheme}' of {dataset} is impossible: "):
+    with refusals_as_errors(f"partition '{scheme}' of {dataset} is impossible: "):
         scheme.scaled(samples).check(info["classes"], settings["clients"], left, info.get("groups"))
 
 
@@ -42,14 +42,16 @@ def check_shape(cell: Cell, info: DatasetInfo) -> None:
     settings, kind = cell.settings, info.get("kind", DEFAULTS["kind"])
     model, augmentation = MODELS[settings.model](), AUGMENTATIONS[settings.augmentation]()
     for part, component in (("model", model), ("augmentation", augmentation)):
-        with refused(f"{part} '{component.name}' cannot take {settings.dataset}: "):
+        with refusals_as_errors(f"{part} '{component.name}' cannot take {settings.dataset}: "):
             if kind not in component.kinds:
                 raise ValueError(f"takes {' or '.join(component.kinds)}, not {kind}")
             component.check(tuple(info["shape"]))
 
 
 def check_cohort(cell: Cell, info: DatasetInfo) -> None:
-    """Reject too large a cohort or reserve, or a selector that cannot select this cohort."""
+    """Reject more clients in the cohort than there are, a reserve that leaves no test samples or is
+    lacking where the strategy needs it, or a selector that cannot select this cohort or would need
+    too much memory."""
     settings, selector = cell.settings, cell.selector
     clients, cohort = settings.clients, settings.cohort
     reserved = scaled_count(settings.reserve, settings.samples)
@@ -66,7 +68,7 @@ def check_cohort(cell: Cell, info: DatasetInfo) -> None:
             f"strategy '{settings.strategy}' evaluates reserved samples, so reserve must be at "
             "least 1"
         )
-    with refused(f"strategy '{settings.strategy}' is impossible: "):
+    with refusals_as_errors(f"strategy '{settings.strategy}' is impossible: "):
         selector.check(clients, cohort)
     if (memory := selector.memory(reserved, classes, clients)) > MOST_MEMORY:
         raise UserError(
@@ -86,17 +88,17 @@ def check_procedure(cell: Cell, info: DatasetInfo) -> None:
             f"client_devices is '{settings.client_devices}', but the procedure "
             f"'{settings.procedure}' simulates no time; leave it out"
         )
-    with refused(f"procedure '{settings.procedure}' "):
+    with refusals_as_errors(f"procedure '{settings.procedure}' "):
         cell.procedure.check(cell)
 
 
 def check_evaluators(cell: Cell, info: DatasetInfo) -> None:
-    """Reject unknown evaluators, and plans for those that cannot evaluate such a run."""
+    """Reject evaluators that are unknown, or that cannot evaluate the cell's run."""
     named = [name for name, kind in EVALUATORS.items() if kind.setting == "evaluators"]
     for name in plans_by_name(cell.settings.evaluators):
         if name not in named:
             raise UserError(f"evaluators: '{name}' is not known{suggest(name, named)}")
     for evaluator in (kind() for kind in EVALUATORS.values()):
         if evaluator.plan(cell):
-            with refused(""):
+            with refusals_as_errors(""):
                 evaluator.check(cell)

@@ -7,17 +7,17 @@ from collections.abc import Mapping
 
 from cohort.core.errors import UserError
 from cohort.plan.axes import Values
-from cohort.plan.located import located
+from cohort.plan.located import errors_at
 from cohort.results.at import check_at
 from cohort.results.claims import CLAIMS, Claim, Comparison, Matrix
 from cohort.results.claims.paper import Paper
 from cohort.results.paper import paper_files
 
 
-def resolve(
+def resolve_claims(
     claims: Mapping[str, Values], matrix: Matrix, shares: Mapping[str, float], study: str
 ) -> dict[str, Values]:
-    """Check each claim and add its comparisons and the shares of rounds of its experiments.
+    """Check each claim; add its comparisons and the shares of rounds of its experiments.
 
     `shares` is, by experiment, the fraction of its rounds that this scale trains.
     """
@@ -26,12 +26,12 @@ def resolve(
     paper = Paper(study)
     resolved = {}
     for name, spec in claims.items():
-        with located(f"claims.{name}"):
-            resolved[name] = _resolved(spec, matrix, shares, paper, study)
+        with errors_at(f"claims.{name}"):
+            resolved[name] = _resolved_claim(spec, matrix, shares, paper, study)
     return resolved
 
 
-def _resolved(
+def _resolved_claim(
     spec: Values, matrix: Matrix, shares: Mapping[str, float], paper: Paper, study: str
 ) -> Values:
     claim = CLAIMS[spec["kind"]].from_spec(spec)
@@ -54,7 +54,8 @@ def _check_rounds(comparisons: list[Comparison], matrix: Matrix) -> None:
 
 
 def _check_paper(claim: Claim, comparisons: list[Comparison], paper: Paper, study: str) -> None:
-    """Reject an item of the paper that is unknown, fits nothing compared, or has two values."""
+    """Reject a paper's item that is unknown, fits nothing compared, or has two values for a
+    point."""
     if not claim.paper:
         return
     points = [point for comparison in comparisons for point in comparison.points]

@@ -57,31 +57,30 @@ def client_steps(cell: Cell, info: DatasetInfo) -> int:
 
 
 @functools.cache
-def evaluations(every: int | str, rounds: int) -> int:
-    """Count the rounds that are evaluated."""
+def count_evaluations(every: int | str, rounds: int) -> int:
+    """Count the rounds that are evaluated by the plan `every`, such as `1 until 20, 10`."""
     return sum(is_evaluated(every, round) for round in range(1, rounds)) + 1
 
 
 def round_seconds(cell: Cell, info: DatasetInfo) -> float:
-    """Estimate the time of all rounds on one core: local steps, evaluations and what comes with a
-    round."""
-    return sum(_round_seconds(part, info) for part in _parts(cell))
+    """Estimate the seconds of all rounds on a core: local steps, evaluations and overheads."""
+    return sum(_round_seconds(part, info) for part in _phases(cell))
 
 
 def _round_seconds(cell: Cell, info: DatasetInfo) -> float:
     settings, load = cell.settings, cell.procedure.workload(cell.settings.rounds)
-    step, trained, tested = _rates(cell, info)
+    step, trained, tested = _seconds_by_work(cell, info)
     batch = _mean_batch(cell, info)
     steps = client_steps(cell, info) * (step + batch * trained)
     passes = load.passes * settings.cohort * batch * tested
-    evaluated = _evaluated(cell, info) * tested * load.networks
+    evaluated = _evaluated_samples(cell, info) * tested * load.networks
     overhead = cell.procedure.overhead(settings.clients, info["classes"]).seconds
     around = settings.rounds * (ROUND_SECONDS + settings.cohort * CLIENT_SECONDS)
     return steps + passes + evaluated + overhead + around
 
 
 def paces(finished: Iterable[tuple[str, float, float]]) -> dict[str, float]:
-    """The time that cells took, divided by their estimates, by model, device or another key.
+    """Divide the time that cells took by their estimates, by model, device or another key.
 
     `finished` has the key, the seconds and the estimate of each cell.
     """
@@ -96,14 +95,14 @@ def paces(finished: Iterable[tuple[str, float, float]]) -> dict[str, float]:
 def operations(cell: Cell, info: DatasetInfo) -> float:
     """Count the floating-point operations of convolutions and matrix products in all rounds: two
     for a multiplication and its addition, three times as many in training as in evaluation."""
-    return sum(_operations(part, info) for part in _parts(cell))
+    return sum(_operations(part, info) for part in _phases(cell))
 
 
 def _operations(cell: Cell, info: DatasetInfo) -> float:
     load, batch = cell.procedure.workload(cell.settings.rounds), _mean_batch(cell, info)
     trained = 3 * client_steps(cell, info) * batch
     passed = load.passes * cell.settings.cohort * batch
-    tested = load.networks * _evaluated(cell, info)
+    tested = load.networks * _evaluated_samples(cell, info)
     return 2 * counts_of(cell, info).multiply_adds * (trained + passed + tested)
 
 
@@ -111,13 +110,13 @@ def serial_steps(cell: Cell, info: DatasetInfo) -> float:
     """Count the local steps that follow one another on a GPU: clients of a cohort that the batched
     trainer takes step together."""
     steps = 0.0
-    for part in _parts(cell):
+    for part in _phases(cell):
         together = "batched" in part.procedure.usable_trainers()
         steps += client_steps(part, info) / (part.settings.cohort if together else 1)
     return steps
 
 
-def _evaluated(cell: Cell, info: DatasetInfo) -> float:
+def _evaluated_samples(cell: Cell, info: DatasetInfo) -> float:
     """Estimate how many samples are evaluated in all rounds: to measure the run, and for what the
     selector needs to know."""
     cohort, size = cell.settings.cohort, _client_size(cell, info)
@@ -129,7 +128,7 @@ def _evaluated(cell: Cell, info: DatasetInfo) -> float:
     evaluators = (kind() for kind in EVALUATORS.values())
     plans = ((evaluator.plan(cell), evaluator.samples(counts)) for evaluator in evaluators)
     samples_evaluated = sum(
-        evaluations(plan, cell.settings.rounds) * samples for plan, samples in plans if plan
+        count_evaluations(plan, cell.settings.rounds) * samples for plan, samples in plans if plan
     )
     needs = needs_of(cell.selector)
     evaluating = {(need.gathered, need.reserved) for need in needs if need.evaluates}
@@ -139,7 +138,7 @@ def _evaluated(cell: Cell, info: DatasetInfo) -> float:
     return float(samples_evaluated)
 
 
-def _rates(cell: Cell, info: DatasetInfo) -> tuple[float, float, float]:
+def _seconds_by_work(cell: Cell, info: DatasetInfo) -> tuple[float, float, float]:
     """Estimate the seconds of one core for a local step, whatever its batch, for a sample in a
     step, and for a sample that is evaluated."""
     settings, counts, shape = cell.settings, counts_of(cell, info), tuple(info["shape"])
@@ -193,7 +192,7 @@ def _model_copies(cell: Cell) -> int:
 
 
 def counts_of(cell: Cell, info: DatasetInfo) -> Counts:
-    """The counts of a cell's network."""
+    """Count the weights, operations and outputs of a cell's network."""
     return counting.counts_of(MODELS[cell.settings.model](), tuple(info["shape"]), info["classes"])
 
 
@@ -210,8 +209,8 @@ def _mean_batch(cell: Cell, info: DatasetInfo) -> float:
     return size / math.ceil(size / cell.settings.batch)
 
 
-def _parts(cell: Cell) -> list[Cell]:
-    """The parts of a run that have any rounds."""
+def _phases(cell: Cell) -> list[Cell]:
+    """The phases of a run that have any rounds."""
     return [part for part in cell.procedure.phases(cell) if part.settings.rounds]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from cohort.core.errors import UserError, suggest
 from cohort.plan.axes import Values
-from cohort.plan.wire_sizes import check_sizes
+from cohort.plan.wire_sizes import check_paper_item
 from cohort.results.at import check_at
 from cohort.results.figures import KINDS, Kind
 from cohort.results.paper import paper_file
@@ -22,7 +22,7 @@ Matrix = tuple[Mapping[str, list[Any]], Sequence[Values]]
 """The axes of an experiment and its cells."""
 
 
-def facets(
+def checked_facets(
     spec: Values, axes: Mapping[str, list[Any]], cells: Iterable[Values], study: str
 ) -> list[Labels]:
     """Check a figure or table and return the groups of labels that a thinned scale must cover.
@@ -31,7 +31,7 @@ def facets(
     gaps, the label along which it subtracts.
     """
     if needs_no_runs(spec):
-        check_sizes(spec, study)
+        check_paper_item(spec, study)
         return []
     item = _kind_of(spec).from_spec(spec)
     item.check()
@@ -57,8 +57,9 @@ def facets(
     return [item.panels(), item.facets()[len(item.panels()) :]]
 
 
-def key_figure(text: Mapping[str, Any], figures: Mapping[str, Values]) -> str:
-    """The figure that a study's page opens with, if it names one."""
+def checked_key_figure(text: Mapping[str, Any], figures: Mapping[str, Values]) -> str:
+    """The name of the figure that opens a study's page; empty if the study names none. Raise
+    UserError if it is no figure of the study."""
     name: str = text.get("key_figure", "")
     if name and name not in figures:
         raise UserError(f"key_figure is '{name}', which is no figure{suggest(name, figures)}")
@@ -66,7 +67,7 @@ def key_figure(text: Mapping[str, Any], figures: Mapping[str, Values]) -> str:
 
 
 def _kind_of(spec: Values) -> type[Kind | TableKind]:
-    """The kind of a figure, or of a table."""
+    """The class of a figure's, or a table's, kind."""
     kind = spec.get("kind")
     return Table if kind is None else Leaderboard if kind == Leaderboard.name else KINDS[kind]
 
@@ -84,8 +85,7 @@ def check_titles(titles: Mapping[str, Mapping[str, str]], experiments: Sequence[
 
 
 def check_distinct(label: str, titles: Mapping[str, str], experiments: Sequence[Matrix]) -> None:
-    """Reject one title for two values of a label in the same place of an experiment, where a reader
-    could not tell them apart."""
+    """Reject one title for two values of a label in otherwise equal cells of an experiment."""
     for axes, cells in experiments:
         values = [label_text(value) for value in axes.get(label, [])]
         counts = Counter(titles.get(value, value) for value in values)
@@ -103,7 +103,7 @@ def check_distinct(label: str, titles: Mapping[str, str], experiments: Sequence[
 
 
 def _check_values(item: Kind | TableKind, axes: Mapping[str, list[Any]]) -> None:
-    """Reject a value that its label does not have in the experiment."""
+    """Reject a label value that the item names, but that its experiment does not have."""
     for label, values in item.named().items():
         existing = [label_text(value) for value in axes[label]]
         for value in values:
@@ -161,7 +161,7 @@ def _check_paper(
     cells: Iterable[Values],
     study: str,
 ) -> None:
-    """Reject an item of the paper that is unknown, fits nothing shown, or has two values for it."""
+    """Reject a paper's item that is unknown, fits nothing shown, or has two values for a result."""
     file = paper_file(study, spec)
     if file is None:
         return

@@ -11,27 +11,27 @@ from cohort.core import user_files
 from cohort.core.errors import UserError, suggest
 from cohort.core.shipped import CONFIG, shipped
 from cohort.data.parsers import PARSERS, parser_name
-from cohort.plan.located import located
+from cohort.plan.located import errors_at
 from cohort.plan.schema_validation import Validator
 from cohort.plan.yaml_files import read_yaml
 
 DATASET = r"[a-z][a-z0-9-]{0,60}"  # the form of the name of a data set, which is a part of paths
 
 
-def entries(name: str, validator: Validator) -> dict[str, Any]:
-    """The entries of config/{name}.yaml, then those of the user's file of that name if it exists.
+def read_entries(name: str, validator: Validator) -> dict[str, Any]:
+    """Read the entries of config/{name}.yaml, then those of the user's file of that name, if any.
 
     Raise a UserError where one of the user's has the name of a built-in one.
     """
     file = shipped(CONFIG / f"{name}.yaml")
-    built_in = _read(file, name, validator)
+    built_in = _read_valid(file, name, validator)
     if name == "datasets":
         _check_sources(file, built_in)
     user_file = user_files.folder() / file.name
     if not user_file.exists():
         return built_in
-    added = _read(user_file, name, validator) if read_yaml(user_file) else {}
-    with located(user_file):
+    added = _read_valid(user_file, name, validator) if read_yaml(user_file) else {}
+    with errors_at(user_file):
         for taken in built_in.keys() & added.keys():
             raise UserError(f"{taken} is in {file} already; give yours another name")
     return built_in | added
@@ -44,10 +44,10 @@ def dataset_names() -> list[str]:
     return [str(name) for content in contents if isinstance(content, dict) for name in content]
 
 
-def _read(file: Path, name: str, validator: Validator) -> dict[str, Any]:
-    """Read a file of entries that fits the schema of its name."""
+def _read_valid(file: Path, name: str, validator: Validator) -> dict[str, Any]:
+    """Read a file of entries and validate it by the schema `name`, and data sets further."""
     content: dict[str, Any] = read_yaml(file)
-    with located(file):
+    with errors_at(file):
         if name == "datasets":
             _check_datasets(content)
         validator.check(content, name)

@@ -11,17 +11,17 @@ from cohort.core.errors import UserError, suggest
 from cohort.core.paths import CLAIMS_TABLE
 from cohort.plan import claim_cells
 from cohort.plan.axes import Values, axis_values, combinations
-from cohort.plan.drawings import check_distinct, check_titles, facets, key_figure
-from cohort.plan.extension import Source, inherited, with_strategies
-from cohort.plan.located import located
-from cohort.plan.matching import check_overrides, overridden, without
+from cohort.plan.drawings import check_distinct, check_titles, checked_facets, checked_key_figure
+from cohort.plan.extension import ExtendedExperiment, inherited_items, with_strategies
+from cohort.plan.located import errors_at
+from cohort.plan.matching import check_overrides, overridden_values, without_matching
 from cohort.plan.resolution import Resolver, check_required
 from cohort.plan.scale import (
     Scale,
     ScaleChoices,
     first_seeds,
     settings_of,
-    thinned,
+    thinned_cells,
     with_seeds,
 )
 from cohort.plan.study import Experiment, Row, Study
@@ -35,7 +35,7 @@ LABELS = ("dataset", "model", "partition", "J", "strategy", "seed")
 
 @dataclass(frozen=True)
 class FullExperiment:
-    """An experiment at full scale: every cell's values, the values of each label, its scale.
+    """An experiment at full scale: cells' values, each label's values, and the scale to apply.
 
     `earlier` are the experiments before the one that it extends, which decide how a scale changes
     the cells that they share with it.
@@ -53,34 +53,36 @@ def expand_study(
     scale: str,
     default: Scale,
     resolver: Resolver,
-    extended: Mapping[str, Source],
+    extended: Mapping[str, ExtendedExperiment],
     seeds: int = 0,
 ) -> tuple[Study, list[str]]:
-    """The study in `file`, whose content is `text`, and notes on cells that the scale leaves out.
+    """Expand the study in `file`, whose content is `text`, at a scale; return it with notes on
+    cells that the scale leaves out.
 
-    `default` is what the scale means where the study does not say otherwise. `extended` says what
-    experiments extend. `seeds` is how many seeds every experiment has, whatever study and scale
-    say, if it is not 0. Every mistake is a UserError that names the file and the key.
+    `default` is what the scale means where the study does not say otherwise. `extended` are the
+    experiments that others extend. `seeds`, unless 0, is how many seeds every experiment has,
+    whatever study and scale say. Every mistake is a UserError that names the file and the key.
     """
-    with located(file):
-        return _expanded(file.stem, text, scale, default, resolver, extended, seeds)
+    with errors_at(file):
+        return _expanded_study(file.stem, text, scale, default, resolver, extended, seeds)
 
 
-def _expanded(
+def _expanded_study(
     name: str,
     text: Mapping[str, Any],
     scale: str,
     default: Scale,
     resolver: Resolver,
-    extended: Mapping[str, Source],
+    extended: Mapping[str, ExtendedExperiment],
     seeds: int,
 ) -> tuple[Study, list[str]]:
     drawn = {
-        key: inherited(text, extended, key) | text.get(key, {}) for key in ("figures", "tables")
+        key: inherited_items(text, extended, key) | text.get(key, {})
+        for key in ("figures", "tables")
     }
     _check_drawn(drawn["figures"], drawn["tables"], text["experiments"])
     full = {
-        key: _extension(key, extended[key], scale, default, seeds)
+        key: _extend(key, extended[key], scale, default, seeds)
         if key in extended
         else _full_experiment(key, block, text, scale, default, seeds)
         for key, block in text["experiments"].items()
@@ -88,12 +90,12 @@ def _expanded(
     own_cells = [cell for key in full.keys() - extended.keys() for cell in full[key].cells]
     check_overrides(text.get("overrides", []), own_cells)
     papers = {key: extended[key].study if key in extended else name for key in full}
-    shown, notes = _shown(name, text, drawn, full, papers)
+    shown, notes = _checked_facets(name, text, drawn, full, papers)
     tables = {
         key: with_sizes(spec, full[spec["experiment"]].cells, resolver.datasets)
         for key, spec in drawn["tables"].items()
     }
-    experiments, scale_notes = _experiments(name, full, shown, scale, resolver)
+    experiments, scale_notes = _planned_experiments(name, full, shown, scale, resolver)
     study = Study(
         name=name,
         title=text["title"],
@@ -102,24 +104,24 @@ def _expanded(
         experiments=experiments,
         figures=drawn["figures"],
         tables=tables,
-        titles=_titles(text, extended, full, resolver.strategies),
-        claims=_claims(name, text.get("claims", {}), full),
+        titles=_checked_titles(text, extended, full, resolver.strategies),
+        claims=_resolved_claims(name, text.get("claims", {}), full),
         papers=papers,
         question=text.get("question", ""),
-        key_figure=key_figure(text, drawn["figures"]),
+        key_figure=checked_key_figure(text, drawn["figures"]),
         methods=text.get("methods", []),
     )
     return study, notes + scale_notes
 
 
-def _shown(
+def _checked_facets(
     study: str,
     text: Mapping[str, Any],
     drawn: Mapping[str, dict[str, Values]],
     full: Mapping[str, FullExperiment],
     papers: Mapping[str, str],
 ) -> tuple[dict[str, list[tuple[str, ...]]], list[str]]:
-    """The panels and hues of the figures of each experiment, and notes. A figure or table of an
+    """Check figures and tables; return the facets of those of each experiment, and notes. One of an
     extended study in which added strategies have no place is taken out of `drawn`."""
     shown: dict[str, list[tuple[str, ...]]] = {key: [] for key in full}
     notes = []
@@ -127,8 +129,8 @@ def _shown(
         for name, spec in list(specs.items()):
             key = spec["experiment"]
             try:
-                with located(name):
-                    shown[key] += facets(spec, full[key].axes, full[key].cells, papers[key])
+                with errors_at(name):
+                    shown[key] += checked_facets(spec, full[key].axes, full[key].cells, papers[key])
             except UserError as error:
                 if name in text.get(section, {}):
                     raise
@@ -137,13 +139,14 @@ def _shown(
     return shown, notes
 
 
-def _titles(
+def _checked_titles(
     text: Mapping[str, Any],
-    extended: Mapping[str, Source],
+    extended: Mapping[str, ExtendedExperiment],
     full: Mapping[str, FullExperiment],
     strategies: Mapping[str, Any],
 ) -> dict[str, dict[str, str]]:
-    """The titles of a study, and of those that it extends."""
+    """The titles of label values of a study, and of those that it extends. Raise UserError for one
+    that two values share, or of a value that no cell has."""
     matrices = [(experiment.axes, experiment.cells) for experiment in full.values()]
     check_titles(text.get("titles", {}), matrices)
     titles: dict[str, dict[str, str]] = {}
@@ -160,7 +163,7 @@ def _titles(
 def _check_drawn(
     figures: Mapping[str, Values], tables: Mapping[str, Values], experiments: Mapping[str, Any]
 ) -> None:
-    """Reject names that clash, and figures and tables of an experiment that does not exist."""
+    """Reject figures and tables whose names clash, or whose experiment does not exist."""
     if CLAIMS_TABLE in {*figures, *tables}:
         raise UserError(
             f"'{CLAIMS_TABLE}' is the name of the table of claims; rename the figure or table"
@@ -185,14 +188,14 @@ def _full_experiment(
     axes = axis_values(block)
     settings, overrides = text.get("settings", {}), text.get("overrides", [])
     of_block = block.get("settings", {})
-    with located(f"experiments.{key}"):
+    with errors_at(f"experiments.{key}"):
         positions = list(combinations(block))
         if added:
             strategy = of_block.get("strategy", settings.get("strategy"))
             positions = with_strategies(positions, added, strategy)
-    cells = [overridden(settings, of_block | values, overrides) for values in positions]
+    cells = [overridden_values(settings, of_block | values, overrides) for values in positions]
     if seeds:
-        with located(f"experiments.{key}"):
+        with errors_at(f"experiments.{key}"):
             for cell in cells:
                 check_required(cell)
         cells = with_seeds(cells, seeds)
@@ -210,8 +213,10 @@ def _full_experiment(
     return FullExperiment(cells, axes, own_scale)
 
 
-def _extension(key: str, source: Source, scale: str, default: Scale, seeds: int) -> FullExperiment:
-    """The experiment that extends another one, which begins with that one's cells."""
+def _extend(
+    key: str, source: ExtendedExperiment, scale: str, default: Scale, seeds: int
+) -> FullExperiment:
+    """Expand the experiment that extends another one, with whose cells it begins."""
     blocks = source.text["experiments"]
     before = list(blocks)[: list(blocks).index(source.experiment)]
     arguments = source.text, scale, default, seeds
@@ -220,34 +225,34 @@ def _extension(key: str, source: Source, scale: str, default: Scale, seeds: int)
     return replace(full, earlier=earlier)
 
 
-def _experiments(
+def _planned_experiments(
     study: str,
     full: Mapping[str, FullExperiment],
     shown: Mapping[str, list[tuple[str, ...]]],
     scale: str,
     resolver: Resolver,
 ) -> tuple[dict[str, Experiment], list[str]]:
-    """The experiments at a scale, with notes; `shown` are the panels and hues of their figures."""
+    """Plan the experiments at a scale, with notes; `shown` are their figures' panels and hues."""
     own_choices, experiments, notes = ScaleChoices(), {}, []
     for key, experiment in full.items():
         choices = ScaleChoices() if experiment.earlier else own_choices
         for previous in experiment.earlier:
             choices.resolve(
                 previous.cells,
-                without(previous.cells, previous.scale.get("without", [])),
+                without_matching(previous.cells, previous.scale.get("without", [])),
                 previous.scale,
             )
         excluded = experiment.scale.get("without", [])
-        with located(f"experiments.{key}"):
-            with located(f".scales.{scale}.without"):
-                kept = without(experiment.cells, excluded)
+        with errors_at(f"experiments.{key}"):
+            with errors_at(f".scales.{scale}.without"):
+                kept = without_matching(experiment.cells, excluded)
             cells = choices.resolve(experiment.cells, kept, experiment.scale)
             cells = first_seeds(cells, experiment.scale)
             if experiment.scale.get("thin"):
-                cells = thinned(cells, shown[key])
-            experiments[key] = _planned(cells, experiment.axes, choices, resolver)
+                cells = thinned_cells(cells, shown[key])
+            experiments[key] = _planned_experiment(cells, experiment.axes, choices, resolver)
         if len(cells) < len(experiment.cells):
-            missing = "".join(f", without {_described(entry)}" for entry in excluded)
+            missing = "".join(f", without {_entry_text(entry)}" for entry in excluded)
             notes.append(
                 f"{study}.{key}: {len(cells)} of {len(experiment.cells)} cells at this scale"
                 f"{missing}"
@@ -255,7 +260,7 @@ def _experiments(
     return experiments, notes
 
 
-def _planned(
+def _planned_experiment(
     cells: list[Values], axes: dict[str, list[Any]], choices: ScaleChoices, resolver: Resolver
 ) -> Experiment:
     rows: dict[tuple[str, Any], Row] = {}
@@ -276,18 +281,19 @@ def _planned(
     return Experiment(list(rows.values()), axes)
 
 
-def _claims(
+def _resolved_claims(
     study: str, specs: Mapping[str, Values], full: Mapping[str, FullExperiment]
 ) -> dict[str, Values]:
-    """The claims with their comparisons, and the share of the rounds that each experiment keeps."""
+    """Resolve the claims of a study: check each, and add its comparisons and the share of the
+    rounds that this scale trains of each experiment."""
     matrix = Matrix()
     for key, experiment in full.items():
         matrix.add(key, experiment.axes, experiment.cells)
     shares = {key: experiment.scale.get("rounds", 1) for key, experiment in full.items()}
-    return claim_cells.resolve(specs, matrix, shares, study)
+    return claim_cells.resolve_claims(specs, matrix, shares, study)
 
 
-def _described(entry: Values) -> str:
+def _entry_text(entry: Values) -> str:
     return ", ".join(
         f"{key} {' or '.join(map(str, value)) if isinstance(value, list) else value}"
         for key, value in entry.items()

@@ -16,9 +16,9 @@ Text = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Source:
-    """The source of an experiment that extends another: a study, its text, and the name of one of
-    its experiments."""
+class ExtendedExperiment:
+    """An experiment that another study's extends: its study, the study's text, its name, and the
+    strategies that are added to it."""
 
     study: str
     text: Text
@@ -26,14 +26,17 @@ class Source:
     added: list[str]
 
     def shown(self, section: str) -> dict[str, Values]:
-        """The study's figures, or its tables, of this experiment."""
+        """Those of its study's figures, or tables, that show this experiment."""
         drawn = self.text.get(section, {})
         return {key: spec for key, spec in drawn.items() if spec["experiment"] == self.experiment}
 
 
-def sources(text: Text, read: Callable[[str], Text], studies: Iterable[str]) -> dict[str, Source]:
-    """The sources that the experiments of a study extend, by experiment; `read` gives a study's
-    text."""
+def extended_experiments(
+    text: Text, read: Callable[[str], Text], studies: Iterable[str]
+) -> dict[str, ExtendedExperiment]:
+    """The experiment of another study that each experiment of this one extends, by experiment;
+    those that extend none are left out. `read` gives a study's text. Raise UserError if a source is
+    unknown or extends another one itself."""
     extended = {}
     for key, block in text.get("experiments", {}).items():
         if "extends" not in block:
@@ -50,13 +53,14 @@ def sources(text: Text, read: Callable[[str], Text], studies: Iterable[str]) -> 
         if further := source["experiments"][experiment].get("extends"):
             raise UserError(f"{where}, which extends {further} itself; extend that one")
         added = [name.removeprefix("+") for name in block.get("strategy", [])]
-        extended[key] = Source(study, source, experiment, added)
+        extended[key] = ExtendedExperiment(study, source, experiment, added)
     return extended
 
 
-def inherited(text: Text, extended: Mapping[str, Source], section: str) -> dict[str, Values]:
-    """The figures, or tables, that extended studies have of these experiments and this one has
-    not."""
+def inherited_items(
+    text: Text, extended: Mapping[str, ExtendedExperiment], section: str
+) -> dict[str, Values]:
+    """The figures, or tables, of the extended experiments whose names this study does not use."""
     own = {*text.get("figures", {}), *text.get("tables", {})}
     drawn: dict[str, Values] = {}
     for key, source in extended.items():
@@ -67,8 +71,8 @@ def inherited(text: Text, extended: Mapping[str, Source], section: str) -> dict[
 
 
 def with_strategies(cells: list[Values], added: Iterable[str], default: str | None) -> list[Values]:
-    """The values of the cells on their axes, and for each strategy added those of the cells that
-    FedAvg has, or else the first strategy, without parameters of that strategy's parts.
+    """Add, for each added strategy, the cells that FedAvg has, or else the first strategy, without
+    the parameters of that strategy's parts. Cells are given by their values on the axes.
 
     `default` is the strategy of cells that have none among their values. If a series tells
     strategies apart, an added one is a series of its own.

@@ -17,7 +17,7 @@ GPUS = CONFIG / "gpus.yaml"
 
 @dataclass(frozen=True)
 class Gpu:
-    """A GPU as config/gpus.yaml assumes it to be. `names` are all GPUs of the file."""
+    """A GPU with the speed that config/gpus.yaml assumes. `names` are all GPUs of the file."""
 
     name: str
     operations_per_second: float
@@ -25,11 +25,11 @@ class Gpu:
     names: tuple[str, ...] = ()
 
     def is_cpu(self, device: str) -> bool:
-        """Whether a record's device is none of the file's GPUs."""
+        """Whether a record's device is none of the file's GPUs, and so a CPU."""
         return not any(name in device for name in self.names)
 
     def seconds(self, cell: Cell, info: DatasetInfo) -> float:
-        """Estimate the time of all rounds."""
+        """Estimate the seconds of all rounds of a cell on this GPU."""
         steps = serial_steps(cell, info) * counts_of(cell, info).layers
         return operations(cell, info) / self.operations_per_second + steps * self.layer_seconds
 

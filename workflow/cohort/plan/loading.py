@@ -21,10 +21,10 @@ from cohort.data.dataset_info import DatasetInfo
 from cohort.partition import Scheme
 from cohort.plan.availability import Availability, generated_notes
 from cohort.plan.axes import Values
-from cohort.plan.entries import dataset_names, entries
+from cohort.plan.entries import dataset_names, read_entries
 from cohort.plan.expansion import expand_study
-from cohort.plan.extension import inherited, sources
-from cohort.plan.located import located
+from cohort.plan.extension import extended_experiments, inherited_items
+from cohort.plan.located import errors_at
 from cohort.plan.only import check_only, is_wanted, parse_only
 from cohort.plan.resolution import Resolver
 from cohort.plan.schema_validation import Validator
@@ -46,14 +46,14 @@ class Plan:
     """The cells, shards and data of studies at a scale, by digest.
 
     A study is expanded when it is first asked for. `notes` say what was left out of a study and
-    why; `on_note` is called with each one that is found from then on.
+    why; `on_note` is called with each further one.
     """
 
     def __init__(self, config: dict[str, Any], scales: Mapping[str, Any], validator: Validator):
         self.config, self.scale, self.scales = config, config["scale"], list(scales)
         self.layout = Layout(self.scale)
         self.datasets, self.strategies = (
-            entries(name, validator) for name in ("datasets", "strategies")
+            read_entries(name, validator) for name in ("datasets", "strategies")
         )
         self.studies: dict[str, Study] = {}
         self.notes: list[str] = []
@@ -78,7 +78,7 @@ class Plan:
         return _as_list(self.config["studies"])
 
     def study(self, name: str) -> Study:
-        """A study, expanded at the config's scale. A mistake in its file is a UserError."""
+        """The study expanded at the config's scale. Raise UserError for a mistake in its file."""
         if name not in self.studies:
             study, notes = self._expanded(study_file(name), self._text(name))
             study, skipped = self._availability.filter(study, self._resolver)
@@ -90,8 +90,8 @@ class Plan:
         return self.studies[name]
 
     def check(self, file: Path, text: dict[str, Any]) -> None:
-        """Raise a UserError if a study of this text, which `file` may hold later, is impossible."""
-        with located(file):
+        """Raise a UserError if a study of this text, which `file` may hold later, is invalid."""
+        with errors_at(file):
             self._validator.check(text, "study")
         self._expanded(file, text)
 
@@ -100,14 +100,14 @@ class Plan:
         return self._validator.self_contained("study")
 
     def _expanded(self, file: Path, text: dict[str, Any]) -> tuple[Study, list[str]]:
-        """The study of this text with all of its cells, and notes on what the scale left out."""
-        with located(file):
-            extended = sources(text, self._text, all_studies())
+        """Expand a study with all of its cells; return it with notes on what the scale left out."""
+        with errors_at(file):
+            extended = extended_experiments(text, self._text, all_studies())
         seeds = self.config.get("seeds", 0)
         return expand_study(file, text, self.scale, self._scale, self._resolver, extended, seeds)
 
     def _text(self, name: str) -> dict[str, Any]:
-        """The content of a study's file, validated against the schema."""
+        """Read a study's file, validated against the schema; once for each study."""
         if name not in self._texts:
             self._texts[name] = self._validator.read(study_file(name), "study")
         return self._texts[name]
@@ -134,16 +134,16 @@ class Plan:
         return list(wanted.values())
 
     def digests(self, *names: str) -> list[str]:
-        """The digests of the cells that `rows` finds, each once."""
+        """The digests of these studies' cells that the config's `only` allows, each once."""
         digests = (row.digest for rows in self.rows(names).values() for row in rows)
         return list(dict.fromkeys(digests))
 
     def scheme(self, settings: Values) -> Scheme:
-        """The scheme that deals shards with these settings."""
+        """The partition scheme that deals shards with these settings."""
         return self._resolver.scheme(settings)
 
     def info(self, cell: Cell) -> DatasetInfo:
-        """The DatasetInfo of a cell's data set."""
+        """What config/datasets.yaml says of a cell's data set."""
         info: DatasetInfo = self.datasets[cell.settings.dataset]
         return info
 
@@ -154,15 +154,15 @@ class Plan:
 
 
 def load(overrides: Mapping[str, Any] | None = None, *, whole: bool = False) -> Plan:
-    """The plan of config/config.yaml with some keys overridden; listed studies are expanded."""
-    plan = unexpanded(overrides, whole=whole)
+    """Plan config/config.yaml with some keys overridden, its listed studies expanded."""
+    plan = unexpanded_plan(overrides, whole=whole)
     for name in plan.listed:
         plan.study(name)
     return plan
 
 
-def unexpanded(overrides: Mapping[str, Any] | None = None, *, whole: bool = False) -> Plan:
-    """The plan of `load` before any study is expanded.
+def unexpanded_plan(overrides: Mapping[str, Any] | None = None, *, whole: bool = False) -> Plan:
+    """Plan as `load` does, but without expanding any study yet.
 
     With `whole`, the overrides are the whole config: the working directory's file may be another
     workflow's, of which Cohort is a module.
@@ -172,12 +172,12 @@ def unexpanded(overrides: Mapping[str, Any] | None = None, *, whole: bool = Fals
     scales = read_yaml(scales_file := shipped(CONFIG / "scales.yaml"))
     names = {"study": all_studies(), "scale": list(scales), "dataset": dataset_names()}
     validator = Validator(names)
-    with located(scales_file):
+    with errors_at(scales_file):
         validator.check(scales, "scales")
-    with located(f"{CONFIG_FILE} or --config"):
+    with errors_at(f"{CONFIG_FILE} or --config"):
         for file in misnamed_studies():
             if file.stem in _as_list(config.get("studies")):
-                raise UserError(misnamed(file))
+                raise UserError(misnamed_error(file))
         validator.check(config, "config")
         if config.get("my", user_files.PACKAGE) != user_files.configured_name():
             raise UserError(
@@ -188,7 +188,7 @@ def unexpanded(overrides: Mapping[str, Any] | None = None, *, whole: bool = Fals
 
 
 def _folder_config() -> dict[str, Any]:
-    """The working directory's config, or its key `cohort` in a workflow with Cohort as a module."""
+    """Read the working directory's config, or its key `cohort` where Cohort is a module."""
     if not CONFIG_FILE.exists():
         raise UserError(
             f"{CONFIG_FILE} does not exist: go to the folder with the Snakefile, or make one with "
@@ -202,12 +202,12 @@ def _folder_config() -> dict[str, Any]:
 
 
 def _as_list(names: Any) -> list[Any]:
-    """A list of names, of which one may stand alone."""
+    """The names as a list, of which one may stand alone."""
     return names if isinstance(names, list) else [names]
 
 
 def study_file(name: str) -> Path:
-    """The file of a study, among the built-in ones or the user's."""
+    """The path of a study's file, among the built-in ones or the user's."""
     file = shipped(STUDIES) / f"{name}.yaml"
     user_file = user_files.folder() / "studies" / file.name
     if file.exists() and user_file.exists():
@@ -227,13 +227,13 @@ def _can_be_a_study(name: str) -> bool:
 
 
 def misnamed_studies() -> list[Path]:
-    """The user's files that are called as no study can be; hidden ones and backups do not count."""
+    """The user's study files with impossible names; hidden files and backups do not count."""
     files = sorted((user_files.folder() / "studies").glob("[A-Za-z0-9_]*.yaml"))
     return [file for file in files if not _can_be_a_study(file.stem)]
 
 
-def misnamed(file: Path) -> str:
-    """The error sentence about a study file with an invalid name."""
+def misnamed_error(file: Path) -> str:
+    """The error message about a study file with an invalid name."""
     if file.stem in RULES:
         return f"{file}: no study is called '{file.stem}': a rule of the pipeline is; rename it"
     right = re.sub(r"[^a-z0-9]+", "_", file.stem.lower()).strip("_")
@@ -244,17 +244,19 @@ def misnamed(file: Path) -> str:
 
 
 def drawn_names(study: str) -> list[str]:
-    """The names of a study's figures, tables and claims, without expanding it.
+    """The names of a study's figures, tables and table of claims, without expanding it.
 
     Empty where its file cannot be read: expanding it says why.
     """
     try:
         content = read_yaml(study_file(study))
-        extended = sources(content, lambda name: read_yaml(study_file(name)), all_studies())
+        extended = extended_experiments(
+            content, lambda name: read_yaml(study_file(name)), all_studies()
+        )
         names = [
             name
             for section in ("figures", "tables")
-            for name in (inherited(content, extended, section) | content.get(section, {}))
+            for name in (inherited_items(content, extended, section) | content.get(section, {}))
         ]
         names += [CLAIMS_TABLE] if content.get("claims") else []
         return [name for name in dict.fromkeys(names) if re.fullmatch(WORD, name)]
@@ -267,11 +269,11 @@ def claim_names(study: str) -> list[str]:
     return list(read_yaml(study_file(study)).get("claims", {}))
 
 
-def known_study(name: str) -> str:
-    """The name of a study. Raise UserError if there is none of that name."""
+def require_study(name: str) -> str:
+    """Return the name unchanged. Raise UserError if no study has it."""
     if name not in (studies := all_studies()):
         for file in misnamed_studies():
             if file.stem == name:
-                raise UserError(misnamed(file))
+                raise UserError(misnamed_error(file))
         raise UserError(f"there is no study '{name}'{suggest(name, studies)}")
     return name

@@ -9,10 +9,10 @@ from cohort.core.errors import UserError
 
 
 @contextlib.contextmanager
-def located(where: object) -> Iterator[None]:
+def errors_at(where: object) -> Iterator[None]:
     """Prefix every UserError raised in this block with the place it is about: a file, or a key.
 
-    A message that begins with a dot continues the key: `located("experiments.main")` turns
+    A message that begins with a dot continues the key: `errors_at("experiments.main")` turns
     `.exclude names ...` into `experiments.main.exclude names ...`. One that begins with a space
     continues the sentence.
     """
@@ -25,8 +25,8 @@ def located(where: object) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def refused(what: str) -> Iterator[None]:
-    """Turn the ValueError by which a component refuses settings into a UserError: what + why."""
+def refusals_as_errors(what: str) -> Iterator[None]:
+    """Turn the ValueError by which a component refuses settings into a UserError: `what` + why."""
     try:
         yield
     except ValueError as error:

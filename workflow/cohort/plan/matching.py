@@ -17,7 +17,7 @@ def matches(cell: Mapping[str, Any], entry: Mapping[str, Any]) -> bool:
     )
 
 
-def without(cells: list[Values], entries: Iterable[Mapping[str, Any]]) -> list[Values]:
+def without_matching(cells: list[Values], entries: Iterable[Mapping[str, Any]]) -> list[Values]:
     """The cells that no entry matches. Raise a UserError for an entry that matches no cell."""
     kept = cells
     for entry in entries:
@@ -26,10 +26,12 @@ def without(cells: list[Values], entries: Iterable[Mapping[str, Any]]) -> list[V
     return kept
 
 
-def overridden(settings: Values, own: Values, overrides: Iterable[Mapping[str, Any]]) -> Values:
-    """A cell's values: its study's settings, then the overrides that match it, then its own.
+def overridden_values(
+    settings: Values, own: Values, overrides: Iterable[Mapping[str, Any]]
+) -> Values:
+    """Merge a cell's values: its study's settings, then the overrides that match it, then its own.
 
-    `own` holds its experiment's settings and its place on the axes. Of two overrides that set the
+    `own` holds its experiment's settings and its values on the axes. Of two overrides that set the
     same key, the later one wins.
     """
     values = settings | own

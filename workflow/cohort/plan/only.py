@@ -12,8 +12,8 @@ Wanted = Mapping[str, list[str]]
 
 
 def parse_only(text: str) -> Wanted:
-    """Parse `strategy=fedavg|loss,seed=0` into the values that each label may have; empty for an
-    empty text, which allows every cell."""
+    """Parse `strategy=fedavg|loss,seed=0` into the values that each label may have; an empty text,
+    which allows every cell, gives no labels."""
     wanted: dict[str, list[str]] = {}
     for part in text.split(",") if text else []:
         label, separator, values = part.strip().partition("=")
@@ -26,7 +26,7 @@ def parse_only(text: str) -> Wanted:
 
 
 def is_wanted(row: Row, wanted: Wanted) -> bool:
-    """Whether `only` allows this cell."""
+    """Whether a cell has a wanted value of every label that `only` names."""
     return all(str(row.labels.get(label)) in values for label, values in wanted.items())
 
 

@@ -24,27 +24,27 @@ def resource_request(
     attempt: int = 1,
     longest: int = MAX_RUNTIME,
 ) -> tuple[int, int]:
-    """The megabytes and minutes that a job requests at this attempt.
+    """The megabytes and minutes that a cell's job requests at this attempt.
 
     They are rounded up to one of a few levels, so that a cluster sees few kinds of jobs. No job
-    requests more than the `longest` time: a cell that takes longer goes on in further jobs.
+    requests more than `longest` minutes: a cell that takes longer goes on in further jobs.
     """
     times = min(attempt, MOST_TIMES)
     minutes = TIME_FACTOR * (START_SECONDS + round_seconds(cell, info)) / 60
     megabytes = MEMORY_FACTOR * memory_mb(cell, info) + SNAKEMAKE_MB
     return (
-        _step(times * _step(megabytes, MEGABYTES), MEGABYTES),
-        min(_step(times * _step(minutes, MINUTES), MINUTES), longest),
+        _smallest_step(times * _smallest_step(megabytes, MEGABYTES), MEGABYTES),
+        min(_smallest_step(times * _smallest_step(minutes, MINUTES), MINUTES), longest),
     )
 
 
 def jobs_needed(cell: Cell, info: DatasetInfo, longest: int = MAX_RUNTIME) -> int:
-    """Estimate how many jobs of the `longest` time a cell takes, one after another."""
+    """Estimate how many jobs of `longest` minutes a cell takes, one after another."""
     return math.ceil((START_SECONDS + round_seconds(cell, info)) / (60 * longest))
 
 
-def _step(amount: float, steps: tuple[int, ...]) -> int:
-    """The first step that is enough, or the last."""
+def _smallest_step(amount: float, steps: tuple[int, ...]) -> int:
+    """The smallest of the ascending steps that is enough, or the last."""
     return next((step for step in steps if step >= amount), steps[-1])
 
 
@@ -68,11 +68,11 @@ class Requests:
         self._requests: dict[tuple[Any, ...], tuple[int, int]] = {}
 
     def megabytes(self, wildcards: Any, attempt: int) -> int:
-        """The memory that a training job requests."""
+        """The memory that a training job requests, by its wildcard `digest`."""
         return self._request(wildcards.digest, attempt)[0]
 
     def minutes(self, wildcards: Any, attempt: int) -> int:
-        """The time that a training job requests."""
+        """The time that a training job requests, by its wildcard `digest`."""
         return self._request(wildcards.digest, attempt)[1]
 
     def _request(self, digest: str, attempt: int) -> tuple[int, int]:

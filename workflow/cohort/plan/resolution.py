@@ -33,8 +33,8 @@ from cohort.plan.checks import (
     check_procedure,
     check_shape,
 )
-from cohort.plan.located import located
-from cohort.plan.scale import Scale, scaled
+from cohort.plan.located import errors_at
+from cohort.plan.scale import Scale, scaled_values
 from cohort.training.cell import PARTS, Cell
 
 DEFAULT_PARTS = {"objective": {"name": "cross-entropy"}, "server": {"name": "average"}}
@@ -51,7 +51,7 @@ T = TypeVar("T")
 
 
 class Resolver:
-    """Plans cells, and the shards and data that they need, each once.
+    """Plans cells, and the shards and data that they need, each once; it holds them by digest.
 
     `check_part(spec, part)` validates a part of a strategy after a study changed its parameters.
     """
@@ -69,8 +69,8 @@ class Resolver:
         self._cache: dict[tuple[Any, ...], Any] = {}
 
     def plan_cell(self, values: Values, scale: Scale) -> Cell:
-        """Plan the cell of these values at a scale, and everything that it needs."""
-        values = scaled(values, scale)
+        """Plan the cell of these values at a scale, with its shards and data."""
+        values = scaled_values(values, scale)
         settings = _complete(values)
         overrides = tuple((key, value) for key, value in values.items() if "." in key)
         shards, seed = self.plan_shards(settings), settings["seed"]
@@ -94,11 +94,11 @@ class Resolver:
         return self._memoized(self._shards, *(settings[key] for key in SHARD_KEYS))
 
     def scheme(self, settings: Values) -> Scheme:
-        """The partition scheme of these settings, checked; worked out once."""
+        """The partition scheme of these settings, checked."""
         return self._memoized(self._scheme, *(settings[key] for key in SCHEME_KEYS))
 
     def _memoized(self, make: Callable[..., T], *arguments: Any) -> T:
-        """`make(*arguments)`, computed when it is first asked for."""
+        """Return `make(*arguments)`, computed only the first time."""
         key = (make.__name__, *arguments)
         if key not in self._cache:
             self._cache[key] = make(*arguments)
@@ -106,21 +106,21 @@ class Resolver:
         return value
 
     def _template(self, overrides: Overrides, *values: Any) -> tuple[Cell, dict[str, Any]]:
-        """A checked cell of these settings, which those of other seeds are copies of, and its
-        identity."""
+        """A checked cell, of which those of other seeds are copies, and its identity. `values` are
+        those of all settings in order."""
         settings = Settings(**dict(zip(DEFAULTS, values, strict=True)))
         info = self.datasets[settings.dataset]
         cell = Cell(
             settings=settings,
             generated=info.get("generated", False),
             inputs={"data": self._memoized(self._data, settings.dataset).path},
-            **self._memoized(self._parts, settings.strategy, overrides),
+            **self._memoized(self._strategy_parts, settings.strategy, overrides),
         )
         for check in (check_shape, check_cohort, check_procedure, check_evaluators):
             check(cell, info)
         return replace(cell, science=_versions(cell)), cell.identity()
 
-    def _parts(self, name: str, overrides: Overrides) -> dict[str, Any]:
+    def _strategy_parts(self, name: str, overrides: Overrides) -> dict[str, Any]:
         """Build the selector, objective and server rule of a strategy with these overrides."""
         parts = {}
         for part, components in PARTS.items():
@@ -129,7 +129,7 @@ class Resolver:
                 owner, _, parameter = key.partition(".")
                 if owner == part:
                     spec[parameter] = value
-            with located(f"strategy {name}, {part}"):
+            with errors_at(f"strategy {name}, {part}"):
                 self._check_part(spec, part)
             component = components[spec["name"]]
             parts[part] = component(**canonical(component, spec))
@@ -139,7 +139,7 @@ class Resolver:
         info = self.datasets[dataset]
         settings = {"dataset": dataset} | sample_info(info)
         science = {f"dataset:{dataset}": PARSERS[parser_name(dataset, info)].science}
-        checksums = {name: checksum(file) for name, file in info["files"].items()}
+        checksums = {name: declared_checksum(file) for name, file in info["files"].items()}
         identity = sample_identity(dataset, info) | {"files": checksums}
         digest = digest_of(identity, science)
         raw = {name: raw_file(dataset, name) for name in info["files"]}
@@ -171,7 +171,7 @@ def check_required(values: Values) -> None:
 
 
 def _complete(values: Values) -> Values:
-    """Every setting of a cell, in its own type."""
+    """The values of a cell with defaults, each in its setting's type."""
     settings = DEFAULTS | {
         key: cast_to_type(HINTS[key], values[key]) for key in HINTS if values[key] != DEFAULTS[key]
     }
@@ -200,8 +200,8 @@ def _versions(cell: Cell) -> dict[str, int]:
     }
 
 
-def checksum(file: Mapping[str, Any]) -> str:
-    """The checksum that identifies a raw file.
+def declared_checksum(file: Mapping[str, Any]) -> str:
+    """The checksum in a catalog entry that identifies a raw file.
 
     A file behind a login may have none: then every version that a user provides counts as the same.
     """

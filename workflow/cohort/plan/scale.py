@@ -17,7 +17,7 @@ Scale = Mapping[str, Any]
 Identity = frozenset[tuple[str, Any]]  # here, too, 1 and 1.0 are the same setting
 
 
-def scaled(values: Values, scale: Scale) -> Values:
+def scaled_values(values: Values, scale: Scale) -> Values:
     """Scale a cell's samples and rounds, with the settings that depend on the number of rounds."""
     changed = dict(values)
     if "rounds" in scale:
@@ -36,7 +36,8 @@ def scaled(values: Values, scale: Scale) -> Values:
 
 
 def _scaled_interval(every: int | str, share: float) -> int | str:
-    """Keep the number of evaluations, at least one round apart; `last 10` stays ten rounds."""
+    """Scale an evaluation interval so that the number of evaluations stays, at least one round
+    apart; `last 10` stays ten rounds."""
     if isinstance(every, str):
         return re.sub(
             r"(?<!last )\b[0-9]+",
@@ -52,7 +53,7 @@ def settings_of(values: Values) -> Values:
 
 
 class ScaleChoices:
-    """The changes that a scale makes to each run of a study, or that it leaves the run out.
+    """How a scale changes each run of a study, or that it leaves the run out.
 
     Several experiments may have the same run; the first one in the study decides for all of them.
     """
@@ -61,7 +62,7 @@ class ScaleChoices:
         self._scales: dict[Identity, Scale | None] = {}
 
     def resolve(self, cells: list[Values], kept: list[Values], scale: Scale) -> list[Values]:
-        """The cells of an experiment to train: the `kept` ones that no earlier one leaves out.
+        """The cells of an experiment to train: those `kept` that no earlier experiment leaves out.
 
         A run that no earlier experiment has gets this experiment's scale.
         """
@@ -85,7 +86,7 @@ def _identity(cell: Values) -> Identity:
 
 
 def first_seeds(cells: list[Values], scale: Scale) -> list[Values]:
-    """The cells of as many seeds as the scale has."""
+    """The cells of the first seeds, as many as the scale has; all without a limit."""
     if "seeds" not in scale:
         return cells
     seeds = list(dict.fromkeys(cell["seed"] for cell in cells))[: scale["seeds"]]
@@ -100,7 +101,7 @@ def with_seeds(cells: list[Values], count: int) -> list[Values]:
     seeds: dict[Identity, list[Any]] = {}
     firsts: dict[Identity, Values] = {}
     for cell in cells:
-        rest = _but_seed(cell)
+        rest = _without_seed(cell)
         firsts.setdefault(rest, cell)
         seeds.setdefault(rest, []).append(cell["seed"])
     seeded = []
@@ -111,9 +112,9 @@ def with_seeds(cells: list[Values], count: int) -> list[Values]:
     return seeded
 
 
-def thinned(cells: list[Values], facets: Iterable[tuple[str, ...]]) -> list[Values]:
-    """Enough cells to show each panel and each hue of every figure once, but not each hue in each,
-    and each strategy, with all their seeds.
+def thinned_cells(cells: list[Values], facets: Iterable[tuple[str, ...]]) -> list[Values]:
+    """The first cells that together show each panel and each hue of every figure once, but not each
+    hue in each panel, and each strategy; with all their seeds.
 
     `facets` are the labels that make up the panels, or the hues, of each figure.
     """
@@ -124,11 +125,11 @@ def thinned(cells: list[Values], facets: Iterable[tuple[str, ...]]) -> list[Valu
             if _labels(cell, columns) not in seen:
                 seen.add(_labels(cell, columns))
                 kept[position] = None
-    wanted = {_but_seed(cells[position]) for position in kept}
-    return [cell for cell in cells if _but_seed(cell) in wanted]
+    wanted = {_without_seed(cells[position]) for position in kept}
+    return [cell for cell in cells if _without_seed(cell) in wanted]
 
 
-def _but_seed(cell: Values) -> Identity:
+def _without_seed(cell: Values) -> Identity:
     return frozenset((key, value) for key, value in cell.items() if key != "seed")
 
 

@@ -19,7 +19,7 @@ from referencing.jsonschema import DRAFT202012
 
 from cohort.core.errors import UserError, suggest
 from cohort.core.shipped import CONFIG, shipped
-from cohort.plan.located import located
+from cohort.plan.located import errors_at
 from cohort.plan.schemas import derived_schemas
 from cohort.plan.yaml_files import read_yaml
 
@@ -42,7 +42,8 @@ LONGEST = 200  # characters of a name, which becomes a part of a path
 
 
 def _pattern(validator: Any, pattern: str, value: Any, schema: Any) -> Iterator[ValidationError]:
-    """Match strictly: JSON Schema allows a newline after `$`, and a name too long for a file's."""
+    """Yield an error unless the whole value matches: JSON Schema allows a newline after `$`, and a
+    name too long for a file's."""
     too_long = pattern.endswith("$") and isinstance(value, str) and len(value) > LONGEST
     if isinstance(value, str) and (too_long or "\n" in value or not re.search(pattern, value)):
         yield ValidationError(f"{_shown(value)} does not match {pattern!r}")
@@ -71,9 +72,9 @@ class Validator:
         )
 
     def read(self, file: Path, schema: str) -> dict[str, Any]:
-        """Read a YAML file that fits `{schema}.schema.yaml`."""
+        """Read a YAML file and validate it by `{schema}.schema.yaml`."""
         content: dict[str, Any] = read_yaml(file)
-        with located(file):
+        with errors_at(file):
             self.check(content, schema)
         return content
 
@@ -92,7 +93,7 @@ class Validator:
         return content | {"$defs": content.get("$defs", {}) | parts}
 
     def _localized(self, schema: Any, parts: dict[str, Any]) -> Any:
-        """A schema with `#/$defs/part` for `cohort:part`, each of which is put in `parts`."""
+        """The schema with `#/$defs/part` for each `cohort:part`; the parts are added to `parts`."""
         if isinstance(schema, list):
             return [self._localized(item, parts) for item in schema]
         if not isinstance(schema, dict):
@@ -109,17 +110,17 @@ class Validator:
     def _check(self, value: Any, schema: Mapping[str, Any]) -> None:
         error = best_match(Strict(schema, registry=self.registry).iter_errors(value))
         if error is not None:
-            raise UserError(explain(error))
+            raise UserError(explain_error(error))
 
 
 def named_schema(name: str) -> dict[str, Any]:
-    """The schema of a kind of config file, such as `study`."""
+    """Read the schema of a kind of config file, such as `study`."""
     schema: dict[str, Any] = read_yaml(shipped(CONFIG / "schemas" / f"{name}.schema.yaml"))
     return schema
 
 
-def explain(error: ValidationError) -> str:
-    """A validation error as one sentence that begins with the key."""
+def explain_error(error: ValidationError) -> str:
+    """Turn a validation error into one sentence that begins with the key."""
     while error.context:
         error = min(error.context, key=lambda inner: -len(inner.path))
     rule = str(error.validator)
@@ -209,7 +210,7 @@ EXPLANATIONS: dict[str, Callable[[Any], str]] = {
 
 
 def _shown(value: Any) -> str:
-    """A value as the config has it, or its beginning."""
+    """A value as text, as the config has it, or its beginning."""
     text = repr(value)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 

@@ -58,26 +58,27 @@ FRAME = {
 
 
 def derived_schemas(names: Mapping[str, list[str]]) -> dict[str, Schema]:
-    """The schemas of `cohort:...`. `names` lists the data sets, strategies, studies and scales."""
+    """The JSON Schemas that files refer to as `cohort:...`, by name. `names` lists the data sets,
+    strategies, studies and scales."""
     words = {
         "model": list(MODELS),
         "augmentation": list(AUGMENTATIONS),
         **names,
     }
-    settings = _settings(words)
+    settings = _settings_schema(words)
     labels = settings | dict.fromkeys(FREE, NAME)
     titles = {key: {"type": "object", "additionalProperties": NAME} for key in labels}
     return {
-        "settings": _closed(settings),
-        "axes": _closed({key: _list_of(schema) for key, schema in labels.items()}),
-        "paired": _closed({key: _list_with_null(schema) for key, schema in labels.items()}),
-        "match": _closed({key: _one_or_list(schema) for key, schema in labels.items()}),
-        "cheaper": _closed(CHEAPER),
-        "titles": _closed(titles),
-        **{part: _named(components, "name") for part, components in PARTS.items()},
-        "figure": _named(KINDS, "kind", FRAME),
-        "table": _table(),
-        "claim": _named(CLAIMS, "kind"),
+        "settings": _closed_mapping(settings),
+        "axes": _closed_mapping({key: _list_of(schema) for key, schema in labels.items()}),
+        "paired": _closed_mapping({key: _list_with_null(schema) for key, schema in labels.items()}),
+        "match": _closed_mapping({key: _one_or_list(schema) for key, schema in labels.items()}),
+        "cheaper": _closed_mapping(CHEAPER),
+        "titles": _closed_mapping(titles),
+        **{part: _component_schema(components, "name") for part, components in PARTS.items()},
+        "figure": _component_schema(KINDS, "kind", FRAME),
+        "table": _table_schema(),
+        "claim": _component_schema(CLAIMS, "kind"),
         **{
             word: {"type": "string", "enum": words.get(word, [])}
             for word in ("dataset", "strategy", "study", "scale")
@@ -86,8 +87,8 @@ def derived_schemas(names: Mapping[str, list[str]]) -> dict[str, Schema]:
     }
 
 
-def _settings(words: Mapping[str, list[str]]) -> Schema:
-    """The settings of a cell, and the parameters of its strategy's parts (`selector.buffer`).
+def _settings_schema(words: Mapping[str, list[str]]) -> Schema:
+    """The schema of a cell's settings, and of its strategy's parameters (`selector.buffer`).
 
     Parameters may have any value here: they are checked later, when the component is known.
     """
@@ -113,14 +114,14 @@ def _one_or_list(schema: Schema) -> Schema:
     return {"if": {"type": "array"}, "then": _list_of(schema), "else": schema}
 
 
-def _closed(properties: Mapping[str, Any]) -> Schema:
+def _closed_mapping(properties: Mapping[str, Any]) -> Schema:
     return {"type": "object", "properties": dict(properties), "additionalProperties": False}
 
 
-def _named(
+def _component_schema(
     components: Mapping[str, type[Component]], key: str, frame: Mapping[str, Any] | None = None
 ) -> Schema:
-    """A mapping whose `key` names a component and whose other keys are its parameters."""
+    """The schema of a mapping whose `key` names a component, and whose others are parameters."""
     cases = []
     for name, component in components.items():
         schema = schema_of(component)
@@ -136,13 +137,15 @@ def _named(
     }
 
 
-def _table() -> Schema:
+def _table_schema() -> Schema:
     schema = schema_of(Table)
     schema["properties"] = FRAME | schema["properties"]
     schema["required"] = ["experiment", *schema["required"]]
     return {
         "type": "object",
         "if": {"required": ["kind"]},
-        "then": _named({kind.name: kind for kind in (Leaderboard, Sizes)}, "kind", FRAME),
+        "then": _component_schema(
+            {kind.name: kind for kind in (Leaderboard, Sizes)}, "kind", FRAME
+        ),
         "else": schema,
     }

@@ -63,15 +63,15 @@ class Study:
         return list(dict.fromkeys(name for axis in axes for name in axis["strategy"]))
 
     def paper_file(self, spec: Values) -> Path | None:
-        """The file of the paper's values that a figure or table names, if it names any."""
+        """The file of the paper's values for a figure or table; None if its spec names none."""
         return paper_file(self.papers[spec["experiment"]], spec)
 
     def drawn(self) -> dict[str, Values]:
-        """The study's figures and tables by name."""
+        """The specs of the study's figures and tables by name."""
         return self.figures | self.tables
 
     def claimed(self) -> list[str]:
-        """Names of the experiments that the study's claims compare."""
+        """The names of the experiments that the study's claims compare."""
         comparisons = (
             comparison for claim in self.claims.values() for comparison in claim["comparisons"]
         )

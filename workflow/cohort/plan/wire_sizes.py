@@ -35,8 +35,9 @@ def _sizes(cells: Iterable[Values], datasets: Mapping[str, Any]) -> list[Values]
     return list(sizes.values())
 
 
-def check_sizes(spec: Mapping[str, Any], study: str) -> None:
-    """Raise UserError if the table names an item that the paper's values do not hold."""
+def check_paper_item(spec: Mapping[str, Any], study: str) -> None:
+    """Raise UserError if a table of sizes names an item (a table or figure of the paper) that the
+    file of the paper's values lacks."""
     file = paper_file(study, spec)
     if file is not None:
         read_paper(file, spec["paper"], "")

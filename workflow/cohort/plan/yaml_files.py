@@ -15,7 +15,8 @@ Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class StrictLoader(Loader):
-    """Refuses a mapping with a key twice, of which YAML would silently keep the last."""
+    """A YAML loader that refuses a key twice in one mapping, of which YAML would silently keep the
+    last, and a key that is no text."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()
@@ -34,11 +35,11 @@ class StrictLoader(Loader):
 
 
 def read_yaml(path: str | Path) -> Any:
-    """The content of a YAML file. Raise UserError for a file that cannot be read as such."""
+    """Read a YAML file. Raise UserError for a file that cannot be read as such."""
     try:
         with open(path, encoding="utf-8") as file:
             content = yaml.load(file, StrictLoader)
-        _count(content, {})
+        _count_values(content, {})
         return content
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
@@ -50,10 +51,10 @@ def read_yaml(path: str | Path) -> Any:
         raise UserError(f"{path}{line}: {getattr(error, 'problem', None) or error}") from None
 
 
-def _count(value: Any, counts: dict[int, int]) -> int:
-    """The number of values in a value. Raise a ValueError for too many, or for too large a number.
+def _count_values(value: Any, counts: dict[int, int]) -> int:
+    """Count the values nested in a value. Raise ValueError for too many, or too large a number.
 
-    `known` holds the counts of the mappings and lists that were counted already, by id.
+    `counts` holds the counts of the mappings and lists that were counted already, by id.
     """
     if isinstance(value, int) and value.bit_length() > LARGEST_BITS:
         raise ValueError("a whole number has more than 18 digits")
@@ -61,14 +62,14 @@ def _count(value: Any, counts: dict[int, int]) -> int:
         return 1
     if id(value) not in counts:
         parts = value.values() if isinstance(value, dict) else value
-        counts[id(value)] = 1 + sum(_count(part, counts) for part in parts)
+        counts[id(value)] = 1 + sum(_count_values(part, counts) for part in parts)
     if counts[id(value)] > MOST_VALUES:
         raise ValueError(f"more than {MOST_VALUES} values, aliases included")
     return counts[id(value)]
 
 
 def parse_override(text: str) -> tuple[str, Any]:
-    """The key and value of `key=value` on the command line; the value is read as YAML."""
+    """Split `key=value` from the command line; the value is read as YAML."""
     key, separator, value = text.partition("=")
     if not separator:
         raise UserError(

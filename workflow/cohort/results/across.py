@@ -35,7 +35,7 @@ DIGITS = 9  # to which values are equal
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number with its 95 % interval; there is none where a setting has a single seed."""
+    """A number with its 95 % interval; `interval` is None if some setting has a single seed."""
 
     value: float
     interval: tuple[float, float] | None
@@ -43,8 +43,8 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Scores:
-    """The runs of several strategies: `values` has a row for each strategy and a column for each
-    pair of a setting and a seed that all of them have; `positions` are those of its setting."""
+    """Several strategies' runs: `values` has a row for each strategy and a column for each pair of
+    setting and seed that all of them have; `positions` are the columns' settings, by index."""
 
     strategies: tuple[str, ...]
     settings: tuple[str, ...]
@@ -54,8 +54,8 @@ class Scores:
 
     @classmethod
     def of(cls, table: DataFrame, better: str = "high") -> Scores:
-        """The scores in a table with the columns strategy, setting, seed and value, with strategies
-        and settings in the order of their first rows."""
+        """Arrange the scores of a table with the columns strategy, setting, seed and value;
+        strategies and settings keep the order of their first rows."""
         strategies, settings = (tuple(table[name].unique()) for name in ("strategy", "setting"))
         index = ["setting", "seed"]
         runs = table.pivot(index=index, columns="strategy", values="value")  # raises for duplicates
@@ -69,12 +69,12 @@ class Scores:
 
     @property
     def seeds(self) -> np.ndarray:
-        """How many seeds each setting has."""
+        """The number of seeds of each setting."""
         return np.bincount(self.positions, minlength=len(self.settings))
 
     @property
     def merits(self) -> np.ndarray:
-        """The values, with the opposite sign where low ones are better."""
+        """The values, negated if low ones are better, so that higher merits always are."""
         return self.values if self.better == "high" else -self.values
 
     def means(self) -> np.ndarray:
@@ -83,15 +83,15 @@ class Scores:
         return np.array(totals).round(DIGITS) / self.seeds
 
     def weights(self) -> np.ndarray:
-        """What each run counts, so that settings count alike, however many seeds they have."""
+        """The weight of each run, so that settings count alike, however many seeds they have."""
         return 1 / (len(self.settings) * self.seeds[self.positions])
 
     def resampled(self) -> np.ndarray | None:
-        """The weights of the runs in each resample, a row for each; None where a setting has a
-        single seed, which tells nothing of other seeds.
+        """The weights of the runs in each bootstrap resample of the seeds, a row for each; None
+        where a setting has a single seed, which tells nothing of other seeds.
 
-        Of n seeds a resample draws n - 1: with n it would understate the variance by a factor of
-        (n - 1) / n, which is a third at three seeds.
+        Of n seeds a resample draws n - 1: with n it would understate the variance by a factor of (n
+        - 1) / n, which is a third at three seeds.
         """
         if not len(self.settings) or self.seeds.min() < 2:
             return None
@@ -105,8 +105,8 @@ class Scores:
 def check_settings(
     label: str, left_out: Iterable[str], axes: Iterable[str], cells: Iterable[Mapping[str, Any]]
 ) -> None:
-    """Raise UserError if no setting of these cells has all values of the label that are compared.
-    Without cells, all is well."""
+    """Raise UserError if no setting of these cells has all compared values of the label; `left_out`
+    are the values that are not compared. No cells pass."""
     apart = [axis for axis in axes if axis not in (label, "seed")]
     settings: dict[tuple[str, ...], set[str]] = {}
     for cell in cells:
@@ -123,8 +123,9 @@ def check_settings(
 def runs_by_setting(
     metrics: DataFrame, metric: str, at: int | str, shown: Sequence[str]
 ) -> DataFrame:
-    """The finished runs with their value and their setting: the values of all labels in which they
-    differ but for those shown and the seed. `apart` names these labels."""
+    """The runs that are done or diverged and have a value, one row each, with the columns value,
+    `setting` (the values of all labels in which the runs differ but for the `shown` ones and the
+    seed) and `apart` (the names of these labels)."""
     cells = value_per_cell(metrics, metric, at)
     labels = [
         label
@@ -139,7 +140,7 @@ def runs_by_setting(
 
 
 def estimate_of(value: float, draws: np.ndarray | None) -> Estimate:
-    """A value with the middle 95 % of its resamples, if there are any."""
+    """The value as an Estimate, with the middle 95 % of its resamples `draws`, if there are any."""
     if draws is None:
         return Estimate(value, None)
     low, high = _band(draws)
@@ -175,7 +176,7 @@ def win_rates(scores: Scores) -> dict[tuple[str, str], Estimate]:
 
 @dataclass(frozen=True)
 class Profile:
-    """The share of a strategy's runs that are better than each threshold, and its band."""
+    """The share of a strategy's runs that are better than each threshold, and its 95 % band."""
 
     shares: np.ndarray
     low: np.ndarray | None
@@ -196,7 +197,7 @@ def profiles(scores: Scores, thresholds: np.ndarray) -> list[Profile]:
 
 
 def _interquartile_mean(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The mean of the middle half of the values, for each row of weights that add up to 1.
+    """The weighted mean of the middle half of the values, for each row of weights that add up to 1.
 
     Of a value at a quartile only the part inside counts.
     """
@@ -207,6 +208,6 @@ def _interquartile_mean(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def _band(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The middle 95 % of the resamples."""
+    """The lower and upper end of the middle 95 % of the resamples."""
     low, high = np.quantile(draws, [ALPHA / 2, 1 - ALPHA / 2], axis=0)
     return low, high

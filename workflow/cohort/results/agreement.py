@@ -37,8 +37,9 @@ class Printed:
 
 @dataclass(frozen=True)
 class Agreement:
-    """By how much our mean exceeds the paper's value, the 95 % interval of that, and the word on
-    it. A single run, or a difference that is not finite, has neither interval nor word."""
+    """By how much our mean exceeds the paper's value, the 95 % interval of this difference, and the
+    verdict `word`: agrees, differs or cannot tell. A single run, or a difference that is not
+    finite, has neither interval nor verdict."""
 
     difference: float
     interval: tuple[float, float] | None
@@ -54,22 +55,23 @@ def agreement(ours: Sequence[float], paper: Printed, margin: float) -> Agreement
     error, freedom = standard_error(sample, paper)
     if not error:
         # Few runs may be equal by chance: that there is no spread takes as many as a verdict does.
-        word = _word((difference, difference), (difference, difference), margin)
+        word = _verdict((difference, difference), (difference, difference), margin)
         enough = sample.n >= LEAST_SEEDS
         return Agreement(difference, (difference, difference), word if enough else "cannot tell")
     half = error * float(special.stdtrit(freedom, 1 - ALPHA / 2))
     inner = error * float(special.stdtrit(freedom, 1 - ALPHA))
     interval = (difference - half, difference + half)
-    word = _word((difference - inner, difference + inner), interval, margin)
+    word = _verdict((difference - inner, difference + inner), interval, margin)
     return Agreement(difference, interval, word)
 
 
 def standard_error(ours: Sample, paper: Printed) -> tuple[float, float]:
-    """The standard error of the difference of two means, and its degrees of freedom.
+    """The standard error of our mean less the paper's, and its degrees of freedom.
 
-    Freedom is Welch's, but never more than ours alone: Welch's is too generous to two or three runs
-    beside ten. The paper's own error counts if it rests on three runs and our seeds do not
-    contradict it. Otherwise it is at least as large as ours, run by run and as a whole.
+    The degrees of freedom are Welch's, but never more than ours alone: Welch's is too generous to
+    two or three runs beside ten. The paper's own error counts if it rests on three runs and our
+    seeds do not contradict it. Otherwise it is at least as large as ours, run by run and as a
+    whole.
     """
     own, printed = ours.sd**2 / ours.n, (paper.sd or 0.0) ** 2 / max(paper.runs, 1)
     if is_believed(ours, paper):
@@ -81,7 +83,7 @@ def standard_error(ours: Sample, paper: Printed) -> tuple[float, float]:
 
 
 def is_believed(ours: Sample, paper: Printed) -> bool:
-    """Whether the paper's printed deviation is one over runs that ours do not contradict.
+    """Whether the paper prints a deviation over enough runs, and our runs do not contradict it.
 
     Papers print deviations over the last rounds of a run, or 0.00. An F test asks whether ours is
     so much larger that theirs is not of the same kind; a deviation larger than ours is believed.
@@ -94,8 +96,8 @@ def is_believed(ours: Sample, paper: Printed) -> bool:
     return float(special.fdtrc(ours.n - 1, paper.runs - 1, ratio)) > DOUBT
 
 
-def _word(inner: tuple[float, float], outer: tuple[float, float], margin: float) -> Word:
-    """The word on an interval of 90 % and one of 95 %."""
+def _verdict(inner: tuple[float, float], outer: tuple[float, float], margin: float) -> Word:
+    """The verdict from a difference's interval of 90 % (`inner`) and of 95 % (`outer`)."""
     if round(max(-inner[0], inner[1]) - margin, DIGITS) <= 0:
         return "agrees"
     is_outside = round(max(outer[0], -outer[1]) - margin, DIGITS) > 0

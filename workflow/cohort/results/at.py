@@ -25,7 +25,7 @@ ENDED_EARLY = 0.9
 
 
 def rounds_of(at: int | str, share: float = 1.0) -> tuple[int, int] | None:
-    """The first and the last round of a round number or range, None for a word.
+    """The first and the last round of an `at`, a round or a range of rounds; None for a word.
 
     In a run of a share of its full rounds, ten rounds become this share of ten, one at least. A
     single round begins at 1, because the last evaluation up to it counts.
@@ -41,8 +41,8 @@ def rounds_of(at: int | str, share: float = 1.0) -> tuple[int, int] | None:
     return min(before + 1, end), end
 
 
-def scaled(at: int | str, share: float) -> int | str:
-    """The same in a run of a share of its rounds: `21-30` of a tenth is `3-3`."""
+def scaled_at(at: int | str, share: float) -> int | str:
+    """The `at` for a run that trains a share of its rounds: `21-30` becomes `3-3` for a tenth."""
     rounds = rounds_of(at, share)
     if rounds is None:
         return at
@@ -51,7 +51,7 @@ def scaled(at: int | str, share: float) -> int | str:
     return f"{rounds[0]}-{rounds[1]}"
 
 
-def described(at: int | str) -> str:
+def at_in_words(at: int | str) -> str:
     """`at` in words, for the notes of tables."""
     if str(at) in WORDS:
         return WORDS[str(at)]
@@ -61,7 +61,8 @@ def described(at: int | str) -> str:
 
 
 def check_at(at: int | str, rounds: int, owner: str) -> None:
-    """Raise UserError for a range that runs backwards, or runs of `owner` that end before it."""
+    """Raise UserError if `at` is a range that runs backwards, or if the runs of `owner`, which have
+    this many rounds, end before it."""
     limits = rounds_of(at)
     first, _, last = str(at).partition("-")
     if first.isdigit() and last.isdigit() and int(first) > int(last):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from cohort.results.measure import CLIENT, Measure
 from cohort.results.names import Names
-from cohort.results.series import read_metric, subtracted, value_per_cell, values_by_client
+from cohort.results.series import read_metric, subtract_partners, value_per_cell, values_by_client
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -94,7 +94,7 @@ def run_values(measure: Measure, metrics: DataFrame) -> DataFrame:
         finished=finished,
         diverged=cells["status"] == "diverged",
     )
-    return subtracted(cells, measure.minus) if measure.minus else cells
+    return subtract_partners(cells, measure.minus) if measure.minus else cells
 
 
 def _best(setting: str, labels: tuple[str, ...], cells: DataFrame, better: str) -> dict[Key, str]:

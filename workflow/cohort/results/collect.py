@@ -17,13 +17,13 @@ from cohort.core.sealed_json import read_sealed
 from cohort.records.history import History
 from cohort.records.record import CLIENT_ARRAYS, Record, read
 from cohort.results.derived import (
-    of_accuracies,
-    of_classes,
-    of_clients,
-    of_labels,
-    of_profile,
-    of_rounds,
-    of_run,
+    class_metrics,
+    client_metrics,
+    label_baselines,
+    round_metrics,
+    run_metrics,
+    step_metrics,
+    tenth_percentile_accuracy,
 )
 from cohort.results.files import write_metrics
 from cohort.results.to_baseline import costs_to_baseline
@@ -42,7 +42,7 @@ TYPES = {"metric": "string", **dict.fromkeys(POSITIONS, "Int64"), "value": "floa
 
 @dataclass(frozen=True)
 class Series:
-    """The values of a metric, each at a round (or step), a client, a label, or two of them."""
+    """The values of a metric, each with a round (or step), a client, a label, or two of them."""
 
     metric: str
     values: Any
@@ -53,7 +53,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Result:
-    """A cell's status, its metrics as rows of the table, and what its record says about itself."""
+    """A cell's status, its metrics as rows of the table, and the `facts_of` its record."""
 
     status: str
     values: pd.DataFrame
@@ -70,18 +70,18 @@ def collect(
     """Write the metrics of an experiment's cells to a Parquet file, and beside it, as JSON, the
     status of each cell with the settings, provenance and cost that its record states.
 
-    It has a row per cell, metric and round, client or class; label counts have a row per client
-    and class. For metrics by step, `round` is the step, counted from 1. A cell that is shown in
-    several panels is there once for each, under its digest with a number: the digest tells runs
-    apart. `plan` is the experiment's JSON file; `result_of` reads a cell (default: its record);
-    `sources` says which files were read, see `sources_of`.
+    The Parquet file has a row per cell, metric and round, client or class; label counts have a row
+    per client and class. For metrics by step, `round` is the step, counted from 1. A cell that is
+    shown in several panels is there once for each, under its digest with a number: the digest tells
+    runs apart. `plan` is the experiment's JSON file; `result_of` reads a cell (default: its
+    record); `sources` is a hash of the files that were read, see `read_sources_hash`.
     """
     experiment = read_sealed(plan, "a plan file", PLAN_FIX)
     heads, parts, runs, seen = [], [], [], Counter[str]()
     for cell in experiment["cells"]:
         seen[cell["digest"]] += 1
         again = f" {seen[cell['digest']]}" if seen[cell["digest"]] > 1 else ""
-        result = (result_of or from_record)(cell["path"])
+        result = (result_of or read_result)(cell["path"])
         labels = {
             "study": experiment["study"],
             "experiment": experiment["experiment"],
@@ -102,25 +102,25 @@ def collect(
     write_metrics(output, table, {**experiment, "cells": runs}, sources)
 
 
-def from_record(path: str | Path) -> Result:
-    """Read the metrics of a finished cell from its record."""
+def read_result(path: str | Path) -> Result:
+    """Read the status, metrics and facts of a finished cell from its record."""
     record = read(path)
     counts = record.clients["label_counts"]
-    steps, profiled = of_profile(record.history, len(counts))
+    steps, profiled = step_metrics(record.history, len(counts))
     arrays = {name: record.clients[name] for name in CLIENT_ARRAYS} | profiled
-    arrays |= of_clients(record.history, counts)
-    by_run = of_run(record.history, len(counts)) | of_labels(counts, record.classes)
-    by_run |= of_accuracies(record.clients["accuracy"])
+    arrays |= client_metrics(record.history, counts)
+    by_run = run_metrics(record.history, len(counts)) | label_baselines(counts, record.classes)
+    by_run |= tenth_percentile_accuracy(record.clients["accuracy"])
     last = [len(record.history.cohorts)]
     rows = _table(
         [
-            *_by_round(record.history),
+            *_series_by_round(record.history),
             *(Series(name, [value], round=last) for name, value in by_run.items()),
-            *(Series(name, values, round=_first(values, 1)) for name, values in steps.items()),
-            *(Series(name, values, client=_first(values)) for name, values in arrays.items()),
+            *(Series(name, values, round=_positions(values, 1)) for name, values in steps.items()),
+            *(Series(name, values, client=_positions(values)) for name, values in arrays.items()),
             *(
-                Series(name, values, label=_first(values))
-                for name, values in of_classes(record.classes).items()
+                Series(name, values, label=_positions(values))
+                for name, values in class_metrics(record.classes).items()
             ),
             _label_counts(counts),
         ]
@@ -129,7 +129,7 @@ def from_record(path: str | Path) -> Result:
 
 
 def facts_of(record: Record) -> dict[str, Any]:
-    """What a record says about itself: its settings, where and when it was made, what it cost."""
+    """The settings and provenance of a record, and its cost summed over rounds, for JSON."""
     header, cost = record.header, record.history.cost
     made = header["provenance"]
     totals = {name: _total(cost.get(name, ())) for name in COSTS}
@@ -149,33 +149,33 @@ def _total(pairs: Iterable[tuple[int, float]]) -> float:
     return sum(value for _, value in pairs)
 
 
-def by_round(history: History) -> pd.DataFrame:
+def rows_by_round(history: History) -> pd.DataFrame:
     """The rows of all metrics and costs that are recorded by round."""
-    return _table(list(_by_round(history)))
+    return _table(list(_series_by_round(history)))
 
 
-def _by_round(history: History) -> Iterator[Series]:
-    series = history.metrics | history.cost | of_rounds(history)
+def _series_by_round(history: History) -> Iterator[Series]:
+    series = history.metrics | history.cost | round_metrics(history)
     for name, pairs in series.items():
         rounds, values = zip(*pairs, strict=True) if pairs else ((), ())
         yield Series(name, values, round=rounds)
 
 
 def _label_counts(counts: np.ndarray) -> Series:
-    """The counts above 0, and the last one always: it states how many clients and classes exist."""
+    """The counts above 0 and the last one: it states how many clients and classes exist."""
     kept = counts > 0
     kept[-1, -1] = True
     clients, labels = np.nonzero(kept)
     return Series("label_count", counts[kept], client=clients, label=labels)
 
 
-def _first(values: Any, begin: int = 0) -> range:
-    """The positions of values that lie one after another."""
+def _positions(values: Any, begin: int = 0) -> range:
+    """The positions of values that lie one after another, from `begin` on."""
     return range(begin, begin + len(values))
 
 
 def _table(parts: Sequence[Series]) -> pd.DataFrame:
-    """One row per value; a position that a metric has not is missing."""
+    """A row per value with metric, round, client and label, missing where a metric has none."""
     if not parts:
         return EMPTY.iloc[:0]
     lengths = [len(part.values) for part in parts]

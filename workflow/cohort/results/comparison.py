@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 from cohort.core.sealed_json import read_sealed
 from cohort.core.typed import from_json
 from cohort.results.agreement import Agreement, Printed, agreement
-from cohort.results.at import described
-from cohort.results.best import Key, Runs, inseparable
+from cohort.results.at import at_in_words
+from cohort.results.best import Key, Runs, best_keys
 from cohort.results.choosing import choose, run_values
-from cohort.results.intervals import Sample, paired
+from cohort.results.intervals import Sample, paired_differences
 from cohort.results.measure import BASELINE, CLIENT, Measure
 from cohort.results.names import METRICS, Names
 from cohort.results.paper import PaperValue
@@ -47,8 +47,9 @@ class Result:
 
     `values` holds one value per run, in the metric's stored unit: a diverged run counts with the
     worst value, an unfinished one not at all. Of the `finished` runs, those without a value will
-    never have one. `best` marks what cannot be separated from the best, `verdict` says whether the
-    paper agrees, or why that cannot be told, and `against` compares with FedAvg seed by seed.
+    never have one. `best` marks results that cannot be separated from the best, `verdict` says
+    whether the paper agrees, or why that cannot be told, and `against` is the sample of differences
+    from FedAvg seed by seed.
     """
 
     labels: dict[str, str]
@@ -85,9 +86,9 @@ class Result:
 
     @property
     def measure(self) -> str:
-        """The metric with its unit, and where it was taken."""
+        """The metric's title with its unit, and the rounds at which it was taken."""
         metric = METRICS[self.metric]
-        return metric.label if metric.by == "client" else f"{metric.label}, {described(self.at)}"
+        return metric.label if metric.by == "client" else f"{metric.label}, {at_in_words(self.at)}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +114,7 @@ class Comparison:
 
     @classmethod
     def read(cls, file: str | Path) -> Comparison:
-        """Read it from a JSON file. Raise UserError if that is missing or damaged."""
+        """Read a comparison from a JSON file. Raise UserError if the file is missing or damaged."""
         comparison: Comparison = from_json(cls, read_sealed(file, "a comparison", FIX))
         return comparison
 
@@ -144,10 +145,10 @@ def compare(
         generated = is_generated(metrics)
         cells = run_values(measure, metrics)
         cells = choice.keep(cells) if choice else cells
-        results += _measured(measure, cells, spec, with_paper=not generated)
+        results += _results_of_measure(measure, cells, spec, with_paper=not generated)
     return Comparison(
         labels=labels,
-        results=_highest(results, top) if top else _ordered(results, labels, names),
+        results=_highest_clients(results, top) if top else _ordered_results(results, labels, names),
         scale=spec.get("scale", FULL),
         generated=generated,
         has_paper=bool(measures[0].paper) and not generated,
@@ -155,7 +156,7 @@ def compare(
     )
 
 
-def _measured(
+def _results_of_measure(
     measure: Measure, cells: DataFrame, spec: Mapping[str, Any], *, with_paper: bool
 ) -> list[Result]:
     """The results of one measure."""
@@ -167,7 +168,7 @@ def _measured(
         results = [_with_paper(result, papers[key_of(result)], margin) for result in results]
     results = results if measure.over_settings else _with_contrasts(results)
     runs = {key_of(result): result.values for result in results}
-    best = inseparable(runs, measure.labels, measure.better)
+    best = best_keys(runs, measure.labels, measure.better)
     return [replace(result, best=key_of(result) in best) for result in results]
 
 
@@ -177,7 +178,7 @@ def key_of(result: Result) -> Key:
 
 
 def _results(measure: Measure, cells: DataFrame) -> Iterator[Result]:
-    """A result for each combination of the labels."""
+    """A result for each combination of the measure's labels, without the paper's value."""
     labels = list(measure.labels)
     groups = list(cells.groupby(labels, sort=False)) if labels else [((), cells)]
     others = [name for name in label_columns(cells) if name not in labels]
@@ -213,7 +214,7 @@ def _paper_values(
 
 
 def _with_paper(result: Result, paper: PaperValue | None, margin: float | None) -> Result:
-    """The result beside the paper's value; there is a verdict if there is a margin."""
+    """The result with the paper's value; with a margin, also their agreement and a verdict."""
     result = replace(result, paper=paper, margin=margin)
     if margin is None:
         return result
@@ -230,7 +231,7 @@ def _with_paper(result: Result, paper: PaperValue | None, margin: float | None) 
 
 
 def _with_contrasts(results: Sequence[Result]) -> list[Result]:
-    """The results, each compared with FedAvg's in the same setting if there is one."""
+    """The results, each with its differences from FedAvg's in the same setting if there is one."""
     bases = {
         _setting(result): result.values
         for result in results
@@ -239,23 +240,22 @@ def _with_contrasts(results: Sequence[Result]) -> list[Result]:
     compared = []
     for result in results:
         base = bases.get(_setting(result), {}) if "strategy" in result.labels else {}
-        contrast = paired(result.values, base)
+        contrast = paired_differences(result.values, base)
         is_other = result.labels.get("strategy") != BASELINE
         compared.append(replace(result, against=contrast if is_other and contrast.n else None))
     return compared
 
 
 def _setting(result: Result) -> Key:
-    """The values of those labels of a result that are no part of its strategy, as `selector.alpha`
-    is."""
+    """The values of a result's labels that are no part of its strategy, as `selector.alpha` is."""
     return tuple(
         value for label, value in result.labels.items() if label != "strategy" and "." not in label
     )
 
 
-def _highest(results: Sequence[Result], count: int) -> list[Result]:
-    """The results of the clients with the highest values of the first measure, the highest first,
-    in each combination of the other labels."""
+def _highest_clients(results: Sequence[Result], count: int) -> list[Result]:
+    """The results of the `count` clients with the highest values of the first measure, the highest
+    first, in each combination of the other labels."""
     first = (result for result in results if result.metric == results[0].metric)
     counts: Counter[Key] = Counter()
     best = []
@@ -268,8 +268,10 @@ def _highest(results: Sequence[Result], count: int) -> list[Result]:
     return sorted(chosen, key=lambda result: order[key_of(result)])
 
 
-def _ordered(results: Sequence[Result], labels: Sequence[str], names: Names) -> list[Result]:
-    """The results in the study's order of each label; those of the same labels stay in theirs."""
+def _ordered_results(
+    results: Sequence[Result], labels: Sequence[str], names: Names
+) -> list[Result]:
+    """Sort the results by the study's order of each label's values; equal ones keep theirs."""
     ranks: dict[str, dict[str, int]] = {}
     for label in labels:
         values = names.ordered(label, (result.labels[label] for result in results))

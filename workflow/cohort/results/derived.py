@@ -13,9 +13,10 @@ from cohort.selection.entropy import entropy_bits
 Facts = dict[str, np.ndarray]
 
 
-def of_run(history: History, clients: int) -> dict[str, float]:
-    """The rounds of the lowest test loss and the highest accuracy, how much the accuracy changes
-    from round to round and, with several clients, how evenly they are selected."""
+def run_metrics(history: History, clients: int) -> dict[str, float]:
+    """The metrics of a whole run that follow from its history: the rounds of the lowest test loss
+    and the highest accuracy, how much the accuracy changes from round to round and, with several
+    clients, how evenly they are selected."""
     losses = [
         (value, round)
         for round, value in history.metrics.get("test_loss", [])
@@ -38,8 +39,8 @@ def of_run(history: History, clients: int) -> dict[str, float]:
 
 
 def swing(history: History) -> dict[str, float]:
-    """The standard deviation of the changes of the test accuracy from one round to the next;
-    nothing without three rounds in a row."""
+    """The standard deviation of the changes of the test accuracy from one round to the next, as a
+    metric; empty without three rounds in a row."""
     accuracies = history.metrics.get("test_accuracy", [])
     pairs = itertools.pairwise(accuracies)
     changes = [after[1] - before[1] for before, after in pairs if after[0] == before[0] + 1]
@@ -48,8 +49,8 @@ def swing(history: History) -> dict[str, float]:
 
 
 def best_round(history: History) -> dict[str, float]:
-    """`best_round`, the first round with the highest test accuracy, and `client_seconds_to_best`,
-    the mean client's training time up to its end; without an accuracy, nothing."""
+    """The first round with the highest test accuracy, and `client_seconds_to_best`, the mean
+    client's training time up to its end, as metrics; empty without an accuracy."""
     accuracies = history.metrics.get("test_accuracy", [])
     rounds = [(-value, round) for round, value in accuracies if np.isfinite(value)]
     if not rounds:
@@ -60,14 +61,14 @@ def best_round(history: History) -> dict[str, float]:
 
 
 def client_seconds(history: History) -> list[tuple[int, float]]:
-    """By round: the time of training, divided by the clients that took part."""
+    """Pairs of a round and its seconds of training divided by the clients that took part."""
     training = history.cost.get("seconds_training", [])
     return [(round, value / max(1, len(history.cohorts[round - 1]))) for round, value in training]
 
 
-def of_rounds(history: History) -> dict[str, list[tuple[int, float]]]:
-    """By round: the share of its time that was spent on selecting, evaluations for it included,
-    the mean client's training time, and how many tasks of several labels save."""
+def round_metrics(history: History) -> dict[str, list[tuple[int, float]]]:
+    """Metrics by round: the share of its time that was spent on selecting, evaluations for it
+    included, the mean client's training time, and how many tasks of several labels save."""
     costs = history.cost
     whole = dict(costs.get("seconds", []))
     selecting = costs.get("seconds_selecting", [])
@@ -82,8 +83,8 @@ def of_rounds(history: History) -> dict[str, list[tuple[int, float]]]:
     return {name: values for name, values in by_name.items() if values}
 
 
-def of_clients(history: History, label_counts: np.ndarray) -> dict[str, np.ndarray]:
-    """Per client: the diversity of its labels and, if probed, the mean norm of its probes.
+def client_metrics(history: History, label_counts: np.ndarray) -> dict[str, np.ndarray]:
+    """Metrics by client: the diversity of its labels and, if probed, the mean norm of its probes.
 
     The norm of a client that was never probed is NaN.
     """
@@ -101,16 +102,17 @@ def of_clients(history: History, label_counts: np.ndarray) -> dict[str, np.ndarr
     return facts
 
 
-def of_accuracies(accuracies: np.ndarray) -> dict[str, float]:
-    """The accuracy of the final model on the clients' own samples that nine in ten clients exceed;
-    nothing if no client has samples."""
+def tenth_percentile_accuracy(accuracies: np.ndarray) -> dict[str, float]:
+    """The accuracy on own samples, by the final model, that nine in ten clients exceed, as a
+    metric; empty if no client has samples."""
     reached = accuracies[np.isfinite(accuracies)]
     return {"tenth_percentile_accuracy": float(np.percentile(reached, 10))} if len(reached) else {}
 
 
-def of_profile(history: History, clients: int) -> tuple[Facts, Facts]:
-    """What the notes of a profiled run say: means by step within a client's work, over all clients
-    and rounds that took it, and means by client, NaN for one that took no step."""
+def step_metrics(history: History, clients: int) -> tuple[Facts, Facts]:
+    """The means of a profiled run's loss, accuracy and seconds: by step within a client's work,
+    over all clients and rounds that took it, and by client, NaN for one that took no step. Both are
+    empty for a run that was not profiled."""
     if not history.profile:
         return {}, {}
     notes = np.concatenate(history.profile)
@@ -118,19 +120,19 @@ def of_profile(history: History, clients: int) -> tuple[Facts, Facts]:
     by_step, by_client = {}, {}
     for name in PROFILE[-3:]:
         values = notes[:, PROFILE.index(name)]
-        by_step[f"step_{name}"] = _means(values, step, int(step.max()) + 1)
-        by_client[f"batch_{name}"] = _means(values, client, clients)
+        by_step[f"step_{name}"] = _group_means(values, step, int(step.max()) + 1)
+        by_client[f"batch_{name}"] = _group_means(values, client, clients)
     return by_step, by_client
 
 
-def _means(values: np.ndarray, groups: np.ndarray, count: int) -> np.ndarray:
-    """The mean of the values of each group, NaN for a group without any."""
+def _group_means(values: np.ndarray, groups: np.ndarray, count: int) -> np.ndarray:
+    """The mean value of each of `count` groups, given by index; NaN for a group without any."""
     sums, sizes = np.bincount(groups, values, count), np.bincount(groups, minlength=count)
     return np.divide(sums, sizes, out=np.full(count, np.nan), where=sizes > 0)
 
 
-def of_classes(classes: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The final model's accuracy on each class's test samples, NaN for a class without any."""
+def class_metrics(classes: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The final model's accuracy on each class's test samples; NaN for a class without any."""
     if not classes:
         return {}
     tested = classes["tested"]
@@ -141,8 +143,10 @@ def of_classes(classes: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     }
 
 
-def of_labels(label_counts: np.ndarray, classes: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """Baselines that need no model.
+def label_baselines(
+    label_counts: np.ndarray, classes: Mapping[str, np.ndarray]
+) -> dict[str, float]:
+    """Metrics of baselines that need no model.
 
     The entropy of the test labels is the lowest loss of a constant prediction; the majority
     accuracy is that of always predicting the class of which clients hold the most samples.
@@ -165,7 +169,7 @@ def gini(counts: np.ndarray) -> float:
 
 
 def longest_gap(cohorts: list[np.ndarray], clients: int) -> int:
-    """The longest run of rounds in which a client was not selected, over all clients."""
+    """The most rounds in a row in which a client was not selected, over all clients."""
     last, longest = np.zeros(clients, dtype=np.int64), 0
     for round, cohort in enumerate(cohorts, start=1):
         longest = max(longest, int((round - last[cohort]).max()) - 1)

@@ -13,7 +13,7 @@ from cohort.cell.settings import DEFAULTS
 from cohort.core.components import Component
 from cohort.core.paths import CELL_FOLDERS
 from cohort.records.record import Record
-from cohort.results.intervals import Sample, holm, welch
+from cohort.results.intervals import Sample, holm_levels, welch_p
 from cohort.training.cell import PARTS
 
 LEAST_PAIRS = 3  # fewer give no word
@@ -25,7 +25,7 @@ Cell = tuple[str, int]
 
 @dataclass
 class Difference:
-    """A metric of one cell in both sets, over the seeds that both have, or else over all seeds.
+    """A metric of one cell in two sets of records, over the seeds that both have, or else over all.
 
     `sample` holds the differences seed by seed; None where no seed is common, and the means of
     independent runs are compared. A p-value up to `level` is significant.
@@ -40,12 +40,12 @@ class Difference:
 
     @property
     def mean(self) -> float:
-        """The second set's mean less the first's."""
+        """The mean of the second set less that of the first."""
         return float(np.mean(list(self.second.values())) - np.mean(list(self.first.values())))
 
     @property
     def word(self) -> str:
-        """Whether the difference is significant, among all that were tested."""
+        """`significant`, among all differences that were tested, or not, or too few runs."""
         runs = [self.sample.n] if self.sample else [len(self.first), len(self.second)]
         if min(runs) < LEAST_PAIRS:
             return FEW
@@ -53,15 +53,15 @@ class Difference:
 
 
 def cell_of(record: Record) -> Cell:
-    """Which cell a record is of: its settings, completed by the defaults of those that are younger
-    than the record. Two versions of a cell differ in their digests, but not in this."""
-    settings = completed(record.header["settings"])
+    """The settings (as JSON) and the seed of a record's cell. Settings younger than the record have
+    their defaults, so two versions of a cell differ in their digests, but not in this."""
+    settings = completed_settings(record.header["settings"])
     seed = settings.pop("seed")
     return json.dumps(settings, sort_keys=True), seed
 
 
-def completed(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings in a record, with the defaults of those that are younger than it."""
+def completed_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """A record's settings, with the defaults of settings that are younger than the record."""
     parts = {part: _complete(components, settings[part]) for part, components in PARTS.items()}
     return DEFAULTS | dict(settings) | parts
 
@@ -84,17 +84,18 @@ def is_same(first: Record, second: Record) -> bool:
 def differences(
     first: Mapping[Cell, Record], second: Mapping[Cell, Record], metric: str
 ) -> list[Difference]:
-    """The differences in the last value of a metric, of settings for which some seed differs or
-    none is common. Runs that diverged are left out. Holm's procedure takes all tests together."""
-    differences, others = [], _grouped(second)
-    for settings, ours in _grouped(first).items():
+    """Compare the last value of a metric in two sets of records: the differences of all settings
+    for which some seed differs or none is common. Runs that diverged are left out. Holm's procedure
+    takes all tests together."""
+    differences, others = [], _by_settings_and_seed(second)
+    for settings, ours in _by_settings_and_seed(first).items():
         theirs = others.get(settings, {})
         common = [seed for seed in ours if seed in theirs]
         if not common or any(not is_same(ours[seed], theirs[seed]) for seed in common):
-            sides = _values(ours, metric), _values(theirs, metric)
-            differences += _tested(settings, *sides, is_paired=bool(common))
+            sides = _last_values(ours, metric), _last_values(theirs, metric)
+            differences += _tested_difference(settings, *sides, is_paired=bool(common))
     enough = [difference for difference in differences if difference.word != FEW]
-    levels = holm([difference.p_value for difference in enough])
+    levels = holm_levels([difference.p_value for difference in enough])
     for difference, level in zip(enough, levels, strict=True):
         difference.level = level
     names = _names([difference.name for difference in differences])
@@ -103,16 +104,16 @@ def differences(
     return differences
 
 
-def _grouped(records: Mapping[Cell, Record]) -> dict[str, dict[int, Record]]:
-    """The records by settings and seed."""
+def _by_settings_and_seed(records: Mapping[Cell, Record]) -> dict[str, dict[int, Record]]:
+    """Nest the records by settings, then seed."""
     groups: dict[str, dict[int, Record]] = {}
     for (settings, seed), record in records.items():
         groups.setdefault(settings, {})[seed] = record
     return groups
 
 
-def _values(records: Mapping[int, Record], metric: str) -> dict[int, float]:
-    """The last value of each run that did not diverge and has the metric."""
+def _last_values(records: Mapping[int, Record], metric: str) -> dict[int, float]:
+    """The last value, by seed, of each run that did not diverge and has the metric."""
     values = {seed: record.history.last(metric) for seed, record in records.items()}
     return {
         seed: value
@@ -121,10 +122,10 @@ def _values(records: Mapping[int, Record], metric: str) -> dict[int, float]:
     }
 
 
-def _tested(
+def _tested_difference(
     settings: str, first: dict[int, float], second: dict[int, float], *, is_paired: bool
 ) -> list[Difference]:
-    """The difference between the values of two sides; none where a side has no value."""
+    """The tested difference between two sides' values, in a list; empty if a side has none."""
     if is_paired:
         first = {seed: value for seed, value in first.items() if seed in second}
         second = {seed: second[seed] for seed in first}
@@ -132,12 +133,13 @@ def _tested(
         return []
     ours, theirs = Sample.of(list(first.values())), Sample.of(list(second.values()))
     sample = Sample.of([second[seed] - first[seed] for seed in first]) if is_paired else None
-    p_value = sample.p_value() if sample else welch(ours, theirs)
+    p_value = sample.p_value() if sample else welch_p(ours, theirs)
     return [Difference(settings, first, second, sample, p_value)]
 
 
 def _names(settings: Iterable[str]) -> dict[str, str]:
-    """A name for the settings of each cell: its folder, and what sets apart those that share it."""
+    """A short name for each of these settings: its folder, and the settings that differ from those
+    of others in the same folder."""
     parsed: dict[str, dict[str, Any]] = {text: json.loads(text) for text in settings}
     shared: dict[str, list[str]] = {}
     for text, values in parsed.items():

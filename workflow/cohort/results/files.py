@@ -33,7 +33,7 @@ def write_metrics(
     file: str | Path, metrics: DataFrame, experiment: Mapping[str, Any], sources: str = ""
 ) -> None:
     """Write metrics to a Parquet file, and beside it as JSON the experiment, with the checksums of
-    both; `sources` is a hash of the files that they were collected from, if it is of use."""
+    both; `sources` is a hash of the files that the metrics were collected from."""
     with atomic_write(file) as temporary:
         metrics.to_parquet(temporary, index=False)
         checksum = sha256(temporary)
@@ -42,22 +42,22 @@ def write_metrics(
 
 
 def read_metrics(file: str | Path, *columns: str) -> DataFrame:
-    """Read metrics, or those of these columns that the file has. Raise UserError if the file is
-    missing or damaged."""
-    content = _verified(Path(file))
+    """Read the metrics in a Parquet file, only these columns if any are named, as far as the file
+    has them. Raise UserError if the file is missing or damaged."""
+    content = _verified_bytes(Path(file))
     wanted = [name for name in parquet.read_schema(content).names if not columns or name in columns]
     return pd.read_parquet(content, columns=wanted)
 
 
 def read_experiment(file: str | Path) -> dict[str, Any]:
-    """Read the JSON file beside metrics. Raise UserError if it is missing or damaged."""
+    """Read the JSON file beside a metrics file. Raise UserError if it is missing or damaged."""
     return read_sealed(file, KIND, FIX)
 
 
-def sources_of(file: str | Path) -> str:
-    """The hash of what metrics were collected from; empty if they are missing or damaged."""
+def read_sources_hash(file: str | Path) -> str:
+    """Read the hash of the files behind metrics; empty if the metrics are missing or damaged."""
     try:
-        _verified(Path(file))
+        _verified_bytes(Path(file))
         return str(read_experiment(Path(file).with_suffix(".json")).get(SOURCES, ""))
     except FileAccessError:
         raise
@@ -65,8 +65,8 @@ def sources_of(file: str | Path) -> str:
         return ""
 
 
-def _verified(file: Path) -> io.BytesIO:
-    """The bytes of a Parquet file that has the checksum in the JSON file beside it."""
+def _verified_bytes(file: Path) -> io.BytesIO:
+    """Read a Parquet file, which must have the checksum in the JSON file beside it."""
     beside = file.with_suffix(".json")
     expected = read_experiment(beside)[PARQUET_SHA256]
     try:

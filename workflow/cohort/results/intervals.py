@@ -39,7 +39,7 @@ class Sample:
 
     @classmethod
     def of(cls, values: Sequence[float] | np.ndarray | float) -> Sample:
-        """Of some values, or of one, whose standard deviation is not known."""
+        """Summarize values; a single one has no standard deviation."""
         array = np.atleast_1d(np.asarray(values, dtype=np.float64))
         n = len(array)
         mean = float(array.mean()) if n else math.nan
@@ -51,7 +51,7 @@ class Sample:
         return Sample(self.n, -self.mean, self.sd, self.below, self.above)
 
     def scaled(self, factor: float) -> Sample:
-        """The sample in another unit, so many times smaller."""
+        """The sample with its values multiplied by `factor`, in another unit."""
         return replace(self, mean=self.mean * factor, sd=self.sd * factor)
 
     def half_width(self, level: float = ALPHA) -> float:
@@ -66,7 +66,8 @@ class Sample:
         return self.mean - half, self.mean + half
 
     def word(self, better: Literal["high", "low", ""]) -> str:
-        """Whether a difference is `better` or `worse` than none, leans so, or is `undecided`."""
+        """The verdict on a difference from 0, `better` or `worse`, leaning so, or `undecided`,
+        where high or low values are better."""
         if self.n < LEAST_SEEDS:
             return "not enough runs"
         ahead = self if better == "high" else -self
@@ -92,16 +93,17 @@ class Sample:
         return float(special.stdtr(self.n - 1, -self.mean / self.sd * math.sqrt(self.n)))
 
     def _sign_test(self) -> float:
-        """The probability of so many values above 0, if half of all are; a tie is not above."""
+        """The probability of so many or more values above 0 if half of all are; a tie is not
+        above."""
         return float(special.bdtrc(self.above - 1, self.n, 0.5))
 
 
-def paired(ours: Mapping[str, float], theirs: Mapping[str, float]) -> Sample:
-    """The differences ours - theirs, over the seeds that both have."""
+def paired_differences(ours: Mapping[str, float], theirs: Mapping[str, float]) -> Sample:
+    """The differences ours - theirs over the seeds that both have, as a sample."""
     return Sample.of([ours[seed] - theirs[seed] for seed in ours if seed in theirs])
 
 
-def holm(p_values: Sequence[float], alpha: float = ALPHA) -> list[float]:
+def holm_levels(p_values: Sequence[float], alpha: float = ALPHA) -> list[float]:
     """The level at which Holm's procedure tests each hypothesis, so that all decisions together
     are wrong with a probability of at most `alpha`.
 
@@ -117,7 +119,7 @@ def holm(p_values: Sequence[float], alpha: float = ALPHA) -> list[float]:
     return levels
 
 
-def welch(first: Sample, second: Sample) -> float:
+def welch_p(first: Sample, second: Sample) -> float:
     """The two-sided p-value of the hypothesis that two independent samples have one mean."""
     if min(first.n, second.n) < 2 or first.mean == second.mean:
         return 1.0

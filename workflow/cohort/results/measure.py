@@ -17,8 +17,8 @@ POINTS = 2.0  # how far apart from the paper's an accuracy may be and still agre
 
 @dataclass(frozen=True, kw_only=True)
 class Measure:
-    """What is compared: the value of a metric `at` a place of each run, by the labels that tell
-    results apart.
+    """A quantity by which runs are compared: the value of a metric `at` a round or range of rounds
+    of each run, by the labels that tell results apart.
 
     `paper` names the items of the paper that hold its values: single ones, or the last points of
     `curves`. A difference of at most `margin`, in the unit shown, agrees. `minus` maps values of a
@@ -39,7 +39,8 @@ class Measure:
 
     @classmethod
     def default_margin(cls, metric: str) -> float | None:
-        """How far from the paper's value agrees, unless a study says otherwise: two points."""
+        """The largest difference from the paper's value that agrees, unless a study says otherwise:
+        two points for accuracies, else None."""
         unit = METRICS[metric].unit if metric in METRICS else ""
         return POINTS if unit in ("%", "points") else None
 
@@ -56,7 +57,7 @@ class Measure:
     def matches(
         self, file: str | Path, cells: Iterable[Cell], labels: Iterable[str]
     ) -> list[PaperMatch]:
-        """The paper's values in a file for each combination of the labels: one, or those of a
-        curve. `labels` are all that the cells have."""
+        """Match the paper's values in a file with each combination of the measure's labels: one
+        value, or those of a curve. `labels` are all that the cells have."""
         at = "" if self.curves else str(self.at)
         return match_paper(file, self.paper, self.shown_metric, cells, self.labels, labels, at=at)

@@ -113,14 +113,14 @@ SPEAK_FOR_THEMSELVES = ("dataset", "model", "partition", "strategy", *FREE)
 
 @dataclass(frozen=True, kw_only=True)
 class Names:
-    """How a study orders the values of each label, and what it calls them."""
+    """The order in which a study shows the values of each label, and their titles."""
 
     orders: dict[str, list[str]]
     titles: dict[str, dict[str, str]]
 
     @classmethod
     def of(cls, look: Mapping[str, Any]) -> Names:
-        """The names in the `look` of a resolved figure or table."""
+        """Make the names from the `look` of a resolved figure or table."""
         return cls(orders=text_orders(look), titles=dict(look.get("titles", {})))
 
     def ordered(self, label: str, values: Iterable[str]) -> list[str]:
@@ -132,12 +132,12 @@ class Names:
         )
 
     def title(self, label: str) -> str:
-        """What a label is called: `selector.buffer` is `Buffer`."""
+        """A label as a title: `selector.buffer` is `Buffer`."""
         last = word(label)
         return LABELS.get(label, last[:1].upper() + last[1:])
 
     def value(self, label: str, value: str) -> str:
-        """The name of a value beside its label: `FedEntOpt`, `16 local steps`, `0.5`."""
+        """The name of a value next to its label's: `FedEntOpt`, `16 local steps`, `0.5`."""
         if self.has_title(label, value):
             return self.titles[label][value]
         work = re.fullmatch(r"J([0-9]+)(e?)", value) if label == "J" else None
@@ -153,22 +153,22 @@ class Names:
         return f"{word(label)} = {self.value(label, value)}"
 
     def has_title(self, label: str, value: str) -> bool:
-        """Whether a value has a title."""
+        """Whether the study gives a value a title."""
         return value in self.titles.get(label, {})
 
 
 def word(label: str) -> str:
-    """A label within a sentence: `selector.buffer` is `buffer`."""
+    """A label as it stands within a sentence: `selector.buffer` is `buffer`."""
     return label.rpartition(".")[2].replace("_", " ")
 
 
 def listed(words: Sequence[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
+    """Join words for a sentence: `a`, `a and b`, `a, b and c`."""
     return " and ".join([*([", ".join(words[:-1])] if len(words) > 1 else []), words[-1]])
 
 
 def text_orders(look: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The orders of a `look`, with every value as the text that it has in the metrics."""
+    """The orders of values in a `look`, each value as the text that it has in the metrics."""
     orders = look.get("orders", {})
     return {label: list(map(label_text, values)) for label, values in orders.items()}
 

@@ -41,13 +41,13 @@ class PaperValue:
     runs: int | None = None
 
     def fits(self, labels: Labels) -> bool:
-        """Whether these labels contradict none of the value's own."""
+        """Whether these labels contradict none that the paper states for the value."""
         return all(labels.get(name, value) == value for name, value in self.labels.items())
 
 
 def paper_file(study: str, spec: Mapping[str, Any]) -> Path | None:
-    """The file of the paper's values that a figure or table names, if it names any. Without a file
-    of curves, a figure of curves shows the single values that have a round."""
+    """The file of the paper's values for a figure or table, None if its spec names none. Without a
+    file of curves, a figure of curves shows the single values that have a round."""
     if not spec.get("paper"):
         return None
     single, curves = paper_files(study)
@@ -55,7 +55,7 @@ def paper_file(study: str, spec: Mapping[str, Any]) -> Path | None:
 
 
 def paper_files(study: str) -> tuple[Path, Path]:
-    """The files of a paper's single values and of its curves; either may be missing."""
+    """The path of a paper's file of single values and of that of curves; either may be missing."""
     own_folder = user_files.folder() / FOLDER.name
     folder = own_folder if list(own_folder.glob(f"{study}*.csv")) else shipped(FOLDER)
     return folder / f"{study}.csv", folder / f"{study}_curves.csv"
@@ -73,7 +73,7 @@ def parse_values(rows: Rows, file: str | Path, item: str, metric: str) -> list[P
     """
     wanted = set()
     for name in split_items(item):
-        names = items_with(rows, name)
+        names = items_containing(rows, name)
         if not names:
             available = dict.fromkeys(row["item"] for row in rows.values())
             raise UserError(
@@ -88,18 +88,19 @@ def parse_values(rows: Rows, file: str | Path, item: str, metric: str) -> list[P
 
 
 def split_items(item: str) -> list[str]:
-    """The items that a key `paper` names, separated by commas."""
+    """Split a study's key `paper` into the items that it names, separated by commas."""
     return [part.strip() for part in item.split(",")]
 
 
-def items_with(rows: Rows, item: str) -> set[str]:
-    """The items of a file that contain this one: `Fig3/5/6/7` contains `Fig5`."""
+def items_containing(rows: Rows, item: str) -> set[str]:
+    """The item names of a file's rows that contain this item: `Fig3/5/6/7` contains `Fig5`."""
     names = {row["item"] for row in rows.values()}
-    return {name for name in names if item in (name, *_parts(name))}
+    return {name for name in names if item in (name, *_split_item(name))}
 
 
 def read_rows(file: str | Path, item: str) -> Rows:
-    """Read the rows of a file by line number; `item` is only for the error message."""
+    """Read the rows of a paper's file by line number. Raise UserError if it does not exist; only
+    the message needs `item`."""
     try:
         with explain_errors(file):
             status = Path(file).stat()
@@ -108,11 +109,11 @@ def read_rows(file: str | Path, item: str) -> Rows:
             f"paper is '{item}', but there is no {file} with the paper's values; add it, "
             "or leave paper out"
         ) from None
-    return _rows(str(file), status.st_ino, status.st_mtime_ns, status.st_size)
+    return _cached_rows(str(file), status.st_ino, status.st_mtime_ns, status.st_size)
 
 
 @functools.lru_cache(maxsize=16)
-def _rows(file: str, *version: int) -> Rows:
+def _cached_rows(file: str, *version: int) -> Rows:
     """The rows of a version of a file. Planning a study asks for those of AML's curves 70 times."""
     with explain_errors(file), open(file, encoding="utf-8", newline="") as lines:
         reader = csv.DictReader(lines)
@@ -152,7 +153,7 @@ def _number(row: Mapping[str, str], column: str, where: str) -> float:
     return number
 
 
-def _parts(item: str) -> list[str]:
+def _split_item(item: str) -> list[str]:
     """Split `Fig3/5/6/7` into Fig3, Fig5, Fig6, Fig7 and `Fig9-12` into Fig9 to Fig12."""
     listed = re.fullmatch(r"([A-Za-z]+)([0-9]+(?:/[0-9]+)+)", item)
     if listed:

@@ -16,7 +16,7 @@ Cell = Mapping[Any, Any]
 
 @dataclass(frozen=True)
 class PaperMatch:
-    """A result, identified by its labels, and the paper's values for it."""
+    """The paper's values for a result, which is identified by its labels."""
 
     labels: dict[str, str]
     values: list[PaperValue]
@@ -48,7 +48,7 @@ def match_values(
 
     A group gets one value where `at` is given, otherwise a curve. A value fits a group if no label
     that all of the group's cells share contradicts it, shown or not: an experiment with one model
-    does not match the values of other models. UserError where two values fit.
+    does not match the values of other models. Raise UserError where two values fit.
     """
     shown, labels = tuple(shown), tuple(labels)
     if at:
@@ -58,15 +58,15 @@ def match_values(
         groups.setdefault(tuple(_text(cell.get(name)) for name in shown), []).append(cell)
     matches = []
     for key, group in groups.items():
-        shared = _shared(group, labels)
-        fitting = _best_source([value for value in values if value.fits(shared)])
+        shared = _shared_labels(group, labels)
+        fitting = _of_best_source([value for value in values if value.fits(shared)])
         candidates = [[value] for value in fitting] if at else _curves(fitting)
         named = dict(zip(shown, key, strict=True))
-        matches.append(PaperMatch(named, _only(candidates, named)))
+        matches.append(PaperMatch(named, _only_candidate(candidates, named)))
     return matches
 
 
-def _shared(group: list[Cell], labels: Iterable[str]) -> dict[str, str]:
+def _shared_labels(group: list[Cell], labels: Iterable[str]) -> dict[str, str]:
     """The labels that have one and the same value in all cells of a group."""
     shared = {}
     for name in labels:
@@ -85,8 +85,8 @@ def _curves(values: list[PaperValue]) -> list[list[PaperValue]]:
     return [sorted(curve, key=lambda value: value.round or 0) for curve in curves.values()]
 
 
-def _only(candidates: list[list[PaperValue]], named: Labels) -> list[PaperValue]:
-    """The single candidate, or nothing; UserError if there are several."""
+def _only_candidate(candidates: list[list[PaperValue]], named: Labels) -> list[PaperValue]:
+    """The single candidate, or an empty list. Raise UserError if there are several."""
     if len(candidates) > 1:
         labels = ", ".join(f"{name} {value}" for name, value in named.items())
         first, second = (_described(values[0], named) for values in candidates[:2])
@@ -105,8 +105,9 @@ def _described(value: PaperValue, named: Labels) -> str:
     return f"{value.value:g} ({'; '.join(words)})"
 
 
-def _best_source(values: list[PaperValue]) -> list[PaperValue]:
-    """The values of the most trusted source among them."""
+def _of_best_source(values: list[PaperValue]) -> list[PaperValue]:
+    """The values from the most trusted source that occurs: printed before the authors' log, before
+    derived, before approximate."""
     best = min((SOURCES.index(value.source) for value in values), default=0)
     return [value for value in values if value.source == SOURCES[best]]
 

@@ -47,7 +47,7 @@ class Ranking:
 
 
 def ranking(scores: Scores) -> Ranking | None:
-    """Rank the strategies; None if there are too few of them, or too few settings."""
+    """Rank the strategies; None if there are too few of them, or too few settings, for a test."""
     count, settings = len(scores.strategies), len(scores.settings)
     if count < FEWEST_STRATEGIES or settings < FEWEST_SETTINGS:
         return None
@@ -78,9 +78,9 @@ class Standing:
 
 @dataclass(frozen=True, kw_only=True)
 class Standings:
-    """All strategies, the best first, and what their ranks rest on: `settings` that differ in
-    `apart`, with so many runs of each strategy; `left_out` are runs of seeds that not all
-    strategies have."""
+    """The standings of all strategies, the best first, and what their ranks rest on: `settings`
+    that differ in `apart`, with so many `runs` of each strategy; `left_out` are runs of seeds that
+    not all strategies have."""
 
     entries: list[Standing]
     settings: int
@@ -90,7 +90,7 @@ class Standings:
 
 
 def rank_strategies(scores: Scores) -> list[Standing]:
-    """The standings of strategies that have settings in common, the best first."""
+    """Rank strategies that have settings in common; return their standings, the best first."""
     means = scores.means()
     mean_ranks = _mean_ranks(means, scores)
     ranks, resampled = _positions(mean_ranks), _resampled_ranks(scores)
@@ -137,7 +137,7 @@ def _positions(mean_ranks: np.ndarray) -> np.ndarray:
 
 
 def critical_difference(strategies: int, settings: int) -> float:
-    """The difference of two mean ranks from which on they differ, by Nemenyi's test at 5 %."""
+    """The smallest difference of two mean ranks that is significant, by Nemenyi's test at 5 %."""
     quantile = float(stats.studentized_range.ppf(1 - ALPHA, strategies, np.inf)) / math.sqrt(2)
     return quantile * math.sqrt(strategies * (strategies + 1) / (6 * settings))
 

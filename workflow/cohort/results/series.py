@@ -48,8 +48,8 @@ GENERATED = "generated stand-in data: no reproduction of any paper"
 
 
 @dataclass(frozen=True)
-class Runs:
-    """How many runs are planned, and how many of them have each status."""
+class RunCounts:
+    """The number of planned runs, and how many of them have each status."""
 
     planned: int
     done: int
@@ -69,18 +69,18 @@ class Runs:
         return f"n = {self.done:,} of {self.planned:,} {noun} ({rest})"
 
 
-def runs_behind(metrics: DataFrame) -> Runs:
+def count_runs(metrics: DataFrame) -> RunCounts:
     """Count the runs in metrics by status, each once; needs the columns digest and status only."""
     runs = metrics["digest"].str.partition(" ")[0]  # without the numbers of further panels
     counts = metrics[~runs.duplicated()]["status"].value_counts()
-    return Runs(int(counts.sum()), *(int(counts.get(status, 0)) for status in STATUSES))
+    return RunCounts(int(counts.sum()), *(int(counts.get(status, 0)) for status in STATUSES))
 
 
 def read_metric(file: str | Path, *metrics: str) -> DataFrame:
     """Read the rows of these metrics, in a fixed order and with labels as text.
 
-    A cell that has none of them keeps one other row, so that it still counts as planned. The column
-    `classes` says how many classes a cell's data have, as its label counts do.
+    A cell that has none of the metrics keeps one other row, so that it still counts as planned. The
+    column `classes` says how many classes a cell's data have, as its label counts do.
     """
     everything = read_metrics(file)
     wanted = everything["metric"].isin(metrics)
@@ -98,9 +98,9 @@ def read_metric(file: str | Path, *metrics: str) -> DataFrame:
     return frame.assign(**{label: _as_text(frame[label]) for label in label_columns(frame)})
 
 
-def read_runs(file: str | Path) -> Runs:
+def read_run_counts(file: str | Path) -> RunCounts:
     """Count the runs in a metrics file by status."""
-    return runs_behind(read_metrics(file, "digest", "status"))
+    return count_runs(read_metrics(file, "digest", "status"))
 
 
 def is_generated(metrics: DataFrame) -> bool:
@@ -132,12 +132,13 @@ def value_per_cell(metrics: DataFrame, metric: str, at: int | str) -> DataFrame:
     `last` is the last evaluation, `last-10` the mean of the evaluations in the last ten rounds;
     `max`, `min` and `mean` are over all evaluations. A round is the last evaluation up to it, a
     range of rounds their mean; both scale with the run, and a run that ended early has no value.
-    Only finite values count. A diverged run thus has the value from before it diverged, and an
-    unfinished run its value so far: check `status`.
+    Only finite values count. A diverged run counts with chance level for an accuracy and with the
+    largest value on its data set for a loss; an unfinished run has its value so far: check
+    `status`.
     """
     rows = finite_rows(metrics, metric)
     if rounds_of(at):
-        values = _in_rounds(rows, at)
+        values = _value_in_rounds(rows, at)
     elif at in ("max", "min", "mean"):
         values = rows.groupby("digest")["value"].agg(str(at))
     else:
@@ -151,14 +152,14 @@ def value_per_cell(metrics: DataFrame, metric: str, at: int | str) -> DataFrame:
 
 
 def chance_level(metrics: DataFrame) -> Series:
-    """The accuracy of a guess among its classes by digest; NaN where their number is not known."""
+    """The accuracy of a guess in each cell, by digest; NaN where its classes are not known."""
     cells = metrics.drop_duplicates("digest").set_index("digest")
     return 1 / cells["classes"] if "classes" in cells else pd.Series(float("nan"), cells.index)
 
 
 def _worst_value(cells: DataFrame, metrics: DataFrame, metric: str) -> Series:
-    """What a diverged cell counts with: chance level for an accuracy, the largest value on its data
-    set for a loss. What does not depend on the model counts as measured."""
+    """The value that a diverged cell counts with: chance level for an accuracy, the largest value
+    on its data set for a loss, and as measured for what does not depend on the model."""
     if metric.endswith("accuracy") and metric != "majority_accuracy":
         return cells["digest"].map(chance_level(metrics)).astype(float)
     if not metric.endswith(LARGEST):
@@ -167,8 +168,9 @@ def _worst_value(cells: DataFrame, metrics: DataFrame, metric: str) -> Series:
     return cells.groupby(datasets)["value"].transform("max")
 
 
-def _in_rounds(rows: DataFrame, at: int | str) -> Series:
-    """The value of each run at a round, or its mean over a range of rounds."""
+def _value_in_rounds(rows: DataFrame, at: int | str) -> Series:
+    """The value of each run, by digest, at a round (the last evaluation up to it), or its mean over
+    a range of rounds; runs that ended before have none."""
     shares = shares_of(rows)
     limits = {share: rounds_of(at, share) or (0, 0) for share in set(shares)}
     first = shares.map({share: both[0] for share, both in limits.items()})
@@ -181,15 +183,15 @@ def _in_rounds(rows: DataFrame, at: int | str) -> Series:
 
 
 def shares_of(metrics: DataFrame) -> Series:
-    """For each row, the share of its run's full rounds that the scale trains; 1 if not said."""
+    """The share of its run's full rounds that the scale trains, for each row; 1 if not said."""
     if "share" not in metrics:
         return pd.Series(1.0, index=metrics.index)
     return metrics["share"].fillna(1.0)
 
 
 def values_by_client(metrics: DataFrame, metric: str) -> DataFrame:
-    """One row per client with its `value`, and its number as the label `client`: those of the runs
-    with the lowest seed, because the clients of other seeds are others."""
+    """One row per client with its `value`, and its number as the label `client`, of the runs with
+    the lowest seed only, because the clients of other seeds are others."""
     rows = finite_rows(metrics, metric)
     rows = rows[rows["seed"].astype(int) == rows["seed"].astype(int).min()]
     labels = label_columns(metrics)
@@ -198,8 +200,9 @@ def values_by_client(metrics: DataFrame, metric: str) -> DataFrame:
     )
 
 
-def subtracted(cells: DataFrame, minus: Mapping[str, Mapping[str, str]]) -> DataFrame:
-    """Subtract from each cell the value of its partner; keep the cells that have one.
+def subtract_partners(cells: DataFrame, minus: Mapping[str, Mapping[str, str]]) -> DataFrame:
+    """Subtract the value of its partner from that of each cell whose label value `minus` names;
+    drop the other cells. Without a partner the value is NaN.
 
     `minus` maps values of one label to those of their partners: `{strategy: {loss: fedavg}}`. A
     partner has the same seed and all other labels in common.

@@ -89,7 +89,7 @@ class Claim(Component):
         return replace(comparison, points=points, name=name)
 
     def _ats(self) -> list[int | str]:
-        """The rounds at which it is judged: those of `at`, or each bucket of them."""
+        """The rounds at which the claim is judged: its `at`, or each bucket of that range."""
         if not self.buckets:
             return [self.at]
         limits = None if str(self.at).isdigit() else rounds_of(self.at)
@@ -102,14 +102,15 @@ class Claim(Component):
         return [f"{begin}-{begin + self.buckets - 1}" for begin in begins]
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
-        """The comparisons to make; UserError if the study has no such cells."""
+        """The comparisons to make, their points without metric, `at` and seeds. Raise UserError if
+        the study has no such cells."""
         raise NotImplementedError
 
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
-        """What a comparison asks of the values of its points, in the unit as shown: in each clause
-        one of the differences must be above 0.
+        """The clauses of a comparison: lists of differences between the values of its points, in
+        the unit as shown. It holds if in every clause at least one difference is above 0.
 
-        The values are single ones, or arrays with an entry for each seed.
+        Values are single numbers, or arrays with an entry for each seed.
         """
         raise NotImplementedError
 
@@ -119,11 +120,11 @@ class Claim(Component):
         return min((_sign(max(clause)) for clause in clauses), default=1)
 
     def contrast(self, difference: Number) -> Sample:
-        """The sample by which a difference is tested that has an entry for each seed."""
+        """The sample for testing a difference, an array with an entry for each seed, against 0."""
         return Sample.of(difference)
 
     def is_about_every_run(self) -> bool:
-        """Whether each run must bear it out, not the typical seed."""
+        """Whether each single run must bear the claim out, not the mean over seeds."""
         return False
 
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
@@ -147,19 +148,19 @@ class Claim(Component):
         return f"{value:.{METRICS[self.metric].digits}f}"
 
     def placed(self, point: Point, value: float, names: Names) -> str:
-        """A value with the name of its point in parentheses."""
-        words = [called(point, names)]
+        """A value as text, followed by the name of its point in parentheses."""
+        words = [point_name(point, names)]
         words += [point.metric.replace("_", " ")] if point.metric != self.metric else []
         is_named = self.buckets or str(point.at) == str(self.at)
         words += [] if is_named else [str(point.at)]
         return f"{self.number(value)} ({', '.join(words)})"
 
     def better(self) -> str:
-        """Which values are better: `high`, `low`, or neither (an empty text)."""
+        """Which of the compared values are better: `high`, `low`, or neither (an empty text)."""
         return "low" if self.counts_rounds() else METRICS[self.metric].better
 
     def counts_rounds(self) -> bool:
-        """Whether it compares the rounds that reach a threshold, not values of the metric."""
+        """Whether the claim compares rounds that reach a threshold, not values of the metric."""
         return counts_rounds(self.at)
 
 
@@ -168,13 +169,14 @@ def _sign(value: Number) -> int:
 
 
 def above(first: Number, second: Number, margin: float = 0.0) -> Number:
-    """By how much the first value exceeds the second beyond the margin; a tie is 0."""
+    """By how much the first value exceeds the second beyond the margin, seed by seed for arrays; a
+    tie is 0 less the margin."""
     apart = np.where(first == second, 0.0, first - second)  # never is as late as never
     return np.round(apart - margin, 9)
 
 
 def at_least(first: Number, second: Number, margin: float = 0.0) -> Number:
-    """The same where a tie is enough."""
+    """Like `above`, but a tie passes."""
     return above(first, second, margin) + TIE
 
 
@@ -184,28 +186,28 @@ def counts_rounds(at: int | str) -> bool:
 
 
 def best_of(label: str, value: str) -> str:
-    """The `at` that asks for the round that reaches the best value of another value of a label,
-    with all other labels and the seed the same."""
+    """The `at` text for the round that reaches the best value of the run in which the label has
+    this value, and all other labels and the seed are the same."""
     return f"{BEST_OF}{label} {value}"
 
 
 def leader_of(at: int | str) -> tuple[str, str] | None:
-    """The label and the value that such an `at` names; None for any other."""
+    """The label and the value of an `at` made by `best_of`; None for any other `at`."""
     if not str(at).startswith(BEST_OF):
         return None
     label, _, value = str(at).removeprefix(BEST_OF).partition(" ")
     return label, value
 
 
-def called(point: Point, names: Names) -> str:
-    """The name of a point: its distinguishing label values, or its experiment."""
+def point_name(point: Point, names: Names) -> str:
+    """A point's label values that distinguish it, as text, or else its experiment."""
     return (
-        ", ".join(short(label, point.labels[label], names) for label in point.called)
+        ", ".join(short_name(label, point.labels[label], names) for label in point.called)
         or point.experiment
     )
 
 
-def short(label: str, value: str, names: Names) -> str:
+def short_name(label: str, value: str, names: Names) -> str:
     """The short name of a label value: its title if it has one, else `J4e` or `beta 0.3`."""
     if names.has_title(label, value):
         return names.value(label, value)

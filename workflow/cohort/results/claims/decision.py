@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cohort.core.lazy import lazy
-from cohort.results.intervals import ALPHA, ENOUGH_SEEDS, Sample, holm
+from cohort.results.intervals import ALPHA, ENOUGH_SEEDS, Sample, holm_levels
 
 if TYPE_CHECKING:
     from scipy import special
@@ -33,7 +33,7 @@ Clauses = list[list[Sample]]
 
 
 @dataclass(frozen=True)
-class Deciding:
+class DecidingContrast:
     """The contrast on which the verdict on a comparison depends, and the one-sided bounds of its
     mean: held if `low` is above 0, not held if `high` is below."""
 
@@ -42,8 +42,9 @@ class Deciding:
     high: float
 
     @classmethod
-    def of(cls, contrast: Sample, alternatives: int, level: float) -> Deciding:
-        """The bounds of one of so many alternatives, tested at this level for not held."""
+    def of(cls, contrast: Sample, alternatives: int, level: float) -> DecidingContrast:
+        """The contrast with its bounds: `alternatives` contrasts of its clause share 5 % for held,
+        and not held is tested at this level."""
         low, _ = contrast.interval(2 * ALPHA / alternatives)
         return cls(contrast, low, contrast.interval(2 * level)[1])
 
@@ -51,7 +52,7 @@ class Deciding:
 def decide(comparisons: Sequence[Clauses], *, every_run: bool = False) -> list[str]:
     """The verdict on each comparison of a claim; with `every_run` all runs must bear it out."""
     if every_run:
-        return [_leaning(_of_every_run(clauses), clauses) for clauses in comparisons]
+        return [_leaning_verdict(_verdict_of_runs(clauses), clauses) for clauses in comparisons]
     verdicts, levels = [], _levels(comparisons)
     for clauses in comparisons:
         tested = zip(clauses, levels, strict=False)
@@ -61,23 +62,23 @@ def decide(comparisons: Sequence[Clauses], *, every_run: bool = False) -> list[s
             verdict = HELD
         else:
             verdict = TIE if any(map(_is_tie, clauses)) else UNDECIDED
-        verdicts.append(_leaning(verdict, clauses))
+        verdicts.append(_leaning_verdict(verdict, clauses))
     return verdicts
 
 
-def together(verdicts: Sequence[str]) -> str:
-    """The verdict on a claim: all its comparisons must hold."""
+def overall_verdict(verdicts: Sequence[str]) -> str:
+    """The verdict on a claim: the worst one on its comparisons, all of which must hold."""
     worst_first = (NOT_HELD, LEANS_NOT_HELD, TIE, UNDECIDED, LEANS_HELD)
     return next((verdict for verdict in worst_first if verdict in verdicts), HELD)
 
 
-def deciding(comparisons: Sequence[Clauses]) -> list[Deciding | None]:
-    """For each comparison the best contrast of its worst clause; None if it has no clause."""
-    contrasts: list[Deciding | None] = []
+def deciding_contrasts(comparisons: Sequence[Clauses]) -> list[DecidingContrast | None]:
+    """The best contrast of each comparison's worst clause; None if it has no clause."""
+    contrasts: list[DecidingContrast | None] = []
     levels = _levels(comparisons)
     for clauses in comparisons:
         best = [
-            Deciding.of(max(clause, key=_strength), len(clause), level)
+            DecidingContrast.of(max(clause, key=_strength), len(clause), level)
             for clause, level in zip(clauses, levels, strict=False)
         ]
         contrasts.append(min(best, key=lambda bounds: _strength(bounds.contrast), default=None))
@@ -91,8 +92,8 @@ def seeds_to_decide(comparisons: Sequence[Clauses]) -> tuple[int, int]:
     uninformative prior. MOST_SEEDS + 1 means that even MOST_SEEDS would not be enough.
     """
     rng = np.random.default_rng(0)
-    draw = partial(_drawn, rng=rng)
-    needed = sorted(_seeds_needed(_changed(comparisons, draw)) for _ in range(DRAWS))
+    draw = partial(_drawn_contrast, rng=rng)
+    needed = sorted(_seeds_needed(_map_contrasts(comparisons, draw)) for _ in range(DRAWS))
     low, high = (needed[round(share * (DRAWS - 1))] for share in RANGE)
     return low, high
 
@@ -105,37 +106,40 @@ def _seeds_needed(comparisons: Sequence[Clauses]) -> int:
     least, most = max(seen, ENOUGH_SEEDS - 1), MOST_SEEDS + 1
     while most - least > 1:
         middle = (least + most) // 2
-        expected = _changed(comparisons, partial(_expected, n=middle))
-        is_open = together(decide(expected)) in (UNDECIDED, TIE)
+        expected = _map_contrasts(comparisons, partial(_expected_contrast, n=middle))
+        is_open = overall_verdict(decide(expected)) in (UNDECIDED, TIE)
         least, most = (middle, most) if is_open else (least, middle)
     return most
 
 
-def _changed(comparisons: Sequence[Clauses], change: Callable[[Sample], Sample]) -> list[Clauses]:
-    """The comparisons with each contrast changed."""
+def _map_contrasts(
+    comparisons: Sequence[Clauses], change: Callable[[Sample], Sample]
+) -> list[Clauses]:
+    """The comparisons with `change` applied to each contrast."""
     changed = []
     for clauses in comparisons:
         changed.append([list(map(change, clause)) for clause in clauses])
     return changed
 
 
-def _drawn(contrast: Sample, rng: np.random.Generator) -> Sample:
-    """The contrast with a mean and a deviation that are as likely as those seen."""
+def _drawn_contrast(contrast: Sample, rng: np.random.Generator) -> Sample:
+    """The contrast with a mean and a deviation drawn from their posterior."""
     n = contrast.n
     sd = contrast.sd * float(np.sqrt((n - 1) / rng.chisquare(n - 1)))
     return replace(contrast, mean=contrast.mean + sd / np.sqrt(n) * float(rng.normal()), sd=sd)
 
 
-def _expected(contrast: Sample, n: int) -> Sample:
-    """The contrast with n seeds, of which as many are above 0 as of a normal distribution."""
+def _expected_contrast(contrast: Sample, n: int) -> Sample:
+    """The contrast as n seeds with the same mean and deviation would show it; as many are above 0
+    as of a normal distribution."""
     share = float(special.ndtr(contrast.mean / contrast.sd)) if contrast.sd else contrast.mean > 0
     above = round(n * share)
     return replace(contrast, n=n, above=above, below=n - above)
 
 
 def _levels(comparisons: Sequence[Clauses]) -> Iterator[float]:
-    """The level at which each clause is tested for not held."""
-    return iter(holm([_refutation(clause) for clauses in comparisons for clause in clauses]))
+    """The level at which each clause is tested for not held, by Holm's procedure."""
+    return iter(holm_levels([_refutation(clause) for clauses in comparisons for clause in clauses]))
 
 
 def _confirmation(clause: Sequence[Sample]) -> float:
@@ -148,25 +152,25 @@ def _refutation(clause: Sequence[Sample]) -> float:
     return max((-contrast).p_above() for contrast in clause)
 
 
-def _of_every_run(clauses: Clauses) -> str:
+def _verdict_of_runs(clauses: Clauses) -> str:
     contrasts = [contrast for clause in clauses for contrast in clause]
     return HELD if all(contrast.above == contrast.n for contrast in contrasts) else NOT_HELD
 
 
 def _is_tie(clause: Sequence[Sample]) -> bool:
-    """Whether the best contrasts are 0 in every seed, so that no number of seeds decides."""
+    """Whether the clause's best contrast is 0 in every seed, so that no number of seeds decides."""
     best = max(clause, key=_strength)
     return best.mean == 0 and best.sd == 0
 
 
-def _leaning(verdict: str, clauses: Clauses) -> str:
-    """The verdict, paler if there are too few seeds for it."""
+def _leaning_verdict(verdict: str, clauses: Clauses) -> str:
+    """The verdict, weakened to `leans towards ...` if there are too few seeds for it."""
     seeds = min((contrast.n for clause in clauses for contrast in clause), default=ENOUGH_SEEDS)
     return LEANING.get(verdict, verdict) if seeds < ENOUGH_SEEDS else verdict
 
 
 def _strength(contrast: Sample) -> float:
-    """The mean in half-widths of its interval."""
+    """The contrast's mean in half-widths of its interval."""
     half = contrast.half_width()
     if half:
         return contrast.mean / half

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from cohort.core.durations import duration_text
-from cohort.results.claims.claim import Claim, called, short
+from cohort.results.claims.claim import Claim, point_name, short_name
 from cohort.results.claims.decision import (
     HELD,
     LEANS_HELD,
@@ -15,7 +15,7 @@ from cohort.results.claims.decision import (
     NOT_HELD,
     TIE,
     UNDECIDED,
-    Deciding,
+    DecidingContrast,
 )
 from cohort.results.claims.matrix import Comparison, Point
 from cohort.results.claims.values import Value, last_round
@@ -46,8 +46,8 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Difference:
-    """By how much a comparison exceeds what its claim asks, the bounds of that, and in how many
-    seeds it does; only the last for a claim about every run."""
+    """By how much a comparison exceeds what its claim asks, the bounds of this difference, and in
+    how many seeds it is above 0; a claim about every run has only the last."""
 
     mean: str
     low: str
@@ -56,7 +56,7 @@ class Difference:
 
     @property
     def text(self) -> str:
-        """All of it."""
+        """The difference with its bounds, and the number of seeds, in one text."""
         bounds = [self.mean, f"{self.low} to {self.high}"] if self.mean else []
         return ", ".join([*bounds, self.seeds])
 
@@ -87,11 +87,11 @@ def evidence_of(
     values: Sequence[Value],
     names: Names,
     verdict: str = "",
-    deciding: Deciding | None = None,
+    deciding: DecidingContrast | None = None,
     part: Comparison | None = None,
 ) -> Evidence:
-    """The evidence of a comparison with the values of its points; `part` is what of it can be
-    judged, all or nothing unless said otherwise."""
+    """The evidence of a comparison with the values of its points. `part` is the part of it that can
+    be judged; by default the whole if all values are complete, else nothing."""
     by_point = dict(zip(map(id, comparison.points), values, strict=True))
     if part is None and all(value.is_complete for value in values):
         part = comparison
@@ -102,12 +102,12 @@ def evidence_of(
         shown=claim.shown(part, shown, names) if part else "",
         verdict=verdict,
         difference=_difference(claim, deciding) if deciding else None,
-        remarks=_remarks(comparison, values, names) if part else "",
+        remarks=_run_counts(comparison, values, names) if part else "",
     )
 
 
 def _numbers(claim: Claim, value: Value) -> Numbers:
-    """The runs behind a point, or the paper's value for it."""
+    """Format the runs behind a point, or the paper's value for it."""
     sample = value.sample
     if not sample.n:
         return Numbers(
@@ -123,7 +123,7 @@ def _numbers(claim: Claim, value: Value) -> Numbers:
     return Numbers(mean, sd, low, high, sample.n, value.planned)
 
 
-def _difference(claim: Claim, deciding: Deciding) -> Difference:
+def _difference(claim: Claim, deciding: DecidingContrast) -> Difference:
     contrast = deciding.contrast
     if claim.is_about_every_run():
         return Difference("", "", "", f"in {contrast.above} of {contrast.n} runs")
@@ -137,15 +137,15 @@ def _difference(claim: Claim, deciding: Deciding) -> Difference:
     return Difference(mean, low, high, above)
 
 
-def in_words(
+def evidence_text(
     comparisons: Sequence[Comparison],
     evidence: Sequence[Evidence],
     gap: str,
     names: Names,
 ) -> str:
-    """The numbers of all comparisons that could be made, how many hold, and what is missing."""
+    """The numbers of all comparisons that could be made, how many hold, and the gap, as text."""
     several = len(comparisons) > 1
-    titles = [name_of(comparison, names) if several else "" for comparison in comparisons]
+    titles = [comparison_name(comparison, names) if several else "" for comparison in comparisons]
     pairs = [pair for pair in zip(titles, evidence, strict=True) if pair[1].shown]
     lines, made = [part.text(title) for title, part in pairs], [part for _, part in pairs]
     heads = [part.opening for part in made[:1]]
@@ -156,25 +156,26 @@ def in_words(
     return "; ".join(part for part in (text, gap) if part)
 
 
-def statistics(
+def statistics_text(
     comparisons: Sequence[Comparison], evidence: Sequence[Evidence], names: Names
 ) -> str:
-    """Mean, deviation, interval and number of runs of each point, once."""
+    """Mean, deviation, interval and number of runs of each point as text, each point once."""
     texts: dict[str, None] = {}
     for comparison, made in zip(comparisons, evidence, strict=True):
         for point, numbers in zip(comparison.points, made.numbers, strict=True):
             spread = f" ± {numbers.sd}, {numbers.low} to {numbers.high}" if numbers.sd else ""
-            text = f"{named(point, comparison, names)}: {numbers.mean}{spread} (n = {numbers.n})"
+            name = full_point_name(point, comparison, names)
+            text = f"{name}: {numbers.mean}{spread} (n = {numbers.n})"
             texts |= {text: None} if numbers.n else {}
     return "; ".join(texts)
 
 
-def lacking(comparisons: Sequence[Comparison], values: Sequence[Value], names: Names) -> str:
-    """The names of the points without a value, or of the first of them."""
+def missing_points(comparisons: Sequence[Comparison], values: Sequence[Value], names: Names) -> str:
+    """The names of the points without a complete value, or of the first of them, as text."""
     missing: dict[tuple[str, ...], str] = {}
     for comparison, point_values in with_values(comparisons, values):
         missing |= {
-            key(point): named(point, comparison, names)
+            point_key(point): full_point_name(point, comparison, names)
             for point, value in zip(comparison.points, point_values, strict=True)
             if not value.is_complete
         }
@@ -183,14 +184,15 @@ def lacking(comparisons: Sequence[Comparison], values: Sequence[Value], names: N
     return " / ".join(words[:NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def too_few(seeds: int) -> str:
-    """Why so few seeds give no word."""
+def too_few_seeds_text(seeds: int) -> str:
+    """A text that says that so few seeds in common give no verdict."""
     noun = "seed" if seeds == 1 else "seeds"
     return f"{seeds} {noun} in common, at least {LEAST_SEEDS} are needed"
 
 
-def more_seeds(seeds: tuple[int, int], seen: int, seconds: float) -> str:
-    """How many seeds would decide a claim, and how long the fewest further ones would take."""
+def more_seeds_text(seeds: tuple[int, int], seen: int, seconds: float) -> str:
+    """A text on how many seeds, a range, would decide a claim, and how long the fewest further ones
+    would take at `seconds` each; `seen` seeds have run."""
     fewest, _ = seeds
     if fewest > MOST_SEEDS:
         return f"more than {MOST_SEEDS} seeds would be needed to decide it"
@@ -211,29 +213,30 @@ def seeds_text(seeds: tuple[int, int]) -> str:
 def with_values(
     comparisons: Sequence[Comparison], values: Sequence[Value]
 ) -> Iterator[tuple[Comparison, list[Value]]]:
-    """Pair each comparison with the values of its points; `values` holds those of all, in order."""
+    """Pair each comparison with the values of its points; `values` holds all of them in order."""
     rest = iter(values)
     for comparison in comparisons:
         yield comparison, [next(rest) for _ in comparison.points]
 
 
-def name_of(comparison: Comparison, names: Names) -> str:
-    """What tells a comparison from the others of its claim."""
-    return ", ".join(short(label, value, names) for label, value in comparison.name.items())
+def comparison_name(comparison: Comparison, names: Names) -> str:
+    """The label values that tell a comparison from the others of its claim, as text."""
+    return ", ".join(short_name(label, value, names) for label, value in comparison.name.items())
 
 
-def named(point: Point, comparison: Comparison, names: Names) -> str:
-    """The name of a point, with that of its comparison."""
-    return ", ".join(filter(None, [called(point, names), name_of(comparison, names)]))
+def full_point_name(point: Point, comparison: Comparison, names: Names) -> str:
+    """The name of a point, followed by that of its comparison."""
+    return ", ".join(filter(None, [point_name(point, names), comparison_name(comparison, names)]))
 
 
-def key(point: Point) -> tuple[str, ...]:
-    """What two points that stand for the same cells have in common."""
+def point_key(point: Point) -> tuple[str, ...]:
+    """A key that points of different comparisons share if they stand for the same cells."""
     return point.experiment, *point.labels.values()
 
 
-def _remarks(comparison: Comparison, values: Sequence[Value], names: Names) -> str:
-    """How many runs of each point did not reach the threshold, diverged, or only guess."""
+def _run_counts(comparison: Comparison, values: Sequence[Value], names: Names) -> str:
+    """Text for the evidence: how many runs of each point did not reach the threshold, diverged, or
+    ended at chance level, and to how many rounds means are restricted."""
     remarks = []
     for point, value in zip(comparison.points, values, strict=True):
         counts = [
@@ -242,7 +245,7 @@ def _remarks(comparison: Comparison, values: Sequence[Value], names: Names) -> s
             (value.at_chance, "at chance level"),
         ]
         remarks += [
-            f", {count} of {value.n} runs {what} ({called(point, names)})"
+            f", {count} of {value.n} runs {what} ({point_name(point, names)})"
             for count, what in counts
             if count and value.n > 1
         ]

@@ -15,14 +15,14 @@ import pandas as pd
 from cohort.core.files import write_text
 from cohort.core.sealed_json import read_sealed, to_sealed_json
 from cohort.core.typed import from_json
-from cohort.results.at import scaled
+from cohort.results.at import scaled_at
 from cohort.results.claims import CLAIMS
-from cohort.results.claims.claim import Claim, called, short
-from cohort.results.claims.evidence import Evidence, name_of, seeds_text
+from cohort.results.claims.claim import Claim, point_name, short_name
+from cohort.results.claims.evidence import Evidence, comparison_name, seeds_text
 from cohort.results.claims.layout import lay_out
 from cohort.results.claims.matrix import Comparison, Point
 from cohort.results.claims.paper import Paper
-from cohort.results.claims.values import from_paper, measured, seconds_per_seed
+from cohort.results.claims.values import measured_values, paper_values, seconds_per_seed
 from cohort.results.claims.verdict import Verdict, judge_paper, judge_runs
 from cohort.results.comparison import FIX
 from cohort.results.names import Names
@@ -35,8 +35,8 @@ GENERATED_EVIDENCE = "generated stand-in data"
 
 
 @dataclass(frozen=True)
-class Named:
-    """A point of a comparison: its name, and the cells behind it."""
+class NamedPoint:
+    """A point of a comparison: its name, and the experiment and labels of its cells."""
 
     name: str
     experiment: str
@@ -44,17 +44,17 @@ class Named:
 
 
 @dataclass(frozen=True)
-class Compared:
+class JudgedComparison:
     """A comparison of a claim: what tells it from the others, its points, and the evidence by the
-    paper's values (`paper`) and our runs (`ours`)."""
+    paper's values (side `paper`) and by our runs (side `ours`)."""
 
     name: str
-    points: list[Named]
+    points: list[NamedPoint]
     sides: dict[str, Evidence]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judged:
+class JudgedClaim:
     """A claim with its verdicts, by our runs (`measured`) and by the paper's own values, and the
     evidence for them: as text, and comparison by comparison."""
 
@@ -76,16 +76,16 @@ class Judged:
     doubtful: str
     gap: str
     paper_gap: str
-    comparisons: list[Compared]
+    comparisons: list[JudgedComparison]
 
 
-def judge(spec: Mapping[str, Any], outputs: Sequence[str | Path]) -> None:
+def write_judged(spec: Mapping[str, Any], outputs: Sequence[str | Path]) -> None:
     """Judge the claims of `spec` and write them to each output (.csv, .md, .tex, or .json with
     every comparison and its numbers)."""
-    claims = judged(spec)
+    claims = judged_claims(spec)
     layout = lay_out(claims, spec["scale"])
     formats = {
-        ".csv": lambda: table_of(claims).to_csv(index=False, lineterminator="\n"),
+        ".csv": lambda: claims_table(claims).to_csv(index=False, lineterminator="\n"),
         ".md": lambda: markdown(layout, TITLE, ""),
         ".tex": lambda: latex(layout, TITLE, ""),
         ".json": lambda: to_sealed_json(
@@ -96,17 +96,17 @@ def judge(spec: Mapping[str, Any], outputs: Sequence[str | Path]) -> None:
         write_text(output, formats[Path(output).suffix]())
 
 
-def judged(spec: Mapping[str, Any]) -> list[Judged]:
-    """Each claim with its verdicts and evidence, by our runs and by the paper's own values."""
+def judged_claims(spec: Mapping[str, Any]) -> list[JudgedClaim]:
+    """Judge each claim by our runs and by the paper's own values; return verdicts and evidence."""
     paper = Paper(spec["study"])
     names = Names(orders={}, titles=dict(spec.get("titles", {})))
-    read = cache(partial(_read, spec["metrics"]))  # claims share experiments and metrics
-    judge_one = partial(_judge, read=read, paper=paper, names=names, judged=_judged(spec))
+    read = cache(partial(_read_metric, spec["metrics"]))  # claims share experiments and metrics
+    judge_one = partial(_judge_claim, read=read, paper=paper, names=names, judged=_is_judged(spec))
     return [judge_one(name, entry) for name, entry in spec["claims"].items()]
 
 
-def table_of(claims: Sequence[Judged]) -> pd.DataFrame:
-    """The claims as a table without the comparisons one by one."""
+def claims_table(claims: Sequence[JudgedClaim]) -> pd.DataFrame:
+    """The claims as a table, a row each, without their single comparisons."""
     rows = []
     for claim in claims:
         row = dataclasses.asdict(claim)
@@ -116,27 +116,27 @@ def table_of(claims: Sequence[Judged]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def read_judged(file: str | Path) -> list[Judged]:
-    """Read the claims that `judge` wrote as JSON. Raise UserError if the file is missing or
-    damaged."""
-    claims: list[Judged] = from_json(
-        list[Judged], read_sealed(file, "judged claims", FIX)["claims"]
+def read_judged(file: str | Path) -> list[JudgedClaim]:
+    """Read claims that `write_judged` wrote as JSON. Raise UserError for a missing or damaged
+    file."""
+    claims: list[JudgedClaim] = from_json(
+        list[JudgedClaim], read_sealed(file, "judged claims", FIX)["claims"]
     )
     return claims
 
 
-def _read(files: Mapping[str, str], experiment: str, metric: str) -> pd.DataFrame | None:
-    """The metrics of an experiment and metric; None without a file of this experiment."""
+def _read_metric(files: Mapping[str, str], experiment: str, metric: str) -> pd.DataFrame | None:
+    """Read an experiment's rows of a metric; None without its file. `files` are by experiment."""
     return read_metric(files[experiment], metric) if experiment in files else None
 
 
-def _judged(spec: Mapping[str, Any]) -> bool:
-    """Whether runs at this scale can support a claim: those of a paper's study at full scale only,
-    those of a study that reproduces no paper at any scale."""
+def _is_judged(spec: Mapping[str, Any]) -> bool:
+    """Whether runs at the spec's scale can support a claim: those of a paper's study at full scale
+    only, those of a study that reproduces no paper at any scale."""
     return spec["scale"] == "full" or not spec.get("reproduces", True)
 
 
-def _judge(
+def _judge_claim(
     name: str,
     entry: Mapping[str, Any],
     *,
@@ -144,37 +144,37 @@ def _judge(
     paper: Paper,
     names: Names,
     judged: bool,
-) -> Judged:
+) -> JudgedClaim:
     claim = CLAIMS[entry["kind"]].from_spec(entry)
-    ours = dataclasses.replace(claim, at=scaled(claim.at, entry["rounds"][claim.experiment]))
+    ours = dataclasses.replace(claim, at=scaled_at(claim.at, entry["rounds"][claim.experiment]))
     comparisons = list(map(_comparison, entry["comparisons"]))
     points = [point for comparison in comparisons for point in comparison.points]
     runs = judge_runs(
         ours,
         [_with_scaled_rounds(comparison, entry["rounds"]) for comparison in comparisons],
-        measured(points, read),
+        measured_values(points, read),
         names,
         judged=judged,
         seconds=partial(seconds_per_seed, points, read),
     )
-    papers = judge_paper(claim, comparisons, from_paper(points, paper, claim.paper), names)
+    papers = judge_paper(claim, comparisons, paper_values(points, paper, claim.paper), names)
     frames = (read(point.experiment, point.metric) for point in points)
     if any(is_generated(frame) for frame in frames if frame is not None):
         runs = Verdict(NO_VERDICT, GENERATED_EVIDENCE, runs.values)
         papers = Verdict(NO_VERDICT, GENERATED_EVIDENCE, [])
     evidence = zip_longest(comparisons, runs.comparisons, papers.comparisons)
     compared = [
-        _compared(ours, comparison, names, {"paper": by_paper, "ours": by_runs})
+        _judged_comparison(ours, comparison, names, {"paper": by_paper, "ours": by_runs})
         for comparison, by_runs, by_paper in evidence
     ]
-    return _of_verdicts(name, ours, runs, papers, compared)
+    return _judged_claim(name, ours, runs, papers, compared)
 
 
-def _of_verdicts(
-    name: str, claim: Claim, runs: Verdict, papers: Verdict, compared: list[Compared]
-) -> Judged:
+def _judged_claim(
+    name: str, claim: Claim, runs: Verdict, papers: Verdict, compared: list[JudgedComparison]
+) -> JudgedClaim:
     doubts = dict.fromkeys(value.doubtful for value in papers.values if value.doubtful)
-    return Judged(
+    return JudgedClaim(
         claim=name,
         says=claim.says,
         where=claim.where,
@@ -197,28 +197,28 @@ def _of_verdicts(
     )
 
 
-def _compared(
+def _judged_comparison(
     claim: Claim, comparison: Comparison, names: Names, sides: Mapping[str, Evidence | None]
-) -> Compared:
-    return Compared(
-        name_of(comparison, names),
-        [_named(claim, point, names) for point in comparison.points],
+) -> JudgedComparison:
+    return JudgedComparison(
+        comparison_name(comparison, names),
+        [_named_point(claim, point, names) for point in comparison.points],
         {side: evidence for side, evidence in sides.items() if evidence},
     )
 
 
-def _named(claim: Claim, point: Point, names: Names) -> Named:
+def _named_point(claim: Claim, point: Point, names: Names) -> NamedPoint:
     """A point's name, with the value along which the claim compares, and the cells behind it."""
     along = getattr(claim, "along", "")
     apart = along in point.labels and along not in point.called
-    compared = f"{short(along, point.labels[along], names)}, " if apart else ""
-    return Named(compared + called(point, names), point.experiment, point.labels)
+    compared = f"{short_name(along, point.labels[along], names)}, " if apart else ""
+    return NamedPoint(compared + point_name(point, names), point.experiment, point.labels)
 
 
 def _with_scaled_rounds(comparison: Comparison, shares: Mapping[str, float]) -> Comparison:
-    """The comparison for runs that train these shares of their rounds, by experiment."""
+    """The comparison for runs that train shares of their rounds, given by experiment."""
     points = [
-        dataclasses.replace(point, at=scaled(point.at, shares[point.experiment]))
+        dataclasses.replace(point, at=scaled_at(point.at, shares[point.experiment]))
         for point in comparison.points
     ]
     return dataclasses.replace(comparison, points=points)

@@ -11,7 +11,7 @@ from cohort.results.claims.verdict import NO_PAPER
 from cohort.results.tables.layout import DAGGER, DIVERGED, DOUBLE_DAGGER, Entry, Layout
 
 if TYPE_CHECKING:
-    from cohort.results.claims.judge import Judged
+    from cohort.results.claims.judge import JudgedClaim
 
 
 MEASURED = (
@@ -25,9 +25,9 @@ PAPER = "The paper's own numbers are compared as they are, without intervals."
 TOO_FEW = f"{NOT_ENOUGH.capitalize()}: a planned run is missing, or there are fewer than 3 seeds."
 
 
-def lay_out(claims: Sequence[Judged], scale: str) -> Layout:
-    """A row per claim: sentence, place, and the verdicts on our runs and, if there are any, on the
-    paper's values."""
+def lay_out(claims: Sequence[JudgedClaim], scale: str) -> Layout:
+    """Lay out claims as a table, a row each: sentence, where the paper says it, and the verdicts on
+    our runs and, if there are any, on the paper's values."""
     has_paper = any(claim.paper != NO_PAPER for claim in claims)
     columns = ["Measured", "The paper's own numbers say"] if has_paper else ["Measured"]
     layout = Layout(["Claim", "Where"], columns, prose=True)
@@ -50,7 +50,7 @@ def lay_out(claims: Sequence[Judged], scale: str) -> Layout:
     return layout
 
 
-def _notes(claims: Sequence[Judged], scale: str, has_paper: bool) -> list[str]:
+def _notes(claims: Sequence[JudgedClaim], scale: str, has_paper: bool) -> list[str]:
     notes = [f"{MEASURED} {PAPER}" if has_paper else MEASURED]
     words = [claim.measured for claim in claims]
     notes += [TOO_FEW] if NOT_ENOUGH in words else []

@@ -43,8 +43,8 @@ class Comparison:
         return {point.labels[label]: point for point in self.points}
 
     def at(self, label: str, values: Sequence[str]) -> Comparison:
-        """The comparison of the points with these values of a label, in this order; UserError if
-        there is no such point."""
+        """A comparison of only the points with these values of a label, in this order. Raise
+        UserError if there is no such point."""
         points = self.by(label)
         if missing := [value for value in values if value not in points]:
             labels = (set(point.labels.items()) for point in self.points)
@@ -72,10 +72,10 @@ class Matrix:
     ) -> None:
         """Add an experiment with its axes and cells."""
         names = [axis for axis in axes if axis != "seed"]
-        self._axes[experiment] = {axis: list(map(text, axes[axis])) for axis in names}
+        self._axes[experiment] = {axis: list(map(value_text, axes[axis])) for axis in names}
         points: dict[tuple[str, ...], Labels] = {}
         for cell in cells:
-            labels = {axis: text(cell.get(axis)) for axis in names}
+            labels = {axis: value_text(cell.get(axis)) for axis in names}
             key = tuple(labels.values())
             points[key] = labels
             self._rounds[experiment, *key] = cell.get("rounds", 0)
@@ -87,13 +87,14 @@ class Matrix:
         return self._rounds[point.experiment, *point.labels.values()]
 
     def seeds(self, point: Point) -> int:
-        """The number of a point's cells."""
+        """The number of a point's cells, which differ in their seed only."""
         return self._seeds[point.experiment, *point.labels.values()]
 
     def sweeps(self, experiment: str, given: Given, along: str) -> list[Comparison]:
-        """Ordered sweeps over the label `along`, one for each combination of the other labels.
+        """The cells along the label `along` in the order of its axis: one comparison for each
+        combination of the other labels.
 
-        A label that varies together with it, such as rounds paired with J, is not held fixed.
+        A label that varies together with `along`, such as rounds paired with J, is not held fixed.
         """
         cells = self._select(experiment, given)
         if along not in self._axes[experiment]:
@@ -107,7 +108,7 @@ class Matrix:
         sweeps: dict[tuple[str, ...], list[Labels]] = {}
         for cell in cells:
             sweeps.setdefault(tuple(cell[label] for label in apart), []).append(cell)
-        names = _fewest(apart, [cells[0] for cells in sweeps.values()])
+        names = _fewest_labels(apart, [cells[0] for cells in sweeps.values()])
         order = self._axes[experiment][along]
         comparisons = []
         for sweep in sweeps.values():
@@ -117,7 +118,7 @@ class Matrix:
         return comparisons
 
     def points(self, experiment: str, given: Given) -> list[Point]:
-        """One point per combination of the values in `given`; UserError if they leave a choice."""
+        """One point per combination of values in `given`; UserError if they leave a choice."""
         cells = self._select(experiment, given)
         seen: dict[tuple[str, ...], Labels] = {}
         for cell in cells:
@@ -134,15 +135,15 @@ class Matrix:
     def all_points(self, experiment: str, given: Given) -> list[Point]:
         """All points with the values in `given`, named by the labels in which they differ."""
         cells = self._select(experiment, given)
-        names = _fewest(self._varying(experiment, cells), cells)
+        names = _fewest_labels(self._varying(experiment, cells), cells)
         return [Point(experiment, cell, names) for cell in cells]
 
     def check_values(
         self, experiment: str, label: str, values: Iterable[Any], where: str
     ) -> list[str]:
-        """The values as text; UserError naming the key `where` if one is not on the axis."""
+        """The values as text. Raise UserError, naming key `where`, if one is not on the axis."""
         axis = self._axes[experiment].get(label, [])
-        texts = [text(value) for value in values]
+        texts = [value_text(value) for value in values]
         for value in texts:
             if value not in axis:
                 raise UserError(
@@ -164,7 +165,7 @@ class Matrix:
                     f"{suggest(label, self._axes[experiment])}"
                 )
         wanted = {
-            label: self.check_values(experiment, label, listed(value), "given")
+            label: self.check_values(experiment, label, as_list(value), "given")
             for label, value in given.items()
         }
         cells = self._cells[experiment]
@@ -176,34 +177,34 @@ class Matrix:
         return cells
 
     def _varying(self, experiment: str, cells: list[Labels]) -> list[str]:
-        return [label for label in self._axes[experiment] if _distinct([label], cells) > 1]
+        return [label for label in self._axes[experiment] if _count_distinct([label], cells) > 1]
 
 
-def text(value: Any) -> str:
-    """A label's value as text, as the metrics have it."""
+def value_text(value: Any) -> str:
+    """A label's value as text, as the metrics have it; a dash for None."""
     return NO_VALUE if value is None else label_text(value)
 
 
-def listed(value: Any) -> list[Any]:
+def as_list(value: Any) -> list[Any]:
     """One value or a list of values as a list."""
     return value if isinstance(value, list) else [value]
 
 
 def _follows(label: str, along: str, cells: list[Labels]) -> bool:
-    """Whether a label has one value per value of another, as rounds paired with J have."""
-    return _distinct([along, label], cells) == _distinct([along], cells)
+    """Whether `label` has one value for each value of `along`, as rounds paired with J have."""
+    return _count_distinct([along, label], cells) == _count_distinct([along], cells)
 
 
-def _fewest(labels: list[str], cells: list[Labels]) -> list[str]:
-    """As few of the labels, the first ones, as distinguish the cells like all of them."""
+def _fewest_labels(labels: list[str], cells: list[Labels]) -> list[str]:
+    """The first few of the labels that distinguish the cells as well as all of them."""
     fewest: list[str] = []
     for label in labels:
-        if _distinct([*fewest, label], cells) > _distinct(fewest, cells):
+        if _count_distinct([*fewest, label], cells) > _count_distinct(fewest, cells):
             fewest.append(label)
     return fewest
 
 
-def _distinct(labels: list[str], cells: list[Labels]) -> int:
-    """How many combinations of values these labels have."""
+def _count_distinct(labels: list[str], cells: list[Labels]) -> int:
+    """Count the combinations of values that these labels have in the cells."""
     values = (map(cell.__getitem__, labels) for cell in cells)
     return len(set(map(tuple, values)))

@@ -11,7 +11,7 @@ from cohort.results.claims.matrix import Point
 from cohort.results.paper import (
     PaperValue,
     Rows,
-    items_with,
+    items_containing,
     paper_files,
     parse_values,
     read_rows,
@@ -22,15 +22,16 @@ from cohort.results.series import NO_VALUE
 
 
 @dataclass(frozen=True)
-class PaperResult:
-    """The paper's value at a point, and the curve that it can be read from; both may be missing."""
+class PaperPoint:
+    """What the paper reports of a point of a claim: its value, and the curve from which the value
+    can be read. Either may be missing."""
 
     value: PaperValue | None
     curve: list[PaperValue]
 
 
 class Paper:
-    """The values of a study's paper; each of its files is read once."""
+    """The values that a study's paper prints; each of their files is read once."""
 
     def __init__(self, study: str):
         self._files = paper_files(study)
@@ -38,9 +39,10 @@ class Paper:
             read_rows(file, "") if file.exists() else {} for file in self._files
         ]
 
-    def results(self, points: Sequence[Point], items: str) -> list[PaperResult]:
-        """The paper's result for each point; UserError if an item is unknown or has two values."""
-        results: dict[int, PaperResult] = {}
+    def results(self, points: Sequence[Point], items: str) -> list[PaperPoint]:
+        """What the paper's `items` (tables and figures) report of each point. Raise UserError if an
+        item is unknown or has two values for a point."""
+        results: dict[int, PaperPoint] = {}
         for metric, at in dict.fromkeys((point.metric, str(point.at)) for point in points):
             indices = [
                 index
@@ -48,27 +50,29 @@ class Paper:
                 if (point.metric, str(point.at)) == (metric, at)
             ]
             same = [points[index] for index in indices]
-            single, curves = self._values(items, metric)
+            single, curves = self._values_by_file(items, metric)
             # the best values are printed with the rounds in which they were reached
             printed = "max" if leader_of(at) else at
             values = self._match([value for value in single if value.at == printed], same, printed)
             matches = zip(indices, values, self._match(curves, same, ""), strict=True)
             for index, value, curve in matches:
-                results[index] = PaperResult(next(iter(value), None), curve)
+                results[index] = PaperPoint(next(iter(value), None), curve)
         return [results[index] for index in range(len(points))]
 
-    def _values(self, items: str, metric: str) -> list[list[PaperValue]]:
-        """The values of these items in each file."""
+    def _values_by_file(self, items: str, metric: str) -> list[list[PaperValue]]:
+        """The paper's values of a metric in these items (its tables and figures): a list from the
+        file of single values, one from that of curves. Raise UserError for an item that neither
+        holds."""
         available = dict.fromkeys(row["item"] for rows in self._rows for row in rows.values())
         for item in split_items(items):
-            if not any(items_with(rows, item) for rows in self._rows):
+            if not any(items_containing(rows, item) for rows in self._rows):
                 files = " nor ".join(map(str, self._files))
                 raise UserError(
                     f"paper is '{item}', which neither {files} holds{suggest(item, available)}"
                 )
         values = []
         for file, rows in zip(self._files, self._rows, strict=True):
-            names = [item for item in split_items(items) if items_with(rows, item)]
+            names = [item for item in split_items(items) if items_containing(rows, item)]
             values.append(parse_values(rows, file, ",".join(names), metric) if names else [])
         return values
 

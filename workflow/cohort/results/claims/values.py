@@ -12,7 +12,7 @@ import numpy as np
 from cohort.core.lazy import lazy
 from cohort.results.claims.claim import FIRST, counts_rounds, leader_of
 from cohort.results.claims.matrix import Point
-from cohort.results.claims.paper import Paper, PaperResult
+from cohort.results.claims.paper import Paper, PaperPoint
 from cohort.results.intervals import Sample
 from cohort.results.names import METRICS
 from cohort.results.series import (
@@ -80,12 +80,12 @@ class Value:
 
 
 def cut_off(value: float, rounds: float) -> float:
-    """The value of a run; the round after its last one if it did not reach a threshold."""
+    """The round in which a run reached a threshold; for NEVER the round after its last one."""
     return rounds + 1 if value == NEVER else value
 
 
-def by_seed(values: Sequence[Value]) -> np.ndarray:
-    """A row for each of these values, with a column for each seed that they all have.
+def values_by_seed(values: Sequence[Value]) -> np.ndarray:
+    """The values of runs as an array: a row for each point, a column for each seed that all have.
 
     If a run did not reach a threshold, all that reached it after `last_round`, or never, count as
     if they had reached it in the round after that.
@@ -98,13 +98,12 @@ def by_seed(values: Sequence[Value]) -> np.ndarray:
 
 
 def last_round(values: Sequence[Value]) -> float:
-    """The last round of the shortest run that did not reach a threshold: as far as is known of all
-    of them."""
+    """The last round of the shortest run that did not reach a threshold: all are known up to it."""
     return min(value.rounds for value in values if value.censored)
 
 
 def with_common_seeds(values: Sequence[Value], rows: np.ndarray) -> list[Value]:
-    """The values of the seeds that all have, with the means of these rows, which are `by_seed`."""
+    """The values of the seeds that all have, with the means of `rows` from `values_by_seed`."""
     common = set.intersection(*(set(value.seeds) for value in values))
     shared = []
     for value, row in zip(values, rows, strict=True):
@@ -114,7 +113,9 @@ def with_common_seeds(values: Sequence[Value], rows: np.ndarray) -> list[Value]:
     return shared
 
 
-def measured(points: Sequence[Point], read: Callable[[str, str], DataFrame | None]) -> list[Value]:
+def measured_values(
+    points: Sequence[Point], read: Callable[[str, str], DataFrame | None]
+) -> list[Value]:
     """The value of each point in our runs; `read` returns the metrics of an experiment and metric.
 
     A diverged run counts with the worst value, an unfinished run not at all.
@@ -123,7 +124,8 @@ def measured(points: Sequence[Point], read: Callable[[str, str], DataFrame | Non
     """
     keys = dict.fromkeys((point.experiment, point.metric, point.at) for point in points)
     results = {
-        (name, metric, at): _by_labels(read(name, metric), metric, at) for name, metric, at in keys
+        (name, metric, at): _values_by_labels(read(name, metric), metric, at)
+        for name, metric, at in keys
     }
     values = []
     for point in points:
@@ -134,14 +136,14 @@ def measured(points: Sequence[Point], read: Callable[[str, str], DataFrame | Non
     return values
 
 
-def _by_labels(metrics: DataFrame | None, metric: str, at: int | str) -> dict[Any, Value]:
+def _values_by_labels(metrics: DataFrame | None, metric: str, at: int | str) -> dict[Any, Value]:
     if metrics is None:
         return {}
     cells = value_at(metrics, metric, at)
     labels = [label for label in label_columns(metrics) if label != "seed"]
     finished = cells["status"].isin(["done", "diverged"])
     counted = cells.assign(
-        value=cells["value"].where(finished) * _scale(metric, at),
+        value=cells["value"].where(finished) * _display_scale(metric, at),
         diverged=cells["status"].eq("diverged"),
     )
     lasted = counted["digest"].map(metrics.groupby("digest")["round"].max()).astype(float)
@@ -155,18 +157,18 @@ def _by_labels(metrics: DataFrame | None, metric: str, at: int | str) -> dict[An
     for row in zip(*columns, strict=True):
         key = tuple(sorted(zip(labels, row, strict=False)))
         groups[key].append(Run(*row[len(labels) :]))
-    return {key: _of_runs(runs) for key, runs in groups.items()}
+    return {key: _value_of_runs(runs) for key, runs in groups.items()}
 
 
 def is_at_chance(cells: DataFrame, metrics: DataFrame, metric: str, at: int | str) -> Series:
-    """Whether the accuracy of a cell is at most that of a guess, or above it by less than 5 %."""
+    """Whether each cell's accuracy is at most that of a guess, or above it by less than 5 %."""
     if counts_rounds(at) or not metric.endswith("accuracy"):
         return cells["value"].isna() & False
     return cells["value"] <= 1.05 * cells["digest"].map(chance_level(metrics))
 
 
-def _of_runs(cells: Sequence[Run]) -> Value:
-    """The value of cells that differ in their seed only."""
+def _value_of_runs(cells: Sequence[Run]) -> Value:
+    """The mean value over runs that differ in their seed only."""
     runs = [run for run in cells if run.value == run.value]
     seeds = {str(run.seed): run.value for run in runs}
     lasted = [run.lasted for run in runs if run.lasted == run.lasted]
@@ -181,33 +183,33 @@ def _of_runs(cells: Sequence[Run]) -> Value:
 def seconds_per_seed(
     points: Sequence[Point], read: Callable[[str, str], DataFrame | None]
 ) -> float:
-    """How long the runs of one seed of these points took; NaN if the metrics do not say."""
+    """The seconds that the runs of one seed of these points took; NaN if the metrics do not say."""
     cells = {(point.experiment, *point.labels.values()): point for point in points}
     timed = [replace(point, metric="seconds", at="mean") for point in cells.values()]
-    return sum(value.value * value.rounds for value in measured(timed, read))
+    return sum(value.value * value.rounds for value in measured_values(timed, read))
 
 
-def from_paper(points: Sequence[Point], paper: Paper, items: str) -> list[Value]:
+def paper_values(points: Sequence[Point], paper: Paper, items: str) -> list[Value]:
     """The value of each point in these items of the paper; a curve counts as a run."""
     if not items:
         return [Value(NOTHING)] * len(points)
     results = paper.results(points, items)
     if not any(leader_of(point.at) for point in points):
         return [_paper_value(point, result) for point, result in zip(points, results, strict=True)]
-    leaders = paper.results(list(map(_leader, points)), items)
+    leaders = paper.results(list(map(_leader_point, points)), items)
     return list(map(_paper_rounds, results, leaders))
 
 
-def _leader(point: Point) -> Point:
-    """The point whose best value another is to reach."""
+def _leader_point(point: Point) -> Point:
+    """The point whose best value the given point is to reach."""
     leader = leader_of(point.at)
     assert leader, point.at
     return replace(point, labels=point.labels | dict([leader]))
 
 
-def _paper_rounds(result: PaperResult, leader: PaperResult) -> Value:
-    """The round of the best value, which is all that a table prints, if it reaches that of the
-    leader."""
+def _paper_rounds(result: PaperPoint, leader: PaperPoint) -> Value:
+    """The round of the paper's best value, all that it prints, if that reaches the leader's
+    best."""
     value, goal = result.value, leader.value
     if value is None or goal is None or value.round is None:
         return Value(NOTHING)
@@ -216,23 +218,23 @@ def _paper_rounds(result: PaperResult, leader: PaperResult) -> Value:
     return Value(float(value.round) if reached else NEVER, 1, 1, doubtful="; ".join(doubts))
 
 
-def _paper_value(point: Point, result: PaperResult) -> Value:
+def _paper_value(point: Point, result: PaperPoint) -> Value:
     used = [result.value] if result.value else result.curve
     if not used:
         return Value(NOTHING)
-    number = result.value.value if result.value else _of_curve(point, result.curve)
+    number = result.value.value if result.value else _curve_value(point, result.curve)
     doubts = dict.fromkeys(value.doubtful for value in used if value.doubtful)
     return Value(
-        round(number * _scale(point.metric, point.at), 9), 1, 1, doubtful="; ".join(doubts)
+        round(number * _display_scale(point.metric, point.at), 9), 1, 1, doubtful="; ".join(doubts)
     )
 
 
-def _scale(metric: str, at: int | str) -> float:
-    """The factor from a stored value to the shown one."""
+def _display_scale(metric: str, at: int | str) -> float:
+    """The factor from a value as stored to the value as shown."""
     return 1.0 if counts_rounds(at) else METRICS[metric].scale
 
 
-def _of_curve(point: Point, curve: list[PaperValue]) -> float:
+def _curve_value(point: Point, curve: list[PaperValue]) -> float:
     frame = pd.DataFrame(
         {
             "digest": "paper",
@@ -248,7 +250,7 @@ def _of_curve(point: Point, curve: list[PaperValue]) -> float:
 def value_at(metrics: DataFrame, metric: str, at: int | str) -> DataFrame:
     """One row per planned cell, whose `value` is the metric at `at`.
 
-    If `at` asks for a threshold, that is the first round that reaches it: infinity if the run
+    If `at` asks for a threshold, the value is the first round that reaches it: infinity if the run
     diverged or ended without reaching it, NaN if an unfinished run has not reached it yet, or if
     the run whose best value is the threshold has none. Otherwise it is that of `value_per_cell`.
     """

@@ -17,23 +17,23 @@ from cohort.results.claims.decision import (
     UNDECIDED,
     Clauses,
     decide,
-    deciding,
+    deciding_contrasts,
+    overall_verdict,
     seeds_to_decide,
-    together,
 )
 from cohort.results.claims.evidence import (
     Evidence,
     evidence_of,
-    in_words,
-    key,
-    lacking,
-    more_seeds,
-    statistics,
-    too_few,
+    evidence_text,
+    missing_points,
+    more_seeds_text,
+    point_key,
+    statistics_text,
+    too_few_seeds_text,
     with_values,
 )
 from cohort.results.claims.matrix import Comparison
-from cohort.results.claims.values import NOTHING, Value, by_seed, with_common_seeds
+from cohort.results.claims.values import NOTHING, Value, values_by_seed, with_common_seeds
 from cohort.results.intervals import LEAST_SEEDS
 from cohort.results.names import Names
 
@@ -42,7 +42,7 @@ NO_PAPER = "no value"
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict in a word, its evidence as text, and the value of each point, once.
+    """The verdict on a claim (`word`), its evidence as text, and the value of each point, once.
 
     `statistics` are those of each point as text; `seeds` is the range of how many seeds would
     decide a claim that is undecided. `comparisons` are those of the claim one by one; `gap` says
@@ -67,18 +67,18 @@ def judge_runs(
     judged: bool = True,
     seconds: Callable[[], float] = lambda: NOTHING,
 ) -> Verdict:
-    """Judge a claim on our runs; there is no word at a scale that is not `judged`, nor before all
-    runs are finished.
+    """Judge a claim on our runs. A scale that is not `judged`, or a planned run that is not
+    finished, prevents a verdict.
 
-    `values` are those of the points of all comparisons, in order; `seconds` is how long the runs of
-    one seed take.
+    `values` are those of the points of all comparisons, in order; `seconds` returns how long the
+    runs of one seed take.
     """
     pairs = list(with_values(comparisons, values))
-    gap = _gap(comparisons, values, names)
-    rows = [by_seed(own_values) for _, own_values in pairs if _are_complete(own_values)]
+    gap = _missing_runs_text(comparisons, values, names)
+    rows = [values_by_seed(own_values) for _, own_values in pairs if _are_complete(own_values)]
     fewest = min((row.shape[1] for row in rows), default=0)
     if not gap and fewest < (1 if claim.is_over_settings else LEAST_SEEDS):
-        gap = too_few(fewest)
+        gap = too_few_seeds_text(fewest)
     needed, word = None, NOT_ENOUGH if judged else NOT_JUDGED
     if judged and not gap:
         compared = zip(comparisons, rows, strict=True)
@@ -87,61 +87,62 @@ def judge_runs(
             (comparison, with_common_seeds(own_values, row))
             for (comparison, own_values), row in zip(pairs, rows, strict=True)
         ]
-        made = _decided(claim, pairs, contrasts, names)
-        word = together([evidence.verdict for evidence in made])
+        made = _decided_evidence(claim, pairs, contrasts, names)
+        word = overall_verdict([evidence.verdict for evidence in made])
         if word == UNDECIDED and not claim.is_over_settings:
             needed = seeds_to_decide(contrasts)
-            gap = more_seeds(needed, fewest, seconds())
+            gap = more_seeds_text(needed, fewest, seconds())
     else:
         made = [evidence_of(claim, *pair, names) for pair in pairs]
     return Verdict(
         word,
-        in_words(comparisons, made, gap, names),
-        list(_once(comparisons, values).values()),
-        statistics(comparisons, made, names),
+        evidence_text(comparisons, made, gap, names),
+        list(_value_by_point(comparisons, values).values()),
+        statistics_text(comparisons, made, names),
         needed,
         made,
         gap,
     )
 
 
-def _decided(
+def _decided_evidence(
     claim: Claim,
     pairs: Iterable[tuple[Comparison, Sequence[Value]]],
     contrasts: Sequence[Clauses],
     names: Names,
 ) -> list[Evidence]:
-    """The evidence of each comparison with its verdict."""
+    """The evidence of every comparison, with the verdict by its contrasts."""
     words = decide(contrasts, every_run=claim.is_about_every_run())
+    deciding = deciding_contrasts(contrasts)
     return [
         evidence_of(claim, comparison, values, names, word, clear)
-        for (comparison, values), word, clear in zip(pairs, words, deciding(contrasts), strict=True)
+        for (comparison, values), word, clear in zip(pairs, words, deciding, strict=True)
     ]
 
 
 def judge_paper(
     claim: Claim, comparisons: Sequence[Comparison], values: Sequence[Value], names: Names
 ) -> Verdict:
-    """Judge a claim on the paper's own values, single ones without an interval, if it has enough of
-    them.
+    """Judge a claim on the paper's own values, single ones without an interval, if enough.
 
     `values` are those of the points of all comparisons, in order.
     """
     made = [
-        _held_up(claim, comparison, own_values, names)
+        _paper_evidence(claim, comparison, own_values, names)
         for comparison, own_values in with_values(comparisons, values)
     ]
     some = any(value.is_complete for value in values)
-    words, missing = [evidence.verdict for evidence in made], lacking(comparisons, values, names)
+    words = [evidence.verdict for evidence in made]
+    missing = missing_points(comparisons, values, names)
     gap = f"no value for {missing}" if missing and some else ""
-    word = together(words) if all(words) else NO_PAPER
-    points = list(_once(comparisons, values).values())
-    text = in_words(comparisons, made, gap, names)
+    word = overall_verdict(words) if all(words) else NO_PAPER
+    points = list(_value_by_point(comparisons, values).values())
+    text = evidence_text(comparisons, made, gap, names)
     return Verdict(word, text, points, comparisons=made, gap=gap)
 
 
 def contrasts_of(claim: Claim, comparison: Comparison, rows: np.ndarray) -> Clauses:
-    """What a comparison asks, as samples over the seeds; `rows` has a row for each point."""
+    """A comparison's clauses of contrasts over seeds; `rows` has a row of values for each point."""
     clauses = claim.clauses(comparison, list(rows))
     return [list(map(claim.contrast, clause)) for clause in clauses]
 
@@ -150,10 +151,11 @@ def _are_complete(values: Sequence[Value]) -> bool:
     return all(value.is_complete for value in values)
 
 
-def _held_up(
+def _paper_evidence(
     claim: Claim, comparison: Comparison, values: Sequence[Value], names: Names
 ) -> Evidence:
-    """Whether a comparison holds, without the points that have no value if it can do without."""
+    """Judge a comparison by the paper's values, without the points that have none if the claim can
+    do without; return the evidence."""
     pairs = zip(comparison.points, values, strict=True)
     points = [point for point, value in pairs if value.is_complete]
     if len(points) < len(values) and not claim.has_enough(points):
@@ -165,21 +167,24 @@ def _held_up(
     return evidence_of(claim, comparison, values, names, verdict, part=part)
 
 
-def _gap(comparisons: Sequence[Comparison], values: Sequence[Value], names: Names) -> str:
-    """Which runs are missing."""
-    points, missing = _once(comparisons, values).values(), lacking(comparisons, values, names)
+def _missing_runs_text(
+    comparisons: Sequence[Comparison], values: Sequence[Value], names: Names
+) -> str:
+    """A text that says which runs are missing; empty if none is."""
+    points = _value_by_point(comparisons, values).values()
+    missing = missing_points(comparisons, values, names)
     unplanned = sum(not value.planned for value in points)
     gap = f"lacks runs of {missing}" if missing else ""
     return gap + (f" ({unplanned} of {len(points)} settings are not planned)" if unplanned else "")
 
 
-def _once(
+def _value_by_point(
     comparisons: Sequence[Comparison], values: Sequence[Value]
 ) -> dict[tuple[str, ...], Value]:
-    """The value of each point, even if several comparisons share it; if they differ, that of fewest
-    runs."""
+    """The value of each point by key; if comparisons disagree on it, that of fewest runs."""
     points = [point for comparison in comparisons for point in comparison.points]
     once: dict[tuple[str, ...], Value] = {}
     for point, value in zip(points, values, strict=True):
-        once[key(point)] = min(once.get(key(point), value), value, key=lambda shared: shared.n)
+        key = point_key(point)
+        once[key] = min(once.get(key, value), value, key=lambda shared: shared.n)
     return once

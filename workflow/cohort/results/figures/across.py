@@ -37,8 +37,8 @@ INTERVALS = "intervals of 95\N{NO-BREAK SPACE}%, over seeds, by a stratified boo
 
 
 @dataclass(frozen=True, kw_only=True)
-class Across(Kind):
-    """Base of the kinds that compare strategies across settings."""
+class AcrossSettings(Kind):
+    """Base of the kinds of figures that compare strategies across settings."""
 
     is_across: ClassVar[bool] = True
 
@@ -73,8 +73,8 @@ class Across(Kind):
         return metrics[~metrics[self.hue].isin(self._left_out())]
 
     def measure(self, metrics: DataFrame) -> DataFrame:
-        """The finished runs with their value and setting, the names of the labels that tell
-        settings apart, and how many values of the hue have no runs."""
+        """The finished runs, with the columns value, setting, `apart` (the labels that tell
+        settings apart), and `lacking` (how many values of the hue have no runs)."""
         runs = runs_by_setting(metrics, self.metric, self.at, self.facets())
         return runs.assign(
             value=runs["value"] * METRICS[self.metric].scale,
@@ -101,7 +101,8 @@ class Across(Kind):
                 axes.set(xticks=[], yticks=[])
 
     def draw_scores(self, axes: Axes, scores: Scores, style: Style) -> None:
-        """Draw the scores of one panel, which has at least one setting."""
+        """Draw how the strategies of one panel compare over all settings that they share, of which
+        there is at least one. Each kind has its own way."""
         raise NotImplementedError
 
     def count(self, measured: DataFrame) -> str:
@@ -131,7 +132,7 @@ class Across(Kind):
         return texts
 
     def describe_scores(self, scores: Scores, names: Names) -> str:
-        """The numbers of one panel in words."""
+        """A sentence with the numbers that `draw_scores` shows in one panel."""
         raise NotImplementedError
 
     def number(self, value: float) -> str:
@@ -142,7 +143,7 @@ class Across(Kind):
         return list(map(label_text, self.without or ()))
 
     def _panels(self, measured: DataFrame) -> Iterator[tuple[str, DataFrame]]:
-        """The measured rows of each panel, with its name."""
+        """Pairs of a panel's name and its measured rows."""
         if not self.panels():
             yield from [("", measured)] if len(measured) else []
             return
@@ -151,7 +152,7 @@ class Across(Kind):
 
 
 def _extent(panels: Sequence[Scores], apart: str) -> str:
-    """Over how many settings and seeds the figure compares."""
+    """A text on how many settings and seeds the figure compares."""
     settings = _span([len(scores.settings) for scores in panels])
     if settings == "0":
         return NOTHING_IN_COMMON

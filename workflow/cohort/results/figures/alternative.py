@@ -13,8 +13,8 @@ from cohort.results.names import METRICS
 MOST_VALUES = 12  # that the text names one by one
 
 
-def alternative(spec: Mapping[str, Any], comparison: Comparison) -> str:
-    """A figure's title, axes, panels and hues, and the values at the end."""
+def alternative_text(spec: Mapping[str, Any], comparison: Comparison) -> str:
+    """A picture's alternative text: its title, axes, panels and hues, and the values at the end."""
     kind, style = KINDS[spec["kind"]].from_spec(spec), Style.of(spec["look"])
     x = kind.x_title(style) if kind.has_axes else ""
     labels = kind.facets()
@@ -32,7 +32,7 @@ def _values(label: str, style: Style) -> str:
 
 
 def _means(results: Sequence[Result], labels: Sequence[str], style: Style) -> list[str]:
-    """The mean of each curve or bar; if there are many, the lowest and highest of each hue."""
+    """Text: the mean of each curve or bar; of many, the lowest and highest of each hue."""
     groups: dict[tuple[str, ...], list[float]] = {}
     for result in results:
         key = tuple(result.labels[label] for label in labels if label in result.labels)

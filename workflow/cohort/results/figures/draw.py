@@ -56,12 +56,13 @@ def draw(spec: Mapping[str, Any], metrics_file: str | Path, outputs: Sequence[st
 def make_figure(
     spec: Mapping[str, Any], metrics_file: str | Path, *, is_narrow: bool = False
 ) -> Figure:
-    """Draw the figure of `spec` with matplotlib's current settings; if it `is_narrow`, its panels
-    lie one below the other."""
+    """Draw the figure of `spec` with matplotlib's current settings; the panels of one that
+    `is_narrow` lie one below the other."""
     kind = kind_of(spec)
     style = Style.of(spec["look"])
     parts = [
-        Part(part, part.select(read_metric(metrics_file, *part.metrics()))) for part in kind.parts()
+        Part(part, part.select(read_metric(metrics_file, *part.metrics())))
+        for part in kind.by_metric()
     ]
     if is_generated(parts[0].metrics):
         return sheet(parts, style, [GENERATED], is_narrow=is_narrow)
@@ -73,7 +74,7 @@ def make_figure(
 
 
 def compare_figure(spec: Mapping[str, Any], metrics_file: str | Path) -> Comparison:
-    """The comparison of the runs that a figure shows."""
+    """Compare the runs that a figure shows, described in words where it shows no means."""
     kind = kind_of(spec)
     comparison = compare(kind.measures(), spec, metrics_file)
     if comparison.generated or not kind.is_across:
@@ -85,7 +86,7 @@ def compare_figure(spec: Mapping[str, Any], metrics_file: str | Path) -> Compari
 
 
 def kind_of(spec: Mapping[str, Any]) -> Kind:
-    """The kind of figure that a spec describes."""
+    """The kind of figure that a spec describes, with its fields."""
     return KINDS[spec["kind"]].from_spec(spec)
 
 

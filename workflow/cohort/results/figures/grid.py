@@ -22,7 +22,7 @@ Grid = dict[tuple[int, int], Axes]
 
 @dataclass(frozen=True)
 class Panel:
-    """The place of one panel in the grid, and the label values that its runs share."""
+    """A panel: its row and column in the grid, and the label values that its runs share."""
 
     row: int
     column: int
@@ -35,7 +35,7 @@ class Panel:
         return frame
 
     def matches(self, everything: Iterable[PaperMatch]) -> list[PaperMatch]:
-        """The matches that belong to the panel and have values."""
+        """The matches of the paper's values that belong to the panel and have values."""
         wanted = self.values.items()
         return [match for match in everything if match.values and wanted <= match.labels.items()]
 
@@ -61,7 +61,7 @@ def begun_panels(planned: list[Panel], cells: DataFrame) -> list[Panel]:
 
 
 def arrange(kind: Kind, cells: DataFrame, style: Style) -> list[Panel]:
-    """Place the panels by the values of `rows` and `columns`, except those without planned cells;
+    """Make a panel for each value of `rows` and `columns` that has planned cells, and place it;
     columns alone wrap to a grid."""
     rows = style.ordered(kind.rows, cells[kind.rows]) if kind.rows else []
     columns = style.ordered(kind.columns, cells[kind.columns]) if kind.columns else []
@@ -87,7 +87,7 @@ def arrange(kind: Kind, cells: DataFrame, style: Style) -> list[Panel]:
 def make_grids(
     panels: list[Panel], parts: int, kind: Kind, *, hues: int, share_x: bool, is_narrow: bool
 ) -> tuple[Figure, list[Grid]]:
-    """An empty figure with the panels of each part.
+    """Make an empty figure, and for each of so many `parts` (metrics) a grid with all panels.
 
     All panels share their x axis, or else those of a part, which share their y axis as well.
     """
@@ -127,8 +127,8 @@ def make_grids(
 
 
 def relaid(panels: list[Panel], parts: int, *, is_narrow: bool) -> list[Panel]:
-    """The panels of one part, one below the other on a phone, or in one row if those of all parts
-    would otherwise be too narrow side by side."""
+    """The panels of one part as they are placed: one below the other on a phone, or in one row if
+    those of all parts would otherwise be too narrow side by side."""
     if is_narrow:
         return [replace(panel, row=row, column=0) for row, panel in enumerate(panels)]
     _, columns = _extent(panels)
@@ -155,5 +155,5 @@ def _extent(panels: list[Panel]) -> tuple[int, int]:
 
 
 def _even(panels: int, most: int = sizes.MOST_COLUMNS) -> int:
-    """How many panels a row has if as few rows as possible are filled evenly."""
+    """The number of panels in a row if as few rows as possible are filled evenly."""
     return ceil(panels / ceil(panels / most))

@@ -66,8 +66,7 @@ class Kind(Component):
         """Raise UserError when the fields contradict each other."""
 
     def check_cells(self, axes: Iterable[str], cells: Iterable[Mapping[str, Any]]) -> None:
-        """Raise UserError when the planned cells of an experiment with these axes cannot be drawn
-        so."""
+        """Raise UserError when an experiment with these axes and cells cannot be drawn so."""
 
     def panel_size(self, width: float, hues: int) -> tuple[float, float]:
         """The width and height in inches of a panel that may be at most this wide."""
@@ -75,12 +74,13 @@ class Kind(Component):
         width = min(WIDEST, width)
         return width, min(tallest, max(SHORTEST, width * share))
 
-    def parts(self) -> list[Kind]:
-        """One figure per metric, drawn side by side; `limits` apply to the first only."""
+    def by_metric(self) -> list[Kind]:
+        """Split the figure into one per metric, `metric` first, to be drawn side by side. Only the
+        first keeps `limits`."""
         return [self, *map(self.of_metric, self.also or ())]
 
     def of_metric(self, metric: str) -> Kind:
-        """The figure of a further metric."""
+        """A copy of the figure for a further metric, without `limits`."""
         return dataclasses.replace(self, metric=metric, also=None, limits=None)
 
     def panels(self) -> tuple[str, ...]:
@@ -104,17 +104,17 @@ class Kind(Component):
         return ()
 
     def named(self) -> Mapping[str, Sequence[str]]:
-        """The label values that its fields mention, by label, so that planning can check them."""
+        """The label values that the figure's fields mention, by label, for planning to check."""
         return {}
 
     def metrics(self) -> tuple[str, ...]:
-        """Every metric to read for one part of the figure."""
+        """The names of the metrics to read for one part of the figure."""
         return (self.metric,)
 
     def measures(self) -> list[Measure]:
-        """What its runs are compared by: its metrics by round, or else their accuracy."""
+        """The measures that compare its runs: its metrics by round, or else the accuracy."""
         at = getattr(self, "at", "")
-        metrics = [part.metric for part in self.parts() if METRICS[part.metric].by == "round"]
+        metrics = [part.metric for part in self.by_metric() if METRICS[part.metric].by == "round"]
         labels = [label for label in self.shown() if label not in (CLIENT, "class", "seed")]
         return [
             Measure(
@@ -133,7 +133,7 @@ class Kind(Component):
         return metrics
 
     def measure(self, metrics: DataFrame) -> DataFrame:
-        """The rows to draw: digest, labels, status and the value in the unit of the y axis."""
+        """The rows to draw: digest, labels, status, and the value in the unit of the y axis."""
         raise NotImplementedError
 
     def draw(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
@@ -154,15 +154,15 @@ class Kind(Component):
         return METRICS[self.metric].label
 
     def subject(self) -> str:
-        """What the picture is of, in its alternative text."""
-        return listed([part.y_title() for part in self.parts()])
+        """The quantities that the picture shows, as text for its alternative text."""
+        return listed([part.y_title() for part in self.by_metric()])
 
     def handle(self, value: str, style: Style, color: str) -> Artist:
-        """The legend's handle for a value of the hue."""
+        """The legend's handle for a value of the hue in this color."""
         raise NotImplementedError
 
     def count(self, measured: DataFrame) -> str:
-        """The note's text of how many runs each mark has, once all of them are done."""
+        """Text for the note below the figure: how many runs each mark has once all are done."""
         seeds = measured.groupby(list(self.shown()))["digest"].nunique()
         fewest, most = seeds.min(), seeds.max()
         count = str(most) if fewest == most else f"{fewest} to {most}"
@@ -170,15 +170,15 @@ class Kind(Component):
         return f"n = {count} {noun}{'' if most == 1 else 's'} per {self.mark()}"
 
     def describe(self, metrics: DataFrame, names: Names) -> list[str]:
-        """What is seen in the figure, in words; nothing if the means of its runs say it."""
+        """Sentences that put the figure into words; none if the means of its runs say it."""
         return []
 
     def remarks(self, measured: DataFrame) -> list[str]:
-        """What the note must explain about the measured rows (diverged or unfinished runs, ...)."""
+        """Texts for the note that explain the measured rows (diverged or unfinished runs, ...)."""
         raise NotImplementedError
 
     def mark(self) -> str:
-        """The note's word for what shows one mean: `curve`, `bar`, `point`, ..."""
+        """The noun for what shows one mean, for the note: `curve`, `bar`, `point`, ..."""
         raise NotImplementedError
 
     def has_legend(self) -> bool:

@@ -33,14 +33,14 @@ from cohort.results.figures.style import (
 )
 from cohort.results.names import listed, word
 from cohort.results.paper_match import PaperMatch
-from cohort.results.series import cells_of, runs_behind
+from cohort.results.series import cells_of, count_runs
 
 NO_RUNS = "no runs yet"
 
 
 @dataclass(frozen=True)
 class Part:
-    """One metric of a figure: how to draw it, its metrics, and the paper's values for it."""
+    """One metric of a figure: its kind, its metrics, and the paper's values for it."""
 
     kind: Kind
     metrics: DataFrame
@@ -50,8 +50,8 @@ class Part:
 def sheet(
     parts: Sequence[Part], style: Style, remarks: Sequence[str] = (), *, is_narrow: bool = False
 ) -> Figure:
-    """Draw a whole figure, its parts side by side; `remarks` are added to the note. The panels of a
-    narrow one lie one below the other."""
+    """Draw a whole figure, its parts side by side, with a note to which `remarks` are added. The
+    panels of a narrow one lie one below the other."""
     kind, cells = parts[0].kind, cells_of(parts[0].metrics)
     planned = arrange(kind, cells, style)
     begun = begun_panels(planned, cells)
@@ -83,8 +83,8 @@ def sheet(
 
 
 def note(kind: Kind, measured: DataFrame, cells: DataFrame) -> str:
-    """State how many runs the figure shows and explain the marks of incomplete ones."""
-    runs = runs_behind(cells)
+    """Text below the figure: how many runs it shows, and what the marks of incomplete ones mean."""
+    runs = count_runs(cells)
     parts = [runs.phrase if runs.planned else NO_RUNS]
     if runs.done == runs.planned and len(measured):
         parts = [kind.count(measured)]

@@ -137,12 +137,13 @@ class Style(Names):
         return {value: shades[value] for value in values}
 
     def dash(self, hue: str, value: str) -> Any:
-        """The line style. Names differ in it as well as in color, so that curves that coincide are
-        both seen; only the paper's own method is solid, or else the first name."""
+        """The dashes of a value's line. Names differ in them as well as in color, so that curves
+        that coincide are both seen; only the paper's own method is solid, or else the first
+        name."""
         return DASHES[self._look(hue, value)[1] % len(DASHES)]
 
     def marker(self, hue: str, value: str) -> str:
-        """The marker of a line, another one for neighbors."""
+        """The marker of a value's line, another one for neighbors."""
         return MARKERS[self._look(hue, value)[1] % len(MARKERS)]
 
     def stroke(self, hue: str, value: str) -> dict[str, float]:
@@ -155,11 +156,11 @@ class Style(Names):
         return {"linewidth": THICK if is_own else THIN, "zorder": 2 if is_own else 3}
 
     def hatch(self, hue: str, value: str) -> str:
-        """The hatch of a bar: none until the colors repeat."""
+        """The hatch of a value's bar: none until the colors repeat."""
         return HATCHES[self._look(hue, value)[2] % len(HATCHES)]
 
     def _look(self, hue: str, value: str) -> tuple[str, int, int]:
-        """The color, the number of the dash and of the lap over the colors of a name's value.
+        """A name's color, the index of its dash, and how often the colors were used up before it.
 
         The paper's own methods have a color that nothing else has, and so has FedAvg.
         """
@@ -200,20 +201,21 @@ def pale(color: Any) -> Any:
     return tuple(PALE + (1 - PALE) * part for part in mpl_colors.to_rgb(color))
 
 
-def one_deviation(points: Any, unit: str) -> tuple[Any, Any]:
-    """One standard deviation to either side of a mean, but not below 0 or above 100 % where no
-    value lies there. `points` are the `STATISTICS` of one point, or a table of several points'."""
-    mean, sd, least, most = (points[name] for name in STATISTICS)
+def deviation_limits(statistics: Any, unit: str) -> tuple[Any, Any]:
+    """The lower and upper limit one standard deviation from a mean, cut at 0 and 100 % where no
+    value lies beyond. `statistics` holds the `STATISTICS` of one point, or a table of several
+    points'."""
+    mean, sd, least, most = (statistics[name] for name in STATISTICS)
     low = np.where(least >= 0, np.maximum(mean - sd, 0), mean - sd)
     is_share = (unit == "%") & (most <= 100)
     return low, np.where(is_share, np.minimum(mean + sd, 100), mean + sd)
 
 
 def deviation_bar(unit: str) -> Callable[[Series[float]], tuple[float, float]]:
-    """The error bar of `one_deviation`, as seaborn asks for it."""
+    """A function for seaborn's `errorbar` that returns the `deviation_limits` of values."""
 
     def limits(values: Series[float]) -> tuple[float, float]:
-        low, high = one_deviation(values.agg(STATISTICS), unit)
+        low, high = deviation_limits(values.agg(STATISTICS), unit)
         return float(low), float(high)
 
     return limits
@@ -225,12 +227,12 @@ def legend_line(**properties: Any) -> Line2D:
 
 
 def paper_name(source: str) -> str:
-    """What the legend calls a paper's values, by their source."""
+    """The legend's name for a paper's values: `paper` or `paper (authors' log)`, by source."""
     return "paper" if source == "printed" else f"paper ({source})"
 
 
 def say(axes: Axes, reason: str) -> None:
-    """Say in an empty panel why it is empty."""
+    """Write the reason into an empty panel why it is empty."""
     middle: dict[str, Any] = {"xycoords": "axes fraction", "ha": "center", "va": "center"}
     axes.annotate(reason, (0.5, 0.5), color=NOTE["color"], **middle)
     axes.grid(visible=False)
@@ -245,13 +247,12 @@ def panel_width(axes: Axes) -> float:
 
 
 def number_places(axes: Axes, axis: Literal["x", "y"], count: int) -> None:
-    """Put the ticks of an axis at whole numbers, of which it has this many."""
+    """Put the ticks of an axis at whole numbers; `count` is how many it shows."""
     axes.locator_params(axis=axis, integer=True, min_n_ticks=min(FEWEST_TICKS, count))
 
 
 def name_places(axes: Axes, names: list[str]) -> None:
-    """Name the places 0, 1, 2, ... of the x axis, on several lines or slanted where there is little
-    room."""
+    """Name the positions 0, 1, 2, ... of the x axis, on several lines or slanted in little room."""
     room = int((panel_width(axes) - SIDES) / len(names) / LETTER) - 1
     wrapped = [fill(name, max(room, 1), break_long_words=False) for name in names]
     if max(len(line) for name in wrapped for line in name.splitlines()) > room:

@@ -15,12 +15,16 @@ FILE = "events.out.tfevents.0.cohort"
 
 
 def write_events(folder: Path, scalars: Iterable[tuple[int, Mapping[str, float]]]) -> None:
-    """Write the scalars of a run, by step, to an event file in this folder."""
+    """Write the scalars of a run, by step and tag, to a TensorBoard event file in this folder."""
     with atomic_write(folder / FILE) as temporary, open(temporary, "wb") as file:
-        file.write(_record(_text(3, VERSION)))
+        file.write(_encode_record(_encode_text(3, VERSION)))
         for step, values in scalars:
-            summary = b"".join(_bytes(1, _value(tag, value)) for tag, value in values.items())
-            file.write(_record(_key(2, 0) + _varint(step) + _bytes(5, summary)))
+            summary = b"".join(
+                _encode_bytes(1, _encode_value(tag, value)) for tag, value in values.items()
+            )
+            file.write(
+                _encode_record(_encode_key(2, 0) + _encode_varint(step) + _encode_bytes(5, summary))
+            )
 
 
 def crc32c(data: bytes) -> int:
@@ -41,36 +45,37 @@ def _entries() -> Iterator[int]:
 TABLE = tuple(_entries())
 
 
-def _record(event: bytes) -> bytes:
-    """An event with its length, and the masked checksums of both."""
+def _encode_record(event: bytes) -> bytes:
+    """Frame an event with its length, and the masked checksums of both."""
     length = struct.pack("<Q", len(event))
-    return length + _masked(length) + event + _masked(event)
+    return length + _masked_checksum(length) + event + _masked_checksum(event)
 
 
-def _masked(data: bytes) -> bytes:
+def _masked_checksum(data: bytes) -> bytes:
     crc = crc32c(data)
     return struct.pack("<I", ((crc >> 15 | crc << 17) + MASK) & BITS)
 
 
-def _value(tag: str, value: float) -> bytes:
-    return _text(1, tag) + _key(2, 5) + struct.pack("<f", value)
+def _encode_value(tag: str, value: float) -> bytes:
+    return _encode_text(1, tag) + _encode_key(2, 5) + struct.pack("<f", value)
 
 
-def _text(field: int, text: str) -> bytes:
-    return _bytes(field, text.encode())
+def _encode_text(field: int, text: str) -> bytes:
+    return _encode_bytes(field, text.encode())
 
 
-def _bytes(field: int, content: bytes) -> bytes:
-    return _key(field, 2) + _varint(len(content)) + content
+def _encode_bytes(field: int, content: bytes) -> bytes:
+    return _encode_key(field, 2) + _encode_varint(len(content)) + content
 
 
-def _key(field: int, kind: int) -> bytes:
-    """The number of a field, and how it is written: 0 varint, 2 bytes, 5 four bytes."""
-    return _varint(field << 3 | kind)
+def _encode_key(field: int, kind: int) -> bytes:
+    """Encode the number of a field with its wire type: 0 varint, 2 bytes, 5 four bytes."""
+    return _encode_varint(field << 3 | kind)
 
 
-def _varint(number: int) -> bytes:
-    """A whole number in groups of seven bits, the lowest first."""
+def _encode_varint(number: int) -> bytes:
+    """Encode a whole number as a varint: groups of seven bits, the lowest first, with the high bit
+    set in all but the last byte."""
     groups = bytearray()
     while number > 0x7F:
         groups.append(number & 0x7F | 0x80)

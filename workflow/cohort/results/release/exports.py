@@ -13,14 +13,14 @@ import pandas as pd
 
 from cohort.core.files import atomic_write
 from cohort.results.release.events import write_events
-from cohort.results.release.frames import Data
+from cohort.results.release.frames import RunFrames
 
 LABELS = ("dataset", "model", "partition", "J", "strategy", "seed")
 """The settings that a row of curves.csv repeats, so that it can be read alone."""
 
 
-def write_csv(data: Data, folder: Path) -> list[Path]:
-    """Write a CSV file for each frame that has rows; lists are JSON texts."""
+def write_csv(data: RunFrames, folder: Path) -> list[Path]:
+    """Write a CSV file for each frame that has rows and return the paths; lists are JSON texts."""
     frames = {field.name: getattr(data, field.name) for field in dataclasses.fields(data)}
     labels = data.runs[["digest", *LABELS]]
     frames["curves"] = labels.merge(data.curves, on="digest")
@@ -28,39 +28,39 @@ def write_csv(data: Data, folder: Path) -> list[Path]:
     for name, frame in frames.items():
         if len(frame):
             files.append(folder / f"{name}.csv")
-            texts = frame.assign(**{key: frame[key].map(_as_json) for key in _nested(frame)})
+            texts = frame.assign(**{key: frame[key].map(_as_json) for key in _list_columns(frame)})
             with atomic_write(files[-1]) as temporary:
                 texts.to_csv(temporary, index=False, lineterminator="\n")
     return files
 
 
-def write_tensorboard(data: Data, folder: Path) -> list[Path]:
+def write_tensorboard(data: RunFrames, folder: Path) -> list[Path]:
     """Write an event file for each run, with its metrics and costs by round, in a folder that is
-    called like its record."""
+    called like its record; return the paths."""
     curves = dict(list(data.curves.groupby("digest")))
     folders = []
     for run in data.runs.to_dict("records"):
         name = f"seed{run['seed']}-{run['digest']}"
         run_path = Path(*(str(run[label]) for label in LABELS[:-1]), name)
         folders.append(folder / run_path)
-        write_events(folders[-1], _by_round(curves[run["digest"]]))
+        write_events(folders[-1], _scalars_by_round(curves[run["digest"]]))
     return folders
 
 
-def _by_round(curves: pd.DataFrame) -> Iterator[tuple[int, dict[str, float]]]:
-    """The values of each round by their tags, `metrics/test_accuracy`."""
+def _scalars_by_round(curves: pd.DataFrame) -> Iterator[tuple[int, dict[str, float]]]:
+    """Pairs of a round and its values by tag, such as `metrics/test_accuracy`."""
     tagged = curves.assign(tag=curves["group"] + "/" + curves["metric"])
     for round, rows in tagged.groupby("round"):
         yield int(str(round)), dict(zip(rows["tag"], rows["value"], strict=True))
 
 
-FORMATS: dict[str, Callable[[Data, Path], list[Path]]] = {
+FORMATS: dict[str, Callable[[RunFrames, Path], list[Path]]] = {
     "csv": write_csv,
     "tensorboard": write_tensorboard,
 }
 
 
-def _nested(frame: pd.DataFrame) -> Iterable[str]:
+def _list_columns(frame: pd.DataFrame) -> Iterable[str]:
     """The columns whose values are lists."""
     for name, column in frame.items():
         if column.dtype == object and column.map(pd.api.types.is_list_like).any():

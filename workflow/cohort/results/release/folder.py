@@ -24,7 +24,7 @@ DICTIONARIES = ("digest", "group", "metric")
 
 
 def write_release(folder: Path, name: str, records: Iterable[Record]) -> None:
-    """Write these runs as a release: the same bytes for the same runs and version of pyarrow."""
+    """Write runs as a release: byte for byte the same for the same runs and version of pyarrow."""
     tables = tables_of(records)
     files = {}
     for table_name, table in tables.items():
@@ -54,7 +54,7 @@ def write_release(folder: Path, name: str, records: Iterable[Record]) -> None:
 
 
 def read_release(folder: Path) -> list[Record]:
-    """The runs of a release. Raise UserError unless its checksums fit and every run is valid."""
+    """Read a release's runs. Raise UserError unless its checksums fit and every run is valid."""
     try:
         records = list(records_of(read_tables(folder)))
         for record in records:
@@ -67,7 +67,7 @@ def read_release(folder: Path) -> list[Record]:
 
 
 def read_tables(folder: Path) -> dict[str, pa.Table]:
-    """The tables of a release by name. Raise UserError unless its checksums fit."""
+    """Read the tables of a release by name. Raise UserError unless its checksums fit."""
     manifest = read_manifest(folder)
     for name, facts in manifest["files"].items():
         file = folder / name
@@ -82,7 +82,8 @@ def read_tables(folder: Path) -> dict[str, pa.Table]:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a release, whose checksum, format and file names are checked."""
+    """Read a release's manifest. Raise UserError unless checksum, format and file names are
+    valid."""
     file = folder / MANIFEST
     if not file.is_file():
         raise UserError(f"{folder} is not a release: it has no {MANIFEST}")

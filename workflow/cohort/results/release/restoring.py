@@ -16,9 +16,9 @@ from cohort.training.cell import Cell
 
 
 @dataclass
-class Outcome:
-    """What became of the runs of a release, by digest: those that were restored, those that have a
-    record here already, the same or another, and those that no study plans."""
+class RestoreOutcome:
+    """What became of the runs of a release, by digest: those restored, those that have a record
+    here already, the same or another one, and those that no study plans."""
 
     restored: list[str] = field(default_factory=list)
     present: list[str] = field(default_factory=list)
@@ -26,7 +26,7 @@ class Outcome:
     unplanned: list[str] = field(default_factory=list)
 
 
-def restore(folder: Path, address: str, cells: Mapping[str, Cell]) -> Outcome:
+def restore(folder: Path, address: str, cells: Mapping[str, Cell]) -> RestoreOutcome:
     """Write a record for each run of a release that is planned and has none. Records name `address`
     as their source.
 
@@ -41,11 +41,11 @@ def restore(folder: Path, address: str, cells: Mapping[str, Cell]) -> Outcome:
                 f"{address}: the settings of run {cell.digest} do not give this digest "
                 f"({', '.join(names)}); nothing was restored"
             )
-    outcome = Outcome()
+    outcome = RestoreOutcome()
     release = {"release": address, "manifest_sha256": sha256(folder / MANIFEST)}
     for record in records:
         digest = record.header["digest"]
-        source = release | _made(record)
+        source = release | _provenance(record)
         if digest not in cells:
             outcome.unplanned.append(digest)
         elif Path(path := cells[digest].path).exists():
@@ -63,8 +63,8 @@ def restore(folder: Path, address: str, cells: Mapping[str, Cell]) -> Outcome:
 
 
 def _conflicts(record: Record, cell: Cell) -> Iterator[str]:
-    """The settings and science versions that a run states and its planned cell has not. A parameter
-    that only one of them has is not among them: at its default it does not change a digest."""
+    """The settings and science versions in which a run contradicts its planned cell. A parameter
+    that only one of them has is no conflict: at its default it does not change a digest."""
     stated = record.header["settings"] | record.header["science"]
     expected: dict[str, Any] = cell.plain_settings() | cell.science
     for name, value in stated.items():
@@ -76,8 +76,8 @@ def _conflicts(record: Record, cell: Cell) -> Iterator[str]:
             yield name
 
 
-def _made(record: Record) -> dict[str, Any]:
-    """Where and with what a run was trained, and the hash of its weights."""
+def _provenance(record: Record) -> dict[str, Any]:
+    """The provenance of a run, and the hash of its weights, for comparing two runs."""
     provenance = record.header["provenance"]
     return {
         "weights_sha256": record.header["weights_sha256"],

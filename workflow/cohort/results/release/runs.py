@@ -32,7 +32,7 @@ Row = dict[str, Any]
 def table_of_runs(records: Sequence[Record]) -> pa.Table:
     """The table of these records, in their order."""
     rows = [_row(record) for record in records]
-    names = sorted({name for row in rows for name in row}, key=_rank)
+    names = sorted({name for row in rows for name in row}, key=_column_order)
     fields, columns = [], []
     for name in names:
         values = [row.get(name) for row in rows]
@@ -47,7 +47,7 @@ def table_of_runs(records: Sequence[Record]) -> pa.Table:
 
 
 def headers_of(table: pa.Table) -> Iterator[tuple[Row, Row]]:
-    """The header of each run's record, and the bytes that were sent, by content."""
+    """Rebuild each run's record header from the table, with the bytes that were sent by content."""
     packed = {field.name for field in table.schema if (field.metadata or {}) == IS_JSON}
     for row in table.to_pylist():
         values = {name: value for name, value in row.items() if value is not None}
@@ -94,8 +94,8 @@ def _header(values: Row) -> Row:
     }
 
 
-def _rank(name: str) -> tuple[int, str]:
-    """Settings come between what identifies a run and what it cost."""
+def _column_order(name: str) -> tuple[int, str]:
+    """A sort key: settings come between what identifies a run and what it cost."""
     if name in ("digest", "status", "rounds_played"):
         return 0, name
     return (2 if name in FIXED or name.startswith(VERSION) else 1), name

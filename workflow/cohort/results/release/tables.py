@@ -21,7 +21,7 @@ Columns = dict[str, Any]
 
 
 def tables_of(records: Iterable[Record]) -> dict[str, pa.Table]:
-    """The tables of these records by name, each sorted by digest; none that would be empty."""
+    """Convert records to tables by name, each sorted by digest; empty ones are left out."""
     ordered = sorted(records, key=lambda record: record.header["digest"])
     columns_of = {
         "curves": _curves,
@@ -32,7 +32,7 @@ def tables_of(records: Iterable[Record]) -> dict[str, pa.Table]:
     }
     tables = {"runs": table_of_runs(ordered)}
     for name, columns in columns_of.items():
-        parts = [_part(record.header["digest"], columns(record)) for record in ordered]
+        parts = [_run_table(record.header["digest"], columns(record)) for record in ordered]
         parts = [part for part in parts if len(part)]
         if parts:
             tables[name] = pa.concat_tables(parts, promote_options="default").combine_chunks()
@@ -40,20 +40,20 @@ def tables_of(records: Iterable[Record]) -> dict[str, pa.Table]:
 
 
 def records_of(tables: Mapping[str, pa.Table]) -> Iterator[Record]:
-    """The records that these tables were made of, by digest. Tables that were not made of records
-    may raise any error."""
-    by_digest = {name: _split(table) for name, table in tables.items() if name != "runs"}
+    """Rebuild the records that these tables were made of, by digest. Tables that were not made of
+    records may raise any error."""
+    by_digest = {name: _tables_by_run(table) for name, table in tables.items() if name != "runs"}
     for header, traffic in headers_of(tables["runs"]):
         parts = {name: parts.get(header["digest"]) for name, parts in by_digest.items()}
         history = _history(parts)
         history.traffic = {what: np.array(sizes, np.int64) for what, sizes in traffic.items()}
-        clients = _filled(parts["clients"])
+        clients = _filled_columns(parts["clients"])
         clients["label_counts"] = np.stack(list(clients["label_counts"]))
-        yield Record(header, history, clients, _filled(parts.get("classes")))
+        yield Record(header, history, clients, _filled_columns(parts.get("classes")))
 
 
-def _part(digest: str, columns: Columns) -> pa.Table:
-    """The rows of one run in a table."""
+def _run_table(digest: str, columns: Columns) -> pa.Table:
+    """A table of one run's columns, with its digest in each row."""
     rows = len(next(iter(columns.values()), ()))
     digests = pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), [digest])
     return pa.table({"digest": digests} | columns)
@@ -106,8 +106,8 @@ def _profile(record: Record) -> Columns:
     return dict(zip(PROFILE, np.concatenate(record.history.profile).T, strict=True))
 
 
-def _split(table: pa.Table) -> dict[str, pa.Table]:
-    """The rows of each run in a table that is sorted by digest."""
+def _tables_by_run(table: pa.Table) -> dict[str, pa.Table]:
+    """Split a table that is sorted by digest into one table per run."""
     digests = table["digest"].cast(pa.string()).to_numpy(zero_copy_only=False)
     begins = np.flatnonzero(np.r_[True, digests[1:] != digests[:-1]])
     ends = np.r_[begins[1:], len(digests)]
@@ -117,8 +117,8 @@ def _split(table: pa.Table) -> dict[str, pa.Table]:
     }
 
 
-def _filled(part: pa.Table | None) -> dict[str, np.ndarray]:
-    """The columns of one run's rows, without positions and columns that only other runs fill."""
+def _filled_columns(part: pa.Table | None) -> dict[str, np.ndarray]:
+    """The columns of one run's rows, without index columns and those that only other runs fill."""
     if part is None:
         return {}
     return {
@@ -138,7 +138,7 @@ def _history(parts: Mapping[str, pa.Table | None]) -> History:
                 (round, value)
             )
     if cohorts is not None:
-        filled = _filled(cohorts)
+        filled = _filled_columns(cohorts)
         history.cohorts = list(filled["cohort"])
         history.responders = list(filled.get("responders", filled["cohort"]))
         history.pools, history.norms = (

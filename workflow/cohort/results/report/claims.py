@@ -18,7 +18,7 @@ from cohort.results.claims.decision import (
     UNDECIDED,
 )
 from cohort.results.claims.evidence import Difference, Evidence, Numbers
-from cohort.results.claims.judge import Compared, Judged, read_judged
+from cohort.results.claims.judge import JudgedClaim, JudgedComparison, read_judged
 from cohort.results.claims.layout import MEASURED, PAPER, TOO_FEW
 from cohort.results.claims.verdict import NO_PAPER
 from cohort.results.report.render import merged, with_suffix
@@ -39,7 +39,7 @@ MOST_ROWS = 3  # more comparisons are folded away
 @dataclass(frozen=True)
 class Cell:
     """A point in the table of a claim: its numbers, its name where its column does not say it, and
-    the anchor of its runs."""
+    the page anchor of its runs."""
 
     numbers: Numbers
     name: str = ""
@@ -48,7 +48,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """One side of a comparison: the paper's numbers or ours, and the verdict on them."""
+    """A side of a comparison in a claim's table: the paper's numbers or ours, and their verdict."""
 
     whose: str
     cells: list[Cell]
@@ -58,13 +58,13 @@ class Row:
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim with its verdicts, and a table with rows for each comparison.
+    """A claim as the page shows it: with its verdicts, and a table with rows for each comparison.
 
-    `quote` is the paper's sentence; `against` are its own numbers where they contradict it, and
-    `reading` is what to make of them.
+    `quote` is the paper's sentence; `against` are the paper's own numbers where they contradict it,
+    and `reading` is what to make of them.
     """
 
-    judged: Judged
+    judged: JudgedClaim
     quote: str
     against: str
     reading: str
@@ -77,41 +77,41 @@ class Claim:
     sides: dict[str, str]
 
     @property
-    def group(self) -> str:
-        """Under which heading it stands."""
+    def heading(self) -> str:
+        """The heading of the study's page under which the claim stands."""
         if self.judged.paper == NOT_HELD:
             return CONTRADICTED
         return REFUTED if self.judged.measured in (NOT_HELD, LEANS_NOT_HELD) else OTHERS
 
     @property
     def outlook(self) -> str:
-        """What would decide it."""
+        """What would decide an undecided claim, as text; empty for any other."""
         return self.judged.gap if self.judged.measured == UNDECIDED else ""
 
     @property
     def is_long(self) -> bool:
-        """Whether its comparisons are folded away at first."""
+        """Whether the claim's comparisons are folded away at first."""
         return len(self.comparisons) > MOST_ROWS
 
     @property
-    def has_numbers(self) -> bool:
-        """Whether any number is known."""
+    def has_rows(self) -> bool:
+        """Whether any comparison of the claim has a row, of the paper's numbers or of ours."""
         return any(rows for _, rows in self.comparisons)
 
     @property
     def is_named(self) -> bool:
-        """Whether its comparisons have names that tell them apart."""
+        """Whether any comparison of the claim has a name that tells it from the others."""
         return any(name for name, _ in self.comparisons)
 
     @property
     def has_differences(self) -> bool:
-        """Whether any of its comparisons has an interval."""
+        """Whether any row of the claim has a difference with its bounds."""
         return any(row.difference for _, rows in self.comparisons for row in rows)
 
 
 @dataclass(frozen=True)
 class Claims:
-    """All claims of a study, how many have each verdict, and how verdicts come about."""
+    """All claims of a study's page, the number with each verdict, and how verdicts come about."""
 
     claims: list[Claim]
     totals: list[tuple[str, list[tuple[str, int]]]]
@@ -119,29 +119,29 @@ class Claims:
 
     @property
     def groups(self) -> list[tuple[str, list[Claim]]]:
-        """The claims by heading: those first that are contradicted."""
+        """Pairs of a heading and its claims, contradicted ones first."""
         groups: dict[str, list[Claim]] = {CONTRADICTED: [], REFUTED: [], OTHERS: []}
         for claim in self.claims:
-            groups[claim.group].append(claim)
+            groups[claim.heading].append(claim)
         shown = [(name, claims) for name, claims in groups.items() if claims]
         return shown if len(shown) > 1 or shown[0][0] != OTHERS else [(ALL, self.claims)]
 
 
 def read_claims(spec: Mapping[str, Any], runs: StudyRuns) -> Claims:
-    """The claims of a page, from the JSON file that `judge` writes."""
+    """Read the claims of a page from the JSON file that `write_judged` writes."""
     judged = read_judged(with_suffix(spec["claims"], ".json"))
     has_paper = any(claim.paper != NO_PAPER for claim in judged)
-    totals = [(SIDES["ours"], _counted(list(map(_measured, judged))))]
+    totals = [(SIDES["ours"], _verdict_counts(list(map(_our_verdict, judged))))]
     if has_paper:
         papers = [claim.paper for claim in judged]
-        totals.insert(0, ("the paper's own numbers", _counted(papers)))
+        totals.insert(0, ("the paper's own numbers", _verdict_counts(papers)))
     quotes = spec["quotes"]
     claims = [_claim(claim, quotes[claim.claim], runs, has_paper) for claim in judged]
     return Claims(claims, totals, [MEASURED, *([PAPER] if has_paper else []), TOO_FEW])
 
 
-def _counted(verdicts: Sequence[str]) -> list[tuple[str, int]]:
-    """How many claims have each verdict: held first, then not held and the unclear ones."""
+def _verdict_counts(verdicts: Sequence[str]) -> list[tuple[str, int]]:
+    """Count the claims with each verdict: held first, then not held and the unclear ones."""
     counts = Counter(verdicts)
     ordered = [verdict for verdict in ORDER if verdict in counts]
     return [
@@ -149,14 +149,16 @@ def _counted(verdicts: Sequence[str]) -> list[tuple[str, int]]:
     ]
 
 
-def _measured(claim: Judged) -> str:
-    """The verdict by our runs, or that there are none."""
+def _our_verdict(claim: JudgedClaim) -> str:
+    """The verdict by our runs, or NO_RUNS if there are none."""
     return NO_RUNS if claim.measured == NOT_ENOUGH and not claim.n else claim.measured
 
 
-def _claim(claim: Judged, quotes: Mapping[str, str], runs: StudyRuns, has_paper: bool) -> Claim:
+def _claim(
+    claim: JudgedClaim, quotes: Mapping[str, str], runs: StudyRuns, has_paper: bool
+) -> Claim:
     verdicts = [(SIDES["paper"], claim.paper)] if has_paper else []
-    if (verdict := _measured(claim)) not in (NO_RUNS, NOT_JUDGED):  # which the totals say once
+    if (verdict := _our_verdict(claim)) not in (NO_RUNS, NOT_JUDGED):  # which the totals say once
         verdicts.append((SIDES["ours"], verdict))
     columns = _columns(claim.comparisons)
     return Claim(
@@ -168,7 +170,7 @@ def _claim(claim: Judged, quotes: Mapping[str, str], runs: StudyRuns, has_paper:
             (_setting(comparison, columns), list(_rows(comparison, columns, runs)))
             for comparison in claim.comparisons
         ],
-        sides={"data-paper": claim.paper, "data-ours": _measured(claim)},
+        sides={"data-paper": claim.paper, "data-ours": _our_verdict(claim)},
         counts=_counts(claim.comparisons),
         notes=_notes(claim),
         labels=merged(
@@ -177,8 +179,8 @@ def _claim(claim: Judged, quotes: Mapping[str, str], runs: StudyRuns, has_paper:
     )
 
 
-def _counts(comparisons: Sequence[Compared]) -> list[str]:
-    """How many comparisons hold: by the paper's numbers, and in our runs."""
+def _counts(comparisons: Sequence[JudgedComparison]) -> list[str]:
+    """Sentences on how many comparisons hold: by the paper's numbers, and in our runs."""
     counts = []
     for side, whose in SIDES.items():
         evidence = [compared.sides[side] for compared in comparisons if side in compared.sides]
@@ -191,7 +193,7 @@ def _counts(comparisons: Sequence[Compared]) -> list[str]:
     return counts
 
 
-def _notes(claim: Judged) -> list[str]:
+def _notes(claim: JudgedClaim) -> list[str]:
     is_said = claim.measured == UNDECIDED  # above the numbers
     notes = [f"Our runs: {claim.gap}."] if claim.gap and claim.n and not is_said else []
     notes += [f"Paper: {claim.paper_gap}."] if claim.paper_gap else []
@@ -200,13 +202,13 @@ def _notes(claim: Judged) -> list[str]:
     return notes + ([f"Doubtful: {claim.doubtful}."] if claim.doubtful else [])
 
 
-def _names(comparison: Compared) -> list[str]:
+def _names(comparison: JudgedComparison) -> list[str]:
     return [point.name for point in comparison.points]
 
 
-def _columns(comparisons: Sequence[Compared]) -> list[str]:
-    """The names of the points if all comparisons share them, else their places in a comparison, or
-    one column of evidence if there are too many."""
+def _columns(comparisons: Sequence[JudgedComparison]) -> list[str]:
+    """The titles of the columns: the names of the points if all comparisons share them, else their
+    positions in a comparison, or one column of evidence if there are too many."""
     names = list(map(_names, comparisons))
     longest = max(names, key=len, default=[])
     if len(longest) > MOST_COLUMNS:
@@ -216,14 +218,14 @@ def _columns(comparisons: Sequence[Compared]) -> list[str]:
     return VALUE if len(longest) == 1 else [*PLACES, *map(str, range(5, 99))][: len(longest)]
 
 
-def _setting(comparison: Compared, columns: Sequence[str]) -> str:
-    """What tells a comparison from the others; if it has one point only, that point."""
+def _setting(comparison: JudgedComparison, columns: Sequence[str]) -> str:
+    """The name that tells a comparison from the others, with its point's if it has only one."""
     own = _names(comparison) if columns == VALUE else []
     return ", ".join([*([comparison.name] if comparison.name else []), *own])
 
 
-def _rows(comparison: Compared, columns: Sequence[str], runs: StudyRuns) -> Iterator[Row]:
-    """The paper's row and ours, each if it has any number."""
+def _rows(comparison: JudgedComparison, columns: Sequence[str], runs: StudyRuns) -> Iterator[Row]:
+    """The paper's row and ours, each only if it has any number."""
     for side, evidence in comparison.sides.items():
         cells = _cells(comparison, evidence, columns, runs)
         if any(cell.numbers.mean for cell in cells):
@@ -231,7 +233,7 @@ def _rows(comparison: Compared, columns: Sequence[str], runs: StudyRuns) -> Iter
 
 
 def _cells(
-    comparison: Compared, evidence: Evidence, columns: Sequence[str], runs: StudyRuns
+    comparison: JudgedComparison, evidence: Evidence, columns: Sequence[str], runs: StudyRuns
 ) -> list[Cell]:
     if columns == EVIDENCE:
         return [Cell(Numbers(evidence.shown))]

@@ -32,7 +32,7 @@ def write_index(
 
 
 def _cards(folder: Path, prefix: str) -> list[tuple[str, dict[str, object]]]:
-    """The card of each page in a folder, with the page's URL."""
+    """Read the card of each page in a folder, paired with the page's URL, `prefix` included."""
     files = [file for file in folder.glob("*.json") if file.with_suffix(".html").exists()]
     cards = [json.loads(file.read_text(encoding="utf-8")) for file in files]
     return [(f"{prefix}{card['name']}.html", card) for card in cards]

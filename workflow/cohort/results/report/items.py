@@ -13,7 +13,7 @@ from typing import Any
 from cohort.results.comparison import Comparison
 from cohort.results.figures import KINDS
 from cohort.results.figures.across import NOTHING_IN_COMMON
-from cohort.results.figures.alternative import alternative
+from cohort.results.figures.alternative import alternative_text
 from cohort.results.report.render import data_url, links, merged, with_suffix
 from cohort.results.report.runs import Coverage, StudyRuns
 from cohort.results.report.tables import Table, shown_table
@@ -25,9 +25,9 @@ TABLE = re.compile(r"(Table [IVX0-9]+)(?:: |$)(.*)")
 
 @dataclass(frozen=True)
 class Item:
-    """A figure or a table: a picture with what is seen in it, or a laid-out table, or neither if
-    there is nothing to show yet. `number` is the paper's (`Fig. 5`), `links` are pairs of a
-    relative URL and a format's name, `narrow` is the picture for a phone."""
+    """A figure or table on a page: a picture with its text alternative (`seen`), or a laid-out
+    table, or neither if there is nothing to show yet. `number` is the paper's (`Fig. 5`), `links`
+    are pairs of a relative URL and a format's name, `narrow` is the picture for a phone."""
 
     id: str
     number: str
@@ -45,7 +45,7 @@ class Item:
 
     @property
     def is_shown(self) -> bool:
-        """Whether there is anything to show."""
+        """Whether there is a picture or table to show."""
         return bool(self.image or self.table)
 
     @property
@@ -56,7 +56,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Section:
-    """The tables or the figures of a page, and the notes that several of them share."""
+    """The tables or the figures of a page, with the notes that several of them share."""
 
     id: str
     title: str
@@ -66,7 +66,7 @@ class Section:
 
 
 def sections(spec: Spec, runs: StudyRuns, folder: Path) -> list[Section]:
-    """The tables, the figures, and the figures across settings, each section if it has any."""
+    """The sections of a page that are not empty: tables, figures, and figures across settings."""
     tables, notes = _shared_notes([_table(item, spec, runs, folder) for item in spec["tables"]])
     figures = figures_of(spec, runs, folder)
     all_sections = [
@@ -83,14 +83,15 @@ def figures_of(spec: Spec, runs: StudyRuns, folder: Path) -> list[Item]:
 
 
 def key_figure(spec: Spec, shown: Sequence[Section]) -> Item | None:
-    """The figure that the study names, or else the first one, if there is anything to see."""
+    """The picture that opens the page: of the figure that the study names, or else of the first
+    one; None if no figure has a picture."""
     figures = [item for section in shown for item in section.items if item.image]
     chosen = [item for item in figures if item.id == spec["key_figure"]]
     return next(iter([*chosen, *figures]), None)
 
 
 def number_and_title(name: str, title: str, source: Mapping[str, str]) -> tuple[str, str]:
-    """The paper's number for an item, and the title without it: fig05 of a paper is its Fig. 5."""
+    """Split off the paper's number for an item from its title: fig05 of a paper is its Fig. 5."""
     if table := TABLE.fullmatch(title):
         return table[1], table[2][:1].upper() + table[2][1:]
     figure = FIGURE.fullmatch(name) if source else None
@@ -98,7 +99,7 @@ def number_and_title(name: str, title: str, source: Mapping[str, str]) -> tuple[
 
 
 def _item(item: Spec, spec: Spec, runs: StudyRuns, folder: Path) -> partial[Item]:
-    """A figure or table without its content."""
+    """The fields that figures and tables share, as a constructor that takes the rest."""
     experiment = item["experiment"]
     number, title = number_and_title(item["name"], str(item["title"]), spec["source"])
     return partial(
@@ -125,7 +126,7 @@ def _figure(item: Spec, spec: Spec, runs: StudyRuns, folder: Path) -> Item:
     return made(
         image=data_url(with_suffix(item["files"], ".png")),
         narrow=data_url(with_suffix(item["files"], ".narrow.png")),
-        seen=alternative(item, comparison),
+        seen=alternative_text(item, comparison),
     )
 
 
@@ -135,7 +136,7 @@ def _table(item: Spec, spec: Spec, runs: StudyRuns, folder: Path) -> Item:
 
 
 def _shared_notes(tables: list[Item]) -> tuple[list[Item], list[str]]:
-    """The tables without the notes that several of them have, and these notes."""
+    """Take the notes that several tables have out of them; return the tables and these notes."""
     counts = Counter(note for item in tables if item.table for note in item.table.notes)
     shared = [note for note, count in counts.items() if count > 1]
     return [_without(item, shared) for item in tables], shared

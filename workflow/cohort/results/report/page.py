@@ -22,7 +22,7 @@ from cohort.results.report.items import key_figure, sections
 from cohort.results.report.render import FILTERS, counted, links, merged, render, with_suffix
 from cohort.results.report.runs import Cell, StudyRuns
 from cohort.results.series import GENERATED
-from cohort.results.tables.leaderboard import ranked
+from cohort.results.tables.leaderboard import rank_text
 from cohort.results.tables.spec import STRATEGY, Leaderboard
 
 Spec = Mapping[str, Any]
@@ -46,7 +46,7 @@ def write_page(spec: Spec, outputs: Sequence[str | Path]) -> None:
         key_figure=key_figure(spec, shown),
         runs=runs,
         experiments=[(name, runs.coverage(name)) for name in runs.experiments],
-        made=_made(runs.finished()),
+        made=_provenance_counts(runs.finished()),
         choices=_choices(runs, names),
         made_by_another=_made_by_another(spec, runs),
         generated=GENERATED if _is_generated(runs) else "",
@@ -60,8 +60,8 @@ def _is_generated(runs: StudyRuns) -> bool:
 
 
 def _choices(runs: StudyRuns, names: Names) -> list[tuple[str, str, list[tuple[str, str]]]]:
-    """The values to filter by: for each label its name, its title, and titles with the values that
-    have them, separated by spaces."""
+    """The choices of the page's filters: for each label its name, its title, and pairs of the
+    values, separated by spaces, and the title that they share."""
     cells = (cell["labels"] for cells in runs.experiments.values() for cell in cells)
     labels = merged(cells)
     choices = []
@@ -75,8 +75,8 @@ def _choices(runs: StudyRuns, names: Names) -> list[tuple[str, str, list[tuple[s
     return choices
 
 
-def _made(cells: Sequence[Cell]) -> list[tuple[str, list[tuple[str, int]]]]:
-    """With what the runs were made, and how many with each."""
+def _provenance_counts(cells: Sequence[Cell]) -> list[tuple[str, list[tuple[str, int]]]]:
+    """Count runs by device, trainer, commit and versions."""
     kinds: dict[str, list[str]] = {
         "Device": [", ".join(cell["devices"]) for cell in cells],
         "Trainer": [cell["trainer"] for cell in cells],
@@ -87,8 +87,8 @@ def _made(cells: Sequence[Cell]) -> list[tuple[str, list[tuple[str, int]]]]:
 
 
 def _made_by_another(spec: Spec, runs: StudyRuns) -> list[str]:
-    """A sentence for each of the user's own files that made records in another version than that
-    of the spec."""
+    """A sentence for each of the user's own files of which some record was made with another
+    version than the spec's."""
     current = spec["my"]
     changed = (
         user_files.changed_files(cell["my"], lambda module: current.get(module, ""))
@@ -102,7 +102,7 @@ def _versions(versions: Mapping[str, str]) -> str:
 
 
 def _finding(runs: StudyRuns, claims: Claims | None) -> str:
-    """What came out so far: what a paper says of itself, and what our runs say."""
+    """A sentence on finished runs, and how many claims the paper's numbers and ours bear out."""
     total = runs.coverage().runs
     finished = total.done + total.diverged
     ours = (
@@ -121,9 +121,9 @@ def _finding(runs: StudyRuns, claims: Claims | None) -> str:
     return f"{ours} finished. Of {counted(len(claims.claims), 'claim')}, {'; '.join(judged)}."
 
 
-def _ranks(spec: Spec, names: Names) -> str:
-    """Who leads each leaderboard, and where FedAvg is: `Leaderboard: of 17, FedEntOpt is 1 [1, 4]`,
-    each with the interval of its rank."""
+def _leader_sentences(spec: Spec, names: Names) -> str:
+    """Sentences on who leads each leaderboard, and where FedAvg is, each with the interval of its
+    rank: `Leaderboard: of 17, FedEntOpt is 1 [1, 4]`."""
     sentences = []
     for item in spec["tables"]:
         if item.get("kind") == Leaderboard.name:
@@ -131,7 +131,7 @@ def _ranks(spec: Spec, names: Names) -> str:
             entries = standings.entries if standings else []
             shown = [*entries[:1], *(entry for entry in entries[1:] if entry.strategy == BASELINE)]
             ranks = (
-                f"{names.value(STRATEGY, entry.strategy)} is {ranked(entry)}" for entry in shown
+                f"{names.value(STRATEGY, entry.strategy)} is {rank_text(entry)}" for entry in shown
             )
             if entries:
                 sentences.append(f" {item['title']}: of {len(entries)}, {' and '.join(ranks)}.")
@@ -139,12 +139,12 @@ def _ranks(spec: Spec, names: Names) -> str:
 
 
 def _card(spec: Spec, runs: StudyRuns, claims: Claims | None, names: Names) -> dict[str, Any]:
-    """What the index shows of a study."""
+    """The card of a study, plain data that the index shows of it."""
     coverage, finished = runs.coverage(), runs.finished()
     statuses = ("planned", "done", "diverged", "unfinished", "missing")
     return {
         **{key: spec[key] for key in ("name", "title", "question", "source", "scale", "command")},
-        "finding": _finding(runs, claims) + _ranks(spec, names),
+        "finding": _finding(runs, claims) + _leader_sentences(spec, names),
         "left_out": spec["notes"],
         "runs": {status: getattr(coverage.runs, status) for status in statuses},
         "phrase": coverage.runs.phrase,

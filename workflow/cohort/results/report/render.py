@@ -39,7 +39,7 @@ CLASSES = {
 
 
 def render(template: str, **content: Any) -> str:
-    """The HTML of a template."""
+    """Fill a template of the report with this content; return its HTML."""
     environment = Environment(
         loader=PackageLoader("cohort.results.report"),
         autoescape=True,
@@ -58,12 +58,12 @@ def render(template: str, **content: Any) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """`1 run`, `2,661 runs`."""
+    """A number with its noun: `1 run`, `2,661 runs`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def linked(text: str) -> Markup:
-    """The text as HTML, with links where it has addresses."""
+    """The text as HTML, its addresses turned into links."""
     parts = ADDRESS.split(text)
     link = Markup('<a href="{0}">{0}</a>')
     return Markup("").join(
@@ -72,13 +72,13 @@ def linked(text: str) -> Markup:
 
 
 def attributes(labels: Mapping[str, Iterable[str]]) -> dict[str, str]:
-    """The HTML attributes by which the page's filter finds what has these label values."""
+    """The HTML attributes of an element by which the page's filter finds it: its label values."""
     values = {name: " ".join(labels[name]) for name in FILTERS if labels.get(name)}
     return {f"data-{name.lower()}": text for name, text in values.items()}
 
 
 def merged(many: Iterable[Mapping[str, str]]) -> dict[str, list[str]]:
-    """All values that several sets of labels have of each label, each once."""
+    """Merge several sets of labels: all values of each label, each once."""
     values_by_label: dict[str, dict[str, None]] = {}
     for labels in many:
         for name, value in labels.items():
@@ -98,10 +98,10 @@ def links(files: Iterable[str | Path], folder: Path) -> list[tuple[str, str]]:
 
 
 def data_url(picture: Path) -> str:
-    """A PNG as a data URL."""
+    """A PNG file as a data URL."""
     return f"data:image/png;base64,{base64.b64encode(picture.read_bytes()).decode()}"
 
 
 def with_suffix(files: Iterable[str | Path], suffix: str) -> Path:
-    """The file with this suffix."""
+    """The first of the files with this suffix, such as `.narrow.png`."""
     return next(Path(file) for file in files if "".join(Path(file).suffixes) == suffix)

@@ -14,7 +14,7 @@ from typing import Any
 
 from cohort.results.files import read_experiment
 from cohort.results.names import Names
-from cohort.results.series import NO_VALUE, STATUSES, Runs, label_text
+from cohort.results.series import NO_VALUE, STATUSES, RunCounts, label_text
 
 PLACE = ("dataset", "model", "partition", "J", "strategy")
 """The settings that name a cell, as in the path of its record."""
@@ -23,9 +23,9 @@ Cell = dict[str, Any]
 
 @dataclass(frozen=True)
 class Coverage:
-    """How many of some runs exist, the seconds that they took, and those estimated for the rest."""
+    """Some runs by status, the seconds that they took, and those estimated for the rest."""
 
-    runs: Runs
+    runs: RunCounts
     spent: float
     to_go: float
 
@@ -60,21 +60,22 @@ class StudyRuns:
         self._anchors: dict[tuple[str, ...], dict[tuple[str, ...], str]] = {}
 
     def coverage(self, *experiments: str) -> Coverage:
-        """How far these experiments are; all of them if none is named."""
+        """The coverage of these experiments together; of all if none is named."""
         names = experiments or tuple(self.experiments)
         cells = {cell["digest"]: cell for name in names for cell in self.experiments[name]}
         counts = Counter(cell["status"] for cell in cells.values())
-        runs = Runs(len(cells), *(counts[status] for status in STATUSES))
+        runs = RunCounts(len(cells), *(counts[status] for status in STATUSES))
         waiting = [key for key, cell in cells.items() if cell["status"] in STATUSES[2:]]
         spent = sum(cell.get("seconds", 0.0) for cell in cells.values())
         return Coverage(runs, spent, sum(self._estimates.get(digest, 0.0) for digest in waiting))
 
     def finished(self) -> list[Cell]:
-        """The runs that have a record."""
+        """The cells that have a record."""
         return [cell for cell in self.cells.values() if "settings" in cell]
 
     def anchor(self, experiment: str, labels: Mapping[str, str]) -> str:
-        """The anchor of the group with these label values; empty if none of its runs is there."""
+        """The page anchor of the group with these label values; empty if none of its runs is
+        done."""
         cells = self.experiments.get(experiment, [])
         names = tuple(name for name in labels if cells and name in cells[0]["labels"])
         if (experiment, *names) not in self._anchors:
@@ -140,7 +141,7 @@ def texts(labels: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _common(many: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """The settings that have the same value in all runs."""
+    """The settings, as text, that have the same value in all runs."""
     runs = list(map(texts, many))
     first = runs[0] if runs else {}
     return {key: value for key, value in first.items() if _is_shared(key, value, runs)}

@@ -19,7 +19,7 @@ SEPARATOR, EQUALS = " · ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"
 
 @dataclass(frozen=True)
 class Cell:
-    """A table's entry, with the anchor of its runs."""
+    """A table's entry, with the page anchor of its runs."""
 
     entry: Entry
     anchor: str
@@ -48,7 +48,7 @@ class Table:
 
 
 def shown_table(item: Mapping[str, Any], runs: StudyRuns) -> Table:
-    """The table of an item, from the JSON file that `tabulate` writes."""
+    """Read an item's table from the JSON file that `tabulate` writes; lay it out for the page."""
     file = with_suffix(item["files"], ".json")
     if needs_no_runs(item):
         layout = lay_out_sizes(read_sizes(file), Names.of(item["look"]))

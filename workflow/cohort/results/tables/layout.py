@@ -40,7 +40,7 @@ class Entry:
 
     @property
     def pieces(self) -> tuple[Entry, ...]:
-        """What is separated by slashes: the parts, or the cell itself."""
+        """The entries that are separated by slashes: the parts, or the cell itself."""
         return self.parts or (self,)
 
     @property

@@ -28,7 +28,7 @@ SHARE = Metric("Ahead of FedAvg", "%", 100, digits=0)
 
 
 def compare_across(spec: Mapping[str, Any], metrics_file: str | Path) -> Comparison:
-    """The means of each strategy over all settings, and the leaderboard."""
+    """Compare a leaderboard's runs: each strategy's means over all settings, and standings."""
     board = Leaderboard.from_spec(spec)
     comparison = compare(board.measures(), spec, metrics_file)
     metrics = read_metric(metrics_file, board.metric)
@@ -59,8 +59,8 @@ def _standings(board: Leaderboard, metrics: DataFrame, names: Names) -> Standing
 
 
 def leaderboard_numbers(comparison: Comparison) -> DataFrame:
-    """A row per strategy, the best first, in the metrics' stored units; further measures have the
-    column `metric at`."""
+    """A leaderboard as a table of numbers in the metrics' stored units, a row per strategy, the
+    best first; further measures have the column `metric at`."""
     standings = comparison.standings
     assert standings
     return pd.DataFrame([_row(entry, standings, comparison) for entry in standings.entries])
@@ -95,7 +95,7 @@ def _ends(name: str, estimate: Estimate | None) -> dict[str, float]:
 
 
 def lay_out_leaderboard(comparison: Comparison, names: Names) -> Layout:
-    """A line per strategy, the best first."""
+    """Lay out a leaderboard as a table, a row per strategy, the best first."""
     standings, measures = comparison.standings, comparison.by_measure()
     assert standings
     first, *others = measures
@@ -127,15 +127,15 @@ def lay_out_leaderboard(comparison: Comparison, names: Names) -> Layout:
 
 
 def rank_interval(standing: Standing) -> str:
-    """The interval of a rank in whole ranks, `[1, 6]`; empty if there is none."""
+    """The interval of a rank in whole ranks as text, `[1, 6]`; empty if there is none."""
     if standing.rank.interval is None:
         return ""
     low, high = standing.rank.interval
     return f"[{math.floor(low)}, {math.ceil(high)}]"
 
 
-def ranked(standing: Standing) -> str:
-    """The rank with its interval: `3 [1, 6]`."""
+def rank_text(standing: Standing) -> str:
+    """A rank with its interval as text: `3 [1, 6]`."""
     return f"{standing.rank.value:.0f} {rank_interval(standing)}".rstrip()
 
 

@@ -34,7 +34,7 @@ PAPER = "paper_"  # prefix of the columns with the paper's values
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes(Component):
-    """A row per data set and model: the size of all clients' label counts, and of one model."""
+    """A table with a row per data set and model: the size of all label counts, and of a model."""
 
     name: ClassVar[str] = "sizes"
 
@@ -50,7 +50,7 @@ def needs_no_runs(spec: Mapping[str, Any]) -> bool:
     return spec.get("kind") == Sizes.name
 
 
-def weigh(spec: Mapping[str, Any]) -> DataFrame:
+def compute_sizes(spec: Mapping[str, Any]) -> DataFrame:
     """Compute the sizes in bytes for the rows of `spec['sizes']`, and add the paper's sizes.
 
     The rows have the keys dataset, model, classes, clients and weights.
@@ -113,14 +113,14 @@ def lay_out_sizes(numbers: DataFrame, names: Names) -> Layout:
 
 
 def _megabytes(size: float) -> str:
-    """Three decimals; more for small sizes."""
+    """Bytes as text in megabytes with three decimals, more for small sizes."""
     if size != size:
         return NO_VALUE
     return f"{size / 1e6:.3f}" if size >= 1e5 else f"{size / 1e6:.5f}".rstrip("0")
 
 
 def _ratio(value: float) -> str:
-    """Four significant digits."""
+    """A ratio as text with four significant digits."""
     if value != value:
         return NO_VALUE
     return f"{value:#.4g}" if value < 1000 else f"{float(f'{value:.4g}'):,.0f}"

@@ -25,7 +25,7 @@ class TableKind(Component):
         """Raise UserError when the fields contradict each other."""
 
     def check_cells(self, axes: Iterable[str], cells: Iterable[Mapping[str, Any]]) -> None:
-        """Raise UserError when the planned cells of an experiment cannot be tabulated so."""
+        """Raise UserError when an experiment with these axes and cells cannot be tabulated so."""
 
     def shown(self) -> tuple[str, ...]:
         """Every label by which the table distinguishes runs."""
@@ -36,11 +36,11 @@ class TableKind(Component):
         return False
 
     def named(self) -> Mapping[str, Sequence[str]]:
-        """The label values that its fields mention, by label, so that planning can check them."""
+        """The label values that the table's fields mention, by label, for planning to check."""
         return {}
 
     def measures(self) -> list[Measure]:
-        """What its results are compared by."""
+        """The measures by which the table's results are compared."""
         raise NotImplementedError
 
 
@@ -81,13 +81,13 @@ class Leaderboard(TableKind):
     def measures(self) -> list[Measure]:
         return [
             Measure(metric=metric, at=at, labels=(STRATEGY,), over_settings=True)
-            for metric, at in pairs_of(self.metric, self.at, self.also)
+            for metric, at in metrics_with_at(self.metric, self.at, self.also)
         ]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Table(TableKind):
-    """Mean and standard deviation over seeds, by the labels of the rows and one of the columns.
+    """A table of means and deviations over seeds, by the labels of its rows and one of its columns.
 
     With `client` among the rows it shows metrics of clients, those of the first seed only: the
     client called 7 is another one for another seed.
@@ -156,7 +156,7 @@ class Table(TableKind):
         return tuple(label for label in labels if label not in ("", CLIENT))
 
     def is_by_client(self) -> bool:
-        """Whether it shows metrics of clients."""
+        """Whether the table shows metrics of clients."""
         return CLIENT in self.rows
 
     def named(self) -> dict[str, list[str]]:
@@ -164,8 +164,9 @@ class Table(TableKind):
         return {label: [*bases, *bases.values()] for label, bases in (self.minus or {}).items()}
 
     def measures(self) -> list[Measure]:
-        """What its results are compared by; the margin applies to measures of `metric` only."""
-        return [self._measure(*pair) for pair in pairs_of(self.metric, self.at, self.also)]
+        """The measures by which the table's results are compared. `margin` applies to those of
+        `metric`; the others have the default margin."""
+        return [self._measure(*pair) for pair in metrics_with_at(self.metric, self.at, self.also)]
 
     def _measure(self, metric: str, at: int | str) -> Measure:
         has_margin = self.margin is not None and metric == self.metric
@@ -202,14 +203,17 @@ class Table(TableKind):
             raise UserError("margin needs paper, the item whose values it is held against")
 
 
-def pairs_of(metric: str, at: int | str, also: Sequence[str] | None) -> list[tuple[str, int | str]]:
-    """The metrics of a table, each with its `at`, which is that of the first by default."""
+def metrics_with_at(
+    metric: str, at: int | str, also: Sequence[str] | None
+) -> list[tuple[str, int | str]]:
+    """Pairs of a table's metrics, `metric` and those of `also`, with their own `at` or the
+    first's."""
     further = [text.partition(" ")[::2] for text in also or []]
     return [(metric, at), *((name, own_at or at) for name, own_at in further)]
 
 
 def check_measures(measures: Sequence[Measure], available: Sequence[str]) -> None:
-    """Raise UserError for a measure that stands twice, or that no run has."""
+    """Raise UserError for a measure that stands twice, or whose metric is not available."""
     pairs = [(measure.metric, measure.at) for measure in measures]
     if len(set(pairs)) < len(pairs):
         raise UserError("also names a measure twice")

@@ -21,7 +21,7 @@ from cohort.results.tables.leaderboard import (
     leaderboard_numbers,
 )
 from cohort.results.tables.means import lay_out
-from cohort.results.tables.sizes import lay_out_sizes, needs_no_runs, weigh
+from cohort.results.tables.sizes import compute_sizes, lay_out_sizes, needs_no_runs
 from cohort.results.tables.spec import Leaderboard, Table
 
 
@@ -35,7 +35,7 @@ def tabulate(
     `metrics_file`, and their JSON holds the sizes.
     """
     if needs_no_runs(spec):
-        numbers = weigh(spec)
+        numbers = compute_sizes(spec)
         content, layout = (
             {"sizes": numbers.to_dict("records")},
             lay_out_sizes(numbers, _names(spec)),
@@ -56,7 +56,7 @@ def tabulate(
 
 
 def compare_table(spec: Mapping[str, Any], metrics_file: str | Path) -> Comparison:
-    """The comparison that a table shows."""
+    """Compare the runs that a table shows."""
     if spec.get("kind") == Leaderboard.name:
         return compare_across(spec, metrics_file)
     table = Table.from_spec(spec)
@@ -71,8 +71,8 @@ def lay_out_table(spec: Mapping[str, Any], comparison: Comparison) -> Layout:
 
 
 def numbers_of(comparison: Comparison) -> pd.DataFrame:
-    """The comparison as a table of unrounded numbers in the metrics' stored units: a row for each
-    result, or for each strategy of a leaderboard."""
+    """Convert a comparison to a table of unrounded numbers in the metrics' stored units: a row for
+    each result, or for each strategy of a leaderboard."""
     if comparison.standings:
         return leaderboard_numbers(comparison)
     rows = [_row(result) for result in comparison.results]

@@ -10,7 +10,7 @@ import numpy as np
 
 from cohort.core.components import parameter
 from cohort.core.errors import UserError
-from cohort.results.claims.claim import Claim, Number, above, short
+from cohort.results.claims.claim import Claim, Number, above, short_name
 from cohort.results.claims.kinds.gain import PAIR
 from cohort.results.claims.matrix import Comparison, Matrix, Point
 from cohort.results.intervals import ALPHA
@@ -68,26 +68,28 @@ class Average(Claim):
         return points
 
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
-        """The differences in all settings, each the mean over seeds, less the margin."""
+        """One clause with one array: each setting's mean difference over seeds, less the margin."""
         pairs = zip(values[::2], values[1::2], strict=True)
         return [[np.array([np.mean(above(first, second, self.margin)) for first, second in pairs])]]
 
     def contrast(self, difference: Number) -> SignedRanks:
-        """The differences in all settings by their signed ranks."""
+        """The differences in all settings as signed ranks."""
         return SignedRanks.of(np.round(difference, 9))
 
     def side(self, comparison: Comparison, values: Sequence[float]) -> int:
-        """Whether the test of single values is clear on one side or the other."""
+        """Whether the test of single values is for the claim (1), against it (-1), or neither
+        (0)."""
         ((difference,),) = self.clauses(comparison, values)
         ranks = self.contrast(difference)
         return int(ranks.p_above() <= ALPHA) - int((-ranks).p_above() <= ALPHA)
 
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
-        """The mean difference, in how many settings there is one, and the p-value."""
+        """The mean difference, in how many settings it is above 0, and the p-value, as text."""
         ((difference,),) = self.clauses(comparison, values)
         ranks = self.contrast(difference)
         first, second = (
-            short(self.along, point.labels[self.along], names) for point in comparison.points[:2]
+            short_name(self.along, point.labels[self.along], names)
+            for point in comparison.points[:2]
         )
         mean = self.number(ranks.mean + self.margin)
         margin = f", asked for more than {self.margin:g}" if self.margin else ""

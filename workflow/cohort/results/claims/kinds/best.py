@@ -10,7 +10,7 @@ from cohort.core.components import parameter
 from cohort.core.errors import UserError
 from cohort.results.claims.claim import Claim, Number, above
 from cohort.results.claims.kinds.spread import check_several_points
-from cohort.results.claims.matrix import Comparison, Matrix, Point, text
+from cohort.results.claims.matrix import Comparison, Matrix, Point, value_text
 from cohort.results.names import Names
 
 
@@ -49,7 +49,7 @@ class Best(Claim):
         return sweeps
 
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
-        """For each other value, one of `among` is better."""
+        """A clause for each other value: one of `among` is better."""
         sign = -1 if self.better() == "low" else 1
         candidates: list[Number] = []
         others: list[Number] = []
@@ -62,13 +62,13 @@ class Best(Claim):
         return 0 < sum(map(self._is_among, points)) < len(points)
 
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
-        """All values, the best first."""
+        """The values of all points as text, the best first."""
         pairs = zip(comparison.points, values, strict=True)
         ranked = sorted(pairs, key=lambda pair: pair[1], reverse=self.better() == "high")
         return "; ".join(self.placed(point, value, names) for point, value in ranked)
 
     def _is_among(self, point: Point) -> bool:
-        return point.labels[self.along] in map(text, self.among)
+        return point.labels[self.along] in map(value_text, self.among)
 
 
 def _ahead(candidates: Sequence[Number], other: Number) -> list[Number]:

@@ -37,18 +37,18 @@ class Bound(Claim):
         ]
 
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
-        """The value is strictly between the bounds."""
+        """A clause per bound: the value is strictly above the lower, or below the upper one."""
         (value,) = values
         low = [] if self.above is None else [above(value, self.above)]
         high = [] if self.below is None else [above(self.below, value)]
         return [[difference] for difference in (*low, *high)]
 
     def is_about_every_run(self) -> bool:
-        """Whether each run must be between the bounds."""
+        """Whether each run must keep the bounds, not the mean over seeds."""
         return self.every == "runs"
 
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
-        """The value and its relation to each bound."""
+        """The value and its relation to each bound, as text."""
         (point,), (value,) = comparison.points, values
         bounds = [bound for bound in (self.above, self.below) if bound is not None]
         return self.placed(point, value, names) + "".join(

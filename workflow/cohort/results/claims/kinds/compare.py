@@ -58,7 +58,7 @@ class Compare(Claim):
                 )
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
-        """Each point of `given` with each point of every entry of `above` and `below`."""
+        """A comparison of each point of `given` with each of every entry of `above` and `below`."""
         subjects = matrix.points(self.experiment, self.given or {})
         entries = [(way, entry) for way in ("above", "below") for entry in getattr(self, way) or []]
         others = [(way, point) for way, entry in entries for point in self._other(entry, matrix)]
@@ -74,12 +74,12 @@ class Compare(Claim):
         ]
 
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
-        """The first value is above (or below) the second by more than the margin."""
+        """One clause: the first value is above (or below) the second by more than the margin."""
         more, less = values if comparison.way == "above" else reversed(values)
         return [[above(more, less, self.margin)]]
 
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
-        """Both values with the sign between them, and the margin."""
+        """Both values with the sign between them, and the margin, as text."""
         first, second = (
             self.placed(point, value, names)
             for point, value in zip(comparison.points, values, strict=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from cohort.core.components import parameter
-from cohort.results.claims.claim import Claim, Number, above, relation, short
+from cohort.results.claims.claim import Claim, Number, above, relation, short_name
 from cohort.results.claims.matrix import Comparison, Matrix
 from cohort.results.names import Names
 
@@ -40,7 +40,7 @@ class Gain(Claim):
     )
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
-        """The two points of each pair, followed by those of each pair of `over`."""
+        """A comparison for each pair: its two points, and those of a pair of `over`, if any."""
         pairs = [
             matrix.check_values(self.experiment, self.along, pair, "pairs") for pair in self.pairs
         ]
@@ -53,18 +53,18 @@ class Gain(Claim):
         return [sweep.at(self.along, values) for sweep in sweeps for values in wanted]
 
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
-        """The first difference exceeds the second by more than the margin, or the margin."""
+        """One clause: the first difference exceeds the second, or 0, by more than the margin."""
         other = values[2] - values[3] if len(values) > 2 else 0.0
         return [[above(values[0] - values[1], other, self.margin)]]
 
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
-        """The differences with the values that they come from."""
+        """The differences with the values that they come from, as text."""
         words = []
         for pair, difference in enumerate(self._differences(values)[: len(values) // 2]):
             both = slice(2 * pair, 2 * pair + 2)
             first, second = values[both]
             called = " minus ".join(
-                short(self.along, point.labels[self.along], names)
+                short_name(self.along, point.labels[self.along], names)
                 for point in comparison.points[both]
             )
             words.append(

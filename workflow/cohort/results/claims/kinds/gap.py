@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 from cohort.core.components import parameter
 from cohort.core.errors import UserError
-from cohort.results.claims.claim import Claim, Number, above, relation, short
-from cohort.results.claims.matrix import Comparison, Matrix, text
+from cohort.results.claims.claim import Claim, Number, above, relation, short_name
+from cohort.results.claims.matrix import Comparison, Matrix, value_text
 from cohort.results.names import Names
 
 AT = "at"
@@ -18,7 +18,7 @@ LABELS = {"type": "object", "minProperties": 1}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gap(Claim):
+class WiderGap(Claim):
     """The difference between values of `along` is larger with some labels than with others, or in
     some rounds than in others (`at` among the labels)."""
 
@@ -47,7 +47,7 @@ class Gap(Claim):
     )
 
     def check(self) -> None:
-        """Raise UserError unless it has either `larger` and `than`, or `grows`."""
+        """Raise UserError unless the claim has either `larger` and `than`, or `grows`."""
         named = [labels is not None for labels in (self.larger, self.than, self.grows)]
         if named not in ([True, True, False], [False, False, True]):
             raise UserError(
@@ -61,7 +61,8 @@ class Gap(Claim):
             raise UserError("grows needs the labels of at least two settings, or lists of them")
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
-        """Four points for each two settings that agree in all labels but those of a step."""
+        """Comparisons of four points: the pair of values with larger labels, then the pair with
+        smaller ones, for settings that agree in all other labels."""
         first, *others = matrix.check_values(self.experiment, self.along, self.between, "between")
         steps = [step for chain in self.chains() for step in pairwise(chain)]
         comparisons = []
@@ -72,7 +73,7 @@ class Gap(Claim):
         return comparisons
 
     def chains(self) -> list[list[dict[str, Any]]]:
-        """Lists of labels, from each of which the difference grows to the next."""
+        """Lists of labels; from each entry of a list to the next the difference grows."""
         if self.grows is None:
             return [[self.than or {}, self.larger or {}]]
         return self.grows if isinstance(self.grows[0], list) else [self.grows]
@@ -109,11 +110,11 @@ class Gap(Claim):
         return pairs
 
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
-        """The first difference is larger than the second."""
+        """One clause: the first two values differ by more than the last two."""
         return [[above(values[0] - values[1], values[2] - values[3])]]
 
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
-        """Both differences with the values that they come from."""
+        """Both differences with the values that they come from, as text."""
         differences = self._differences(values)
         words = []
         for pair, difference in enumerate(differences):
@@ -125,8 +126,10 @@ class Gap(Claim):
         return f" {relation(*differences)} ".join(words)
 
     def opening(self, comparison: Comparison, names: Names) -> str:
-        """The values of the label that are subtracted."""
-        first, *others = (short(self.along, text(value), names) for value in self.between)
+        """The names of the values of `along` that are subtracted, as text."""
+        first, *others = (
+            short_name(self.along, value_text(value), names) for value in self.between
+        )
         return f"{first} minus {' or '.join(others)}"
 
     def _differences(self, values: Sequence[float]) -> tuple[float, float]:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
 from cohort.core.components import parameter
-from cohort.results.claims.claim import Claim, Number, above, called, relation
+from cohort.results.claims.claim import Claim, Number, above, point_name, relation
 from cohort.results.claims.matrix import Comparison, Matrix, Point
 from cohort.results.names import Names
 
@@ -37,19 +37,20 @@ class Order(Claim):
         return [sweep.at(self.along, values) for sweep in sweeps]
 
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
-        """Each value is below (or above) the one before it."""
+        """A clause for each value but the first: it is below (or above) the one before it."""
         sign = 1 if self.way == "falls" else -1
         return [[above(sign * first, sign * second)] for first, second in pairwise(values)]
 
     def has_enough(self, points: Sequence[Point]) -> bool:
-        """Whether at least two points are left."""
+        """Whether at least two points have a value, so that their order can be judged without the
+        others."""
         return len(points) > 1
 
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
-        """The values in order, with the sign between each two."""
+        """The values in order, with the sign (<, = or >) between each two, as text."""
         signs = [f" {relation(first, second)} " for first, second in pairwise(values)] + [""]
         return "".join(self.number(value) + sign for value, sign in zip(values, signs, strict=True))
 
     def opening(self, comparison: Comparison, names: Names) -> str:
-        """The values of the label."""
-        return ", ".join(called(point, names) for point in comparison.points)
+        """The names of the compared values of `along`, as text."""
+        return ", ".join(point_name(point, names) for point in comparison.points)

@@ -16,12 +16,12 @@ from cohort.results.names import METRICS, Names
 
 @dataclass(frozen=True, kw_only=True)
 class Slower(Claim):
-    """What one value of a label has in a range of rounds, others reach so many times as late.
+    """Other values of a label take `times` as many rounds to what the leader has in a range.
 
     Others are looked at in later ranges of the same length, up to the end of their runs; one that
-    never gets there is slower too. The rounds compared are the last ones of the ranges. With
-    `at: max` the goal is the leader's best value, seed by seed, and the rounds compared are the
-    first ones that reach it.
+    never gets there is slower too. The rounds compared are the last ones of the ranges. With `at:
+    max` the goal is the leader's best value, seed by seed, and the rounds compared are the first
+    ones that reach it.
     """
 
     name: ClassVar[str] = "slower"
@@ -57,8 +57,8 @@ class Slower(Claim):
             )
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
-        """The leader's point, then one of the other for each of the following ranges; both at the
-        leader's best value with `at: max`."""
+        """A comparison with each other value: the leader's point in the range of `at`, the other's
+        in this and each later range; with `at: max` both points at the leader's best value."""
         leader, *others = matrix.check_values(
             self.experiment, self.along, [self.leader, *self.others], "leader or others"
         )
@@ -90,15 +90,15 @@ class Slower(Claim):
         return [replace(leader, at=at), replace(other, at=at)]
 
     def _later(self, point: Point, rounds: int) -> list[Point]:
-        """The point at the leader's range and at each that follows, up to the last round."""
+        """The point at the range of `at` and each that follows, as long, up to the last round."""
         first, last = map(int, str(self.at).split("-"))
         length = last - first + 1
         begins = range(first, max(rounds, last) - length + 2, length)
         return [replace(point, at=f"{begin}-{begin + length - 1}") for begin in begins]
 
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
-        """The other is behind the goal in the leader's own range and in all that end too early, or
-        needs enough rounds for it."""
+        """A clause for each range that would be too early: the other is still behind the goal in
+        it. With `at: max` one clause: the other needs more rounds than `times` the leader's."""
         if self._by_best():
             return [[above(values[1], self.times * values[0])]]
         sign = -1 if self.better() == "low" else 1
@@ -111,15 +111,15 @@ class Slower(Claim):
         ]
 
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
-        """The goal, and when the other reaches it."""
+        """The leader's goal, and the round in which the other reaches it, as text."""
         if self._by_best():
-            return f"best in round {self.number(values[0])}, {_late(values[1], values[0])}"
+            return f"best in round {self.number(values[0])}, {_lateness(values[1], values[0])}"
         goal, reached = comparison.points[0], self._reached(comparison, values)
         last = self._last(goal)
-        return f"{self.placed(goal, values[0], names)} by round {last}, {_late(reached, last)}"
+        return f"{self.placed(goal, values[0], names)} by round {last}, {_lateness(reached, last)}"
 
     def counts_rounds(self) -> bool:
-        """Whether it compares rounds, not values of the metric."""
+        """Whether the claim compares rounds, not values of the metric."""
         return self._by_best()
 
     def _reached(self, comparison: Comparison, values: Sequence[float]) -> float:
@@ -135,8 +135,8 @@ class Slower(Claim):
         return limits[1]
 
 
-def _late(reached: float, by: float) -> str:
-    """When the goal is reached, and how many times as late as by the leader."""
+def _lateness(reached: float, by: float) -> str:
+    """Text: the round in which the goal is reached, and how many times as late as by the leader."""
     if reached == float("inf"):
         return "never reached"
     return f"reached by round {reached:.4g}, {reached / by:.2g} times as late"

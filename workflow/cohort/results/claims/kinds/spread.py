@@ -52,7 +52,8 @@ class Spread(Claim):
         )
 
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
-        """Each two values are close enough, two are far enough apart, and each is in the range."""
+        """Clauses that are all true if each two values are within `within`, some two are apart by
+        more than `beyond`, and each value is in the range `between`, as far as these are given."""
         clauses: list[list[Number]] = []
         if self.within is not None:
             pairs = permutations(values, 2)
@@ -67,11 +68,11 @@ class Spread(Claim):
         return clauses
 
     def has_enough(self, points: Sequence[Point]) -> bool:
-        """Whether at least two points are left."""
+        """Whether at least two points have a value."""
         return len(points) > 1
 
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
-        """The difference, and the two values between which it is."""
+        """The largest difference, and the two values between which it is, as text."""
         low, high = values.index(min(values)), values.index(max(values))
         ends = " to ".join(
             self.placed(comparison.points[end], values[end], names) for end in (low, high)
@@ -83,7 +84,7 @@ class Spread(Claim):
 
 
 def check_several_points(comparisons: list[Comparison], along: str) -> list[Comparison]:
-    """Return the comparisons; UserError if one has fewer than two points."""
+    """Return the comparisons. Raise UserError if one has fewer than two points along the label."""
     for comparison in comparisons:
         if len(comparison.points) < 2:
             point = comparison.points[0]

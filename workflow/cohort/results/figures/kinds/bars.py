@@ -11,7 +11,7 @@ from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
 from cohort.results.at import AT_HELP, AT_SCHEMA
 from cohort.results.figures.kind import Averaging, Kind
-from cohort.results.figures.kinds.profile import MANY, PROFILES, draw_profile, placed
+from cohort.results.figures.kinds.profile import MANY, PROFILES, draw_profile, with_places
 from cohort.results.figures.style import (
     CROSS,
     deviation_bar,
@@ -106,7 +106,7 @@ class Bars(Averaging):
 
     def measure(self, metrics: DataFrame) -> DataFrame:
         if self._is_profile():
-            rows = placed(finite_rows(metrics, self.metric), self.x, self.order, self.facets())
+            rows = with_places(finite_rows(metrics, self.metric), self.x, self.order, self.facets())
         else:
             rows = value_per_cell(metrics, self.metric, self.at).dropna(subset="value")
         return rows.assign(value=rows["value"] * METRICS[self.metric].scale)
@@ -115,7 +115,7 @@ class Bars(Averaging):
         return self.x in PROFILES
 
     def _is_filled(self, style: Style) -> bool:
-        """Whether a profile has room for bars, which it has with a single hue."""
+        """Whether a profile is drawn as filled bars, for which it has room with a single hue."""
         return len(style.orders.get(self.hue, [])) == 1
 
     def draw(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:

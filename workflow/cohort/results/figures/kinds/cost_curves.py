@@ -9,7 +9,7 @@ import numpy as np
 
 from cohort.core.components import parameter
 from cohort.results.figures.kind import Averaging
-from cohort.results.figures.style import BAND, legend_line, one_deviation
+from cohort.results.figures.style import BAND, deviation_limits, legend_line
 from cohort.results.names import BY_ROUND, METRICS
 from cohort.results.series import finite_rows
 
@@ -26,8 +26,8 @@ PER_ROUND = " per round"  # ends the title of a cost
 
 @dataclass(frozen=True, kw_only=True)
 class CostCurves(Averaging):
-    """The mean over seeds of the value last measured before a cost was spent, with their standard
-    deviation as a band. A curve ends where its cheapest run does."""
+    """Curves of a metric over a cost: the mean over seeds of the value last measured before a cost
+    was spent, with their standard deviation as a band. A curve ends where its cheapest run does."""
 
     name: ClassVar[str] = "cost_curves"
     picture: ClassVar[str] = "Curves"
@@ -44,7 +44,7 @@ class CostCurves(Averaging):
         return (self.metric, self.cost)
 
     def measure(self, metrics: DataFrame) -> DataFrame:
-        """The values of the metric, each with the cost `spent` by then."""
+        """The values of the metric, with the cost until then in the column `spent`."""
         costs = finite_rows(metrics, self.cost).sort_values(["digest", "round"])
         total = costs.groupby("digest")["value"].cumsum() * METRICS[self.cost].scale
         spent = costs[["digest", "round"]].assign(spent=total)
@@ -64,7 +64,7 @@ class CostCurves(Averaging):
                 axes.plot(
                     costs, values["mean"], color=colors[hue], linestyle=style.dash(self.hue, hue)
                 )
-                low, high = one_deviation(values, METRICS[self.metric].unit)
+                low, high = deviation_limits(values, METRICS[self.metric].unit)
                 axes.fill_between(costs, low, high, color=colors[hue], **BAND)
         self.draw_reference(axes)
         axes.set_xlim(left=0, auto=None)
@@ -86,8 +86,8 @@ class CostCurves(Averaging):
 
 
 def mean_over_cost(runs: DataFrame) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Costs from the first at which all runs have a value to the last that all of them reach, and
-    the statistics of the values that the runs have there."""
+    """An axis of costs, from the first at which all runs have a value to the last that all of them
+    reach, and the statistics over runs at each of these costs."""
     curves: list[tuple[np.ndarray, np.ndarray]] = [
         (run["spent"].to_numpy(), run["value"].to_numpy())
         for _, run in runs.sort_values("round").groupby("digest")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from cohort.results.figures.across import NAMELESS, Across
+from cohort.results.figures.across import NAMELESS, AcrossSettings
 from cohort.results.figures.style import panel_width, say
 from cohort.results.intervals import ALPHA
 from cohort.results.names import METRICS, Names
@@ -29,7 +29,7 @@ TOO_FEW = f"fewer than {FEWEST_STRATEGIES} strategies or {FEWEST_SETTINGS} setti
 
 
 @dataclass(frozen=True, kw_only=True)
-class CriticalDifference(Across):
+class CriticalDifference(AcrossSettings):
     """The mean rank of each strategy over settings, by its mean over seeds, with the critical
     difference of Nemenyi's test; a thick line joins strategies that it does not tell apart."""
 
@@ -179,5 +179,5 @@ def _p_value(ranked: Ranking) -> str:
 
 
 def _rows(strategies: int) -> int:
-    """How many names are one below the other."""
+    """The number of names that are written one below the other."""
     return -(-strategies // 2)

@@ -22,9 +22,9 @@ from cohort.results.figures.style import (
     PAPER_LINE,
     STATISTICS,
     STOPPED,
+    deviation_limits,
     legend_line,
     number_places,
-    one_deviation,
     paper_name,
 )
 from cohort.results.names import BY_ROUND, BY_STEP, METRICS
@@ -129,8 +129,8 @@ class Curves(Averaging):
             values = window.mean().droplevel(0)
         rows = rows.assign(value=values, round=rows["round"].astype(int))
         if self.buckets > 1:
-            rows = in_buckets(rows, self.buckets)
-        return thinned(rows[rows["round"] <= self.until] if self.until else rows)
+            rows = bucket_means(rows, self.buckets)
+        return thin_rounds(rows[rows["round"] <= self.until] if self.until else rows)
 
     def draw(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
         hues = style.ordered(self.hue, cells[self.hue])
@@ -154,7 +154,7 @@ class Curves(Averaging):
     def _draw_curve(
         self, axes: Axes, runs: DataFrame, line: dict[str, Any], *, has_band: bool
     ) -> None:
-        """Draw one hue: in its own dashes as far as all runs go, then dotted."""
+        """Draw the mean curve of one hue: in its own dashes as far as all runs go, then dotted."""
         color = line["color"]
         counts = runs.groupby("round")["digest"].nunique()
         complete = counts.index[counts == runs["digest"].nunique()]
@@ -177,7 +177,7 @@ class Curves(Averaging):
                 ax=axes,
             )
             if has_band:
-                low, high = one_deviation(values, METRICS[self.metric].unit)
+                low, high = deviation_limits(values, METRICS[self.metric].unit)
                 axes.fill_between(values.index, low, high, color=color, **BAND)
         # seaborn cannot mark single points of a line, so matplotlib draws the crosses.
         stops = runs[runs["status"] == "diverged"].groupby("digest")["round"].max()
@@ -197,7 +197,7 @@ class Curves(Averaging):
                 if not self.until or (value.round or 0) <= self.until
             ]
             look = PAPER_LINE | (PAPER_POINTS if len(points) <= FEW_POINTS else {})
-            axes.plot(*zip(*_every(points), strict=True), color=color, **look)
+            axes.plot(*zip(*_thinned_points(points), strict=True), color=color, **look)
             label = paper_name(match.values[0].source)
             axes.plot([], [], color=PAPER_GRAY, label=label, **look)
         _start_at_zero(axes)
@@ -230,9 +230,9 @@ class Curves(Averaging):
         return "curve"
 
 
-def in_buckets(rows: DataFrame, size: int) -> DataFrame:
-    """The mean of each run's values in rounds 1 to `size`, and so on, at the last round of each
-    bucket. A bucket that a run ended within is left out."""
+def bucket_means(rows: DataFrame, size: int) -> DataFrame:
+    """The mean of each run's values in rounds 1 to `size`, in the next `size` rounds, and so on, at
+    the last round of each bucket. A bucket that a run ended within is left out."""
     sizes = (size * shares_of(rows)).round().clip(lower=1).astype(int)
     ends = -(-rows["round"] // sizes) * sizes
     whole = ends <= rows.groupby("digest")["round"].transform("max")
@@ -241,10 +241,10 @@ def in_buckets(rows: DataFrame, size: int) -> DataFrame:
     return buckets.drop_duplicates(["digest", "round"])
 
 
-def thinned(rows: DataFrame) -> DataFrame:
+def thin_rounds(rows: DataFrame) -> DataFrame:
     """Leave out rounds that lie too close to be told apart: one of two stays, or one of three, and
-    so on, counted from the last, and those in which a run ends. The column `every` says how many.
-    """
+    so on, counted from the last, and those in which a run ends. The new column `every` says how
+    many rounds one stands for."""
     rounds = np.sort(rows["round"].unique())
     every = max(1, math.ceil(len(rounds) / MOST_POINTS))
     ends = rows.groupby("digest")["round"].max()
@@ -252,8 +252,8 @@ def thinned(rows: DataFrame) -> DataFrame:
     return rows[kept].assign(every=every)
 
 
-def _every(points: list[Any]) -> list[Any]:
-    """A curve's points thinned out, its last one included."""
+def _thinned_points(points: list[Any]) -> list[Any]:
+    """A curve's points thinned out like its rounds, the last one included."""
     return points[::-1][:: math.ceil(len(points) / MOST_POINTS)][::-1]
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from cohort.results.across import Estimate, Scores, interquartile_means
-from cohort.results.figures.across import INTERVALS, Across
+from cohort.results.figures.across import INTERVALS, AcrossSettings
 from cohort.results.figures.style import WIDEST
 from cohort.results.names import METRICS, Names
 
@@ -23,7 +23,7 @@ ROW, FRAME = 0.17, 0.75  # inches: the height of a strategy, and of all that is 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Interval(Across):
+class Interval(AcrossSettings):
     """The interquartile mean of each strategy over the runs of all settings, with its interval.
 
     The mean of the middle half ignores the easiest and the hardest runs, whose values a mean over

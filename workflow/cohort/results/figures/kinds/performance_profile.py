@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from cohort.results.across import Scores, profiles
-from cohort.results.figures.across import Across
+from cohort.results.figures.across import AcrossSettings
 from cohort.results.figures.style import BAND, FEW_CURVES, legend_line
 from cohort.results.names import METRICS, Names
 
@@ -25,7 +25,7 @@ THRESHOLDS, MARGIN = 301, 0.02  # how many of them, and the share of the range b
 
 
 @dataclass(frozen=True, kw_only=True)
-class PerformanceProfile(Across):
+class PerformanceProfile(AcrossSettings):
     """For each value on the x axis, the share of a strategy's runs that are better than it.
 
     A strategy whose curve is nowhere below another's is better at every quantile. Where curves

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from cohort.core.lazy import lazy
-from cohort.results.figures.style import BAND, STATISTICS, one_deviation
+from cohort.results.figures.style import BAND, STATISTICS, deviation_limits
 from cohort.results.names import BY_CLASS, BY_CLIENT
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ COLUMN = {"client": "client", "class": "label"}  # of the metrics
 BAR = 0.8  # the share of the distance between two places that a bar takes
 
 
-def placed(rows: DataFrame, x: str, order: str, facets: Sequence[str]) -> DataFrame:
+def with_places(rows: DataFrame, x: str, order: str, facets: Sequence[str]) -> DataFrame:
     """Add the column `place`: the rank of a client or class within its run, or its number.
 
     Clients by number are those of the first seed only, since other seeds deal other shards.
@@ -66,5 +66,5 @@ def draw_profile(
     else:
         outline: dict[str, Any] = {"color": color, "linestyle": dash, "linewidth": 1.3}
         axes.stairs(points["mean"], edges, baseline=None, **outline)
-    low, high = one_deviation(points, unit)
+    low, high = deviation_limits(points, unit)
     axes.stairs(high, edges, baseline=low, fill=True, color=color, **BAND)

@@ -41,8 +41,8 @@ SHADES = ("#dbe9f6", COLORS[0], "#00213d")
 
 @dataclass(frozen=True, kw_only=True)
 class Shards(Kind):
-    """Clients along the x axis, classes up the y axis, samples as the area of a bubble, which even
-    for one sample is large enough to be seen.
+    """A bubble chart of shards: clients along the x axis, classes up the y axis, samples as the
+    area of a bubble, which even for one sample is large enough to be seen.
 
     Where bubbles would be too small to read, a heat map shows the samples as colors. Of several
     seeds the first one with a record is drawn; cells with the same shards, such as those of other
@@ -147,7 +147,7 @@ class Shards(Kind):
 
 
 def legend_values(maximum: float) -> list[int]:
-    """Round numbers for the legend: about the maximum, a quarter and a sixteenth of it."""
+    """Round sample counts for the legend: about the maximum, a quarter and a sixteenth of it."""
     values = [maximum / part for part in (16, 4, 1) if maximum >= part]
     powers = [10 ** floor(log10(value)) for value in values]
     return sorted(

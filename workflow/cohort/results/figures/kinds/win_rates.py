@@ -9,7 +9,7 @@ import numpy as np
 
 from cohort.core.lazy import lazy
 from cohort.results.across import Estimate, Scores, win_rates
-from cohort.results.figures.across import Across
+from cohort.results.figures.across import AcrossSettings
 from cohort.results.figures.style import LETTER, SIDES, name_places, panel_width
 from cohort.results.names import METRICS, Names
 
@@ -31,9 +31,9 @@ DARK = 0.38  # so far from a half text is white
 
 
 @dataclass(frozen=True, kw_only=True)
-class WinRates(Across):
-    """For each two strategies the probability of improvement: in what share of seeds, averaged over
-    settings, the row is ahead of the column."""
+class WinRates(AcrossSettings):
+    """A matrix of strategies: the probability of improvement of the row over the column, which is
+    the share of seeds in which it is ahead, averaged over settings."""
 
     name: ClassVar[str] = "win_rates"
     picture: ClassVar[str] = "A matrix"
@@ -115,7 +115,7 @@ class WinRates(Across):
 
 
 def _is_clear(rate: Estimate, scores: Scores) -> bool:
-    """Whether the interval of a rate lies on one side of a half, and rests on enough runs."""
+    """Whether a rate's interval lies on one side of a half, and rests on enough runs."""
     if rate.interval is None or scores.values.shape[1] < FEWEST_RUNS:
         return False
     return rate.interval[0] > 0.5 or rate.interval[1] < 0.5
