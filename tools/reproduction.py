@@ -22,12 +22,13 @@ from cohort.records.record import Record
 from cohort.results.comparison import NOT_ENOUGH, Comparison
 from cohort.results.release.folder import read_release
 from cohort.results.release.restoring import restore
-from cohort.results.tables.layout import NO_RESULT_YET
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs" / "reproduction"
-WAITING = (f"| {NO_RESULT_YET}", f"| {NOT_ENOUGH} (")
-"""What begins the cells of a result without runs, and of a claim with too few of them."""
+WAITING = f"| {NOT_ENOUGH} ("
+"""What begins the cell of a claim with too few runs."""
+PAPER = "| paper "
+"""What begins a cell that has the paper's value only."""
 
 
 def update(text: str, study: str) -> str:
@@ -74,13 +75,18 @@ def _tables(study: str) -> list[str]:
 def rows_with_runs(table: str) -> str:
     """Drop the rows of a Markdown table that wait for runs; empty if no other is in it."""
     lines = table.splitlines()
-    shown = [line for line in lines if not any(words in line for words in WAITING)]
+    shown = [line for line in lines if not _is_waiting(line)]
     rows = [line for line in shown if line.startswith("| ")]
     if len(rows) < 3:  # the header and the line below it
         return ""
     left_out = len(lines) - len(shown)
     note = [f"Rows that wait for runs are left out ({left_out})."] if left_out else []
     return "\n".join([*shown, *(["", *note] if note else [])])
+
+
+def _is_waiting(row: str) -> bool:
+    """Whether a row has no result of ours; below those the paper's are in the same cells."""
+    return WAITING in row or (PAPER in row and f"<br>{PAPER[2:]}" not in row)
 
 
 def _provenance_text(study: str, runs: Sequence[Record]) -> str:

@@ -19,12 +19,12 @@ def test_a_page_is_current(page: Path):
 
 
 def test_rows_that_wait_for_runs_are_left_out() -> None:
-    head = "**Table I**\n\n| Strategy | Measured |\n| --- | ---: |\n"
-    waiting = "| FedProx | no result yet (n = 0 of 5) |"
-    assert reproduction.rows_with_runs(f"{head}{waiting}") == ""
-    row = "| FedAvg | 46.64 (n = 3 of 5) |"
+    head = "**Claims**\n\n| Claim | Measured |\n| --- | --- |\n"
     note = "Rows that wait for runs are left out (1)."
-    assert reproduction.rows_with_runs(f"{head}{row}\n{waiting}") == f"{head}{row}\n\n{note}"
     judged = "| Ahead. | held (5 of 5 runs) |"
     lacking = "| Faster. | not enough runs (4 of 5 runs) |"
+    printed = "| Dir(0.1) | paper 46.61 \N{PLUS-MINUS SIGN} 0.17 | paper 44.84 |"
+    ours = "| C = 2 | 52.14 (n = 4 of 5)<br>paper 51.58 (+0.56) | paper 51.68 |"
+    assert reproduction.rows_with_runs(f"{head}{lacking}\n{printed}") == ""
+    assert reproduction.rows_with_runs(f"{head}{ours}\n{printed}") == f"{head}{ours}\n\n{note}"
     assert reproduction.rows_with_runs(f"{head}{judged}\n{lacking}") == f"{head}{judged}\n\n{note}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import re
 import shutil
@@ -191,6 +192,10 @@ def test_shards_shows_what_the_workflow_dealt(finished: Project):
     rows = [line.split() for line in text.splitlines()[-10:]]
     assert [row[3:] for row in rows] == [[str(count or ".") for count in line] for line in counts]
     assert [int(row[1]) for row in rows] == counts.sum(axis=1).tolist()
+    words = ("shards", "classes-2", "--dataset", "digits", "--clients", "10", "--json")
+    described = json.loads(cohort(finished, *words))
+    assert described["label_counts"] == counts.tolist()
+    assert (described["overlap"], described["held_by_nobody"]) == (None, 0)
     assert (
         "classes per client         2       2       2" in text and "overlapping clients: 0" in text
     )

@@ -111,7 +111,28 @@ def test_ranks(metrics: Metrics) -> None:
     for name, rank in zip(NAMES, actual.ranks, strict=True):
         assert {f"{name}  {rank:.2f}", f"{rank:.2f}  {name}"} & set(texts)
     assert "critical difference 1.66" in texts  # 2.3437 sqrt(3 4 / (6 4))
-    assert f"Friedman's test p = {actual.p_value:.2g}" in note(figure)
+    assert f"Friedman's test p = {actual.p_value:.2g}" in note(figure).replace("\xa0", " ")
+
+
+def test_on_a_phone_ranks_lie_one_below_the_other(metrics: Metrics) -> None:
+    """The best first; one thick line at the right joins all three, which nothing tells apart."""
+    figure = make_figure(spec_of("critical_difference"), metrics(), is_narrow=True)
+    ranked = ranking(expected())
+    assert ranked is not None
+    rows = sorted(zip(ranked.ranks, NAMES, strict=True), key=lambda row: row[0])
+    (axes,) = figure.axes
+    assert names_of(axes) == [f"{name}  {rank:.2f}" for rank, name in rows]
+    assert [line.get_xdata()[0] for line in axes.lines[:3]] == [rank for rank, _ in rows]
+    assert axes.lines[3].get_ydata() == pytest.approx((-0.3, 2.3))
+
+
+def test_cells_without_room_have_no_numbers(metrics: Metrics) -> None:
+    for letters, texts in ((10, 6), (30, 0)):
+        titles = {"strategy": {strategy: strategy.ljust(letters, ".") for strategy in STRATEGIES}}
+        spec = spec_of("win_rates") | {"look": LOOK | {"titles": titles}}
+        (axes,) = make_figure(spec, metrics()).axes
+        assert len(axes.texts) == texts
+        assert {label.get_rotation() for label in axes.get_xticklabels()} == {0 if texts else 90}
 
 
 def test_profiles(metrics: Metrics) -> None:

@@ -14,7 +14,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from cohort.results.figures.draw import make_figure
-from cohort.results.figures.style import COLORS, Style
+from cohort.results.figures.style import COLORS, OWN, Style
 from cohort.results.files import write_metrics
 
 Spec = dict[str, Any]
@@ -171,3 +171,17 @@ def test_the_lowest_panel_of_each_column_has_its_axis_named(spec: Spec, metrics:
         {key: value for key, value in spec.items() if key != "rows"} | {"columns": "model"}, file
     )
     assert [axes.get_xlabel() for axes in figure.axes] == ["", "", "Round", "Round", "Round"]
+
+
+def test_an_invented_name_that_is_a_strategys_looks_like_the_strategy() -> None:
+    """And a paper's own color is left to its method."""
+    titles = {"strategy": {"fednova": "FedNova"}}
+    orders = {"series": ["plain", "FedNova", "late", "mine"]}
+    names = ["fedavg", "fedprox", "fednova", "mine"]
+    style = Style(orders=orders, titles=titles, strategies=names, methods=["mine"])
+    shown = style.colors("series", orders["series"])
+    for series, strategy in (("FedNova", "fednova"), ("mine", "mine")):
+        assert shown[series] == style.colors("strategy", names)[strategy]
+        assert style.dash("series", series) == style.dash("strategy", strategy)
+    assert [name for name, color in shown.items() if color == OWN] == ["mine"]
+    assert len({(color, str(style.dash("series", name))) for name, color in shown.items()}) == 4

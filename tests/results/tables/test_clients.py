@@ -51,11 +51,11 @@ def lines(metrics: Path, **fields: Any) -> list[str]:
 
 def test_each_client_of_the_first_seed(metrics: Path):
     assert lines(metrics) == [
-        "| Client | Strategy | Mean accuracy of a client's minibatches (%) | Rounds in the cohort |",
-        "| 0 | fedavg | 50.00 (1) | 3 (1) |",
-        "| 1 | fedavg | 90.00 (1) | 4 (1) |",
-        "| 2 | fedavg | – | 5 (1) |",
-        "| 3 | fedavg | 70.00 (1) | 6 (1) |",
+        "| Client | Mean accuracy of a client's minibatches (%) | Rounds in the cohort |",
+        "| 0 | 50.00 | 3 |",
+        "| 1 | 90.00 | 4 |",
+        "| 2 | – | 5 |",
+        "| 3 | 70.00 | 6 |",
     ]
 
 
@@ -70,7 +70,7 @@ def test_the_highest_ones_first(metrics: Path):
         ({"metric": "test_accuracy"}, "test_accuracy is for a table without client among its rows"),
         ({"rows": ["J"]}, "batch_accuracy is for a table with client among its rows"),
         ({"also": ["test_accuracy"]}, "also names the metric 'test_accuracy'"),
-        ({"paper": "Fig1"}, "can have neither paper nor minus"),
+        ({"paper": "Fig1"}, "can have neither paper, nor minus"),
         ({"metric": "test_loss", "also": None, "rows": ["J"], "top": 3}, "top is for a table by"),
     ],
 )

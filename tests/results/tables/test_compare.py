@@ -19,13 +19,11 @@ TableI,printed,,iid,fedent_opt,,test_accuracy,last,,0.8,0.002
 TableI,printed,the row is shifted,dir-0.1,fedavg,,test_accuracy,last,,0.535,0.01
 TableI,derived,,dir-0.1,fedent_opt,,test_accuracy,last,,0.61,
 """
-HEAD = "| Partition | Strategy | Paper | Measured | Difference | Verdict |"
+HEAD = r"| Partition | Fed\|Avg & co | fedent_opt |"
 LINES = [
-    r"| iid | Fed\|Avg & co | 40.00 | 40.00 ± 42.43 [0.00, 100.00]† (2) | +0.00 | cannot tell |",
-    "| iid | fedent_opt | 80.00 ± 0.20 | no result yet (n = 0 of 2) | – | no result |",
-    r"| dir-0.1 | Fed\|Avg & co | 53.50 ± 1.00‡ | 52.00 ± 2.83 [26.59, 77.41] (2) | -1.50 | cannot tell |",
-    "| dir-0.1 | fedent_opt | 61.00 | 60.00 (n = 1 of 2) | -1.00 | not enough runs |",
-    r"| roles-5 | Fed\|Avg & co | – | 10.00† (1) | – | no paper value |",
+    "| iid | 40.00† ± 42.43 (2)<br>[0.00, 100.00]<br>paper 40.00 (+0.00)<br>cannot tell | paper 80.00 ± 0.20 |",
+    "| dir-0.1 | 52.00 ± 2.83 (2)<br>[26.59, 77.41]<br>paper 53.50‡ ± 1.00 (-1.50)<br>cannot tell | 60.00 (n = 1 of 2)<br>paper 61.00 (-1.00) |",
+    "| roles-5 | 10.00† (1) | – |",
 ]
 Spec = dict[str, Any]
 
@@ -48,31 +46,28 @@ def written(spec: Spec, metrics: Path, ending: str = ".md") -> str:
     return output.read_text(encoding="utf-8")
 
 
-def test_a_row_per_result(compared: Spec, metrics: Path) -> None:
+def test_strategies_are_columns_with_the_paper_in_each_cell(compared: Spec, metrics: Path) -> None:
     lines = written(compared, metrics).splitlines()
     assert lines[4] == HEAD
-    assert lines[6:11] == LINES
-    assert lines[12] == (
+    assert lines[6:9] == LINES
+    assert lines[10] == (
         "Test accuracy (%), last evaluation: mean ± standard deviation over seeds [95 % interval of the mean] (number of runs). "
         "†: a run diverged; it counts with the worst value: chance level for an accuracy, the largest for a loss, never for a target. Paper: TableI (printed), TableI (derived). "
-        "Difference: measured minus paper. Agrees: the 90 % interval of the difference lies within 1.5 points; differs: its 95 % interval lies outside. –: no value. ‡ doubtful: the row is shifted."
+        "In parentheses after the paper's value: measured minus paper. Agrees: the 90 % interval of the difference lies within 1.5 points; differs: its 95 % interval lies outside. ‡ doubtful: the row is shifted. –: not planned."
     )
 
 
-def test_measures_joined_in_one_row(compared: Spec, frame: pd.DataFrame, metrics: Path) -> None:
+def test_measures_joined_in_one_cell(compared: Spec, frame: pd.DataFrame, metrics: Path) -> None:
     """FedAvg's runs have no loss, so their number stands once; one of FedEntOpt's is missing."""
     losses = frame[frame["strategy"] == "fedent_opt"].assign(metric="test_loss")
     write_metrics(metrics, pd.concat([frame, losses]), {})
     table = compared | {"also": ["test_loss"], "joined": True}
     lines = written(table, metrics).splitlines()
-    assert lines[4] == "| Partition | Strategy | Paper | Measured | Difference | Verdict |"
-    assert lines[8] == (
-        r"| dir-0.1 | Fed\|Avg & co | 53.50 ± 1.00‡ / – | 52.00 ± 2.83 [26.59, 77.41] / – (2) | -1.50 / – | cannot tell / – |"
+    assert lines[4] == HEAD
+    assert lines[7] == (
+        "| dir-0.1 | 52.00 ± 2.83 / – (2)<br>paper 53.50‡ ± 1.00 (-1.50) / –<br>cannot tell / – | 60.00 / 0.600 (n = 1 of 2)<br>paper 61.00 (-1.00) / – |"
     )
-    assert lines[9] == (
-        "| dir-0.1 | fedent_opt | 61.00 / – | 60.00 / 0.600 (n = 1 of 2) | -1.00 / – | not enough runs / – |"
-    )
-    assert lines[12].startswith("Test accuracy (%), last evaluation / Test loss, last evaluation: ")
+    assert lines[10].startswith("Test accuracy (%), last evaluation / Test loss, last evaluation: ")
 
 
 def test_csv_has_the_papers_columns(compared: Spec, metrics: Path) -> None:
@@ -106,7 +101,7 @@ def test_a_verdict_is_in_the_unit_that_is_shown(
     metrics = tmp_path / "near.parquet"
     write_metrics(metrics, frame, {})
     for margin, word in ((2.1, "agrees"), (2.08, "cannot tell")):
-        assert f"(2) | -1.00 | {word} |" in written(compared | {"margin": margin}, metrics)
+        assert f"paper 61.00 (-1.00)<br>{word} |" in written(compared | {"margin": margin}, metrics)
 
 
 def test_two_points_is_the_margin_unless_a_table_says_otherwise() -> None:
@@ -116,7 +111,7 @@ def test_two_points_is_the_margin_unless_a_table_says_otherwise() -> None:
 
 def test_at_a_cheaper_scale_there_is_no_verdict(compared: Spec, metrics: Path) -> None:
     text = written(compared | {"scale": "smoke"}, metrics)
-    assert "Verdict |" not in text and "-1.50 |\n" in text
+    assert "cannot tell" not in text and "paper 53.50‡ ± 1.00 (-1.50) |" in text
     assert "No verdict: scale smoke is a cheaper version of the paper's runs." in text
 
 
@@ -131,16 +126,14 @@ def test_generated_data_is_never_compared_with_a_paper(
     assert "Generated stand-in data: no reproduction of any paper." in text
     assert "paper" not in written(compared, tmp_path / "some.parquet", ".csv")
     write_metrics(tmp_path / "none.parquet", frame.assign(generated=False), {})
-    assert LINES[2] in written(compared, tmp_path / "none.parquet")
+    assert LINES[1] in written(compared, tmp_path / "none.parquet")
 
 
 def test_latex_has_both_daggers(compared: Spec, metrics: Path) -> None:
     text = written(compared, metrics, ".tex")
-    assert (
-        r"dir-0.1 & Fed|Avg \& co & 53.50 $\pm$ 1.00$^\ddagger$ & 52.00 $\pm$ 2.83 [26.59, 77.41] (2) & -1.50 & cannot tell \\"
-        in text
-    )
-    assert (
-        r"40.00 $\pm$ 42.43 [0.00, 100.00]$^\dagger$ (2)" in text
-        and r"\begin{tabular}{llrrrr}" in text
-    )
+    cell = r"52.00 $\pm$ 2.83 (2) \\ \scriptsize [26.59, 77.41] \\ \scriptsize paper 53.50$^\ddagger$ $\pm$ 1.00 ($-$1.50)"
+    assert cell in text and r"40.00$^\dagger$ $\pm$ 42.43 (2)" in text
+    assert r"\begin{tabular}{lrr}" in text
+    rows = [line for line in text.splitlines() if line.endswith(r"\\")]
+    assert [row.count(" & ") for row in rows] == [2] * 4, "a head and three partitions"
+    assert text.count(r"\begin{") == text.count(r"\end{") and text.count("{") == text.count("}")

@@ -108,7 +108,7 @@ def test_strategies_are_ranked_by_their_mean_rank_over_settings(tmp_path: Path) 
     assert entries[0].labels == {"strategy": "ucb"}, "leads to its runs"
     assert entries[0].best, "two settings separate nobody from the first"
     low, high = position_interval("ucb")
-    assert entries[0].value == f"1 [{int(low)}, {int(np.ceil(high))}]"
+    assert (entries[0].value, entries[0].interval) == ("1", f"[{int(low)}, {int(np.ceil(high))}]")
     assert "partition" in layout.notes[0]
 
 

@@ -47,7 +47,7 @@ def test_measures_are_columns(spec: dict[str, Any], metrics: Path):
     assert lines[0] == f"| {heads} | Test loss, last evaluation | Test loss, lowest evaluation |"
     name = "Fed\\|Avg & co"
     assert (
-        f"| dir-0.1 | {name} | 52.00 ± 2.83 [26.59, 77.41] (2) | 42.00 ± 2.83 [16.59, 67.41] (2) | 3.000 ± 0.000 [3.000, 3.000] (2) | 2.000 ± 0.000 [2.000, 2.000] (2) |"
+        f"| dir-0.1 | {name} | 52.00 ± 2.83 (2)<br>[26.59, 77.41] | 42.00 ± 2.83 (2)<br>[16.59, 67.41] | 3.000 ± 0.000 (2)<br>[3.000, 3.000] | 2.000 ± 0.000 (2)<br>[2.000, 2.000] |"
         in lines
     )
     assert (
@@ -74,7 +74,7 @@ def test_the_mean_of_counts_has_a_decimal(spec: dict[str, Any], metrics: Path):
         {},
     )
     line = lines_of(spec | {"metric": "never_selected"}, metrics)[3]
-    assert line == "| dir-0.1 | 6.5 ± 3.5 [-25.3, 38.3] (2) | 4 (n = 1 of 2) |"
+    assert line == "| dir-0.1 | 6.5 ± 3.5 (2)<br>[-25.3, 38.3] | 4 (n = 1 of 2) |"
 
 
 @pytest.mark.parametrize(

@@ -36,8 +36,8 @@ As in Table I
 
 | Partition | Fed\|Avg & co | fedent_opt |
 | --- | ---: | ---: |
-| iid | 40.00 ± 42.43 [0.00, 100.00]† (2) | no result yet (n = 0 of 2) |
-| dir-0.1 | 52.00 ± 2.83 [26.59, 77.41] (2) | 60.00 (n = 1 of 2) |
+| iid | 40.00† ± 42.43 (2)<br>[0.00, 100.00] | no result yet (n = 0 of 2) |
+| dir-0.1 | 52.00 ± 2.83 (2)<br>[26.59, 77.41] | 60.00 (n = 1 of 2) |
 | roles-5 | 10.00† (1) | – |
 
 {NOTES}
@@ -74,10 +74,9 @@ def test_latex_is_escaped(spec: Spec, metrics: Path) -> None:
     assert r"\caption{100\% \& more. As in Table I.}" in text
     assert r"Partition & Fed|Avg \& co & fedent\_opt \\" in text
     assert (
-        r"iid & 40.00 $\pm$ 42.43 [0.00, 100.00]$^\dagger$ (2) & no result yet (n = 0 of 2) \\"
+        r"iid & \begin{tabular}[t]{@{}r@{}}40.00$^\dagger$ $\pm$ 42.43 (2) \\ \scriptsize [0.00, 100.00]\end{tabular} & no result yet (n = 0 of 2) \\"
         in text
     )
-    assert r"dir-0.1 & 52.00 $\pm$ 2.83 [26.59, 77.41] (2) & 60.00 (n = 1 of 2) \\" in text
     assert r"roles-5 & 10.00$^\dagger$ (1) & -- \\" in text
     assert text.index(r"\toprule") < text.index(r"\midrule") < text.index(r"\bottomrule")
 
@@ -170,10 +169,11 @@ def test_measures_are_marked_each_by_its_own_best_and_direction(
     write_metrics(file, pd.concat(tables).astype({"metric": "string"}), {})
     lines = written(spec | {"also": list(measures)}, file, ".md").splitlines()
     bold = {
-        line.split(" | ")[1]: [cell.startswith("**") for cell in line.split(" | ")[2:]]
+        line.split(" | ")[0]: [cell.startswith("**") for cell in line.split(" | ")[1:]]
         for line in lines[6:8]
     }
-    assert bold == {"a": [True, False, True, False], "b": [False, True, True, False]}
+    assert bold == {"| a": [True, False, True, False], "| b": [False, True, True, False]}
+    assert lines[2] == "As in Table I Everywhere: Partition iid, 5 runs."
 
 
 def test_data_sets_and_partitions_are_not_rivals(
@@ -214,7 +214,7 @@ def test_the_lowest_loss_is_best(spec: Spec, frame: pd.DataFrame, tmp_path: Path
     file = contest(frame, tmp_path, **CLEAR)
     write_metrics(file, pd.read_parquet(file).assign(metric="test_loss"), {})
     line = written(spec | {"metric": "test_loss"}, file, ".md").splitlines()[6]
-    assert line.startswith("| iid | 0.820 ±") and "| **0.620 ±" in line
+    assert line.startswith("| iid | 0.820 ±") and "| **0.620** ±" in line
 
 
 def test_an_experiment_without_any_run_has_a_table(
@@ -224,9 +224,8 @@ def test_an_experiment_without_any_run_has_a_table(
         status="missing", metric=pd.Series([None] * len(frame), dtype="string"), value=float("nan")
     )
     write_metrics(tmp_path / "missing.parquet", missing, {})
-    assert "| iid | no result yet (n = 0 of 2) | no result yet (n = 0 of 2) |" in written(
-        spec, tmp_path / "missing.parquet", ".md"
-    )
+    text = written(spec, tmp_path / "missing.parquet", ".md")
+    assert "|" not in text and "Rows without any number are left out (3)." in text
 
 
 def test_the_same_numbers_give_the_same_bytes(

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cohort.cell.settings import Settings
-from cohort.commands.planning import add_studies, load_plan
-from cohort.commands.screen import paint
+from cohort.commands.planning import add_json, add_studies, load_plan
+from cohort.commands.screen import paint, print_json
 from cohort.core.errors import UserError, explain_errors
 from cohort.core.files import check_writable
 from cohort.core.lazy import lazy
@@ -56,13 +56,26 @@ Finding = tuple[str, str]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the studies whose data are looked for."""
+    """Add the studies whose data are looked for, and --json."""
     add_studies(parser)
+    add_json(parser)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print the findings of all checks. Raise UserError if one fails."""
-    plan = load_plan(options)
+    """Print what each check finds. Raise UserError if one fails."""
+    found = []
+    for name, state, sentence in findings(load_plan(options)):
+        found.append({"check": name, "state": state, "finding": sentence})
+        if not options.json:
+            print(f"{paint(state.ljust(8), state)} {name}: {sentence}", flush=True)
+    if options.json:
+        print_json(found)
+    if failed := [finding["check"] for finding in found if finding["state"] == FAILED]:
+        raise UserError(f"cells cannot be trained here: {', '.join(failed)}")
+
+
+def findings(plan: Plan) -> Iterator[tuple[str, str, str]]:
+    """Each check in turn: its name, how it ended, and a sentence on it."""
     folder = Path(RESULTS) if Path(RESULTS).exists() else Path()
     checks: dict[str, Callable[[], Iterator[Finding]]] = {
         "Python": check_python,
@@ -74,13 +87,9 @@ def run(options: argparse.Namespace) -> None:
         "disk": lambda: check_disk(folder),
         "data": lambda: check_raw_files(plan),
     }
-    failed = []
     for name, check in checks.items():
         for state, sentence in _run_check(check):
-            print(f"{paint(state.ljust(8), state)} {name}: {sentence}", flush=True)
-            failed += [name] if state == FAILED else []
-    if failed:
-        raise UserError(f"cells cannot be trained here: {', '.join(failed)}")
+            yield name, state, sentence
 
 
 def _run_check(check: Callable[[], Iterator[Finding]]) -> list[Finding]:

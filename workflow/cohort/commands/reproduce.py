@@ -14,6 +14,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print a figure's or table's estimated cost, run it, and print how it compares with the
-    paper."""
-    run_item(find_item(options.item, options), against=False, dry_run=options.dry_run)
+    """Print the estimated cost of the figure or table, run it, and compare it with the paper."""
+    run_item(find_item(options.item, options), options, against=False)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from cohort.cell.settings import SHARD_KEYS
-from cohort.commands.planning import add_config, load_plan
+from cohort.commands.planning import add_config, add_json, load_plan
 from cohort.commands.run import make_data
+from cohort.commands.screen import print_json
 from cohort.data.sampling import scaled_count
 from cohort.data.shards import Shards
 from cohort.data.store import read_labels
@@ -22,8 +24,9 @@ MOST_CLIENTS = MOST_CLASSES = 30  # whose label counts are printed
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the settings that shards depend on."""
+    """Add the settings that shards depend on, and --json."""
     add_config(parser)
+    add_json(parser)
     parser.add_argument(
         "partition",
         metavar="PARTITION",
@@ -62,28 +65,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print which samples and labels clients hold."""
-    print_shards(load_plan(options), {key: getattr(options, key) for key in SHARD_KEYS})
+    """Print the shards."""
+    settings = {key: getattr(options, key) for key in SHARD_KEYS}
+    print_shards(load_plan(options), settings, as_json=options.json)
 
 
-def print_shards(plan: Plan, settings: dict[str, Any]) -> None:
-    """Deal shards as the workflow would, without writing them, and print what the clients hold.
+def print_shards(plan: Plan, settings: dict[str, Any], *, as_json: bool = False) -> None:
+    """Deal as the workflow would, without writing, and print what the clients hold.
 
-    Label counts are printed for small federations only.
+    Label counts are printed for small federations only, unless as JSON.
     """
     with errors_at("cohort shards"):
         planned = plan.plan_shards(settings)
-    exact = plan.scheme(planned.settings).exact
     data = planned.inputs["data"]
     make_data(plan, data)
-    shards = deal_data(planned.settings, data)
-    labels, groups, _ = read_labels(data)
-    total_samples = scaled_count(len(labels), settings["samples"])
-    _print_summary(settings, shards, groups, total_samples, exact)
+    dealing = Dealing(settings, deal_data(planned.settings, data), *read_labels(data)[:2])
+    if as_json:
+        print_json(dealing.facts())
+        return
+    exact = plan.scheme(planned.settings).exact
+    dealing.print_summary("borrowing" if exact else "sharing")
+    clients, classes = dealing.shards.label_counts.shape
     print()
-    clients, classes = shards.label_counts.shape
     if clients <= MOST_CLIENTS and classes <= MOST_CLASSES:
-        _print_counts(shards, "borrowed" if exact else "shared")
+        _print_counts(dealing.shards, "borrowed" if exact else "shared")
     else:
         print(
             f"The label counts are printed for up to {MOST_CLIENTS} clients "
@@ -91,39 +96,64 @@ def print_shards(plan: Plan, settings: dict[str, Any]) -> None:
         )
 
 
-def _print_summary(
-    settings: dict[str, Any],
-    shards: Shards,
-    groups: np.ndarray | None,
-    total_samples: int,
-    exact: bool,
-) -> None:
-    """Print how sizes and classes spread over clients, the entropy of their labels, their overlap,
-    and how many of `total_samples` no client holds."""
-    counts = shards.label_counts
-    clients, classes = counts.shape
-    print(
-        f"{settings['partition']} of {settings['dataset']}, seed {settings['seed']}: "
-        f"{clients} clients, {classes} classes"
-    )
-    print(f"{'':20}{'lowest':>8}{'median':>8}{'highest':>8}")
-    _print_spread("samples per client", counts.sum(axis=1))
-    _print_spread("classes per client", (counts > 0).sum(axis=1))
-    if groups is not None:
-        held = [len(np.unique(groups[part])) for part in shards.indices]
-        _print_spread("groups per client", np.array(held))
-    entropy = entropy_bits(counts).mean() + 0.0  # not -0
-    print(
-        f"label entropy: {entropy:.2f} bits in the mean over clients; "
-        f"{np.log2(classes):.2f} is every class alike"
-    )
-    verb = "borrowing" if exact else "sharing"
-    print(f"overlapping clients: {_overlap_sentence(shards, verb)}")
-    held_or_set_aside = np.union1d(np.concatenate(shards.indices), shards.validation)
-    if left_out := total_samples - len(held_or_set_aside):
-        print(f"samples that nobody holds: {left_out}")
-    if len(shards.validation):
-        print(f"samples set aside for validation: {len(shards.validation)}")
+@dataclass(frozen=True)
+class Dealing:
+    """Shards of these settings, with the label and group of every sample of the data set."""
+
+    settings: dict[str, Any]
+    shards: Shards
+    labels: np.ndarray
+    groups: np.ndarray | None
+
+    def facts(self) -> dict[str, Any]:
+        """The settings, and what each client holds."""
+        groups, overlap = self.groups_held(), self.shards.overlap
+        return {
+            **self.settings,
+            "label_counts": self.shards.label_counts.tolist(),
+            "groups_held": None if groups is None else groups.tolist(),
+            "overlap": None if overlap is None else overlap.tolist(),
+            "label_entropy": entropy_bits(self.shards.label_counts).tolist(),
+            "held_by_nobody": self.left_out(),
+            "validation": len(self.shards.validation),
+        }
+
+    def groups_held(self) -> np.ndarray | None:
+        """The number of groups of each client."""
+        if self.groups is None:
+            return None
+        return np.array([len(np.unique(self.groups[part])) for part in self.shards.indices])
+
+    def left_out(self) -> int:
+        """The number of samples that no client holds and that are not set aside."""
+        used = scaled_count(len(self.labels), self.settings["samples"])
+        held = np.union1d(np.concatenate(self.shards.indices), self.shards.validation)
+        return used - len(held)
+
+    def print_summary(self, verb: str) -> None:
+        """Print how sizes and classes spread over clients, the entropy of their labels, their
+        overlap, and how many samples no client holds."""
+        settings, counts, groups = self.settings, self.shards.label_counts, self.groups_held()
+        clients, classes = counts.shape
+        print(
+            f"{settings['partition']} of {settings['dataset']}, seed {settings['seed']}: "
+            f"{clients} clients, {classes} classes"
+        )
+        print(f"{'':20}{'lowest':>8}{'median':>8}{'highest':>8}")
+        _print_spread("samples per client", counts.sum(axis=1))
+        _print_spread("classes per client", (counts > 0).sum(axis=1))
+        if groups is not None:
+            _print_spread("groups per client", groups)
+        entropy = entropy_bits(counts).mean() + 0.0  # not -0
+        print(
+            f"label entropy: {entropy:.2f} bits in the mean over clients; "
+            f"{np.log2(classes):.2f} is every class alike"
+        )
+        print(f"overlapping clients: {_overlap_sentence(self.shards, verb)}")
+        if left_out := self.left_out():
+            print(f"samples that nobody holds: {left_out}")
+        if len(self.shards.validation):
+            print(f"samples set aside for validation: {len(self.shards.validation)}")
 
 
 def _print_spread(name: str, values: np.ndarray) -> None:

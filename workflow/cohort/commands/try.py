@@ -51,8 +51,8 @@ def run(options: argparse.Namespace) -> None:
     new = [name for name in strategies if name not in experiment.axes["strategy"]]
     study = write_study(shown, new) if new else ""
     item = find_item(options.on, options, study)
-    comparison = run_item(item, against=True, dry_run=options.dry_run, retrain=options.retrain)
-    if comparison and comparison.standings:
+    comparison = run_item(item, options, against=True)
+    if comparison and comparison.standings and not options.json:
         for name in strategies:
             print(rank_line(comparison.standings, name))
 

@@ -20,6 +20,7 @@ from cohort.core.typed import from_json
 from cohort.results.agreement import Agreement, Printed, agreement
 from cohort.results.at import at_in_words
 from cohort.results.best import Key, Runs, best_keys
+from cohort.results.choosing import choose, run_values
 from cohort.results.intervals import Sample, paired_differences
 from cohort.results.measure import BASELINE, CLIENT, Measure
 from cohort.results.names import METRICS, Names
@@ -30,9 +31,6 @@ from cohort.results.series import (
     is_generated,
     label_columns,
     read_metric,
-    subtract_partners,
-    value_per_cell,
-    values_by_client,
 )
 
 if TYPE_CHECKING:
@@ -97,8 +95,9 @@ class Result:
 class Comparison:
     """All results of a figure or table, in the order in which they are shown.
 
-    `description` puts a figure into words that shows no means of its runs. Only a table that ranks
-    strategies across settings has `standings`.
+    `description` says in words what is seen in a figure that shows no means of its runs, and which
+    settings a table has chosen. Only a
+    table that ranks strategies across settings has `standings`.
     """
 
     labels: list[str]
@@ -140,24 +139,27 @@ def compare(
     """
     labels, names = list(measures[0].labels), Names.of(spec["look"])
     results: list[Result] = []
+    choice = choose(measures[0], metrics_file) if measures[0].best else None
     for measure in measures:
         metrics = read_metric(metrics_file, measure.metric)
         generated = is_generated(metrics)
-        results += _results_of_measure(measure, metrics, spec, with_paper=not generated)
+        cells = run_values(measure, metrics)
+        cells = choice.keep(cells) if choice else cells
+        results += _results_of_measure(measure, cells, spec, with_paper=not generated)
     return Comparison(
         labels=labels,
         results=_highest_clients(results, top) if top else _ordered_results(results, labels, names),
         scale=spec.get("scale", FULL),
         generated=generated,
         has_paper=bool(measures[0].paper) and not generated,
+        description=[choice.sentence(names)] if choice else [],
     )
 
 
 def _results_of_measure(
-    measure: Measure, metrics: DataFrame, spec: Mapping[str, Any], *, with_paper: bool
+    measure: Measure, cells: DataFrame, spec: Mapping[str, Any], *, with_paper: bool
 ) -> list[Result]:
-    """The results of one measure, with the paper's values, contrasts and marks of the best."""
-    cells = _cells(measure, metrics)
+    """The results of one measure."""
     results = list(_results(measure, cells))
     if measure.paper and with_paper:
         papers = _paper_values(measure, spec, cells)
@@ -173,21 +175,6 @@ def _results_of_measure(
 def key_of(result: Result) -> Key:
     """The values of a result's labels."""
     return tuple(result.labels.values())
-
-
-def _cells(measure: Measure, metrics: DataFrame) -> DataFrame:
-    """One row per run, or per client, with its value if the run has ended."""
-    if CLIENT in measure.labels:
-        cells = values_by_client(metrics, measure.metric)
-    else:
-        cells = value_per_cell(metrics, measure.metric, measure.at)
-    finished = cells["status"].isin(["done", "diverged"])
-    cells = cells.assign(
-        value=cells["value"].where(finished),
-        finished=finished,
-        diverged=cells["status"] == "diverged",
-    )
-    return subtract_partners(cells, measure.minus) if measure.minus else cells
 
 
 def _results(measure: Measure, cells: DataFrame) -> Iterator[Result]:

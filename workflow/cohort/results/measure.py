@@ -22,7 +22,8 @@ class Measure:
 
     `paper` names the items of the paper that hold its values: single ones, or the last points of
     `curves`. A difference of at most `margin`, in the unit shown, agrees. `minus` maps values of a
-    label to those whose results are subtracted. Results `over_settings` have runs that differ in
+    label to those whose results are subtracted. Of the values of the swept setting `best` one is
+    chosen for each result. Results `over_settings` have runs that differ in
     more than their seed, so that nothing is said of the differences between them.
     """
 
@@ -34,6 +35,7 @@ class Measure:
     over_settings: bool = False
     margin: float | None = None
     minus: Mapping[str, Mapping[str, str]] | None = None
+    best: str = ""
 
     @classmethod
     def default_margin(cls, metric: str) -> float | None:

@@ -59,14 +59,14 @@ class RunCounts:
 
     @property
     def phrase(self) -> str:
-        """The counts as text: `36 runs`, or `n = 34 of 36 runs (1 diverged, 1 missing)`."""
+        """`1,224 runs`, or `n = 34 of 36 runs (1 diverged, 1 missing)`."""
         noun = "run" if self.planned == 1 else "runs"
         if self.done == self.planned:
-            return f"{self.planned} {noun}"
+            return f"{self.planned:,} {noun}"
         rest = ", ".join(
-            f"{count} {status}" for status in STATUSES[1:] if (count := getattr(self, status))
+            f"{count:,} {status}" for status in STATUSES[1:] if (count := getattr(self, status))
         )
-        return f"n = {self.done} of {self.planned} {noun} ({rest})"
+        return f"n = {self.done:,} of {self.planned:,} {noun} ({rest})"
 
 
 def count_runs(metrics: DataFrame) -> RunCounts:

@@ -107,7 +107,7 @@ class AcrossSettings(Kind):
 
     def count(self, measured: DataFrame) -> str:
         runs = measured["digest"].nunique()
-        return f"{runs} run{'' if runs == 1 else 's'}"
+        return f"{runs:,} run{'' if runs == 1 else 's'}"
 
     def remarks(self, measured: DataFrame) -> list[str]:
         panels = [self.scores(panel, NAMELESS) for _, panel in self._panels(measured)]

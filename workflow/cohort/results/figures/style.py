@@ -68,11 +68,23 @@ RC: dict[str, Any] = {
 NOTE = {"fontsize": 7, "color": "#555555"}
 BAND: dict[str, Any] = {"alpha": 0.18, "linewidth": 0}
 STATISTICS: list[Any] = ["mean", "std", "min", "max"]  # of the runs at a point
+FEW_CURVES = 6  # which have a band each
 PALE = 0.5  # the share of white in the color of unfinished runs
 
 # Okabe and Ito's colors for color-blind readers, without their yellow, which is too light for a
-# line on white.
-COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+# line on white, and three darker ones of Tol's.
+COLORS = (
+    "#0072B2",
+    "#D55E00",
+    "#009E73",
+    "#CC79A7",
+    "#E69F00",
+    "#56B4E9",
+    "#000000",
+    "#882255",
+    "#999933",
+    "#332288",
+)
 OWN = "#D55E00"  # of the method that a paper proposes
 THIN, LINE, THICK = 1.0, 1.3, 2.0  # points: the widths of lines
 DASHES = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (2.5, 1)), (0, (7, 1, 1, 1, 1, 1)))
@@ -135,8 +147,9 @@ class Style(Names):
         return MARKERS[self._look(hue, value)[1] % len(MARKERS)]
 
     def stroke(self, hue: str, value: str) -> dict[str, float]:
-        """The width and z-order of a value's line: the paper's own method is thick, behind the
-        others."""
+        """The width of a line and how far it lies in front: the paper's own method is a thick line
+        behind the thin ones."""
+        hue, value = self._as_strategy(hue, value)
         if hue != "strategy" or not self.methods:
             return {"linewidth": LINE}
         is_own = value in self.methods
@@ -151,23 +164,36 @@ class Style(Names):
 
         The paper's own methods have a color that nothing else has, and so has FedAvg.
         """
+        hue, value = self._as_strategy(hue, value)
         if hue == "strategy" and value in self.methods:
             index = self.methods.index(value)
             return OWN, index, index
-        names = [name for name in self._names(hue) if hue != "strategy" or name not in self.methods]
+        names = [name for name in self._names(hue) if name not in self.methods]
         if value not in names:
             return UNKNOWN, 0, 0
-        index, has_own = names.index(value), hue == "strategy" and bool(self.methods)
+        index, has_own = names.index(value), hue in ("strategy", *FREE) and bool(self.methods)
         if index == 0:
             return COLORS[0], int(has_own), 0
         colors = [color for color in COLORS[1:] if not has_own or color != OWN]
         lap, color = divmod(index - 1, len(colors))
-        return colors[color], 1 + (color - lap + has_own) % (len(DASHES) - 1), lap
+        return colors[color], 1 + (color + lap + has_own) % (len(DASHES) - 1), lap
+
+    def _as_strategy(self, hue: str, value: str) -> tuple[str, str]:
+        """The strategy whose name an invented label has: it looks the same under both."""
+        if hue in FREE:
+            for strategy in self.strategies:
+                if self.value("strategy", strategy) == self.value(hue, value):
+                    return "strategy", strategy
+        return hue, value
 
     def _names(self, hue: str) -> list[str]:
+        """What has looks of its own. Where an invented label names strategies, its other names come
+        after all of these."""
         if hue == "strategy":
             return self.strategies
-        return self.orders.get(hue, []) if hue in NOMINAL else []
+        names = self.orders.get(hue, []) if hue in NOMINAL else []
+        others = [name for name in names if self._as_strategy(hue, name)[0] == hue]
+        return names if len(others) == len(names) else [*self.strategies, *others]
 
 
 def pale(color: Any) -> Any:

@@ -68,13 +68,18 @@ class Section:
 def sections(spec: Spec, runs: StudyRuns, folder: Path) -> list[Section]:
     """The sections of a page that are not empty: tables, figures, and figures across settings."""
     tables, notes = _shared_notes([_table(item, spec, runs, folder) for item in spec["tables"]])
-    figures = [_figure(item, spec, runs, folder) for item in spec["figures"]]
+    figures = figures_of(spec, runs, folder)
     all_sections = [
         Section("tables", "Tables", "table", tables, notes),
         Section("figures", "Figures", "figure", [it for it in figures if not it.is_across], []),
         Section("across", "Across settings", "figure", [it for it in figures if it.is_across], []),
     ]
     return [section for section in all_sections if section.items]
+
+
+def figures_of(spec: Spec, runs: StudyRuns, folder: Path) -> list[Item]:
+    """Every figure of a study; the URLs of its files are relative to a folder."""
+    return [_figure(item, spec, runs, folder) for item in spec["figures"]]
 
 
 def key_figure(spec: Spec, shown: Sequence[Section]) -> Item | None:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import operator
+import re
+from collections.abc import Callable, Sequence
+from textwrap import fill
 
 from cohort.results.series import NO_VALUE
 from cohort.results.tables.layout import DAGGER, DOUBLE_DAGGER, Entry, Layout
 
+Style = Callable[[str], str]
+WIDE = 5  # columns
+LONGEST = 18  # letters of a line of a column's title
+MINUS = re.compile(r"(?<![\w-])-(?=\d)")
 LATEX = {
     "\\": r"\textbackslash{}",
     "{": r"\{",
@@ -30,30 +37,39 @@ LATEX = {
 
 def markdown(layout: Layout, title: str, caption: str) -> str:
     """Render a GitHub-flavored Markdown table under its title."""
-    header = [*layout.heads, *layout.columns]
-    lines = [
-        header,
-        ["---"] * len(layout.heads) + ["---" if layout.prose else "---:"] * len(layout.columns),
-    ]
+    rules = ["---"] * len(layout.heads) + ["---" if layout.prose else "---:"] * len(layout.columns)
+    lines = [[*layout.heads, *layout.columns], rules]
     lines += [[*words, *map(_markdown_entry, entries)] for words, entries in layout.lines]
     rows = "\n".join("| " + " | ".join(map(escape_markdown, line)) + " |" for line in lines)
-    parts = [f"**{title}**" if title else "", caption, rows, " ".join(layout.notes)]
+    parts = [
+        f"**{title}**" if title else "",
+        " ".join(filter(None, (caption, layout.everywhere))),
+        rows if layout.lines else "",
+        " ".join(layout.notes),
+    ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def latex(layout: Layout, title: str, caption: str) -> str:
-    """Render a LaTeX table, which needs the package booktabs."""
-    header = [escape_latex(word) for word in (*layout.heads, *layout.columns)]
-    body = [
-        [*map(escape_latex, words), *map(_latex_entry, entries)] for words, entries in layout.lines
+    """Render a LaTeX table, which needs the package booktabs; a wide one spans both columns of a
+    page."""
+    columns = [
+        _stacked(fill(escape_latex(word), LONGEST).splitlines(), "b") for word in layout.columns
     ]
-    sentences = [part.removesuffix(".") + "." for part in (title, caption) if part]
+    header = [*map(escape_latex, layout.heads), *columns]
+    body, above = [], [""] * len(layout.heads)
+    for words, entries in layout.lines:
+        body.append([*map(escape_latex, _unrepeated(words, above)), *map(_latex_entry, entries)])
+        above = words
+    parts = (title, caption, layout.everywhere)
+    sentences = [part.removesuffix(".") + "." for part in parts if part]
+    kind = "table" if len(layout.columns) < WIDE else "table*"
     return (
         "\n".join(
             [
                 "% \\usepackage{booktabs}",
-                r"\begin{table}",
-                r"\centering",
+                rf"\begin{{{kind}}}",
+                r"\centering\footnotesize\setlength{\tabcolsep}{4pt}",
                 *([rf"\caption{{{escape_latex(' '.join(sentences))}}}"] if sentences else []),
                 rf"\begin{{tabular}}{{{_columns(layout)}}}",
                 r"\toprule",
@@ -62,8 +78,8 @@ def latex(layout: Layout, title: str, caption: str) -> str:
                 *(" & ".join(line) + r" \\" for line in body),
                 r"\bottomrule",
                 r"\end{tabular}",
-                r"\par\smallskip\footnotesize " + escape_latex(" ".join(layout.notes)),
-                r"\end{table}",
+                r"\par\smallskip " + escape_latex(" ".join(layout.notes)),
+                rf"\end{{{kind}}}",
             ]
         )
         + "\n"
@@ -76,8 +92,8 @@ def escape_markdown(text: str) -> str:
 
 
 def escape_latex(text: str) -> str:
-    """Escape LaTeX's special characters."""
-    return "".join(LATEX.get(letter, letter) for letter in text)
+    """Escape LaTeX's special characters; a minus is no hyphen."""
+    return MINUS.sub("$-$", "".join(LATEX.get(letter, letter) for letter in text))
 
 
 def _columns(layout: Layout) -> str:
@@ -87,19 +103,51 @@ def _columns(layout: Layout) -> str:
     return rf"p{{{0.9 / (heads + columns):.2f}\linewidth}}" * (heads + columns)
 
 
+def _unrepeated(words: Sequence[str], above: Sequence[str]) -> list[str]:
+    """The words of a line, without those that it begins with as the line above does."""
+    same = [*map(operator.eq, words, above), False].index(False)
+    same = min(same, len(words) - 1)
+    return [""] * same + list(words[same:])
+
+
 def _markdown_entry(entry: Entry) -> str:
-    return _entry(entry, "**{}**".format, str)
+    return "<br>".join(_entry_lines(entry, "**{}**".format, str))
 
 
 def _latex_entry(entry: Entry) -> str:
-    return _entry(entry, r"\textbf{{{}}}".format, escape_latex)
+    first, *others = _entry_lines(entry, r"\textbf{{{}}}".format, escape_latex)
+    return _stacked([first, *(rf"\scriptsize {line}" for line in others)], "t")
 
 
-def _entry(entry: Entry, bold: Callable[[str], str], escape: Callable[[str], str]) -> str:
-    texts = []
-    for piece in entry.pieces:
-        value = escape(piece.value)
-        texts.append((bold(value) if piece.best else value) + escape(piece.mark))
-    count = f" ({entry.count})" if entry.count else ""
-    more = f": {entry.more}" if entry.more else ""
-    return " / ".join(texts) + escape(count + more)
+def _stacked(lines: Sequence[str], end: str) -> str:
+    """Lines of LaTeX one below the other in one cell, aligned with others at the top or bottom."""
+    if len(lines) < 2:
+        return "".join(lines)
+    return rf"\begin{{tabular}}[{end}]{{@{{}}r@{{}}}}" + r" \\ ".join(lines) + r"\end{tabular}"
+
+
+def _entry_lines(entry: Entry, bold: Style, escape: Style) -> list[str]:
+    """Our value, its interval, the paper's value and the verdict, as far as there are any."""
+    lines = []
+    if entry.has_runs or not entry.has_paper:
+        values = " / ".join(_value(piece, bold, escape) for piece in entry.pieces)
+        count = f" ({entry.count})" if entry.count else ""
+        more = f": {entry.more}" if entry.more else ""
+        lines += [values + escape(count + more), escape(entry.interval)]
+    if entry.has_paper:
+        lines.append("paper " + " / ".join(_paper(piece, escape) for piece in entry.pieces))
+    if any(piece.verdict for piece in entry.pieces):
+        lines.append(" / ".join(escape(piece.verdict or NO_VALUE) for piece in entry.pieces))
+    return [line for line in lines if line]
+
+
+def _value(entry: Entry, bold: Style, escape: Style) -> str:
+    value = escape(entry.value)
+    return (bold(value) if entry.best else value) + escape(f"{entry.mark} {entry.sd}".rstrip())
+
+
+def _paper(entry: Entry, escape: Style) -> str:
+    if entry.paper is None:
+        return escape(NO_VALUE)
+    difference = escape(f"({entry.difference})") if entry.difference else ""
+    return f"{_value(entry.paper, str, escape)} {difference}".rstrip()

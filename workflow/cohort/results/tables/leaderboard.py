@@ -123,7 +123,7 @@ def lay_out_leaderboard(comparison: Comparison, names: Names) -> Layout:
         ]
         layout.lines.append(([names.value(STRATEGY, standing.strategy)], entries))
     layout.notes.extend(_notes(comparison, standings, first))
-    return layout
+    return layout.condensed()
 
 
 def rank_interval(standing: Standing) -> str:
@@ -140,9 +140,8 @@ def rank_text(standing: Standing) -> str:
 
 
 def _rank(standing: Standing) -> Entry:
-    value, interval = f"{standing.rank.value:.0f}", rank_interval(standing)
-    mean = value if interval else ""
-    return Entry(rank_text(standing), best=standing.leads, mean=mean, interval=interval)
+    interval = rank_interval(standing)
+    return Entry(f"{standing.rank.value:.0f}", best=standing.leads, interval=interval)
 
 
 def _estimated(estimate: Estimate | None, metric: Metric) -> Entry:
@@ -152,8 +151,7 @@ def _estimated(estimate: Estimate | None, metric: Metric) -> Entry:
     if estimate.interval is None:
         return Entry(value)
     low, high = (_rounded(end, metric) for end in estimate.interval)
-    interval = f"[{low}, {high}]"
-    return Entry(f"{value} {interval}", mean=value, interval=interval)
+    return Entry(value, interval=f"[{low}, {high}]")
 
 
 def _rounded(value: float, metric: Metric) -> str:

@@ -109,7 +109,7 @@ def lay_out_sizes(numbers: DataFrame, names: Names) -> Layout:
         f"Labels: {NUMBER} bytes for each class of each client, once. "
         f"Model: {NUMBER} bytes for each weight of one client's."
     )
-    return layout
+    return layout.condensed()
 
 
 def _megabytes(size: float) -> str:

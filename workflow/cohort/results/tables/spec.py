@@ -100,7 +100,7 @@ class Table(TableKind):
     also: list[str] | None = parameter(
         None,
         items={"type": "string"},
-        help=f"{ALSO_HELP}; columns if no paper is named",
+        help=f"{ALSO_HELP}; the measures are then the columns",
     )
     rows: list[str] = parameter(
         items={"type": "string"},
@@ -135,9 +135,14 @@ class Table(TableKind):
         help="a label, and for some of its values the one whose results are subtracted, seed by "
         "seed: {strategy: {loss: fedavg}}",
     )
+    best: str = parameter(
+        "",
+        help="a swept setting, e.g. lr: each result has the value that is best on validation "
+        "samples, or else in the first half of the seeds, and shows the others",
+    )
     joined: bool = parameter(
         False,
-        help="all measures, or without also all values of columns, in one row, separated by "
+        help="all measures, or without also all values of columns, in one cell, separated by "
         "slashes, as papers print pairs",
     )
 
@@ -147,7 +152,8 @@ class Table(TableKind):
 
     def shown(self) -> tuple[str, ...]:
         """Every label by which the table distinguishes runs; it averages over seeds only."""
-        return tuple(label for label in self.facets() if label != CLIENT)
+        labels = (*self.facets(), self.best)
+        return tuple(label for label in labels if label not in ("", CLIENT))
 
     def is_by_client(self) -> bool:
         """Whether the table shows metrics of clients."""
@@ -171,6 +177,7 @@ class Table(TableKind):
             paper=self.paper,
             margin=self.margin if has_margin else Measure.default_margin(metric),
             minus=self.minus,
+            best=self.best,
         )
 
     def check(self) -> None:
@@ -178,8 +185,12 @@ class Table(TableKind):
         if self.metric not in available:
             wanted = "with" if self.metric in BY_CLIENT else "without"
             raise UserError(f"{self.metric} is for a table {wanted} {CLIENT} among its rows")
-        if self.is_by_client() and (self.paper or self.minus):
-            raise UserError("a table by client can have neither paper nor minus")
+        if self.is_by_client() and (self.paper or self.minus or self.best):
+            raise UserError("a table by client can have neither paper, nor minus, nor best")
+        if self.best in self.facets():
+            raise UserError(f"best is '{self.best}', whose values are already in rows or columns")
+        if self.best and not METRICS[self.metric].better:
+            raise UserError(f"best needs a metric that is better high or low; {self.metric} is not")
         if self.top and not self.is_by_client():
             raise UserError(f"top is for a table by {CLIENT}; leave it out")
         check_measures(self.measures(), available)
@@ -187,10 +198,6 @@ class Table(TableKind):
             raise UserError(
                 f"minus names '{unknown.pop()}', which is neither in rows nor columns "
                 f"({', '.join(self.facets())})"
-            )
-        if self.joined and not self.paper:
-            raise UserError(
-                "joined needs paper: without one the values of columns lie side by side"
             )
         if self.margin is not None and not self.paper:
             raise UserError("margin needs paper, the item whose values it is held against")

@@ -14,12 +14,13 @@ from cohort.core.sealed_json import to_sealed_json
 from cohort.results.comparison import Comparison, Result, compare
 from cohort.results.names import Names
 from cohort.results.tables.forms import latex, markdown
-from cohort.results.tables.layout import Layout, lay_out
+from cohort.results.tables.layout import Layout
 from cohort.results.tables.leaderboard import (
     compare_across,
     lay_out_leaderboard,
     leaderboard_numbers,
 )
+from cohort.results.tables.means import lay_out
 from cohort.results.tables.sizes import compute_sizes, lay_out_sizes, needs_no_runs
 from cohort.results.tables.spec import Leaderboard, Table
 
@@ -62,11 +63,11 @@ def compare_table(spec: Mapping[str, Any], metrics_file: str | Path) -> Comparis
     return compare(table.measures(), spec, metrics_file, top=table.top)
 
 
-def lay_out_table(spec: Mapping[str, Any], comparison: Comparison, *, wide: bool = False) -> Layout:
-    """Lay out the comparison of a table for readers, rounded and titled; `wide` as in the paper."""
+def lay_out_table(spec: Mapping[str, Any], comparison: Comparison) -> Layout:
+    """The comparison of a table, rounded and titled for readers."""
     if comparison.standings:
         return lay_out_leaderboard(comparison, _names(spec))
-    return lay_out(comparison, _names(spec), slash_joined=spec.get("joined", False), wide=wide)
+    return lay_out(comparison, _names(spec), joined=spec.get("joined", False))
 
 
 def numbers_of(comparison: Comparison) -> pd.DataFrame:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from cohort.results.figures.across import NAMELESS, AcrossSettings
-from cohort.results.figures.style import say
+from cohort.results.figures.style import panel_width, say
 from cohort.results.intervals import ALPHA
 from cohort.results.names import METRICS, Names
 from cohort.results.ranks import FEWEST_SETTINGS, FEWEST_STRATEGIES, Ranking, ranking
@@ -39,12 +39,17 @@ class CriticalDifference(AcrossSettings):
 
     def panel_size(self, width: float, hues: int) -> tuple[float, float]:
         rows = TOP + 1 + _rows(hues) + GAP * min(hues / 2, 4)
-        return min(WIDTH, width), FRAME + ROW * rows
+        if width < WIDTH:
+            return width, FRAME + ROW * (TOP + 1 + hues)
+        return WIDTH, FRAME + ROW * rows
 
     def draw_scores(self, axes: Axes, scores: Scores, style: Style) -> None:
         ranked = ranking(scores)
         if ranked is None:
             say(axes, TOO_FEW)
+            return
+        if panel_width(axes) < WIDTH - 0.1:
+            self._draw_down(axes, ranked, style)
             return
         count = len(ranked.strategies)
         axes.plot([1, count], [0, 0], **INK)
@@ -65,6 +70,28 @@ class CriticalDifference(AcrossSettings):
         axes.set(xticks=[], yticks=[])
         for spine in axes.spines.values():
             spine.set_visible(False)
+
+    def _draw_down(self, axes: Axes, ranked: Ranking, style: Style) -> None:
+        """Draw the strategies one below the other, where there is no room for names at both sides:
+        a point at the mean rank of each, and the thick lines at the right."""
+        count, order = len(ranked.strategies), np.argsort(ranked.ranks, kind="stable")
+        names = [ranked.strategies[index] for index in order]
+        colors = style.colors(self.hue, names)
+        for row, index in enumerate(order):
+            axes.plot([ranked.ranks[index]], [row], "o", color=colors[names[row]], markersize=4)
+        for column, group in enumerate(ranked.groups, start=1):
+            ends = names.index(group[0]) - 0.3, names.index(group[-1]) + 0.3
+            axes.plot([count + column * count / 20] * 2, ends, **THICK)
+        self._draw_difference(axes, ranked)
+        ranks = [
+            f"{style.value(self.hue, name)}  {rank:.2f}"
+            for name, rank in zip(names, ranked.ranks[order], strict=True)
+        ]
+        axes.set_yticks(range(count), ranks)
+        axes.set_ylim(count - 0.5, -TOP - 1)
+        axes.tick_params(axis="y", length=0)
+        axes.set_xticks(range(1, count + 1, 1 + count // CROWDED * 3))
+        axes.grid(visible=False)
 
     def _draw_difference(self, axes: Axes, ranked: Ranking) -> None:
         """Draw the critical difference above the axis, as far as there is room."""
@@ -122,7 +149,7 @@ class CriticalDifference(AcrossSettings):
         return f"mean ranks by {METRICS[self.metric].title.lower()}"
 
     def x_title(self, style: Style) -> str:
-        return f"Mean rank by {METRICS[self.metric].title.lower()}; 1 is the best"
+        return f"Mean rank by {METRICS[self.metric].title.lower()};\n1 is the best"
 
     def y_title(self) -> str:
         return ""
@@ -130,7 +157,8 @@ class CriticalDifference(AcrossSettings):
     def remarks(self, measured: DataFrame) -> list[str]:
         scores = [self.scores(panel, NAMELESS) for _, panel in self._panels(measured)]
         rankings = [ranked for ranked in map(ranking, scores) if ranked is not None]
-        remarks = [f"Friedman's test {', '.join(map(_p_value, rankings))}"] if rankings else []
+        p_values = ", ".join(map(_p_value, rankings)).replace(" ", "\N{NO-BREAK SPACE}")
+        remarks = [f"Friedman's test {p_values}"] if rankings else []
         if any(ranked.groups for ranked in rankings):
             remarks.append(
                 "thick lines join what Nemenyi's test does not tell apart (5\N{NO-BREAK SPACE}%)"

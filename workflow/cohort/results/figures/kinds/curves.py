@@ -17,6 +17,7 @@ from cohort.results.figures.style import (
     BAND,
     CROSS,
     DASHES,
+    FEW_CURVES,
     PAPER_GRAY,
     PAPER_LINE,
     STATISTICS,
@@ -50,7 +51,6 @@ CROSSES: dict[str, Any] = {
 PAPER_POINTS: dict[str, Any] = {"marker": "D", "markersize": 3.5, "fillstyle": "none"}
 FEW_POINTS = 12  # a curve of at most so many points shows each of them
 MOST_POINTS = 250  # along the x axis, about as many as a panel has pixels
-FEW_CURVES = 6  # which have a band each
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,7 +218,9 @@ class Curves(Averaging):
         statuses = set(measured["status"])
         crosses = [f"{CROSS}: a run diverged"] if "diverged" in statuses else []
         unfinished = ["unfinished runs included"] if "unfinished" in statuses else []
-        dotted = ["dotted: fewer runs"] if statuses & {"diverged", "unfinished"} else []
+        ends = measured.groupby([*self.facets(), "digest"])["round"].max()
+        is_dotted = (ends.groupby(list(self.facets())).nunique() > 1).any()
+        dotted = ["dotted: fewer runs"] if is_dotted else []
         every = measured["every"].max() if len(measured) else 1
         points = "steps" if self.x == "step" else "evaluations"
         thin = [f"one of {every} {points} is drawn"] if every > 1 else []

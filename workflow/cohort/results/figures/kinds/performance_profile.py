@@ -9,7 +9,7 @@ import numpy as np
 
 from cohort.results.across import Scores, profiles
 from cohort.results.figures.across import AcrossSettings
-from cohort.results.figures.style import BAND, legend_line
+from cohort.results.figures.style import BAND, FEW_CURVES, legend_line
 from cohort.results.names import METRICS, Names
 
 if TYPE_CHECKING:
@@ -40,13 +40,13 @@ class PerformanceProfile(AcrossSettings):
 
     def draw_scores(self, axes: Axes, scores: Scores, style: Style) -> None:
         colors = style.colors(self.hue, list(scores.strategies))
-        thresholds = _thresholds(scores)
+        thresholds, has_bands = _thresholds(scores), len(scores.strategies) <= FEW_CURVES
         for strategy, profile in zip(scores.strategies, profiles(scores, thresholds), strict=True):
             color, dash = colors[strategy], style.dash(self.hue, strategy)
             shares = 100 * profile.shares
             line = {"color": color, "linestyle": dash, **style.stroke(self.hue, strategy)}
             axes.plot(thresholds, shares, drawstyle="steps-post", **line)
-            if profile.low is not None and profile.high is not None:
+            if has_bands and profile.low is not None and profile.high is not None:
                 band = 100 * profile.low, 100 * profile.high
                 axes.fill_between(thresholds, *band, step="post", color=color, **BAND)
         axes.set_ylim(-2, 102)
@@ -72,7 +72,8 @@ class PerformanceProfile(AcrossSettings):
         return legend_line(color=color, linestyle=style.dash(self.hue, value), **stroke)
 
     def remarks(self, measured: DataFrame) -> list[str]:
-        return [*super().remarks(measured), BANDS]
+        has_bands = measured[self.hue].nunique() <= FEW_CURVES
+        return [*super().remarks(measured), *([BANDS] if has_bands else [])]
 
     def mark(self) -> str:
         return "curve"

@@ -10,7 +10,7 @@ import numpy as np
 from cohort.core.lazy import lazy
 from cohort.results.across import Estimate, Scores, win_rates
 from cohort.results.figures.across import AcrossSettings
-from cohort.results.figures.style import name_places
+from cohort.results.figures.style import LETTER, SIDES, name_places, panel_width
 from cohort.results.names import METRICS, Names
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ CELL, FRAME = (0.46, 0.26), (1.3, 0.9)  # inches: width and height
 FEWEST_RUNS = 6  # fewer do not tell a coin from one that always falls on one side
 SHADES = ("#D55E00", "#FFFFFF", "#0072B2")  # behind, level, ahead
 NOBODY = "#EEEEEE"  # ahead of itself
+NARROWEST = 0.2  # inches: a cell that can hold its number
 DARK = 0.38  # so far from a half text is white
 
 
@@ -51,7 +52,10 @@ class WinRates(AcrossSettings):
         edges = np.arange(len(names) + 1) - 0.5
         axes.set_facecolor(NOBODY)
         axes.pcolormesh(edges, edges, matrix, cmap=colors, vmin=0, vmax=1, rasterized=True)
-        for (first, second), rate in rates.items():
+        shown = [style.value(self.hue, name) for name in names]
+        room = panel_width(axes) - SIDES - LETTER * max(map(len, shown))
+        has_numbers = room / len(names) > NARROWEST
+        for (first, second), rate in rates.items() if has_numbers else ():
             axes.text(
                 names.index(second),
                 names.index(first),
@@ -62,8 +66,10 @@ class WinRates(AcrossSettings):
                 ha="center",
                 va="center",
             )
-        shown = [style.value(self.hue, name) for name in names]
-        name_places(axes, shown)
+        if has_numbers:
+            name_places(axes, shown)
+        else:
+            axes.set_xticks(range(len(names)), shown, rotation=90)
         axes.set_yticks(range(len(names)), shown)
         axes.set(xlim=(-0.5, len(names) - 0.5), ylim=(len(names) - 0.5, -0.5))
         axes.tick_params(length=0)
@@ -93,8 +99,9 @@ class WinRates(AcrossSettings):
         return "This is ahead"
 
     def remarks(self, measured: DataFrame) -> list[str]:
+        title = METRICS[self.metric].title.lower()
         numbers = (
-            f"percent of seeds in which the row has the better {METRICS[self.metric].title.lower()}"
+            f"percent of seeds (blue: more than half) in which the row has the better {title}"
             ", averaged over settings, a tie as half; bold: its interval of "
             "95\N{NO-BREAK SPACE}% leaves out 50"
         )

@@ -20,13 +20,13 @@ PROFILE_METRICS = {
         "Accuracy of a minibatch", "%", 100, digits=2, better="high", by="step"
     ),
     "step_loss": Metric("Loss of a minibatch", better="low", by="step"),
-    "step_seconds": Metric("Time of a local step", "s", digits=4, better="low", by="step"),
+    "step_seconds": Metric("Time of a local step", "ms", 1000, better="low", by="step"),
     "batch_accuracy": Metric(
         "Mean accuracy of a client's minibatches", "%", 100, digits=2, better="high", by="client"
     ),
     "batch_loss": Metric("Mean loss of a client's minibatches", better="low", by="client"),
     "batch_seconds": Metric(
-        "Mean time of a client's local steps", "s", digits=4, better="low", by="client"
+        "Mean time of a client's local steps", "ms", 1000, better="low", by="client"
     ),
 }
 """What follows from the notes of profiled runs: by step within a client's work, and by client."""

@@ -1,0 +1,107 @@
+"""Chooses the value of a swept setting for each result, on other data than those that are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import compress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cohort.results.measure import CLIENT, Measure
+from cohort.results.names import Names
+from cohort.results.series import read_metric, subtract_partners, value_per_cell, values_by_client
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+Key = tuple[str, ...]
+TEST, VALIDATION = "test_", "validation_"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The chosen value of a setting for each combination of labels, and the seeds to show."""
+
+    setting: str
+    labels: tuple[str, ...]
+    values: Mapping[Key, str]
+    seeds: frozenset[str]
+    reason: str
+
+    @classmethod
+    def of(cls, setting: str, labels: tuple[str, ...], cells: DataFrame, better: str) -> Choice:
+        """Choose by the first half of the seeds, and show the others."""
+        seeds = sorted(cells["seed"].unique(), key=int)
+        half = len(seeds) // 2
+        first = cells[cells["seed"].isin(seeds[:half])]
+        reason = f"best in the mean of the first {half} of {len(seeds)} seeds; the others are shown"
+        if not half:
+            reason = "a single seed leaves none to choose by"
+        values = _best(setting, labels, first, better)
+        return cls(setting, labels, values, frozenset(seeds[half:]), reason)
+
+    @classmethod
+    def on_validation(
+        cls, setting: str, labels: tuple[str, ...], cells: DataFrame, better: str
+    ) -> Choice:
+        """Choose by the runs' values on validation samples, and show all seeds."""
+        values, seeds = _best(setting, labels, cells, better), frozenset(cells["seed"])
+        return cls(setting, labels, values, seeds, "best in the mean on validation samples")
+
+    def keep(self, cells: DataFrame) -> DataFrame:
+        """The runs with the chosen values; where nothing was chosen, none."""
+        keys = cells[list(self.labels)].itertuples(index=False, name=None)
+        chosen = [self.values.get(key) for key in keys]
+        return cells[(cells[self.setting] == chosen) & cells["seed"].isin(self.seeds)]
+
+    def sentence(self, names: Names) -> str:
+        """`Learning rate: 0.1 (FedAvg, FedProx), 0.5 (SCAFFOLD); best in the mean of ...`"""
+        by_value: dict[str, list[str]] = {}
+        varied = [len(set(column)) > 1 for column in zip(*self.values, strict=True)]
+        for key, value in self.values.items():
+            told_apart = compress(zip(self.labels, key, strict=True), varied)
+            words = [names.value(label, part) for label, part in told_apart]
+            by_value.setdefault(value, []).append(" ".join(words))
+        values = names.ordered(self.setting, by_value)
+        texts = (
+            f"{names.value(self.setting, value)} ({', '.join(by_value[value])})" for value in values
+        )
+        return f"{names.title(self.setting)}: {', '.join(texts) or 'none'}; {self.reason}."
+
+
+def choose(measure: Measure, metrics_file: str | Path) -> Choice:
+    """Choose the value of the measure's swept setting for each of its results: by the same measure
+    on validation samples, where the runs have that."""
+    named = measure.metric.replace(TEST, VALIDATION, 1)
+    metrics = read_metric(metrics_file, named)
+    if named == measure.metric or not metrics["metric"].eq(named).any():
+        cells = run_values(measure, read_metric(metrics_file, measure.metric))
+        return Choice.of(measure.best, measure.labels, cells, measure.better)
+    cells = run_values(replace(measure, metric=named), metrics)
+    return Choice.on_validation(measure.best, measure.labels, cells, measure.better)
+
+
+def run_values(measure: Measure, metrics: DataFrame) -> DataFrame:
+    """One row per run, or per client, with its value if the run has ended."""
+    if CLIENT in measure.labels:
+        cells = values_by_client(metrics, measure.metric)
+    else:
+        cells = value_per_cell(metrics, measure.metric, measure.at)
+    finished = cells["status"].isin(["done", "diverged"])
+    cells = cells.assign(
+        value=cells["value"].where(finished),
+        finished=finished,
+        diverged=cells["status"] == "diverged",
+    )
+    return subtract_partners(cells, measure.minus) if measure.minus else cells
+
+
+def _best(setting: str, labels: tuple[str, ...], cells: DataFrame, better: str) -> dict[Key, str]:
+    """The value with the best mean for each combination of labels that has any."""
+    values = cells[cells["value"].notna()]
+    means = values.groupby([*labels, setting], sort=False)["value"].mean().reset_index()
+    ranked = means.sort_values("value", ascending=better == "low", kind="stable")
+    first = ranked.drop_duplicates(list(labels))
+    keys = first[list(labels)].itertuples(index=False, name=None)
+    return dict(zip(keys, first[setting], strict=True))

@@ -1,0 +1,211 @@
+"""Lays out a comparison as papers print tables.
+
+The values of the last label are the columns, or the measures if there are several. A cell holds
+our value and the paper's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import get_args
+
+from cohort.core.metric import Metric
+from cohort.results.agreement import Word
+from cohort.results.comparison import Comparison, Result
+from cohort.results.names import METRICS, Names
+from cohort.results.series import FULL, GENERATED, NO_VALUE
+from cohort.results.tables.layout import (
+    DAGGER,
+    DIVERGED,
+    DOUBLE_DAGGER,
+    NO_RESULT_YET,
+    Entry,
+    Layout,
+)
+
+AGREEMENT = (
+    "Agrees: the 90 % interval of the difference lies within {margin}; differs: its 95 % interval "
+    "lies outside."
+)
+MEASURE = "Measure"  # the head of a column of them
+NOTHING = "Nothing of it is planned at this scale."
+
+
+def lay_out(comparison: Comparison, names: Names, *, joined: bool = False) -> Layout:
+    """Lay out the results of a table in their order.
+
+    `joined` puts the measures, or else the values of the last label, into one cell, separated by
+    slashes, and those of the label before in columns.
+    """
+    results = comparison.results
+    if not results:
+        return Layout([], [], notes=comparison.description or [NOTHING])
+    measures = comparison.by_measure()
+    entries = list(map(_entry, results))
+    layout = _table(results, entries, names, joined=joined).condensed()
+    separator = " / " if joined else "; "
+    measured = "" if set(layout.columns) <= set(measures) else f"{separator.join(measures)}: "
+    interval = "" if joined else "[95 % interval of the mean] "
+    note = f"{measured}mean ± standard deviation over seeds {interval}(number of runs)."
+    layout.notes.append(note[0].upper() + note[1:])
+    layout.notes.extend([*comparison.description, *_notes(entries)])
+    layout.notes.extend(_paper_notes(comparison) if comparison.has_paper else [])
+    layout.notes.extend(_dash_notes(layout))
+    layout.notes.extend([GENERATED.capitalize() + "."] if comparison.generated else [])
+    return layout
+
+
+def _table(
+    results: Sequence[Result], entries: Sequence[Entry], names: Names, *, joined: bool
+) -> Layout:
+    """The values of the last label across; the measures are another label if there are several."""
+    measures = dict.fromkeys(result.measure for result in results)
+    labels = [*results[0].labels, *([MEASURE] if len(measures) > 1 else [])]
+    cells = {
+        tuple([*result.labels.values(), result.measure][: len(labels)]): entry
+        for result, entry in zip(results, entries, strict=True)
+    }
+
+    def ordered(label: str) -> list[str]:
+        if label == MEASURE:
+            return list(measures)
+        return names.ordered(label, (result.labels[label] for result in results))
+
+    notes = []
+    if joined and len(labels) > 1:
+        *labels, last = labels
+        parts = ordered(last)
+        cells = {row: _slashed(line) for row, line in _lines(cells, parts).items()}
+        words = " / ".join(names.value(last, part) for part in parts)
+        notes += [] if last == MEASURE else [f"{names.title(last)}: {words}."]
+    *heads, across = labels
+    columns = ordered(across)
+    lines = [
+        (list(map(names.value, heads, row)), line) for row, line in _lines(cells, columns).items()
+    ]
+    titles = [names.value(across, column) for column in columns]
+    titles = _short_titles(results, titles) if across == MEASURE else titles
+    return Layout([*map(names.title, heads)], titles, lines, notes)
+
+
+def _lines(
+    cells: Mapping[tuple[str, ...], Entry], columns: Sequence[str]
+) -> dict[tuple[str, ...], list[Entry]]:
+    """The cells of each row, which is all of a key but its last value, by their columns."""
+    rows: dict[tuple[str, ...], list[Entry]] = {}
+    for *row, _ in cells:
+        line = (cells.get((*row, column), Entry(NO_VALUE)) for column in columns)
+        rows.setdefault(tuple(row), list(line))
+    return rows
+
+
+def _short_titles(results: Iterable[Result], measures: list[str]) -> list[str]:
+    """The measures without where they were taken, if that tells them apart."""
+    short = list(dict.fromkeys(METRICS[result.metric].label for result in results))
+    return short if len(short) == len(measures) else measures
+
+
+def _slashed(entries: Sequence[Entry]) -> Entry:
+    """Several results in one cell."""
+    counts = [entry.count for entry in entries if entry.has_runs] or [entries[0].count]
+    count = counts[0] if len(set(counts)) == 1 else " / ".join(counts)
+    return Entry(count=count, labels=entries[0].labels, parts=tuple(entries))
+
+
+def _entry(result: Result) -> Entry:
+    """Our value of a result beside the paper's."""
+    entry = replace(_measured(result), labels=result.labels)
+    if result.paper is None:
+        return entry
+    paper, metric = result.paper, METRICS[result.metric]
+    return replace(
+        entry,
+        paper=Entry(
+            _rounded(paper.value, metric),
+            sd="" if paper.sd is None else f"± {_rounded(paper.sd, metric).lstrip('+')}",
+            mark=DOUBLE_DAGGER if paper.doubtful else "",
+        ),
+        difference=_difference(result) if result.values else "",
+        verdict=result.verdict if result.verdict in get_args(Word) else "",
+    )
+
+
+def _difference(result: Result) -> str:
+    """Our mean less the paper's value."""
+    metric = METRICS[result.metric]
+    # Adding 0.0 makes -0.0 a plain 0.
+    return f"{round(result.difference * metric.scale, metric.digits) + 0.0:+.{metric.digits}f}"
+
+
+def _measured(result: Result) -> Entry:
+    n, planned, sample, metric = (
+        len(result.values),
+        result.planned,
+        result.sample,
+        METRICS[result.metric],
+    )
+    if n > 1:  # the mean of whole numbers is none
+        metric = replace(metric, digits=max(1, metric.digits))
+    count = f"{n}" if n == planned else f"n = {n} of {planned}"
+    if result.diverged == planned and not n:
+        return Entry("diverged", count)
+    mark = DAGGER if result.diverged else ""
+    if not n:
+        return Entry(NO_VALUE if result.finished == planned else NO_RESULT_YET, count, mark=mark)
+    mean = _rounded(sample.mean, metric)
+    if n == 1:
+        return Entry(mean, count, result.best, mark)
+    low, high = (_rounded(end, metric) for end in result.interval)
+    sd, interval = f"± {_rounded(sample.sd, metric).lstrip('+')}", f"[{low}, {high}]"
+    return Entry(mean, count, result.best, mark, sd=sd, interval=interval)
+
+
+def _notes(entries: list[Entry]) -> list[str]:
+    notes = []
+    if any(entry.best for entry in entries):
+        notes.append(
+            "Bold: of at least five seeds, the best mean and all that cannot be separated from it "
+            "(t-tests at 5 % with Holm's correction, paired by seed)."
+        )
+    if any(entry.mark for entry in entries):
+        notes.append(f"{DAGGER}: {DIVERGED}")
+    return notes
+
+
+def _dash_notes(layout: Layout) -> list[str]:
+    pieces = [piece for _, line in layout.lines for entry in line for piece in entry.pieces]
+    empty = [piece for piece in pieces if piece.value == NO_VALUE]
+    meanings = [
+        "not planned" if any(not piece.count for piece in empty) else "",
+        "no value in these runs" if any(piece.count for piece in empty) else "",
+    ]
+    return [f"{NO_VALUE}: {' or '.join(filter(None, meanings))}."] if empty else []
+
+
+def _paper_notes(comparison: Comparison) -> list[str]:
+    results = comparison.results
+    papers = [result.paper for result in results if result.paper]
+    sources = dict.fromkeys(f"{paper.item} ({paper.source})" for paper in papers)
+    notes = [f"Paper: {', '.join(sources)}."] if sources else []
+    notes.append("In parentheses after the paper's value: measured minus paper.")
+    margins = dict.fromkeys(_margin(result) for result in results if result.margin is not None)
+    if margins:
+        notes.append(AGREEMENT.format(margin=" or ".join(margins)))
+    if comparison.scale != FULL:
+        notes.append(
+            f"No verdict: scale {comparison.scale} is a cheaper version of the paper's runs."
+        )
+    reasons = dict.fromkeys(paper.doubtful for paper in papers if paper.doubtful)
+    return notes + ([f"{DOUBLE_DAGGER} doubtful: {'; '.join(reasons)}."] if reasons else [])
+
+
+def _margin(result: Result) -> str:
+    """The largest difference that agrees, with its unit."""
+    unit = METRICS[result.metric].unit
+    unit = ("point" if result.margin == 1 else "points") if unit == "%" else unit
+    return f"{result.margin:g} {unit}".rstrip()
+
+
+def _rounded(value: float, metric: Metric) -> str:
+    return f"{value * metric.scale:{'+' if metric.signed else ''}.{metric.digits}f}"
