@@ -9,9 +9,13 @@ import pytest
 from tools import reproduction
 
 
-@pytest.mark.parametrize(
-    "page", sorted(reproduction.PAGES.glob("*.md")), ids=lambda page: page.stem
-)
+PAGES = [
+    pytest.param(page, id=page.stem, marks=() if page.stem == "ucb" else pytest.mark.long)
+    for page in sorted(reproduction.PAGES.glob("*.md"))
+]
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_a_page_is_current(page: Path):
     text = page.read_text(encoding="utf-8")
     command = f"python -m tools.reproduction {page.stem}"
