@@ -8,7 +8,6 @@ import pytest
 
 from tools import reproduction
 
-
 PAGES = [
     pytest.param(page, id=page.stem, marks=() if page.stem == "ucb" else pytest.mark.long)
     for page in sorted(reproduction.PAGES.glob("*.md"))
