@@ -67,7 +67,7 @@ setup: .venv/ready
 	$(BIN)/cohort schema > study.schema.json  # for editors
 	touch $@
 
-house: setup  # which part imports which, into docs/design.md
+house: setup  # which subpackage imports which, into docs/design.md
 	$(BIN)/python -m tools.house
 
 format: setup

@@ -150,7 +150,7 @@ class Case:
             self.axes,
             [dict(zip(names, row, strict=True)) | {"rounds": 100} for row in rows],
         )
-        (comparison,) = made.resolved(matrix)
+        (comparison,) = made.planned_comparisons(matrix)
         return made, comparison
 
     def values(self, effect: float, seeds: int, rng: np.random.Generator) -> np.ndarray:

@@ -74,7 +74,7 @@ def measure(kinds: dict[str, dict[str, Any]], folder: Path) -> Section:
             for row in (first, second):
                 _train(row.digest, project, folder / "mirror")
             taken = status_of(cell, {}).seconds
-            estimate = round_seconds(cell, plan.info(cell))
+            estimate = round_seconds(cell, plan.dataset_info(cell))
             ratios.append(taken / estimate)
             rows.append([title, *map(number, (taken, estimate, ratios[-1]))])
     return Section(

@@ -30,8 +30,8 @@ IMPORT, CELL, BY_NAME = (
 )
 
 
-def measure(rounds: int, folder: Path) -> Section:
-    """Time whole processes: `import torch`, and a cell that exits after its first checkpoint."""
+def measure(sweeps: int, folder: Path) -> Section:
+    """Time processes from start to exit: `import torch`, and a cell up to its first checkpoint."""
     project = copy_project(folder)
     variants = {
         IMPORT: Command(
@@ -39,7 +39,7 @@ def measure(rounds: int, folder: Path) -> Section:
         ),
         **cells(project),
     }
-    taken, failed = time_interleaved(variants, rounds)
+    taken, failed = time_interleaved(variants, sweeps)
     rows = [
         [
             name,
@@ -58,7 +58,7 @@ def measure(rounds: int, folder: Path) -> Section:
         [
             "From process start to exit: `cohort run ... --until 1` loads prepared data (the "
             "bundled digits) and shards, builds `aml-lenet`, runs one round of one local step and "
-            f"saves a checkpoint. {rounds} runs of each, interleaved. Memory: peak resident set "
+            f"saves a checkpoint. {sweeps} runs of each, interleaved. Memory: peak resident set "
             "size.",
             table(titles, rows),
         ],

@@ -1,6 +1,6 @@
 rule draw:
     input:
-        stages.metrics,
+        stages.item_inputs,
     output:
         report(
             "results/{scale}/figures/{study}/{name}.png",
@@ -33,7 +33,7 @@ rule draw:
 
 rule tabulate:
     input:
-        stages.metrics,
+        stages.item_inputs,
     output:
         report(
             "results/{scale}/tables/{study}/{name}.csv",

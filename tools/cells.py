@@ -135,7 +135,7 @@ def _written_row(row: Row) -> Row:
 
 
 def main() -> None:
-    """Write the tables of all studies into files."""
+    """Write the cells of every study, at each scale, as a CSV table in tests/plan/cells."""
     with contextlib.chdir(ROOT):
         studies = all_studies()
     for study in studies:

@@ -63,10 +63,12 @@ def draw_scheduled(data: ClientData, batch: int, rng: np.random.Generator) -> np
     return schedule_batches(data, rng, batch=batch).samples[:batch]
 
 
-def draw_from_one_client(data: ClientData, batch: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw a batch from one client's samples, each client being as likely: their indices."""
-    own = data.samples[int(rng.integers(len(data.samples)))]
-    return rng.choice(own, min(batch, len(own)), replace=False)
+def draw_from_one_client(
+    clients: ClientData, batch_size: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Draw a client, each with the same probability, and a batch of its samples: their indices."""
+    own = clients.samples[int(rng.integers(len(clients.samples)))]
+    return rng.choice(own, min(batch_size, len(own)), replace=False)
 
 
 class Estimate(NamedTuple):

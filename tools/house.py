@@ -1,6 +1,6 @@
 """`python -m tools.house` (`make house`): the structure of the package, as a table in docs/design.md.
 
-Which room imports which, and how long files and functions are.
+Which subpackage imports which, and how long files and functions are.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ PACKAGE = ROOT / "workflow" / "cohort"
 DESIGN = ROOT / "docs" / "design.md"
 BEGIN, END = "<!-- house: made by `make house` -->", "<!-- end of house -->"
 
-# From the bottom up: a part may import parts of its own floor and of those below it.
-FLOORS = (
+# From the bottom up: a subpackage may import those of its own layer and of layers below it.
+LAYERS = (
     ("core",),
     ("cell",),
     ("data", "models", "partition", "privacy"),
@@ -46,25 +46,25 @@ class Place(NamedTuple):
         return f"{self.file.relative_to(PACKAGE)}: {self.what}"
 
 
-def part_of(file: Path) -> str:
-    """The room of a module: its top-level folder, or one that FLOORS name within it."""
+def subpackage_of(file: Path) -> str:
+    """The subpackage of a module: its top-level folder, or one within it that LAYERS name."""
     first, *rest = file.relative_to(PACKAGE).with_suffix("").parts
     inner = f"{first}/{rest[0]}" if rest else first
-    return inner if inner in sum(FLOORS, ()) else first
+    return inner if inner in sum(LAYERS, ()) else first
 
 
-def room_of(name: str) -> str:
-    """The room of an imported module, or of a name in it."""
-    return part_of(PACKAGE.joinpath(*name.split(".")[1:]))
+def imported_subpackage(name: str) -> str:
+    """The subpackage of an imported module, or of a name in it."""
+    return subpackage_of(PACKAGE.joinpath(*name.split(".")[1:]))
 
 
 def modules() -> dict[str, list[Path]]:
-    """The package's modules by room, without `__init__` and `__main__` of its top."""
-    files_by_room: dict[str, list[Path]] = {}
+    """The package's modules by subpackage, without `__init__` and `__main__` of its top."""
+    by_subpackage: dict[str, list[Path]] = {}
     for file in sorted(PACKAGE.rglob("*.py")):
         if file.parent != PACKAGE or not file.name.startswith("__"):
-            files_by_room.setdefault(part_of(file), []).append(file)
-    return files_by_room
+            by_subpackage.setdefault(subpackage_of(file), []).append(file)
+    return by_subpackage
 
 
 def files() -> list[Path]:
@@ -83,16 +83,16 @@ def imported_names(node: ast.AST) -> list[str]:
     return []
 
 
-def room_imports() -> set[tuple[str, str]]:
-    """Pairs of rooms (importer, imported), wherever a file imports: at its top, inside a function,
-    under TYPE_CHECKING or lazily."""
-    parts, pairs = modules(), set()
-    for part, contents in parts.items():
+def subpackage_imports() -> set[tuple[str, str]]:
+    """Pairs of subpackages (importer, imported), wherever a file imports: at its top, inside a
+    function, under TYPE_CHECKING or lazily."""
+    files_of, pairs = modules(), set()
+    for importer, contents in files_of.items():
         for file in contents:
             for node in ast.walk(tree_of(file)):
                 names = [name for name in imported_names(node) if name.startswith("cohort.")]
-                pairs |= {(part, room_of(name)) for name in names}
-    return {(importer, other) for importer, other in pairs if importer != other and other in parts}
+                pairs |= {(importer, imported_subpackage(name)) for name in names}
+    return {pair for pair in pairs if pair[0] != pair[1] and pair[1] in files_of}
 
 
 def functions(file: Path) -> Iterator[Function]:
@@ -142,28 +142,28 @@ def lines_of(file: Path) -> int:
     return len(file.read_text(encoding="utf-8").splitlines())
 
 
-def table() -> str:
-    """The rooms as a Markdown table, from the top floor down."""
+def layer_table() -> str:
+    """The subpackages as a Markdown table, from the top layer down."""
     rows = [
-        "| room | imports | files | lines | longest file | longest function |",
+        "| subpackage | imports | files | lines | longest file | longest function |",
         "|---|---|---|---|---|---|",
     ]
-    parts, drawn = modules(), sorted(room_imports())
-    for room in (part for floor in reversed(FLOORS) for part in floor):
-        below = ", ".join(other for importer, other in drawn if importer == room) or "-"
-        lines = [lines_of(file) for file in parts[room]]
-        bodies = [length_of(body) for file in parts[room] for body in functions(file)]
+    files_of, imports = modules(), sorted(subpackage_imports())
+    for subpackage in (name for layer in reversed(LAYERS) for name in layer):
+        below = ", ".join(other for importer, other in imports if importer == subpackage) or "-"
+        lines = [lines_of(file) for file in files_of[subpackage]]
+        bodies = [length_of(body) for file in files_of[subpackage] for body in functions(file)]
         sizes = f"{len(lines)} | {sum(lines)} | {max(lines)} | {max(bodies, default=0)}"
-        rows.append(f"| `{room}` | {below} | {sizes} |")
+        rows.append(f"| `{subpackage}` | {below} | {sizes} |")
     return "\n".join(rows)
 
 
 def main() -> None:
-    """Write the table of rooms between its marks in docs/design.md."""
+    """Write the table of subpackages between its marks in docs/design.md."""
     text = DESIGN.read_text(encoding="utf-8")
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
-    DESIGN.write_text(f"{before}{BEGIN}\n{table()}\n{END}{after}", encoding="utf-8")
+    DESIGN.write_text(f"{before}{BEGIN}\n{layer_table()}\n{END}{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":

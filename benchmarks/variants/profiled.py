@@ -31,7 +31,7 @@ def main() -> None:
     given, procedure = read_work(arguments().folder), parse_procedure("federated")
     task = task_of(given)
     rounds = procedure.rounds(task, procedure.begin(task))
-    peak, calls = _peak(host("float")), _Calls(Kernel._call)
+    peak, calls = _peak_flops_meter(host("float")), _Calls(Kernel._call)
     profiles: list[tuple[float, ...]] = []
     with mock.patch.object(Kernel, "_call", lambda *given: calls.timed(*given)):
         next(rounds)
@@ -59,8 +59,8 @@ class _Calls:
         self.count += 1
 
 
-def _peak(target: Target) -> Callable[[], float]:
-    """Make a function that measures fused multiply-adds of registers, in operations per second."""
+def _peak_flops_meter(target: Target) -> Callable[[], float]:
+    """Make a function that measures a core's peak, in floating-point operations per second."""
     emit = Emitter(target)
     with emit.function("peak", "ptr %a", "ptr %b", "i64 %c", "i64 %steps", exported=True):
         factor = emit.broadcast(emit.load_number("%a"))

@@ -10,7 +10,7 @@ import pytest
 from cohort.core.errors import UserError
 from cohort.plan import Plan
 from cohort.records.record import read
-from cohort.results.differences import completed_settings
+from cohort.results.differences import settings_with_defaults
 from cohort.results.release import restoring
 from cohort.results.release.restoring import restore
 from tests.commands.conftest import finish
@@ -37,7 +37,7 @@ def test_a_parameter_that_is_gone_is_no_conflict(
     assert restore(tmp_path, "here", plan.cells).restored == [digest]
     settings = read(plan.cells[digest].path).header["settings"]
     assert settings["selector"] == selector  # as it was recorded
-    assert completed_settings(settings) == plan.cells[digest].plain_settings()
+    assert settings_with_defaults(settings) == plan.cells[digest].plain_settings()
 
 
 def test_another_selector_is_one(plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

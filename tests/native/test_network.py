@@ -1,4 +1,4 @@
-"""The front of the native room: a network's steps, its state, and its outputs."""
+"""The front of `cohort.native`: a network's steps, its state, and its outputs."""
 
 from __future__ import annotations
 

@@ -12,11 +12,11 @@ from cohort.native.batched_program import BatchedProgram
 from cohort.native.network_stages import stages_of
 from cohort.native.sgd import StepOptions
 from cohort.native.single_program import is_single_sample
-from cohort.native.spectra import Slots, is_spectral_faster
-from cohort.native.target import avx2, host, narrow
+from cohort.native.spectra import SpectrumSlots, is_spectral_faster
+from cohort.native.target import avx2, host, host_128bit
 from tests.native.networks import Case, networks
 
-TARGETS = {"this processor": host, "AVX2": avx2, "vectors of arm64": narrow}
+TARGETS = {"this processor": host, "AVX2": avx2, "vectors of arm64": host_128bit}
 PLAIN, EVERYTHING = StepOptions(), StepOptions(*[True] * 6)
 
 
@@ -137,5 +137,5 @@ def test_code_has_no_longer_vectors_than_its_target(kind: str, lanes: int):
 
 def test_slots_of_a_spectrum():
     """Half of an 18 x 18 spectrum: four real frequencies and 160 complex ones of three slots."""
-    assert Slots(18, 18).count == 4 + 3 * (18 * 18 - 4) // 2
-    assert Slots(17, 9).count == 1 + 3 * (17 * 9 - 1) // 2
+    assert SpectrumSlots(18, 18).count == 4 + 3 * (18 * 18 - 4) // 2
+    assert SpectrumSlots(17, 9).count == 1 + 3 * (17 * 9 - 1) // 2

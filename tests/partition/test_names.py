@@ -9,7 +9,7 @@ from cohort.partition import SCHEMES, parse_partition
 from cohort.partition.schemes.classes import Classes
 from cohort.partition.schemes.covering import Covering
 from cohort.partition.schemes.dirichlet import Dirichlet, PlainDirichlet
-from cohort.partition.schemes.domains import DirichletDomains, Domains, OneDomain
+from cohort.partition.schemes.domains import DirichletDomains, Domains, IsolatedDomain
 from cohort.partition.schemes.iid import Iid
 from cohort.partition.schemes.overlap import Overlap
 from cohort.partition.schemes.quantity import Quantity
@@ -33,8 +33,8 @@ MEANINGS = {
     "covering-10": Covering(k=10),
     "roles-50": Roles(k=50),
     "domains-1": Domains(d=1),
-    "onedomain-0": OneDomain(domain=0),
-    "onedomain-3": OneDomain(domain=3),
+    "onedomain-0": IsolatedDomain(domain=0),
+    "onedomain-3": IsolatedDomain(domain=3),
     "dirdomains-0.5": DirichletDomains(alpha=0.5, minimum=10),
     "dirdomains-0.5-minimum1": DirichletDomains(alpha=0.5, minimum=1),
     "iid-overlap0.2x2-replace": Overlap(base=Iid(), ratios=(0.2, 0.2), replace=True),

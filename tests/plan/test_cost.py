@@ -190,7 +190,7 @@ def test_on_one_machine_a_cell_takes_the_estimate(plan_of: PlanOf):
     plan = plan_of({"axes": {"J": ["J4"]}})
     stages = Stages(plan, local=True)
     for digest, cell in plan.cells.items():
-        estimate = memory_mb(cell, plan.info(cell))
+        estimate = memory_mb(cell, plan.dataset_info(cell))
         assert stages.requests.megabytes(SimpleNamespace(digest=digest), 1) == pytest.approx(
             estimate, abs=1
         )

@@ -66,7 +66,7 @@ def test_each_data_set_and_model_once_at_every_scale(planned: Callable[..., Plan
 def test_no_run_is_requested(planned: Callable[..., Plan]):
     plan = planned()
     stages = Stages(plan)
-    assert stages.metrics(SimpleNamespace(study="study", scale=plan.scale, name="tab5")) == [
+    assert stages.item_inputs(SimpleNamespace(study="study", scale=plan.scale, name="tab5")) == [
         "resources/paper_values/study.csv"
     ]
     assert dict(targets(plan))["study_tab5"](None) == [

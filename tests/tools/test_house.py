@@ -15,7 +15,16 @@ import pytest
 import yaml
 
 from tools import house
-from tools.house import DESIGN, FLOORS, PACKAGE, ROOT, Place, modules, room_imports, table
+from tools.house import (
+    DESIGN,
+    LAYERS,
+    PACKAGE,
+    ROOT,
+    Place,
+    layer_table,
+    modules,
+    subpackage_imports,
+)
 
 CONDA_NAMES = {"pytorch": "torch"}
 LONGEST_FILE, LONGEST_FUNCTION, LONGEST_LINE = 300, 45, 100  # lines, lines, characters
@@ -25,14 +34,16 @@ INNER_IMPORTS: dict[str, str] = {}
 
 
 def test_imports_go_downhill():
-    floor = {part: number for number, parts in enumerate(FLOORS) for part in parts}
-    assert set(floor) == set(modules())
-    assert [arrow for arrow in sorted(room_imports()) if floor[arrow[0]] < floor[arrow[1]]] == []
+    layer = {name: number for number, names in enumerate(LAYERS) for name in names}
+    assert set(layer) == set(modules())
+    assert [
+        arrow for arrow in sorted(subpackage_imports()) if layer[arrow[0]] < layer[arrow[1]]
+    ] == []
 
 
-def test_parts_do_not_import_each_other_in_a_cycle():
+def test_subpackages_do_not_import_each_other_in_a_cycle():
     graph: dict[str, set[str]] = {}
-    for importer, imported in room_imports():
+    for importer, imported in subpackage_imports():
         graph.setdefault(importer, set()).add(imported)
     assert list(TopologicalSorter(graph).static_order())  # raises CycleError
 
@@ -42,10 +53,13 @@ def test_the_table_in_the_design_is_up_to_date():
     page = DESIGN.read_text().partition("<!-- house:")[2]
     rows = re.findall(r"^\| `([\w/]+)` \| ([^|]+) \|", page, re.MULTILINE)
     shown = {
-        (room, other) for room, row in rows for other in row.strip().split(", ") if other != "-"
+        (importer, other)
+        for importer, row in rows
+        for other in row.strip().split(", ")
+        if other != "-"
     }
-    assert shown == room_imports(), "run `make house`"
-    assert table().splitlines()[0] in page, "run `make house`"
+    assert shown == subpackage_imports(), "run `make house`"
+    assert layer_table().splitlines()[0] in page, "run `make house`"
 
 
 @pytest.mark.parametrize(
@@ -66,7 +80,7 @@ def test_every_kind_of_import_is_an_arrow(
         (tmp_path / file).parent.mkdir()
         (tmp_path / file).write_text(source if file.startswith("core") else "")
     monkeypatch.setattr(house, "PACKAGE", tmp_path)
-    assert room_imports() == {("core", "plan")}
+    assert subpackage_imports() == {("core", "plan")}
 
 
 def test_no_import_inside_a_function():

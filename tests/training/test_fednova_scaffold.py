@@ -168,13 +168,15 @@ def test_scaffold_reach_estimates_the_gradient_despite_momentum():
 def test_the_random_start_is_another_network_of_the_same_model():
     task = small_task(server=Scaffold(start="random"))
     save(task.procedure.begin(task).server)  # refuses tensors that share memory
-    first, drawn = task.initial_weights(), task.redrawn_weights()
+    first, drawn = task.initial_weights(), task.other_initial_weights()
     assert drawn.keys() == first.keys()
     for name, tensor in drawn.items():
         assert tensor.shape == first[name].shape and tensor.dtype == first[name].dtype
         assert not torch.equal(tensor, first[name])
-    assert all(torch.equal(drawn[name], again) for name, again in task.redrawn_weights().items())
-    other = small_task(seed=1).redrawn_weights()
+    assert all(
+        torch.equal(drawn[name], again) for name, again in task.other_initial_weights().items()
+    )
+    other = small_task(seed=1).other_initial_weights()
     assert not any(torch.equal(drawn[name], tensor) for name, tensor in other.items())
 
 

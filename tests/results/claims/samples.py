@@ -96,7 +96,7 @@ def verdict(
     """What is made of a claim where all of these cells were planned; `full` are those of the
     experiment `main` at full scale, if it has more there."""
     planned = experiments | ({"main": full} if full else {})
-    comparisons: list[Comparison] = made.resolved(matrix(**planned))
+    comparisons: list[Comparison] = made.planned_comparisons(matrix(**planned))
     for name, cells in experiments.items():
         write_metrics(folder / f"{name}.parquet", frame(cells, made.metric), {})
     points = [point for comparison in comparisons for point in comparison.points]

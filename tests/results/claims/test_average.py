@@ -120,4 +120,4 @@ def test_a_missing_setting_leaves_it_open(tmp_path: Path) -> None:
 
 def test_too_few_settings() -> None:
     with pytest.raises(UserError, match="4 settings have together; an average takes at least 5"):
-        AVERAGE.resolved(matrix(main=cells((1, 2, 3, 4))))
+        AVERAGE.planned_comparisons(matrix(main=cells((1, 2, 3, 4))))

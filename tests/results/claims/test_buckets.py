@@ -47,7 +47,7 @@ def test_each_bucket_is_judged_on_its_own(
 def test_buckets_need_a_range_that_they_fill(at: int | str):
     cells = [run("peco", 0.3, 0.5, 0.4, 0.6), run("b", 0.1, 0.1, 0.1, 0.1)]
     with pytest.raises(UserError, match=f"^at is '{at}', but must be a range of rounds that buck"):
-        claim("best", **(BEST | {"at": at})).resolved(matrix(main=cells))
+        claim("best", **(BEST | {"at": at})).planned_comparisons(matrix(main=cells))
 
 
 def test_rounds_to_a_goal_have_no_buckets():

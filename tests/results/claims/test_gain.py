@@ -96,7 +96,7 @@ def test_in_each_setting(tmp_path: Path) -> None:
 )
 def test_unknown_values_are_refused(fields: dict[str, Any], sentence: str) -> None:
     with pytest.raises(UserError, match=sentence):
-        claim("gain", **fields).resolved(matrix(main=cells(a=0.1, b=0.2)))
+        claim("gain", **fields).planned_comparisons(matrix(main=cells(a=0.1, b=0.2)))
 
 
 def test_a_setting_without_one_of_a_pair() -> None:
@@ -105,7 +105,7 @@ def test_a_setting_without_one_of_a_pair() -> None:
         UserError,
         match="main has no cell with strategy b and J J4, partition y; say in given which are meant",
     ):
-        claim("gain", **PAIRS).resolved(matrix(main=some))
+        claim("gain", **PAIRS).planned_comparisons(matrix(main=some))
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,11 @@ def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
             entries[name] = (
                 {"rounds": {"main": 1}}
                 | entry
-                | {"comparisons": [asdict(one) for one in made.resolved(matrix(main=CELLS))]}
+                | {
+                    "comparisons": [
+                        asdict(one) for one in made.planned_comparisons(matrix(main=CELLS))
+                    ]
+                }
             )
         return {
             "study": "demo",

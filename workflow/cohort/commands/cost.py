@@ -77,11 +77,11 @@ class Estimates:
 
     def core_seconds(self, cell: Cell) -> float:
         """Estimate the seconds of all rounds of a cell on one CPU core."""
-        return round_seconds(cell, self.plan.info(cell))
+        return round_seconds(cell, self.plan.dataset_info(cell))
 
     def gpu_seconds(self, cell: Cell) -> float:
         """Estimate the seconds of all rounds of a cell on the GPU."""
-        return self.gpu.seconds(cell, self.plan.info(cell))
+        return self.gpu.seconds(cell, self.plan.dataset_info(cell))
 
     def core_hours(self, cells: Iterable[Cell]) -> float:
         """Estimate the hours of one CPU core that cells take, start-up included."""
@@ -176,7 +176,7 @@ def _jobs(plan: Plan, cells: Iterable[Cell]) -> list[dict[str, int]]:
     longest = plan.config.get("max_runtime", MAX_RUNTIME)
     jobs: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
     for cell in cells:
-        info = plan.info(cell)
+        info = plan.dataset_info(cell)
         request = resource_request(cell, info, longest=longest)
         jobs[request].append(jobs_needed(cell, info, longest))
     return [

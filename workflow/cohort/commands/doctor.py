@@ -164,7 +164,7 @@ def check_slurm_profiles() -> Iterator[Finding]:
         return
     yield OK, "its controller answers"
     for file in (file for folder in PROFILES for file in _profiles(folder)):
-        defaults = _resources(read_yaml(file) or {})
+        defaults = _default_resources(read_yaml(file) or {})
         named = [
             f"{key} {defaults.get(f'slurm_{key}', 'unset')}" for key in ("account", "partition")
         ]
@@ -181,8 +181,9 @@ def _profiles(folder: str) -> list[Path]:
     ]
 
 
-def _resources(profile: dict[str, Any]) -> dict[str, Any]:
-    """A profile's default resources, which may be a mapping or a list of `key=value`."""
+def _default_resources(profile: dict[str, Any]) -> dict[str, Any]:
+    """The default resources of a Snakemake profile by name, whether it states them as a mapping or
+    as a list of `key=value`."""
     resources = profile.get("default-resources", {})
     if isinstance(resources, list):
         return dict(str(entry).partition("=")[::2] for entry in resources)

@@ -32,7 +32,7 @@ def add_config(parser: argparse.ArgumentParser) -> None:
 
 
 def add_only(parser: argparse.ArgumentParser) -> None:
-    """Add --config, --scale, --seeds and --only."""
+    """Add the options that choose the cells of a plan: --config, --scale, --seeds and --only."""
     add_config(parser)
     parser.add_argument(
         "--only",

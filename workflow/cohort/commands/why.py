@@ -15,7 +15,7 @@ from cohort.core.paths import is_record_file
 from cohort.pipeline.cell_states import CellStatus, changed_sentences, find_slurm_logs, status_of
 from cohort.plan import Plan
 from cohort.records.record import Record, read
-from cohort.results.differences import completed_settings
+from cohort.results.differences import settings_with_defaults
 from cohort.training.cell import Cell
 
 MOST_RECORDS = 5  # other records of a folder that are held against the cell
@@ -39,7 +39,8 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _explain_cell(plan: Plan, cell: Cell) -> Iterator[str]:
-    """Describe the cell's state and, if it is not done, how other records of its folder differ."""
+    """Describe the cell's state and, if not done, how other records in its folder differ from
+    it."""
     status = status_of(cell, find_slurm_logs())
     yield f"{cell.path}: {_sentence(status, _hindrance(plan, cell))}"
     yield from changed_sentences([status])
@@ -106,7 +107,7 @@ def _sentence(status: CellStatus, hindrance: str) -> str:
 
 def differences_from(record: Record, cell: Cell) -> Iterator[str]:
     """Describe how a record differs from a cell: settings, parameters, science versions."""
-    there = flat_settings(completed_settings(record.header["settings"]))
+    there = flat_settings(settings_with_defaults(record.header["settings"]))
     here, science = flat_settings(cell.plain_settings()), record.header["science"]
     keys = [key for key in dict.fromkeys([*there, *here]) if there.get(key) != here.get(key)]
     for key in keys:

@@ -57,7 +57,7 @@ def count(model: Model, shape: Shape, classes: int) -> Counts:
         network = model.build(shape, classes)
         dtype = torch.long if model.kinds == ("text",) else None
         samples = torch.zeros(SAMPLES, *shape, dtype=dtype)
-    outputs = _OutputCounter(network)
+    outputs = _ActivationCounter(network)
     with flop_counter.FlopCounterMode(display=False) as operations:
         scores = network(samples)
     return Counts(
@@ -68,8 +68,8 @@ def count(model: Model, shape: Shape, classes: int) -> Counts:
     )
 
 
-class _OutputCounter:
-    """Adds up the numbers that the layers of a network put out. A layer made of others counts only
+class _ActivationCounter:
+    """Counts the activations that a network's layers return. A layer made of others counts only
     where it returns a tensor that none of them did, as squeeze-and-excitation does."""
 
     def __init__(self, network: nn.Module):

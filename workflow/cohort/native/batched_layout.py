@@ -47,7 +47,8 @@ class Ranges:
 
 
 def split(total: int, most: int) -> list[Ranges]:
-    """Split range(total) into ranges of at most `most`, with two sizes that differ by 1."""
+    """Split range(total) into as few ranges of at most `most` as possible: a group of equal ranges,
+    or two whose sizes differ by 1."""
     if not total:
         return []
     parts = -(-total // most)
@@ -98,7 +99,7 @@ class BatchLayout:
         ]
 
     @property
-    def weights(self) -> int:
+    def weight_count(self) -> int:
         """The number of weights of the network."""
         return self.stages[-1].end
 

@@ -39,9 +39,9 @@ class BatchedProgram:
     ):
         self.options = options
         self.emit, self.layout = Emitter(target), BatchLayout(stages, shape, batch, target)
-        self.width, self.weights = self.layout.width, self.layout.weights
+        self.width, self.weight_count = self.layout.width, self.layout.weight_count
         self.slack = target.lanes * max(stage.taps for stage in stages)
-        self.order, self.padding = slice(self.weights), 0
+        self.order, self.padding = slice(self.weight_count), 0
         self.augment = None
         if augment is not None:
             arena = self.layout.arena
@@ -61,7 +61,7 @@ class BatchedProgram:
             self._emit_predict()
         else:
             CrossEntropyCode(self.emit, self.layout, self.options.calibrates).emit_function()
-            sgd.emit_step(self.emit, self.weights, self.options)
+            sgd.emit_step(self.emit, self.weight_count, self.options)
             self._emit_train()
         return self.emit.llvm_ir()
 
@@ -111,7 +111,7 @@ class BatchedProgram:
         return count, arguments
 
     def _stage_arguments(self, blocks: str) -> list[str]:
-        """The arguments of calls of the functions of stages, as LLVM text."""
+        """The arguments with which the functions of all stages are called, each as LLVM text."""
         arrays = pointer_arguments("memory", "weights", "gradients")
         return [*arrays, f"i64 {blocks}", *pointer_arguments("logit_scale")]
 

@@ -115,7 +115,7 @@ class Emitter:
         return self.value(f"getelementptr {kind}, ptr {base}, i64 {fixed}") if fixed else base
 
     def load_int(self, base: str, *offsets: Offset) -> str:
-        """Emit a load of a number of an array of 32-bit integers."""
+        """Emit a load of one element of an array of 32-bit integers as a 64-bit integer."""
         number = self.value(f"load i32, ptr {self.pointer(base, *offsets, kind='i32')}")
         return self.value(f"sext i32 {number} to i64")
 

@@ -26,7 +26,7 @@ class Fourier:
     def real_dft(self, values: Mapping[int, str]) -> list[tuple[str, ...]]:
         """Emit the DFT of real numbers, given by index, up to half the period: other frequencies
         are conjugates. Frequency 0 and half an even period have no imaginary part."""
-        even, odd = self._folded(values)
+        even, odd = self._even_and_odd_parts(values)
         spectrum: list[tuple[str, ...]] = []
         for frequency in range(self.half + 1):
             real = self._sum(even, self.cosines(frequency))
@@ -52,7 +52,7 @@ class Fourier:
             )
 
         numbers = {}
-        for index, mirrored in self._pairs(wanted):
+        for index, mirrored in self._mirror_pairs(wanted):
             even, odd = at(index)
             if index in wanted:
                 numbers[index] = self._subtract(even, odd)
@@ -66,11 +66,13 @@ class Fourier:
         """Emit the sums over n of values * exp(sign * 2 pi i * k * n / period) at the wanted
         indices k: a DFT if sign is -1, its inverse without the division by the period if it is
         1."""
-        even_real, odd_real = self._folded({index: real for index, (real, _) in values.items()})
+        even_real, odd_real = self._even_and_odd_parts(
+            {index: real for index, (real, _) in values.items()}
+        )
         imaginary_parts = {index: imaginary for index, (_, imaginary) in values.items()}
-        even_imaginary, odd_imaginary = self._folded(imaginary_parts)
+        even_imaginary, odd_imaginary = self._even_and_odd_parts(imaginary_parts)
         sums = {}
-        for index, mirrored in self._pairs(wanted):
+        for index, mirrored in self._mirror_pairs(wanted):
             cosines, sines = self.cosines(index), self.sines(index)
             real = (self._sum(even_real, cosines), self._sum(odd_imaginary, sines, -sign))
             imaginary = (self._sum(even_imaginary, cosines), self._sum(odd_real, sines, sign))
@@ -96,15 +98,17 @@ class Fourier:
         value = wave(2 * math.pi * (steps % self.period) / self.period)
         return round(value) if abs(value - round(value)) < 1e-12 else value
 
-    def _pairs(self, wanted: Iterable[int]) -> list[tuple[int, int]]:
-        """The wanted indices up to half the period, each with the index that mirrors it."""
+    def _mirror_pairs(self, wanted: Iterable[int]) -> list[tuple[int, int]]:
+        """Pairs of an index up to half the period and its mirror image, at least one wanted."""
         indices = sorted({min(index, self.period - index) % self.period for index in wanted})
         return [(index, -index % self.period) for index in indices]
 
-    def _folded(self, values: Mapping[int, str]) -> tuple[dict[int, str], dict[int, str]]:
-        """Emit the even and the odd part of values by index modulo the period."""
+    def _even_and_odd_parts(
+        self, values: Mapping[int, str]
+    ) -> tuple[dict[int, str], dict[int, str]]:
+        """Emit the even part of values, then the odd part, each by index up to half the period."""
         even, odd = {}, {}
-        for index, mirrored in self._pairs(values):
+        for index, mirrored in self._mirror_pairs(values):
             here, there = values.get(index), values.get(mirrored)
             if index == mirrored:
                 assert here is not None

@@ -134,7 +134,7 @@ class Kernel:
         self.arrays["places"] = np.arange(program.width, dtype=np.int32)
         is_training = program.options is not None
         for name in ("weights", "gradients", "velocity", "anchor", "correction"):
-            needed = program.weights if is_training or name == "weights" else 0
+            needed = program.weight_count if is_training or name == "weights" else 0
             self.arrays[name] = zeros(needed + program.slack, self.dtype)
         self.calibrate()
 
@@ -150,7 +150,7 @@ class Kernel:
         """Set the array of this name, which has a number for each weight."""
         program = self.code.program
         padding = 0 if name == "correction" else program.padding
-        self.arrays[name][: program.weights] = padding
+        self.arrays[name][: program.weight_count] = padding
         self.arrays[name][program.order] = values
 
     def view(self, name: str) -> np.ndarray:

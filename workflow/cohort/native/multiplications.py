@@ -61,7 +61,7 @@ def _stage_counts(number: int, stage: network_stages.Stage) -> NativeCounts:
     height, width = stage.sides
     pairs = stage.inner * stage.outer
     if number and spectra.is_spectral_faster(stage):
-        slots = spectra.Slots.of(stage)
+        slots = spectra.SpectrumSlots.of_stage(stage)
         products = slots.count * pairs
         inputs, outputs = (
             images * _transform_count(slots, *sides)
@@ -77,7 +77,7 @@ def _stage_counts(number: int, stage: network_stages.Stage) -> NativeCounts:
     return NativeCounts(products, (3 if number else 2) * products, 0)
 
 
-def _transform_count(slots: spectra.Slots, height: int, width: int) -> float:
+def _transform_count(slots: spectra.SpectrumSlots, height: int, width: int) -> float:
     """The multiply-adds of the Fourier transform of an image or kernel, along its rows and then its
     columns. Symmetry halves both."""
     return height * slots.width * (width + slots.height) / 2

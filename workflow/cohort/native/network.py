@@ -145,7 +145,7 @@ class NativeNetwork:
 
     @property
     def augments(self) -> bool:
-        """Whether the native code augments samples itself, instead of getting them augmented."""
+        """Whether the native code augments samples itself instead of receiving them augmented."""
         return self.augment is not None
 
     def weights(self) -> np.ndarray:
@@ -244,13 +244,13 @@ def _target(model: nn.Module) -> Target:
 def _raw_inputs(samples: Samples, dtype: np.dtype) -> Inputs:
     """All samples as stored, for native code to scale and standardize."""
     assert samples.scale is not None
-    return _inputs(samples, _values(samples, dtype), 1 / samples.scale)
+    return _standardized_inputs(samples, _values(samples, dtype), 1 / samples.scale)
 
 
 def _scaled_inputs(samples: Samples, images: Tensor | None, dtype: np.dtype) -> Inputs:
     """Scaled images, for native code to standardize; all samples if `images` is None."""
     values = _values(samples, dtype) if images is None else images.contiguous().numpy()
-    return _inputs(samples, values, 1.0)
+    return _standardized_inputs(samples, values, 1.0)
 
 
 def _values(samples: Samples, dtype: np.dtype) -> np.ndarray:
@@ -258,8 +258,9 @@ def _values(samples: Samples, dtype: np.dtype) -> np.ndarray:
     return np.ascontiguousarray(values, values.dtype if values.dtype == np.uint8 else dtype)
 
 
-def _inputs(samples: Samples, values: np.ndarray, factor: float) -> Inputs:
-    """Inputs whose numbers (sample, number) are multiplied by a factor and then standardized."""
+def _standardized_inputs(samples: Samples, values: np.ndarray, factor: float) -> Inputs:
+    """Inputs of native code: `values` (sample, number), which it multiplies by `factor` and
+    standardizes by the mean and deviation of `samples`."""
     shape = tuple(values.shape[1:])
     std, mean = (
         tensor.double().expand(shape).reshape(-1).numpy() for tensor in (samples.std, samples.mean)

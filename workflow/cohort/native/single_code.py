@@ -25,8 +25,8 @@ class SingleSampleCode:
         """Emit the forward pass."""
         raise NotImplementedError
 
-    def emit_backward(self) -> None:
-        """Emit the gradient of the inputs and the SGD step of the weights."""
+    def emit_backward_and_step(self) -> None:
+        """Emit this stage's backward pass: the gradient of its inputs, the step of its weights."""
         raise NotImplementedError
 
     def emit_preparation(self) -> None:

@@ -96,7 +96,7 @@ class SingleSampleConvolutionCode(SingleSampleCode):
         emit.emit(f"store {integers} {position}, ptr {positions}, align 4")
         return greatest
 
-    def emit_backward(self) -> None:
+    def emit_backward_and_step(self) -> None:
         emit = self.emit
         gradients = self.layout.gradients[self.number]
         with emit.loop(self.layout.sizes[self.number] // self.lanes) as vector:
@@ -191,7 +191,7 @@ class FirstConvolutionCode(SingleSampleConvolutionCode):
     def emit_preparation(self) -> None:
         pass
 
-    def emit_backward(self) -> None:
+    def emit_backward_and_step(self) -> None:
         vectors = self.outer // self.lanes
         most = max(1, (self.layout.target.tile - vectors) // vectors)
         taps = [(inner, tap) for inner in range(self.stage.inner) for tap in range(self.stage.taps)]

@@ -88,6 +88,6 @@ class SingleSampleLayout:
                 positions = (into * pixels + pixel) * outer + out
             order += [(self.weight[-1] + positions).reshape(-1)]
             order += [self.bias[-1] + np.arange(stage.outer)]
-        self.order, self.weights = np.concatenate(order), arena.used
-        self.padding = np.zeros(self.weights)
+        self.order, self.weight_count = np.concatenate(order), arena.used
+        self.padding = np.zeros(self.weight_count)
         self.padding[self.bias[-1] + self.stages[-1].outer :] = NEVER

@@ -47,7 +47,7 @@ class SingleSampleLinearCode(SingleSampleCode):
         emit.emit(f"store i64 {length}, ptr {self._nonzero_count_pointer}")
         return length
 
-    def emit_backward(self) -> None:
+    def emit_backward_and_step(self) -> None:
         """Emit code that reads an input's weights once, for its gradient and for their step."""
         emit, negative_rate = self.emit, self.negative_rate()
         gradients = [

@@ -50,7 +50,7 @@ class SingleSampleProgram:
     ):
         self.options, self.kind, self.shape = options, kind, shape
         self.emit, self.layout = Emitter(target), SingleSampleLayout(stages, shape, target)
-        self.weights, self.augment = self.layout.weights, None
+        self.weight_count, self.augment = self.layout.weight_count, None
         if augment is not None:
             self.augment = AugmentCode(self.emit, self.layout.arena, augment, shape, kind, 1)
             self.kind = target.scalar
@@ -67,12 +67,12 @@ class SingleSampleProgram:
             with self.emit.function(f"forward{number}", *PARAMETERS):
                 code.emit_forward()
             with self.emit.function(f"backward{number}", *PARAMETERS, f"{self.emit.scalar} %lr"):
-                code.emit_backward()
+                code.emit_backward_and_step()
             with self.emit.function(f"prepare{number}", *PARAMETERS):
                 code.emit_preparation()
         self._emit_cross_entropy()
         with self.emit.function("move", *sgd.llvm_parameters(self.emit.scalar)):
-            sgd.emit_move(self.emit, self.weights, self.options)
+            sgd.emit_move(self.emit, self.weight_count, self.options)
         self._emit_train(stages)
         return self.emit.llvm_ir()
 
@@ -136,7 +136,7 @@ class SingleSampleProgram:
         """Emit the distance to the anchor before the first step; each step leaves the next."""
         if self.options.proximal:
             goal = self.emit.pointer("%distances", "%first")
-            sgd.emit_distance(self.emit, self.weights, goal)
+            sgd.emit_distance(self.emit, self.weight_count, goal)
 
     def _emit_fetch(self, step: Index) -> None:
         """Emit code that standardizes a sample and puts channels into the lanes of each pixel."""

@@ -31,13 +31,13 @@ def is_spectral_faster(stage: Stage) -> bool:
     height, width = stage.sides
     direct = height * width * stage.taps
     is_wide = min(stage.inner, stage.outer) >= LEAST
-    slots = Slots.of(stage)
+    slots = SpectrumSlots.of_stage(stage)
     fits = stage.kernel <= min(slots.height, slots.width)
     return stage.is_convolution and is_wide and fits and direct > ADVANTAGE * slots.count
 
 
 @dataclass(frozen=True)
-class Slots:
+class SpectrumSlots:
     """The slots of a channel's spectrum, whose periods are `height` and `width`. A real frequency
     takes one slot, a complex one three. Real columns of the row transform come first."""
 
@@ -45,9 +45,9 @@ class Slots:
     width: int
 
     @staticmethod
-    def of(stage: Stage) -> Slots:
-        """The slots for a stage's images."""
-        return Slots(*(side + stage.padding for side in stage.inputs[1:]))
+    def of_stage(stage: Stage) -> SpectrumSlots:
+        """The slots of a stage's images, whose periods are their sides plus the padding."""
+        return SpectrumSlots(*(side + stage.padding for side in stage.inputs[1:]))
 
     @property
     def real_columns(self) -> int:
@@ -94,7 +94,7 @@ class SpectralArrays:
     """
 
     def __init__(self, stage: Stage, arena: Arena, width: int, line: int):
-        self.slots = Slots.of(stage)
+        self.slots = SpectrumSlots.of_stage(stage)
         height, most = (
             stage.inputs[1],
             max(self.slots.per_real_column, self.slots.per_complex_column),
@@ -133,17 +133,19 @@ def weight_slots(emit: Emitter, value: tuple[str, ...]) -> list[str]:
 
 
 def output_frequency(emit: Emitter, slots: list[str]) -> Complex:
-    """Emit the real and imaginary parts of an output frequency from the three real products of
-    Gauss's complex multiplication, in the order in which `input_slots` lists their factors."""
+    """Emit the real and imaginary parts of an output frequency from its three real products
+    (Karatsuba), in the order in which `input_slots` lists their factors."""
     return emit.op("fsub", slots[0], slots[2]), emit.op("fadd", slots[0], slots[1])
 
 
 def input_gradient_frequency(emit: Emitter, slots: list[str]) -> Complex:
-    """Emit a frequency of the inputs' gradient, real and imaginary, from its products."""
+    """Emit the real and imaginary parts of a frequency of the inputs' gradient from its three real
+    products, those of the outputs' gradient with the conjugate of the weights."""
     return emit.op("fadd", slots[0], slots[1]), emit.op("fsub", slots[0], slots[2])
 
 
 def weight_gradient_frequency(emit: Emitter, slots: list[str]) -> Complex:
-    """Emit a frequency of the weights' gradient, real and imaginary, from its products."""
+    """Emit the real and imaginary parts of a frequency of the weights' gradient from its three real
+    products, those of the outputs' gradient with the conjugate of the inputs."""
     real = emit.op("fsub", emit.op("fsub", slots[0], slots[1]), slots[2])
     return real, emit.op("fsub", slots[1], slots[2])

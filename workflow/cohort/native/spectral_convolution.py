@@ -16,7 +16,7 @@ from cohort.native.spectra import (
     weight_gradient_frequency,
     weight_slots,
 )
-from cohort.native.spectral_transforms import Columns, Rows, Transforms
+from cohort.native.spectral_transforms import Columns, RowCoefficients, Transforms
 from cohort.native.vectors import transposed
 
 
@@ -54,8 +54,10 @@ class SpectralConvolutionCode(ConvolutionCode):
         arrays, width = self.arrays, self.stage.inputs[2]
         source = partial(self.pointer, self.inputs)
         self.transforms.transform_rows(self._input_rows, width, source)
-        results = Rows(arrays.output_rows, arrays.output_row, self.stage.outer, self.stage.sides[0])
-        for columns in self.transforms.columns():
+        results = RowCoefficients(
+            arrays.output_rows, arrays.output_row, self.stage.outer, self.stage.sides[0]
+        )
+        for columns in self.transforms.column_groups():
             with self.emit.loop(columns.number) as column:
                 self._emit_input_transform(columns, column)
                 self._emit_weight_transform(columns, column)
@@ -71,10 +73,12 @@ class SpectralConvolutionCode(ConvolutionCode):
         need the spectrum of the outputs' gradient, of which only a column is there at a time."""
         arrays, transforms = self.arrays, self.transforms
         self._emit_gradient_spread()
-        rows = Rows(arrays.output_rows, arrays.output_row, self.stage.outer, self.stage.sides[0])
+        rows = RowCoefficients(
+            arrays.output_rows, arrays.output_row, self.stage.outer, self.stage.sides[0]
+        )
         source = partial(self.pointer, self.unpooled)
         transforms.transform_rows(rows, self.stage.sides[1], source)
-        for columns in transforms.columns():
+        for columns in transforms.column_groups():
             with self.emit.loop(columns.number) as column:
                 transforms.transform_columns(columns, column, rows, gradient_slots, self._output_at)
                 self._emit_input_transform(columns, column)
@@ -109,10 +113,10 @@ class SpectralConvolutionCode(ConvolutionCode):
         return self.emit.pointer("%memory", *offsets, array)
 
     @property
-    def _input_rows(self) -> Rows:
+    def _input_rows(self) -> RowCoefficients:
         """The array of row coefficients of the inputs, then of their gradient."""
         arrays, (inner, height, _) = self.arrays, self.stage.inputs
-        return Rows(arrays.input_rows, arrays.input_row, inner, height)
+        return RowCoefficients(arrays.input_rows, arrays.input_row, inner, height)
 
     def _input_at(self, slot: Index, channel: Index, block: Index) -> str:
         """A pointer to a slot of a column of the inputs' spectrum, or of its gradient."""
@@ -176,7 +180,7 @@ class SpectralConvolutionCode(ConvolutionCode):
 
     # beginnings and ends
 
-    def _emit_outputs(self, rows: Rows) -> None:
+    def _emit_outputs(self, rows: RowCoefficients) -> None:
         """Emit inverse row transforms, then bias, pooling and ReLU, and store the outputs."""
         emit, stage, step = self.emit, self.stage, 1 + self.stage.pools
         with (

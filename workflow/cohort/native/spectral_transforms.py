@@ -18,9 +18,9 @@ ToSlots = Callable[[Emitter, tuple[str, ...]], list[str]]
 FromSlots = Callable[[Emitter, list[str]], Complex]
 
 
-class Rows(NamedTuple):
-    """An array of row coefficients: where it begins, the distance between two coefficients, and how
-    many channels and rows it has."""
+class RowCoefficients(NamedTuple):
+    """Where the coefficients of the Fourier transform along rows lie: the offset of their array,
+    the distance between two coefficients, and the numbers of channels and rows."""
 
     array: int
     stride: int
@@ -53,8 +53,8 @@ class Transforms:
         self.along_columns = Fourier(emit, self.slots.height)
         self.scale = 1 / (self.slots.height * self.slots.width)
 
-    def columns(self) -> Iterator[Columns]:
-        """The real and the complex columns, if there are any."""
+    def column_groups(self) -> Iterator[Columns]:
+        """Yield the real columns of the row transform, then the complex ones if there are any."""
         slots, real = self.slots, self.slots.real_columns
         yield Columns(True, real, 0, 0, 1, slots.per_real_column)
         if slots.complex_columns:
@@ -62,14 +62,14 @@ class Transforms:
             yield Columns(False, slots.complex_columns, real, start, 2, slots.per_complex_column)
 
     def coefficient_pointer(
-        self, rows: Rows, coefficient: Index, channel: Index, y: Index, block: Index
+        self, rows: RowCoefficients, coefficient: Index, channel: Index, y: Index, block: Index
     ) -> str:
         """A pointer to a coefficient of the row transform."""
         width = self.layout.width
         offsets = (channel, rows.height * width), (y, width), (block, self.layout.lanes)
         return self.emit.pointer("%memory", (coefficient, rows.stride), *offsets, rows.array)
 
-    def transform_rows(self, rows: Rows, width: int, source: Pixel) -> None:
+    def transform_rows(self, rows: RowCoefficients, width: int, source: Pixel) -> None:
         """Emit the Fourier transform of each row of some maps into `rows`."""
         emit = self.emit
         with (
@@ -83,7 +83,7 @@ class Transforms:
                 emit.store(value, self.coefficient_pointer(rows, number, channel, y, block))
 
     def inverse_row(
-        self, rows: Rows, channel: Index, y: Index, block: Index, width: int
+        self, rows: RowCoefficients, channel: Index, y: Index, block: Index, width: int
     ) -> dict[int, str]:
         """Emit the inverse transform of a row; return the values of its pixels."""
         spectrum = self.load_spectrum(
@@ -108,7 +108,7 @@ class Transforms:
         return spectrum
 
     def transform_columns(
-        self, columns: Columns, column: Index, rows: Rows, to_slots: ToSlots, goal: Slot
+        self, columns: Columns, column: Index, rows: RowCoefficients, to_slots: ToSlots, goal: Slot
     ) -> None:
         """Emit the transform of a column of the row coefficients of every channel into slots."""
         emit = self.emit
@@ -138,7 +138,12 @@ class Transforms:
         return [slot for value in spectrum for slot in to_slots(self.emit, value)]
 
     def invert_columns(
-        self, columns: Columns, column: Index, source: Slot, from_slots: FromSlots, rows: Rows
+        self,
+        columns: Columns,
+        column: Index,
+        source: Slot,
+        from_slots: FromSlots,
+        rows: RowCoefficients,
     ) -> None:
         """Emit the inverse transform of every channel's column of slots into row coefficients."""
         emit = self.emit

@@ -47,7 +47,7 @@ class StageCode:
         return self.emit.pointer("%memory", *strided, array.offset + offset)
 
     def weight_pointer(self, *offsets: Index | tuple[Index, int]) -> str:
-        """A pointer to a weight of this stage."""
+        """Emit a pointer to a weight of this stage, moved by the offsets from its first weight."""
         return self.emit.pointer("%weights", *offsets, self.stage.weight)
 
     def broadcast_bias(self, channel: Index, offset: int = 0) -> str:

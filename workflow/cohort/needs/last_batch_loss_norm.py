@@ -12,7 +12,7 @@ from cohort.needs.need import EvaluationContext, Need
 
 
 @dataclass(frozen=True, kw_only=True)
-class LastBatchLossNorm(Need):
+class LastBatchRMSLoss(Need):
     """After training, each client evaluates its local model on the batch of its last local step and
     sends the root mean square of the losses, as FedScale's Oort asks; NaN without a step."""
 

@@ -11,7 +11,7 @@ from cohort.needs.need import EvaluationContext, Need
 
 
 @dataclass(frozen=True, kw_only=True)
-class LocalAccuracy(Need):
+class LocalModelAccuracy(Need):
     """After training, each client evaluates its local model on its own training samples and sends
     the accuracy, from 0 to 1; NaN for a client without samples."""
 

@@ -14,7 +14,7 @@ TINY = 1e-30  # a probability that is no more than 0 in float64
 
 
 @dataclass(frozen=True, kw_only=True)
-class LossNorm(Need):
+class RMSLoss(Need):
     """After training, each client evaluates its local model on its own samples and sends the root
     mean square of their losses, as Oort's statistical utility asks; NaN without samples."""
 

@@ -61,8 +61,9 @@ class Scheme(NameEncoded):
         return parts, [np.empty(0, dtype=np.int64) for _ in parts]
 
     def overlapping_clients(self, clients: int, rng: np.random.Generator) -> np.ndarray:
-        """The numbers of the clients that `borrow` chooses with the same generator, even if they
-        borrow nothing. Only an overlap chooses any."""
+        """Draw the overlapping clients, to which `borrow` gives samples of others if it has the
+        same generator; return their numbers, also of those that borrow none. Only an overlap draws
+        any."""
         return np.empty(0, dtype=np.int64)
 
 

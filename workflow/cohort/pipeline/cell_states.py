@@ -116,7 +116,7 @@ def hours_left(plan: Plan, cells: Iterable[CellStatus]) -> dict[str, float]:
 
 def estimated_seconds(plan: Plan, cell: Cell) -> float:
     """Estimate the seconds of all rounds of a cell on one CPU core."""
-    return round_seconds(cell, plan.info(cell))
+    return round_seconds(cell, plan.dataset_info(cell))
 
 
 def last_log(cell: Cell, slurm_logs: Mapping[str, Path]) -> Path | None:

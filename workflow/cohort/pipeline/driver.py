@@ -112,7 +112,8 @@ class Driver:
 
     @exit_on_error
     def on_start(self) -> None:
-        """Lock the working directory, freeze the plan for the jobs, clean up, handle signals."""
+        """When Snakemake starts the workflow, lock the working directory, freeze the plan for the
+        jobs, delete leftovers and install the signal handlers."""
         if self.plan is None or self.lock is not None:  # another workflow may call it once more
             return
         self.check_executor()

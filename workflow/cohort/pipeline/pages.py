@@ -55,13 +55,14 @@ def _estimates(plan: Plan, experiment: Experiment) -> dict[str, float]:
     estimates = {}
     for row in experiment.rows:
         cell = plan.cells[row.digest]
-        seconds = START_SECONDS + round_seconds(cell, plan.info(cell))
+        seconds = START_SECONDS + round_seconds(cell, plan.dataset_info(cell))
         estimates[row.digest] = float(f"{seconds:.3g}")
     return estimates
 
 
 def _item_spec(plan: Plan, study: Study, name: str, layout: Layout) -> Spec:
-    """The spec of a figure or table with its files and command; one of sizes has no experiment."""
+    """The spec of a figure or table with its files and command. Experiment and metrics are empty
+    for a table that needs no runs."""
     spec = spec_of(plan, study.name, name)
     files = layout.figure if name in study.figures else layout.table
     return spec | {

@@ -86,7 +86,7 @@ class Stages:
     def _info(self, cell: Cell) -> DatasetInfo:
         """What is declared of a cell's data set; a job reads it from the plan file of the data."""
         if self._plan is not None:
-            return self._plan.info(cell)
+            return self._plan.dataset_info(cell)
         return self.planned(digest_in(cell.inputs["data"])).settings
 
     def raw(self, wildcards: Wildcards) -> dict[str, Any]:
@@ -140,7 +140,7 @@ class Stages:
         return self.plan.study(wildcards.study)
 
     @exit_on_error
-    def metrics(self, wildcards: Wildcards) -> Files:
+    def item_inputs(self, wildcards: Wildcards) -> Files:
         """The input files of a figure or table: metrics, and the paper's values if it names any."""
         study = self._study(wildcards)
         spec = _require_entry(study, "figure or table", wildcards.name, study.drawn())
@@ -187,10 +187,12 @@ class Stages:
         parts = (spec.get("title", wildcards.name), spec.get("caption", ""))
         return literal_rst(". ".join(part.removesuffix(".") for part in parts if part) + ".")
 
-    def code(self, *rooms: str) -> Callable[[Wildcards], str]:
-        """Make a param that changes with the code of records and these rooms of results."""
-        patterns = ["records/**/*", "results/*", *(f"results/{room}/**/*" for room in rooms)]
-        return lambda wildcards: self._hashes.setdefault(" ".join(rooms), code_hash(*patterns))
+    def code(self, *subpackages: str) -> Callable[[Wildcards], str]:
+        """Make a param that changes with the code of records and these subpackages of results."""
+        patterns = ["records/**/*", "results/*", *(f"results/{name}/**/*" for name in subpackages)]
+        return lambda wildcards: self._hashes.setdefault(
+            " ".join(subpackages), code_hash(*patterns)
+        )
 
 
 def literal_rst(text: str) -> str:

@@ -40,7 +40,7 @@ def targets(
     for study in all_studies():
         yield study, _checked_target(partial(files.studies, [study]), check)
         for name in drawn_names(study):
-            yield f"{study}_{name}", _checked_target(partial(files.drawn, study, name), check)
+            yield f"{study}_{name}", _checked_target(partial(files.item, study, name), check)
 
 
 def requested_items(
@@ -103,12 +103,12 @@ class _Targets:
             files += self.plan.layout.page(study.name)
         return files
 
-    def drawn(self, study_name: str, name: str) -> Files:
-        """The files of a target that names a figure, a table or the claims, with its experiments'
-        records; only the wanted records if the config restricts them by `only`."""
+    def item(self, study_name: str, item_name: str) -> Files:
+        """The files of a figure, a table or the claims of a study, and its experiments' metrics and
+        missing records; only the wanted records if the config restricts them by `only`."""
         study = self.plan.study(study_name)
-        spec = study.drawn().get(name)
-        if spec is None and name != CLAIMS_TABLE:  # all its cells are skipped, as a note says
+        spec = study.drawn().get(item_name)
+        if spec is None and item_name != CLAIMS_TABLE:  # all its cells are skipped, as a note says
             return []
         if spec is None:
             experiments = study.claimed()
@@ -118,7 +118,7 @@ class _Targets:
             rows = self.plan.rows([study_name])
             wanted = [row for key in experiments for row in rows.get((study_name, key), [])]
             return list(dict.fromkeys(self.plan.cells[row.digest].path for row in wanted))
-        return self._measured(study_name, experiments) + output_files(self.plan, study, name)
+        return self._measured(study_name, experiments) + output_files(self.plan, study, item_name)
 
     def _measured(self, study: str, experiments: Iterable[str]) -> Files:
         """The metrics of these experiments, and the missing records under metrics that exist.

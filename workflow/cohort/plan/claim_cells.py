@@ -36,7 +36,7 @@ def _resolved_claim(
 ) -> Values:
     claim = CLAIMS[spec["kind"]].from_spec(spec)
     claim.check()
-    comparisons = claim.resolved(matrix)
+    comparisons = claim.planned_comparisons(matrix)
     _check_rounds(comparisons, matrix)
     _check_paper(claim, comparisons, paper, study)
     experiments = [point.experiment for comparison in comparisons for point in comparison.points]

@@ -34,7 +34,7 @@ LABELS = ("dataset", "model", "partition", "J", "strategy", "seed")
 
 
 @dataclass(frozen=True)
-class FullExperiment:
+class FullScaleExperiment:
     """An experiment at full scale: cells' values, each label's values, and the scale to apply.
 
     `earlier` are the experiments before the one that it extends, which decide how a scale changes
@@ -44,7 +44,7 @@ class FullExperiment:
     cells: list[Values]
     axes: dict[str, list[Any]]
     scale: Scale
-    earlier: list[FullExperiment] = field(default_factory=list)
+    earlier: list[FullScaleExperiment] = field(default_factory=list)
 
 
 def expand_study(
@@ -118,7 +118,7 @@ def _checked_facets(
     study: str,
     text: Mapping[str, Any],
     drawn: Mapping[str, dict[str, Values]],
-    full: Mapping[str, FullExperiment],
+    full: Mapping[str, FullScaleExperiment],
     papers: Mapping[str, str],
 ) -> tuple[dict[str, list[tuple[str, ...]]], list[str]]:
     """Check figures and tables; return the facets of those of each experiment, and notes. One of an
@@ -142,7 +142,7 @@ def _checked_facets(
 def _checked_titles(
     text: Mapping[str, Any],
     extended: Mapping[str, ExtendedExperiment],
-    full: Mapping[str, FullExperiment],
+    full: Mapping[str, FullScaleExperiment],
     strategies: Mapping[str, Any],
 ) -> dict[str, dict[str, str]]:
     """The titles of label values of a study, and of those that it extends. Raise UserError for one
@@ -184,7 +184,7 @@ def _full_experiment(
     default: Scale,
     seeds: int,
     added: Sequence[str] = (),
-) -> FullExperiment:
+) -> FullScaleExperiment:
     axes = axis_values(block)
     settings, overrides = text.get("settings", {}), text.get("overrides", [])
     of_block = block.get("settings", {})
@@ -210,12 +210,12 @@ def _full_experiment(
     own_scale = {**default, **changed[0], **changed[1]}
     if seeds:
         own_scale.pop("seeds", None)
-    return FullExperiment(cells, axes, own_scale)
+    return FullScaleExperiment(cells, axes, own_scale)
 
 
 def _extend(
     key: str, source: ExtendedExperiment, scale: str, default: Scale, seeds: int
-) -> FullExperiment:
+) -> FullScaleExperiment:
     """Expand the experiment that extends another one, with whose cells it begins."""
     blocks = source.text["experiments"]
     before = list(blocks)[: list(blocks).index(source.experiment)]
@@ -227,7 +227,7 @@ def _extend(
 
 def _planned_experiments(
     study: str,
-    full: Mapping[str, FullExperiment],
+    full: Mapping[str, FullScaleExperiment],
     shown: Mapping[str, list[tuple[str, ...]]],
     scale: str,
     resolver: Resolver,
@@ -282,7 +282,7 @@ def _planned_experiment(
 
 
 def _resolved_claims(
-    study: str, specs: Mapping[str, Values], full: Mapping[str, FullExperiment]
+    study: str, specs: Mapping[str, Values], full: Mapping[str, FullScaleExperiment]
 ) -> dict[str, Values]:
     """Resolve the claims of a study: check each, and add its comparisons and the share of the
     rounds that this scale trains of each experiment."""

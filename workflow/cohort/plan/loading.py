@@ -142,7 +142,7 @@ class Plan:
         """The partition scheme that deals shards with these settings."""
         return self._resolver.scheme(settings)
 
-    def info(self, cell: Cell) -> DatasetInfo:
+    def dataset_info(self, cell: Cell) -> DatasetInfo:
         """What config/datasets.yaml says of a cell's data set."""
         info: DatasetInfo = self.datasets[cell.settings.dataset]
         return info

@@ -150,7 +150,7 @@ def _total(pairs: Iterable[tuple[int, float]]) -> float:
 
 
 def rows_by_round(history: History) -> pd.DataFrame:
-    """The rows of all metrics and costs that are recorded by round."""
+    """A table with a row for each round of each metric and cost that is recorded by round."""
     return _table(list(_series_by_round(history)))
 
 

@@ -43,13 +43,13 @@ FIX = "delete it and run snakemake again, which works it out anew"
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """The runs that share their labels, the paper's value for them, and what both say together.
+    """The runs that share their labels, the paper's value for them, and how the two compare.
 
     `values` holds one value per run, in the metric's stored unit: a diverged run counts with the
-    worst value, an unfinished one not at all. Of the `finished` runs, those without a value will
-    never have one. `best` marks results that cannot be separated from the best, `verdict` says
-    whether the paper agrees, or why that cannot be told, and `against` is the sample of differences
-    from FedAvg seed by seed.
+    worst value, an unfinished one not at all. `finished` counts the runs that ended; those of them
+    without a value will never have one. `best` marks results that cannot be separated from the
+    best, `verdict` says whether the paper agrees, or why that cannot be told, and `against` is the
+    sample of differences from FedAvg seed by seed.
     """
 
     labels: dict[str, str]

@@ -55,13 +55,14 @@ class Difference:
 def cell_of(record: Record) -> Cell:
     """The settings (as JSON) and the seed of a record's cell. Settings younger than the record have
     their defaults, so two versions of a cell differ in their digests, but not in this."""
-    settings = completed_settings(record.header["settings"])
+    settings = settings_with_defaults(record.header["settings"])
     seed = settings.pop("seed")
     return json.dumps(settings, sort_keys=True), seed
 
 
-def completed_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """A record's settings, with the defaults of settings that are younger than the record."""
+def settings_with_defaults(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """A record's settings, with the defaults of settings and parameters that are younger than the
+    record, and without parameters that no longer exist."""
     parts = {part: _complete(components, settings[part]) for part, components in PARTS.items()}
     return DEFAULTS | dict(settings) | parts
 

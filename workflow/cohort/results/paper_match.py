@@ -62,7 +62,7 @@ def match_values(
         fitting = _of_best_source([value for value in values if value.fits(shared)])
         candidates = [[value] for value in fitting] if at else _curves(fitting)
         named = dict(zip(shown, key, strict=True))
-        matches.append(PaperMatch(named, _only_candidate(candidates, named)))
+        matches.append(PaperMatch(named, _at_most_one(candidates, named)))
     return matches
 
 
@@ -85,11 +85,12 @@ def _curves(values: list[PaperValue]) -> list[list[PaperValue]]:
     return [sorted(curve, key=lambda value: value.round or 0) for curve in curves.values()]
 
 
-def _only_candidate(candidates: list[list[PaperValue]], named: Labels) -> list[PaperValue]:
-    """The single candidate, or an empty list. Raise UserError if there are several."""
+def _at_most_one(candidates: list[list[PaperValue]], group_labels: Labels) -> list[PaperValue]:
+    """The only candidate, or an empty list if there is none. Raise UserError, which names the group
+    by its labels, if there are several."""
     if len(candidates) > 1:
-        labels = ", ".join(f"{name} {value}" for name, value in named.items())
-        first, second = (_described(values[0], named) for values in candidates[:2])
+        labels = ", ".join(f"{name} {value}" for name, value in group_labels.items())
+        first, second = (_described(values[0], group_labels) for values in candidates[:2])
         raise UserError(
             f"paper has two values for {labels}: {first} and {second}; name one item, keep them "
             f"apart by an axis, or add a column to the file in {FOLDER} with the label that tells "

@@ -45,7 +45,7 @@ class Skipping(ABC):
 
 
 class Allocating(ABC):
-    """Lets a selector decide on how many samples of each class a client trains."""
+    """Lets a selector decide how many samples of each class each client of the cohort trains on."""
 
     @abstractmethod
     def quotas(self, cohort: np.ndarray, view: View) -> np.ndarray:

@@ -13,8 +13,9 @@ from cohort.selection.selector import Selector, State, View
 
 @dataclass(frozen=True, kw_only=True)
 class FixedProbability(Selector):
-    """Every overlapping client joins the cohort with a fixed probability, independently of the
-    others; the remaining places are drawn uniformly from the regular clients.
+    """Every overlapping client, one that also holds samples of others, joins the cohort with a
+    fixed probability, independently of the others; the remaining places are drawn uniformly from
+    the regular clients.
 
     If more overlapping clients want to join than the cohort has places, as many of them are drawn.
     If regular clients are too few, the cohort is smaller. Without overlapping clients the cohort is

@@ -56,8 +56,8 @@ class Task(Cell):
         """The weights that are trained, without the statistics of normalization layers."""
         return {name: weights[name] for name, _ in self.model.named_parameters()}
 
-    def redrawn_weights(self) -> Weights:
-        """The trainable weights of another random network of the same model."""
+    def other_initial_weights(self) -> Weights:
+        """Other random initial weights of the trainable parameters, the same in every call."""
         shape = tuple(self.train_samples.values.shape[1:])
         model = new_model(self.settings, shape, self.classes, "other weights")
         like = self.trainable(self.initial_weights())
@@ -67,7 +67,8 @@ class Task(Cell):
 
 
 def new_model(settings: Settings, shape: tuple[int, ...], classes: int, purpose: str) -> nn.Module:
-    """Build the model of a cell for samples of a shape, its weights drawn for a purpose."""
+    """Build the model of a cell for samples of a shape. Its weights depend only on the cell's seed
+    and on `purpose`."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(torch_seed(settings.seed, purpose))
         return MODELS[settings.model]().build(shape, classes)

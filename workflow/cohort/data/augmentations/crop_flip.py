@@ -33,19 +33,20 @@ class CropFlip(Augmentation):
         return crop_and_flip(images, numbers, "constant")
 
     def parameters(self, numbers: np.ndarray) -> AugmentationParameters | None:
-        return crop_parameters(numbers)
+        return crop_flip_parameters(numbers)
 
 
-def crop_parameters(numbers: np.ndarray) -> AugmentationParameters:
-    """The crops and flips that the three random numbers of each image stand for."""
+def crop_flip_parameters(numbers: np.ndarray) -> AugmentationParameters:
+    """The crop and the flip of each image, given by its three random `numbers` in [0, 1)."""
     none = np.zeros((len(numbers), 0))
     top, left = (numbers[:, :2] * (2 * BORDER + 1)).astype(np.int32).T
     return AugmentationParameters(none, none, top, left, numbers[:, 2] < 0.5)
 
 
 def crop_and_flip(images: Tensor, numbers: Tensor, padding: str) -> Tensor:
-    """Crop and flip images, padded in this mode of torch's `pad`. An image's three random numbers
-    give the crop's top and left, and whether the image is flipped."""
+    """Pad images in the mode `padding` of torch's `pad`, crop them, and flip them left to right.
+    The three `numbers` of an image, in [0, 1), give the crop's top and left, and whether to
+    flip."""
     top, left = (numbers[:, :2] * (2 * BORDER + 1)).long().unbind(dim=1)
     padded = functional.pad(images, [BORDER] * 4, mode=padding)
     return flipped(cropped(padded, top, left, *images.shape[2:]), numbers[:, 2] < 0.5)

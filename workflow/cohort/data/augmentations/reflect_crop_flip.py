@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from cohort.data.augmentations.augmentation import Augmentation, AugmentationParameters
-from cohort.data.augmentations.crop_flip import BORDER, crop_and_flip, crop_parameters
+from cohort.data.augmentations.crop_flip import BORDER, crop_and_flip, crop_flip_parameters
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -34,4 +34,4 @@ class ReflectCropFlip(Augmentation):
         return crop_and_flip(images, numbers, "reflect")
 
     def parameters(self, numbers: np.ndarray) -> AugmentationParameters | None:
-        return crop_parameters(numbers)
+        return crop_flip_parameters(numbers)

@@ -52,9 +52,9 @@ class Domains(Scheme):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OneDomain(Scheme):
-    """Stratify's Table V: the first client holds one whole domain and nothing else. Each class of
-    the other domains is split evenly among the other clients."""
+class IsolatedDomain(Scheme):
+    """Stratify's Table V: one domain is isolated at the first client, which holds all of it and
+    nothing else. Each class of the other domains is split evenly among the other clients."""
 
     name: ClassVar[str] = "onedomain"
     domain: int = parameter(minimum=0, help="the first client's domain, counted from 0")

@@ -67,8 +67,9 @@ class Claim(Component):
     def check(self) -> None:
         """Raise UserError when the fields contradict each other."""
 
-    def resolved(self, matrix: Matrix) -> list[Comparison]:
-        """The claim's comparisons, each point with its metric, `at` and seeds filled in."""
+    def planned_comparisons(self, matrix: Matrix) -> list[Comparison]:
+        """The comparisons that the claim makes between planned cells, as `comparisons` gives them,
+        each point with its metric, `at` and number of seeds filled in."""
         return [
             self._filled(comparison, at, matrix)
             for comparison in self.comparisons(matrix)

@@ -42,9 +42,9 @@ class DecidingContrast:
     high: float
 
     @classmethod
-    def of(cls, contrast: Sample, alternatives: int, level: float) -> DecidingContrast:
-        """The contrast with its bounds: `alternatives` contrasts of its clause share 5 % for held,
-        and not held is tested at this level."""
+    def with_bounds(cls, contrast: Sample, alternatives: int, level: float) -> DecidingContrast:
+        """Bound a contrast's mean from below at 5 % divided by the `alternatives`, the number of
+        contrasts of its clause, and from above at `level`."""
         low, _ = contrast.interval(2 * ALPHA / alternatives)
         return cls(contrast, low, contrast.interval(2 * level)[1])
 
@@ -78,7 +78,7 @@ def deciding_contrasts(comparisons: Sequence[Clauses]) -> list[DecidingContrast 
     levels = _levels(comparisons)
     for clauses in comparisons:
         best = [
-            DecidingContrast.of(max(clause, key=_strength), len(clause), level)
+            DecidingContrast.with_bounds(max(clause, key=_strength), len(clause), level)
             for clause, level in zip(clauses, levels, strict=False)
         ]
         contrasts.append(min(best, key=lambda bounds: _strength(bounds.contrast), default=None))

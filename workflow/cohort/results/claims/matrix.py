@@ -59,7 +59,8 @@ class Comparison:
 
 
 class Matrix:
-    """The experiments of a study at full scale, with labels as text."""
+    """Finds the cells of a study's experiments at full scale that a claim compares, by their labels
+    as text."""
 
     def __init__(self) -> None:
         self._axes: dict[str, dict[str, list[str]]] = {}

@@ -126,9 +126,9 @@ def make_grids(
     return figure, grids
 
 
-def relaid(panels: list[Panel], parts: int, *, is_narrow: bool) -> list[Panel]:
-    """The panels of one part as they are placed: one below the other on a phone, or in one row if
-    those of all parts would otherwise be too narrow side by side."""
+def rearranged_panels(panels: list[Panel], parts: int, *, is_narrow: bool) -> list[Panel]:
+    """Rearrange the panels of one of a figure's `parts` (metrics): one below the other on a phone,
+    or in one row if those of all parts would otherwise be too narrow side by side."""
     if is_narrow:
         return [replace(panel, row=row, column=0) for row, panel in enumerate(panels)]
     _, columns = _extent(panels)

@@ -19,7 +19,7 @@ from cohort.results.figures.grid import (
     arrange,
     begun_panels,
     make_grids,
-    relaid,
+    rearranged_panels,
 )
 from cohort.results.figures.kind import Kind
 from cohort.results.figures.style import (
@@ -55,7 +55,7 @@ def sheet(
     kind, cells = parts[0].kind, cells_of(parts[0].metrics)
     planned = arrange(kind, cells, style)
     begun = begun_panels(planned, cells)
-    panels = relaid(begun, len(parts), is_narrow=is_narrow)
+    panels = rearranged_panels(begun, len(parts), is_narrow=is_narrow)
     measured = [part.kind.measure(part.metrics) for part in parts]
     same_x = len({part.kind.x_title(style) for part in parts}) == 1
     hues = cells[kind.hue].nunique() if kind.hue in cells else 1

@@ -35,8 +35,8 @@ def write_csv(data: RunFrames, folder: Path) -> list[Path]:
 
 
 def write_tensorboard(data: RunFrames, folder: Path) -> list[Path]:
-    """Write an event file for each run, with its metrics and costs by round, in a folder that is
-    called like its record; return the paths."""
+    """Write a TensorBoard event file for each run, with its metrics and costs by round, in a folder
+    named after its record; return the folders."""
     curves = dict(list(data.curves.groupby("digest")))
     folders = []
     for run in data.runs.to_dict("records"):

@@ -63,8 +63,8 @@ def restore(folder: Path, address: str, cells: Mapping[str, Cell]) -> RestoreOut
 
 
 def _conflicts(record: Record, cell: Cell) -> Iterator[str]:
-    """The settings and science versions in which a run contradicts its planned cell. A parameter
-    that only one of them has is no conflict: at its default it does not change a digest."""
+    """Yield the names of settings and science versions in which a run contradicts its planned cell.
+    A parameter that only one of them has is at its default, as their digests are equal."""
     stated = record.header["settings"] | record.header["science"]
     expected: dict[str, Any] = cell.plain_settings() | cell.science
     for name, value in stated.items():

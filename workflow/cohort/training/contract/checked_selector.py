@@ -32,8 +32,8 @@ class CheckedSelector:
         self.selector = selector
 
     @property
-    def screens(self) -> bool:
-        """Whether the selector chooses from a pool that it draws."""
+    def draws_pool(self) -> bool:
+        """Whether the selector draws a pool of clients first and chooses the cohort from it."""
         return isinstance(self.selector, Screening)
 
     @property
@@ -156,7 +156,8 @@ def _read_only_view(view: View) -> View:
 
 
 def _check_clients(answer: Any, candidates: np.ndarray, method: str) -> np.ndarray:
-    """Check the clients that a method returned, and return them: some, distinct, all candidates."""
+    """Return the clients that a method returned. Raise WrongAnswer unless they are at least one,
+    distinct, and all candidates."""
     clients = as_array(answer, method)
     if not clients.size:
         raise WrongAnswer(f"{method} returned no client")

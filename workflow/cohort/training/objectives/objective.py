@@ -57,12 +57,12 @@ class Objective(Component):
         return None
 
 
-def native_coefficients(objective: Objective, statistics: Tensor) -> Coefficients | None:
-    """The coefficients by which native code computes an objective's loss; None if it has none, or
-    if a subclass has changed the loss without giving its own."""
+def native_coefficients(objective: Objective, label_statistics: Tensor) -> Coefficients | None:
+    """The coefficients by which native code computes a client's loss, given its label statistics;
+    None if the objective has none, or if a subclass has changed the loss without giving its own."""
     for kind in type(objective).__mro__:
         if "coefficients" in vars(kind):
-            return objective.coefficients(statistics)
+            return objective.coefficients(label_statistics)
         if {"label_statistics", "losses", "logits", "proximal_term"} & vars(kind).keys():
             return None
     raise AssertionError(f"{objective} is no objective")

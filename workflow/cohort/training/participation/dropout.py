@@ -27,7 +27,7 @@ class Dropout(Participation):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bernoulli(Participation):
+class BernoulliDropout(Participation):
     """Each client of the cohort drops out independently with a probability; if all would, the first
     one stays."""
 

@@ -19,9 +19,9 @@ from cohort.training.updates import Weights
 NOTED = len(PROFILE) - 1  # columns of a note: all but the round
 
 
-class ProfilingTrainer(SerialTrainer):
-    """The serial trainer with a profile of every step: the client, the step's number within J, loss
-    and accuracy of the batch before the step, and the seconds that the step took.
+class StepRecordingTrainer(SerialTrainer):
+    """The serial trainer that also records each local step: its client, its number within J, loss
+    and accuracy of its batch before the step, and the seconds that it took.
 
     It takes the same steps to the bit. A checkpoint inside a round holds the profile too.
     """

@@ -164,7 +164,7 @@ class Bars(Averaging):
             drawn = (group for group in groups if len(group))
             for group, bar in zip(drawn, bars, strict=True):
                 bar.set_hatch(style.hatch(self.hue, hue))
-                _mark_incomplete(axes, bar, group)
+                _mark_unfinished_or_diverged(axes, bar, group)
         name_places(axes, [style.value(self.x, x) for x in xs])
         axes.tick_params(axis="x", length=0)
         axes.set_xlim(-0.5, len(xs) - 0.5)
@@ -215,8 +215,8 @@ class Bars(Averaging):
         return self.x != self.hue
 
 
-def _mark_incomplete(axes: Axes, bar: Rectangle, runs: DataFrame) -> None:
-    """Make a bar pale if it has unfinished runs, and put a cross above it if any diverged."""
+def _mark_unfinished_or_diverged(axes: Axes, bar: Rectangle, runs: DataFrame) -> None:
+    """Make a bar pale if a run of it is unfinished, and put a cross above it if one diverged."""
     statuses, color = set(runs["status"]), bar.get_facecolor()
     if "unfinished" in statuses:
         bar.set_facecolor(pale(color))

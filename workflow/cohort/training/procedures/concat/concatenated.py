@@ -69,7 +69,8 @@ def features(network: nn.Module, inputs: Tensor) -> Tensor:
 
 
 def initial_weights(network: Concatenated, weights: Weights) -> Weights:
-    """The weights of a concatenation whose networks all begin with `weights`."""
+    """The initial weights of concatenated networks: each network starts with a copy of `weights`,
+    the classifier with its own."""
     parts = {
         f"{prefix_of(cluster)}{name}": tensor
         for cluster in range(len(network.networks))

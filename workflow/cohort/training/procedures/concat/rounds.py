@@ -37,8 +37,9 @@ Trained = dict[str, Updates]
 """Updates by the prefix of the weights that were trained."""
 
 
-class ConcatRounds(Rounds):
-    """Stage 1 trains the clusters' networks, stage 2 the classifier."""
+class FedConcatRounds(Rounds):
+    """Rounds of FedConcat: stage 1 trains a network in each cluster of clients by FedAvg, stage 2 a
+    classifier on the concatenated features of all these networks."""
 
     def __init__(self, procedure: Concat, task: Task):
         super().__init__(task)

@@ -9,8 +9,8 @@ from cohort.training.task import Task
 
 
 def allocated_samples(task: Task, client: int, quota: np.ndarray, round: int) -> np.ndarray:
-    """Draw as many of a client's samples of each class as its `quota` (class) says, in each round
-    anew; return their indices."""
+    """Draw the samples on which a client trains in this round: of each class as many as its `quota`
+    (class) says, without replacement. Return their indices."""
     rng = generator(task.settings.seed, "portion", round=round, client=client)
     indices = rng.permutation(task.shards.indices[client])
     labels = task.train_samples.labels[indices].cpu().numpy()

@@ -154,8 +154,8 @@ class ModelEvaluations:
 
     @cached_property
     def _local_on_reserved(self) -> list[ModelEvaluation]:
-        """The results of the local models on reserved samples, kept so that needs which share an
-        evaluation are charged for it once."""
+        """The evaluations of the local models on reserved samples, cached so that needs which share
+        them are charged for them once."""
         assert self.local_models is not None
         models = map(self.local_models.client_weights, range(len(self.clients)))
         samples, reserved = self.task.test_samples, self.task.reserved

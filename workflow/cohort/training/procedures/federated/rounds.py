@@ -28,7 +28,7 @@ from cohort.training.state import RunState
 from cohort.training.task import Task
 from cohort.training.trainers import TRAINERS
 from cohort.training.trainers.local_work import LocalWork, local_steps
-from cohort.training.trainers.profiling import ProfilingTrainer
+from cohort.training.trainers.profiling import StepRecordingTrainer
 from cohort.training.updates import Updates, Weights, size_in_bytes
 
 
@@ -59,7 +59,7 @@ class FederatedRounds(Rounds):
         self.selector, self.server = CheckedSelector(task.selector), task.server
         self.needs, self.clock = NeedGatherer(task.selector.needs, task), Clock(task)
         data = task.objective, task.train_samples, task.shards.indices
-        kind = ProfilingTrainer if procedure.profiled else TRAINERS[task.trainer]
+        kind = StepRecordingTrainer if procedure.profiled else TRAINERS[task.trainer]
         self.trainer = kind(task.model, task.settings, *data)
 
     def begin(self) -> RunState:
@@ -67,7 +67,7 @@ class FederatedRounds(Rounds):
         reports = self.needs.gather_once(self.expected_seconds(weights))
         selector = self.selector.begin(view_of(self.task, reports), rng)
         trainable = self.task.trainable(weights)
-        memory = checked_server.begin(self.server, trainable, self.task.redrawn_weights)
+        memory = checked_server.begin(self.server, trainable, self.task.other_initial_weights)
         return RunState(weights, memory, selector, reports=reports)
 
     def expected_seconds(self, weights: Weights) -> np.ndarray:
@@ -95,7 +95,7 @@ class FederatedRounds(Rounds):
         if round == 1:
             self.needs.charge_setup(ledger)
         clients, view = np.arange(self.task.settings.clients), view_of(self.task, state.reports)
-        if self.selector.screens:
+        if self.selector.draws_pool:
             clients = self.selector.draw_pool(clients, view, self._rng("pool", round))
         pool = Pool(clients, view)
         asks = bool(self.needs.gathered_at("before")) and self.selector.asks(state.selector, view)
@@ -255,7 +255,8 @@ class FederatedRounds(Rounds):
             return self.selector.observe(state.selector, cohort, by_need, pool.view)
 
     def _train_works(self, works: list[LocalWork], state: RunState, ledger: Ledger) -> Updates:
-        """Train clients by these works, which may be what a probe left; return the updates."""
+        """Train each client by its local work, all of J or what a probe left; return the
+        updates."""
         with ledger.timed("training"):
             updates = self.trainer.train(works, state.weights, self.cursor.next_call())
         ledger.profile += self.trainer.step_profile()

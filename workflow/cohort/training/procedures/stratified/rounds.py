@@ -67,8 +67,8 @@ class HandoffRounds(Rounds):
 
 
 class StratifiedSingleRounds(HandoffRounds):
-    """Each epoch takes single-sample steps over the scheduled samples. Clients pass on only the
-    weights, so that consecutive steps need not be grouped by client."""
+    """Epochs of one SGD step per sample, in the order of a schedule of labels. Clients hand on only
+    the weights, so an epoch is simulated as one client's work on all its samples."""
 
     def __init__(self, procedure: StratifiedSingle, task: Task):
         super().__init__(task)
@@ -94,8 +94,8 @@ class StratifiedSingleRounds(HandoffRounds):
 
 
 class StratifiedBatchRounds(EpochRounds):
-    """An epoch is one pass of batches over the scheduled samples. The sum of clients' gradients is
-    the gradient of the batch, so the server's steps are those of training on the batch itself."""
+    """Epochs of batches in the order of a schedule of labels. The server steps by the sum of
+    clients' gradients, which is the gradient of the batch as if it were in one place."""
 
     costs: ClassVar[tuple[str, ...]] = ("bytes_down", "bytes_up", "client_steps")
 

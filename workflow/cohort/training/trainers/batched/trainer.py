@@ -175,6 +175,6 @@ class BatchedTrainer(Trainer):
 
 
 def _pack_results(weights: Weights, losses: Tensor, steps: np.ndarray) -> Weights:
-    """The results of all clients, for a checkpoint."""
+    """Pack all clients' weights, losses and step counts as tensors by name, for a checkpoint."""
     rows = {f"weights/{name}": tensor for name, tensor in weights.items()}
     return rows | {"losses": losses, "steps": torch.from_numpy(steps)}
