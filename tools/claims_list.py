@@ -19,7 +19,8 @@ from cohort.pipeline.specs import claims_spec
 from cohort.plan import load
 from cohort.results.claims import CLAIMS
 from cohort.results.claims.decision import NOT_HELD
-from cohort.results.claims.judge import JudgedClaim, judged_claims
+from cohort.results.claims.judge import judged_claims
+from cohort.results.claims.judged import JudgedClaim
 from cohort.results.intervals import ENOUGH_SEEDS
 from cohort.results.names import Names
 from tools.claim_words import claim_in_words

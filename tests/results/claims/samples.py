@@ -12,7 +12,8 @@ import pandas as pd
 
 from cohort.pipeline.specs import claims_spec
 from cohort.results.claims import CLAIMS, Claim, Comparison, Matrix
-from cohort.results.claims.judge import claims_table, judged_claims
+from cohort.results.claims.judge import judged_claims
+from cohort.results.claims.judged import claims_table
 from cohort.results.claims.values import measured_values
 from cohort.results.claims.verdict import Verdict, judge_paper, judge_runs
 from cohort.results.files import write_metrics

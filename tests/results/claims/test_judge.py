@@ -14,7 +14,8 @@ import pytest
 
 from cohort.core.errors import UserError
 from cohort.results.claims.evidence import Difference, Numbers
-from cohort.results.claims.judge import NamedPoint, judged_claims, read_judged, write_judged
+from cohort.results.claims.judge import judged_claims, write_judged
+from cohort.results.claims.judged import NamedPoint, read_judged
 from cohort.results.claims.layout import MEASURED, PAPER, TOO_FEW, lay_out
 from cohort.results.claims.paper import Paper
 from cohort.results.files import write_metrics

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from itertools import zip_longest
 from pathlib import Path
@@ -13,18 +12,17 @@ from typing import Any
 import pandas as pd
 
 from cohort.core.files import write_text
-from cohort.core.sealed_json import read_sealed, to_sealed_json
-from cohort.core.typed import from_json
+from cohort.core.sealed_json import to_sealed_json
 from cohort.results.at import scaled_at
 from cohort.results.claims import CLAIMS
 from cohort.results.claims.claim import Claim, point_name, short_name
 from cohort.results.claims.evidence import Evidence, comparison_name, seeds_text
+from cohort.results.claims.judged import JudgedClaim, JudgedComparison, NamedPoint, claims_table
 from cohort.results.claims.layout import lay_out
 from cohort.results.claims.matrix import Comparison, Point
 from cohort.results.claims.paper import Paper
 from cohort.results.claims.values import measured_values, paper_values, seconds_per_seed
 from cohort.results.claims.verdict import Verdict, judge_paper, judge_runs
-from cohort.results.comparison import FIX
 from cohort.results.names import Names
 from cohort.results.series import is_generated, read_metric
 from cohort.results.tables.forms import latex, markdown
@@ -32,51 +30,6 @@ from cohort.results.tables.forms import latex, markdown
 TITLE = "Claims"
 NO_VERDICT = "no verdict"
 GENERATED_EVIDENCE = "generated stand-in data"
-
-
-@dataclass(frozen=True)
-class NamedPoint:
-    """A point of a comparison: its name, and the experiment and labels of its cells."""
-
-    name: str
-    experiment: str
-    labels: dict[str, str]
-
-
-@dataclass(frozen=True)
-class JudgedComparison:
-    """A comparison of a claim: what tells it from the others, its points, and the evidence by the
-    paper's values (side `paper`) and by our runs (side `ours`)."""
-
-    name: str
-    points: list[NamedPoint]
-    sides: dict[str, Evidence]
-
-
-@dataclass(frozen=True, kw_only=True)
-class JudgedClaim:
-    """A claim with its verdicts, by our runs (`measured`) and by the paper's own values, and the
-    evidence for them: as text, and comparison by comparison."""
-
-    claim: str
-    says: str
-    where: str
-    kind: str
-    metric: str
-    at: int | str
-    measured: str
-    measured_evidence: str
-    n: int
-    planned: int
-    diverged: int
-    values: str
-    seeds_to_decide: str
-    paper: str
-    paper_evidence: str
-    doubtful: str
-    gap: str
-    paper_gap: str
-    comparisons: list[JudgedComparison]
 
 
 def write_judged(spec: Mapping[str, Any], outputs: Sequence[str | Path]) -> None:
@@ -103,26 +56,6 @@ def judged_claims(spec: Mapping[str, Any]) -> list[JudgedClaim]:
     read = cache(partial(_read_metric, spec["metrics"]))  # claims share experiments and metrics
     judge_one = partial(_judge_claim, read=read, paper=paper, names=names, judged=_is_judged(spec))
     return [judge_one(name, entry) for name, entry in spec["claims"].items()]
-
-
-def claims_table(claims: Sequence[JudgedClaim]) -> pd.DataFrame:
-    """The claims as a table, a row each, without their single comparisons."""
-    rows = []
-    for claim in claims:
-        row = dataclasses.asdict(claim)
-        rows.append(
-            {key: row[key] for key in row if key not in ("comparisons", "gap", "paper_gap")}
-        )
-    return pd.DataFrame(rows)
-
-
-def read_judged(file: str | Path) -> list[JudgedClaim]:
-    """Read claims that `write_judged` wrote as JSON. Raise UserError for a missing or damaged
-    file."""
-    claims: list[JudgedClaim] = from_json(
-        list[JudgedClaim], read_sealed(file, "judged claims", FIX)["claims"]
-    )
-    return claims
 
 
 def _read_metric(files: Mapping[str, str], experiment: str, metric: str) -> pd.DataFrame | None:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from cohort.results.claims.decision import NOT_ENOUGH, NOT_JUDGED, TIE
 from cohort.results.claims.evidence import CROSS, EQUAL, OPEN
+from cohort.results.claims.judged import JudgedClaim
 from cohort.results.claims.verdict import NO_PAPER
 from cohort.results.tables.layout import DAGGER, DIVERGED, DOUBLE_DAGGER, Entry, Layout
-
-if TYPE_CHECKING:
-    from cohort.results.claims.judge import JudgedClaim
-
 
 MEASURED = (
     "Measured: a verdict is about the typical seed, and all comparisons of a claim must hold. Held "
