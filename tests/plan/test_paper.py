@@ -67,16 +67,16 @@ def test_a_known_item_that_fits(drawn: Callable[..., Plan], spec: dict[str, Any]
         else "resources/paper_values/study.csv"
     )
     assert (told["scale"], told["paper_values"]) == ("smoke", file)
-    inputs = Stages(plan).metrics(SimpleNamespace(study="study", scale=plan.scale, name=name))
+    inputs = Stages(plan).item_inputs(SimpleNamespace(study="study", scale=plan.scale, name=name))
     assert inputs == ["results/smoke/metrics/study/main.parquet", file]
 
 
 def test_without_an_item_nothing_is_added(drawn: Callable[..., Plan]):
     plan = drawn(TABLE)
     assert "paper_values" not in spec_of(plan, "study", "tab1")
-    assert Stages(plan).metrics(SimpleNamespace(study="study", scale=plan.scale, name="tab1")) == [
-        "results/full/metrics/study/main.parquet"
-    ]
+    assert Stages(plan).item_inputs(
+        SimpleNamespace(study="study", scale=plan.scale, name="tab1")
+    ) == ["results/full/metrics/study/main.parquet"]
 
 
 @pytest.mark.parametrize(

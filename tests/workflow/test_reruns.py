@@ -102,14 +102,11 @@ def test_a_changed_value_of_a_paper_draws_what_shows_it_and_trains_nothing(finis
     finished.write(study)
     assert jobs(finished.snakemake()) == {"tabulate": 1, "report": 1, "index": 1}
     table = finished.root / "results/full/tables/tiny/tab1.md"
-    assert (
-        "| iid | FedAvg (random) | 50.00 |" in table.read_text()
-        and "| one run |" in table.read_text()
-    )
+    assert "<br>paper 50.00 " in table.read_text() and "Everywhere: 1 run." in table.read_text()
     assert finished.planned() == {}
     values.write_text(values.read_text().replace("0.5,", "0.625,"))
     assert jobs(finished.snakemake()) == {"tabulate": 1, "report": 1, "index": 1}
-    assert "| iid | FedAvg (random) | 62.50 |" in table.read_text()
+    assert "<br>paper 62.50 " in table.read_text()
 
 
 def test_unrelated_config_changes_nothing(finished: Project):

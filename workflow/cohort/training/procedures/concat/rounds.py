@@ -37,7 +37,7 @@ Trained = dict[str, Updates]
 """Updates by the prefix of the weights that were trained."""
 
 
-class FedConcatRounds(Rounds):
+class ConcatRounds(Rounds):
     """Rounds of FedConcat: stage 1 trains a network in each cluster of clients by FedAvg, stage 2 a
     classifier on the concatenated features of all these networks."""
 
