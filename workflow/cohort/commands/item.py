@@ -24,9 +24,11 @@ from cohort.core.paths import state_folder
 from cohort.pipeline import preview
 from cohort.pipeline.cell_states import CellStatus, changed_sentences, find_slurm_logs, status_of
 from cohort.pipeline.driver import lock_directory
+from cohort.pipeline.specs import look_of
 from cohort.pipeline.stages import output_files
 from cohort.plan import Plan, require_study
 from cohort.results.comparison import Comparison
+from cohort.results.names import Names
 from cohort.results.tables.sizes import needs_no_runs
 from cohort.training.cell import Cell
 
@@ -119,7 +121,8 @@ def run_item(item: Item, options: argparse.Namespace, *, against: bool) -> Compa
         return comparison
     if comparison:
         lines = [] if is_complete else ["not all cells were trained; what exists is shown"]
-        lines += result_lines(item, comparison, against=against)
+        names = Names.of(look_of(item.plan, item.study, item.spec["experiment"]))
+        lines += result_lines(comparison, names, against=against)
         notes = [*lines, "drawn: " + ", ".join(files), *notes]
     for line in notes:
         print(line)

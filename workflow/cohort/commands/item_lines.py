@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from cohort.pipeline.specs import look_of
 from cohort.results.comparison import Comparison, Result
 from cohort.results.intervals import ALPHA, Sample
 from cohort.results.names import METRICS, Names
@@ -15,13 +14,9 @@ from cohort.results.series import FULL, NO_VALUE
 from cohort.results.tables.leaderboard import lay_out_leaderboard
 from cohort.results.tables.tabulate import numbers_of
 
-if TYPE_CHECKING:
-    from cohort.commands.item import Item
 
-
-def result_lines(item: Item, comparison: Comparison, *, against: bool) -> Iterator[str]:
+def result_lines(comparison: Comparison, names: Names, *, against: bool) -> Iterator[str]:
     """The results of an item, with the verdict against FedAvg or else against the paper."""
-    names = Names.of(look_of(item.plan, item.study, item.spec["experiment"]))
     if comparison.standings:
         yield from _standing_lines(comparison, names)
         return
