@@ -46,7 +46,7 @@ ENTRIES = {
     "W2b": (OURS_PER_MACHINE, OURS, PLAIN, *BLAZE),
     "W3": (OURS, OURS_AVX2, SERIAL, EAGER, PLAIN_ONE_THREAD),
 }
-"""Of the workloads that do not measure `ALL`."""
+"""The variants that each workload measures, where these are not `ALL`."""
 REFERENCES = {
     "W2b": {
         "vs plain": PLAIN,

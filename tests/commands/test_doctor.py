@@ -27,9 +27,9 @@ def test_a_healthy_machine(plan: Plan, output_of: OutputOf, monkeypatch: pytest.
     }
     assert "failed" not in states.values()
     assert "ok       SLURM: not on this machine" in text and "digits is here" in text
-    found = json.loads(output_of("doctor", "--json"))
-    lines = [f"{one['state']:8} {one['check']}: {one['finding']}" for one in found]
-    assert lines[0] == text.splitlines()[0] and {one["check"] for one in found} == set(states)
+    results = json.loads(output_of("doctor", "--json"))
+    lines = [f"{item['state']:8} {item['check']}: {item['finding']}" for item in results]
+    assert lines[0] == text.splitlines()[0] and {item["check"] for item in results} == set(states)
 
 
 def test_whatever_fails_is_said_and_the_others_go_on(

@@ -51,20 +51,20 @@ def test_a_strategy_is_tried_beside_the_others(mine: Project):
 
     again = cohort(mine, "reproduce", "tiny.tab1", "--dry-run")
     assert "no cell is missing" in again.stdout, again.stderr
-    told = json.loads(cohort(mine, "try", "turns", "--on", "tiny.fig1", "--json").stdout)
-    assert (told["cells"], told["missing"], told["complete"]) == (6, {}, True)
-    assert told["files"][0] == drawn
+    output = json.loads(cohort(mine, "try", "turns", "--on", "tiny.fig1", "--json").stdout)
+    assert (output["cells"], output["missing"], output["complete"]) == (6, {}, True)
+    assert output["files"][0] == drawn
     bases = {
-        row["partition"]: row["mean"] for row in told["results"] if row["strategy"] == "fedavg"
+        row["partition"]: row["mean"] for row in output["results"] if row["strategy"] == "fedavg"
     }
-    for row in told["results"]:
+    for row in output["results"]:
         contrast, base = row["against_fedavg"], bases[row["partition"]]
         if contrast is None:
             assert row["strategy"] == "fedavg"
         else:
             assert (contrast["mean"], contrast["seeds"]) == (pytest.approx(row["mean"] - base), 1)
-    told = json.loads(cohort(mine, "reproduce", "tiny.tab1", "--dry-run", "--json").stdout)
-    assert (told["missing"], told["complete"], told["results"]) == ({}, False, [])
+    output = json.loads(cohort(mine, "reproduce", "tiny.tab1", "--dry-run", "--json").stdout)
+    assert (output["missing"], output["complete"], output["results"]) == ({}, False, [])
     status = subprocess.run(
         ["git", "status", "--porcelain"], cwd=mine.root, capture_output=True, text=True, check=True
     )

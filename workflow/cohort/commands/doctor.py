@@ -63,14 +63,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Print what each check finds. Raise UserError if one fails."""
-    found = []
+    results = []
     for name, state, sentence in findings(load_plan(options)):
-        found.append({"check": name, "state": state, "finding": sentence})
+        results.append({"check": name, "state": state, "finding": sentence})
         if not options.json:
             print(f"{paint(state.ljust(8), state)} {name}: {sentence}", flush=True)
     if options.json:
-        print_json(found)
-    if failed := [finding["check"] for finding in found if finding["state"] == FAILED]:
+        print_json(results)
+    if failed := [result["check"] for result in results if result["state"] == FAILED]:
         raise UserError(f"cells cannot be trained here: {', '.join(failed)}")
 
 

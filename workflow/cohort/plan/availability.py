@@ -136,5 +136,5 @@ class Availability:
 
 
 def _items_of(experiments: Container[str], drawn: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the figures or tables that show these experiments."""
+    """The entries of figures or tables that show one of these experiments."""
     return {name: spec for name, spec in drawn.items() if spec["experiment"] in experiments}
