@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo pages site test test-slurm stress gpu bench bench-against bench-peers setup format house
+.PHONY: demo pages site test test-slow test-slurm test-all stress gpu bench bench-against bench-peers setup format house
 
 demo: setup
 	$(BIN)/snakemake
@@ -17,18 +17,22 @@ site: setup  # all pages, their figures and tables and the released runs as a st
 	$(BIN)/cohort restore
 	$(BIN)/python -m tools.site site
 
-test: setup
+test: setup  # style and the quick tests: what must pass before a commit
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/snakefmt --check Snakefile workflow/Snakefile rules
 	$(BIN)/mypy
 	$(BIN)/snakemake --lint
-	$(BIN)/pytest -n 4 --dist worksteal -m "not alone and not long" --ignore tests/slurm --ignore tests/stress
+	$(BIN)/pytest -n 4 --dist worksteal -m "not alone and not slow and not long" --ignore tests/slurm --ignore tests/stress
 	$(BIN)/pytest -m alone --ignore tests/slurm --ignore tests/stress
-	$(MAKE) test-slurm
+
+test-slow: setup  # those that start Snakemake again and again: reruns, kills, broken disks, other people's projects
+	$(BIN)/pytest -n 4 --dist worksteal -m "slow and not long" --ignore tests/slurm --ignore tests/stress
 
 test-slurm: setup  # on Debian's SLURM, started for it; skipped where it is not installed (tests/slurm/cluster/install.sh)
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest -n 4 -rs tests/slurm
+
+test-all: test test-slow test-slurm  # what CI runs
 
 stress: setup  # the long forms: many kills, many jobs, full disks
 	$(BIN)/pytest -n 2 -m long --ignore tests/slurm --ignore tests/stress

@@ -108,7 +108,7 @@ def compare_rounds(
     alone: bool = True,
 ) -> list[Comparison]:
     """Compare two trees by a round's seconds and memory; both read the same samples and weights."""
-    work.draw_workload(workload, folder)
+    work.draw_and_count(workload, folder)
     old, new = (_entries_of_tree(tree, side, entries) for side, tree in trees._asdict().items())
     outcomes = []
     for _ in range(PASSES):

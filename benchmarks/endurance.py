@@ -16,7 +16,7 @@ CHECKS = 10
 
 def measure(workload: Workload, rounds: int, folder: Path) -> Section:
     """Measure memory and time of a long run after each tenth of its rounds."""
-    work.draw_workload(workload, folder)
+    work.draw_and_count(workload, folder)
     memory, rows = [], []
     with OURS.live(folder) as live:
         for check in range(1, CHECKS + 1):

@@ -21,7 +21,7 @@ ENTRIES = (OURS_PER_MACHINE, OURS, OURS_AVX2, LOADER, LOADER_ONE_THREAD)
 
 def measure(workload: Workload, folder: Path) -> Section:
     """Measure the evaluation of all samples of the workload at the initial weights."""
-    facts, count = work.draw_workload(workload, folder), workload.clients * workload.size
+    facts, count = work.draw_and_count(workload, folder), workload.clients * workload.size
     outcome = contest((*ENTRIES, *RATES.values()), folder, workload.rounds)
     references = {"vs DataLoader": LOADER, "vs DataLoader, one thread": LOADER_ONE_THREAD}
     results = Results(outcome, ENTRIES, references, facts["forward"] * count, "evaluation")

@@ -99,7 +99,7 @@ def _measured(workload: Workload, folder: Path) -> Point:
     here = folder / f"{workload.name}-{workload.model}-{workload.cohort}"
     return Point(
         workload,
-        work.draw_workload(workload, here),
+        work.draw_and_count(workload, here),
         contest(ENTRIES, here, workload.rounds, alone=False),
     )
 

@@ -22,7 +22,7 @@ def measure(workloads: Sequence[Workload], folder: Path) -> Section:
     rows, goals = [], []
     for workload in workloads:
         here = folder / workload.name
-        facts = work.draw_workload(workload, here)
+        facts = work.draw_and_count(workload, here)
         profiles = _profile(here)
         rate = facts["round"] / profiles["native"]
         share = rate / profiles["peak"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
@@ -168,7 +168,8 @@ def measured() -> str:
 
 
 def showdown() -> str:
-    """Markdown: the ranks and accuracies of the leaderboards of docs/showdown.md, side by side."""
+    """Markdown: the findings of the showdown, then the ranks and accuracies of the leaderboards of
+    docs/showdown.md, side by side."""
     page = (ROOT / "docs" / "showdown.md").read_text()
     ranks = re.findall(r"^\| (\d+ \[.*?\]) +\| (.*?) +\| ([\d.]+)", page, re.MULTILINE)
     boards: list[dict[str, list[str]]] = []
@@ -181,7 +182,8 @@ def showdown() -> str:
         [selector, *(cell for board in boards for cell in board[selector])]
         for selector in boards[0]
     ]
-    return table(["selector", *titles], rows)
+    findings = "\n".join(f"- {sentence}" for sentence in _study("showdown")["findings"])
+    return f"{findings}\n\n{table(['selector', *titles], rows)}"
 
 
 def _study(name: str) -> dict[str, Any]:
@@ -198,14 +200,28 @@ def speed() -> str:
         cells = [measured[part].get(name, {}).get(title, NOTHING) for part, title in titles]
         if set(cells) != {NOTHING}:
             rows.append([framework, *cells])
-    (day, peers), *_ = re.findall(r"^Measured (\S+) .*Peers: (.*)\.$", page, re.MULTILINE)
     heads = ["", *(f"{part}, {title.split()[-1]}" for part, title in titles)]
-    return f"{table(heads, rows)}\n\nMeasured {day}: {peers}."
+    return f"{table(heads, rows)}\n\n{_when_measured(page, dict(titles))}"
+
+
+def _when_measured(page: str, parts: Iterable[str]) -> str:
+    """Sentences on the day on which each part was measured, and with which peers."""
+    lines = {
+        part: re.findall(r"^Measured (\S+) .*Peers: (.*)\.$", _section(page, part), re.MULTILINE)[0]
+        for part in parts
+    }
+    peers = dict.fromkeys(peer for _, named in lines.values() for peer in named.split("; "))
+    days = ", ".join(f"{part} on {day}" for part, (day, _) in lines.items())
+    return f"Measured: {days}. Versions: {'; '.join(peers)}."
+
+
+def _section(page: str, part: str) -> str:
+    return page.partition(f"<!-- {part}: ")[2].partition(f"<!-- end of {part} ")[0]
 
 
 def _fastest(page: str, part: str) -> dict[str, dict[str, str]]:
     """The row of each variant by its title, and the fastest of a framework by the title's start."""
-    section = page.partition(f"<!-- {part}: ")[2].partition(f"<!-- end of {part} ")[0]
+    section = _section(page, part)
     lines = [line.strip("| ").split("|") for line in section.splitlines() if line.startswith("| ")]
     titles, *rows = [[cell.strip() for cell in line] for line in lines] or [[]]
     fastest: dict[str, dict[str, str]] = {}

@@ -64,7 +64,7 @@ MEMORY_GOALS = {"W2": 0.12}  # of Flower's
 def measure(workload: Workload, folder: Path) -> Section:
     """Measure the rounds of a workload by every variant."""
     entries = ENTRIES.get(workload.name, ALL)
-    facts = work.draw_workload(workload, folder)
+    facts = work.draw_and_count(workload, folder)
     outcome = contest((*entries, *RATES.values()), folder, workload.rounds)
     results = Results(
         outcome,

@@ -53,7 +53,7 @@ class Work:
         return (round - 1) % len(self.cohorts)
 
 
-def draw_workload(workload: Workload, folder: Path) -> dict[str, int]:
+def draw_and_count(workload: Workload, folder: Path) -> dict[str, int]:
     """Draw a workload into a new folder; return its `weights`, and FLOPs of `forward` and `round`.
 
     Drawing runs in a child process: if this process loaded torch, it would share those pages with

@@ -1,6 +1,7 @@
-"""`python -m tools.showdown`: the tables of docs/showdown.md.
+"""`python -m tools.showdown`: the findings and tables of docs/showdown.md.
 
-They are worked out from the released runs alone, without restoring them.
+The tables are worked out from the released runs alone, without restoring them; the findings are
+those that the study states.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from cohort.results.across import Scores
 from cohort.results.ranks import Standing, rank_strategies
 from cohort.results.tables.leaderboard import rank_text
 
+COMMAND = "python -m tools.showdown"
 STUDY = "showdown"
 PAGE = ROOT / "docs" / "showdown.md"
 LAST = 10  # the rounds whose evaluations are averaged
@@ -124,15 +126,24 @@ def accuracies_by_setting(plan: Plan, experiment: str) -> str:
     return table(["selector", *columns], rows)
 
 
+def findings(plan: Plan) -> str:
+    """The findings of the study as a numbered Markdown list."""
+    return "\n".join(
+        f"{number}. {sentence}"
+        for number, sentence in enumerate(plan.study(STUDY).findings, start=1)
+    )
+
+
 def update(text: str) -> str:
-    """The page with the tables of all leaderboards between its markers."""
+    """The page with findings, and the tables of all leaderboards, between its markers."""
     plan = load({"studies": STUDY})
+    text = put_section(text, "findings", findings(plan), COMMAND)
     parts = []
     for name in leaderboards(plan):
         title, experiment = (plan.study(STUDY).tables[name][key] for key in ("title", "experiment"))
         parts += [f"**{title}**", markdown(plan, experiment)]
         parts += ["Mean accuracy % by setting:", accuracies_by_setting(plan, experiment)]
-    return put_section(text, "leaderboards", "\n\n".join(parts), "python -m tools.showdown")
+    return put_section(text, "leaderboards", "\n\n".join(parts), COMMAND)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from tests.conftest import ROOT
 TEXT = readme.README.read_text()
 
 
+@pytest.mark.slow
 def test_the_readme_is_current():
     assert readme.update(TEXT) == TEXT, "run `python -m benchmarks.readme`"
 
@@ -77,4 +78,4 @@ Measured 2026-01-02 03:04 UTC by `make bench`. Peers: blazefl 2.0.3.
     assert [cell.strip() for cell in rows[0].split("|")[1:-1]] == [
         "BlazeFL", "8.00", "1.25", "50.0", "600",
     ]  # fmt: skip
-    assert rows[1:] == ["", "Measured 2026-01-02: blazefl 2.0.3."]
+    assert rows[1:] == ["", "Measured: W2 on 2026-01-02. Versions: blazefl 2.0.3."]

@@ -83,7 +83,7 @@ def test_augmented_rounds_run(tmp_path: Path):
 @pytest.mark.long
 def test_drawing_is_deterministic(tiny: Callable[[Workload], work.Work], tmp_path: Path):
     """Two child processes draw the same work, which this process reads."""
-    facts = work.draw_workload(W1.tiny(), tmp_path / "work")
+    facts = work.draw_and_count(W1.tiny(), tmp_path / "work")
     first, second = tiny(W1), read_work(tmp_path / "work")
     assert facts["weights"] == 1_773_796
     for name in ("values", "labels", "cohorts", "orders"):
@@ -92,7 +92,7 @@ def test_drawing_is_deterministic(tiny: Callable[[Workload], work.Work], tmp_pat
 
 
 def drawn(workload: Workload, folder: Path) -> work.Work:
-    work.draw_workload(workload, folder)
+    work.draw_and_count(workload, folder)
     return read_work(folder)
 
 

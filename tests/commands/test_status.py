@@ -99,6 +99,7 @@ def test_json_has_the_same(every_state: Plan, output_of: OutputOf):
     assert cost["experiments"][0]["rounds"] == 50
 
 
+@pytest.mark.slow
 def test_options_stand_for_keys_of_the_config_in_every_command(plan: Plan, output_of: OutputOf):
     """Two seeds of one strategy are two cells; --scale smoke would have one seed of each."""
     short = ["--seeds", "2", "--only", "strategy=loss", "--scale", "reduced"]
@@ -155,6 +156,7 @@ def test_a_cell_of_cohort_run_that_ended_without_a_log_has_stopped(plan: Plan):
     ]
 
 
+@pytest.mark.slow
 def test_cells_that_wait_for_data_say_for_which(project: Path, output_of: OutputOf):
     study = STUDY | {"settings": STUDY["settings"] | {"model": "small-cnn"}, "tables": {}}
     del study["settings"]["dataset"]

@@ -114,7 +114,7 @@ def test_what_would_show_nothing_is_left_out(plan_of: PlanOf):
     assert plan.notes == [
         f"study.main: 2 of 2 cells skipped: pacs is behind a login ({PACS}); set data_paths (fig1, tab1 cannot be drawn)"
     ]
-    assert plan.study("study").experiments == {} and plan.study("study").drawn() == {}
+    assert plan.study("study").experiments == {} and plan.study("study").drawn_items() == {}
     assert plan.digests("study") == []
     limited = plan_of(
         {"axes": {"dataset": ["pacs"], "seed": [0, 1]}}, config={"only": "seed=0"}, **study

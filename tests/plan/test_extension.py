@@ -77,9 +77,9 @@ def test_overrides_of_other_strategies_do_not_reach_an_added_one(mine: None):
 def test_figures_tables_and_the_papers_values_come_along(mine: None):
     extend("fedentopt.baselines")
     source = load({"studies": "fedentopt"}).study("fedentopt")
-    expected = {k for k, spec in source.drawn().items() if spec["experiment"] == "baselines"}
+    expected = {k for k, spec in source.drawn_items().items() if spec["experiment"] == "baselines"}
     study = load({"studies": "beside"}).study("beside")
-    assert set(study.drawn()) == expected == set(drawn_names("beside"))
+    assert set(study.drawn_items()) == expected == set(drawn_names("beside"))
     spec = study.tables["tab1"]
     assert spec["experiment"] == "main"
     assert study.paper_file(spec) == Path("resources/paper_values/fedentopt.csv")

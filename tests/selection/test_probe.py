@@ -210,13 +210,13 @@ def test_a_cohort_continues_where_its_probe_ended():
 def test_a_cohort_continues_with_the_bits_of_its_probe():
     """The work after a probe begins at its weights, at its second epoch, and ends as one run."""
     trainer, start = trainer_of(lr=0.2, sizes=(8, 8))
-    whole = trainer.train(trainer.work(start, [0, 1], 1), start)
+    whole = trainer.train(trainer.full_work(start, [0, 1], 1), start)
     probes = trainer.train(
-        [dataclasses.replace(work, end=4) for work in trainer.work(start, [0, 1], 1)], start
+        [dataclasses.replace(work, end=4) for work in trainer.full_work(start, [0, 1], 1)], start
     )
     rest = [
         dataclasses.replace(work, weights=probes.client_weights(row), begin=4)
-        for row, work in enumerate(trainer.work(start, [0, 1], 1))
+        for row, work in enumerate(trainer.full_work(start, [0, 1], 1))
     ]
     result = trainer.train(rest, start)
     assert (probes.steps.tolist(), result.steps.tolist(), whole.steps.tolist()) == (
@@ -257,7 +257,7 @@ def test_a_probe_is_the_first_batches_of_a_client():
     assert sorted(pool.clients.tolist()) == [0, 1, 2, 3]
     assert pool.probes.updates.steps.tolist() == [2, 2, 2, 2]
     trainer, start = trainer_of(J="J2", batch=2, lr=0.2, momentum=0.9)
-    plain = trainer.train(trainer.work(start, pool.clients, 1), start)
+    plain = trainer.train(trainer.full_work(start, pool.clients, 1), start)
     for name, rows in plain.weights.items():
         assert torch.equal(pool.probes.updates.weights[name], rows)
     norms = pool.view.reports["probe_norm"]

@@ -8,13 +8,11 @@ import pytest
 
 from tools import reproduction
 
-PAGES = [
-    pytest.param(page, id=page.stem, marks=() if page.stem == "ucb" else pytest.mark.long)
-    for page in sorted(reproduction.PAGES.glob("*.md"))
-]
+PAGES = sorted(reproduction.PAGES.glob("*.md"))
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_page_is_current(page: Path):
     text = page.read_text(encoding="utf-8")
     command = f"python -m tools.reproduction {page.stem}"

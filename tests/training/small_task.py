@@ -137,7 +137,7 @@ def train(
 ) -> Updates:
     """The updates of clients that start from the same weights. `changes` are fields of every
     client's `LocalWork`."""
-    works = [replace(work, **changes) for work in trainer.work(weights, list(clients), round)]
+    works = [replace(work, **changes) for work in trainer.full_work(weights, list(clients), round)]
     return trainer.train(works, weights)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 
+import pytest
+
 from tests.workflow.commands import cohort
 from tests.workflow.conftest import Project, jobs
 
@@ -35,6 +37,7 @@ def rows(project: Project, folder: str = "") -> dict[str, dict[str, str]]:
         return {row["claim"]: row for row in csv.DictReader(lines)}
 
 
+@pytest.mark.slow
 def test_claims_are_judged_with_the_rest_and_again_only_for_a_reason(finished: Project):
     study = finished.study() | {"claims": CLAIMS}
     finished.write(study)

@@ -56,6 +56,7 @@ def counts(project: Project, experiment: str) -> dict[str, int]:
     }
 
 
+@pytest.mark.slow
 def test_status_of_a_finished_project_and_of_a_hole_in_it(finished: Project):
     assert counts(finished, "one") == {"done": 4}
     record = next(path for path in finished.records() if "/J3/" in str(path))
@@ -66,6 +67,7 @@ def test_status_of_a_finished_project_and_of_a_hole_in_it(finished: Project):
     )
 
 
+@pytest.mark.slow
 def test_status_names_a_failed_cell_and_its_last_word(finished: Project):
     finished.narrow()
     record = next(path for path in finished.records() if "/J3/" in str(path))
@@ -135,6 +137,7 @@ def test_draw_shows_unfinished_cells_and_works_on_a_copied_tree(finished: Projec
     assert counts(fresh, "two") == {"stopped": 1, "missing": 1}
 
 
+@pytest.mark.slow
 def test_a_diverged_cell_is_a_result(fresh: Project):
     fresh.narrow()
     study = fresh.study()

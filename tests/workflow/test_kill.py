@@ -164,6 +164,7 @@ def test_interrupted_cell_saves_its_place(fresh: Project):
     assert "Traceback" not in output
 
 
+@pytest.mark.slow
 def test_killed_driver_is_started_again_at_once(fresh: Project):
     lengthen(fresh, 700)
     study = fresh.study()

@@ -37,6 +37,7 @@ def mine(fresh: Project) -> Project:
     return fresh
 
 
+@pytest.mark.slow
 def test_a_strategy_is_tried_beside_the_others(mine: Project):
     """Six cells, those of the tiny study among them, once; then a table, a verdict, a figure."""
     done = cohort(mine, "try", "turns", "--on", "tiny.fig1")
@@ -94,6 +95,7 @@ def test_a_selector_without_a_name_or_with_an_unknown_need(old: str, mine: Proje
     assert done.stderr.startswith("error: ") and sentence in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new", "sentence"),
     [
@@ -161,6 +163,7 @@ EDIT = ("self.stride * np.arange", "1 + self.stride * np.arange")
 BY_ANOTHER = "made by another my/selection/turns.py: raise its `science` version, or train again"
 
 
+@pytest.mark.slow
 def test_records_of_an_edited_strategy_are_named_and_trained_again(mine: Project):
     """The two of the strategy, and no other; `status`, `why`, `verify` and the page name them too."""
     assert cohort(mine, "try", "turns", "--on", "tiny.fig1").returncode == 0
@@ -232,6 +235,7 @@ def test_a_strategy_that_the_figure_shows_needs_no_study(finished: Project):
     assert not (finished.root / "my").exists()
 
 
+@pytest.mark.slow
 def test_two_strategies_with_other_seeds_than_the_figure_has(mine: Project):
     """Only theirs are trained, with two seeds: how many runs each strategy has is said."""
     text = (mine.root / "my/strategies.yaml").read_text()

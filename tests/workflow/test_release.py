@@ -56,6 +56,7 @@ def address(exported_once: Project) -> Iterator[str]:
         server.shutdown()
 
 
+@pytest.mark.slow
 def test_nothing_trains_where_runs_are_restored(clone: Project, finished_once: Project):
     assert cohort(clone, "restore") == f"{RELEASED}: {RUNS} runs restored\n"
     for record in clone.records():

@@ -174,6 +174,7 @@ def test_only_fills_part_of_the_matrix(fresh: Project):
     assert actual == {"download": 1, "prepare": 1, "deal": 2, "train": 2}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["here", "cluster"])
 def test_study_broken_while_its_jobs_wait(fresh: Project, where: str):
     """Each job of a cluster reads the Snakefile anew: what was planned is finished all the same."""

@@ -7,6 +7,8 @@ import os
 import time
 from pathlib import Path
 
+import pytest
+
 from cohort.plan import load
 from tests.workflow.conftest import Project
 from tests.workflow.test_command_line import cohort, counts
@@ -32,6 +34,7 @@ def slurm_log(project: Project, record: Path, job: int, text: str, age: float) -
     return file
 
 
+@pytest.mark.slow
 def test_a_job_whose_node_died_before_the_cell_began(finished: Project):
     record, log = a_cell(finished)
     (finished.root / record).unlink()
@@ -49,6 +52,7 @@ def test_a_job_whose_node_died_before_the_cell_began(finished: Project):
     assert counts(finished, "two") == {"done": 1, "missing": 1}
 
 
+@pytest.mark.slow
 def test_its_own_log_says_more_than_that_of_slurm(finished: Project):
     record, log = a_cell(finished)
     (finished.root / record).unlink()
@@ -64,6 +68,7 @@ def test_its_own_log_says_more_than_that_of_slurm(finished: Project):
     )
 
 
+@pytest.mark.slow
 def test_a_job_that_died_before_the_cell_began_again(finished: Project):
     record, log = a_cell(finished)
     (finished.root / record).unlink()
@@ -87,6 +92,7 @@ def test_killed_without_any_log(finished: Project):
     assert cohort(finished, "status").endswith(f"\nfailed: {record}\n  no log\n")
 
 
+@pytest.mark.slow
 def test_a_driver_with_a_failing_cell_goes_on_and_draws_the_others(fresh: Project):
     """Three seeds, of which one has broken shards. The figure itself says what stands behind it, not only the page."""
     study = fresh.study()

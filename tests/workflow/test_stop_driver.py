@@ -64,6 +64,7 @@ def assert_stopped(project: Project, driver: subprocess.Popen, number: int) -> N
     project.snakemake("--until", "deal")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_signals_while_the_scheduler_holds_its_lock(number: signal.Signals, fresh: Project):
     """Snakemake's own handler would wait for the lock that the thread it interrupts holds."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 
+import pytest
+
 from cohort.core.paths import plan_file
 from cohort.records.record import read
 from cohort.training.job.train import train
@@ -47,6 +49,7 @@ CLUSTER = (
 )
 
 
+@pytest.mark.slow
 def test_resumed_job_by_job_until_it_is_done(finished: Project):
     """The cell is estimated at 20.5 seconds, and a job requests three times as much: more than the
     one minute that is allowed. Two jobs are one driver's, the third the next one's."""

@@ -16,6 +16,7 @@ from tests.conftest import ROOT
 FOLDERS = sorted(file.parent for file in (ROOT / RELEASED).glob("*/manifest.json"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_every_released_run_is_planned(folder: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(ROOT)

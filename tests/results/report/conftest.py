@@ -153,6 +153,7 @@ def spec(tmp_path: Path) -> Spec:
             "name": "demo",
             "title": "Demo",
             "question": "Which is better?",
+            "findings": [],
             "key_figure": "",
             "description": "What it is.",
             "source": {},

@@ -154,10 +154,12 @@ def test_the_alternative_text_says_what_is_seen(spec: Spec, page: Write) -> None
 
 
 def test_the_page_opens_with_question_finding_and_key_figure(spec: Spec, page: Write) -> None:
-    html = page(spec | {"key_figure": "fig1", "title": "A title"})
-    order = ["A title", "Which is better?", "3 of 8 runs are finished.", "demo_claims", "demo_tab1"]
-    places = [html.index(text) for text in (*order[:3], 'class="key"', *order[3:])]
-    assert places == sorted(places)
+    findings = ["Labels & turns matter.", "Losses do not."]
+    html = page(spec | {"key_figure": "fig1", "title": "A title", "findings": findings})
+    opening = ["A title", "Which is better?", "3 of 8 runs are finished."]
+    opening += ["Labels &amp; turns matter.", "Losses do not."]
+    positions = [html.index(text) for text in (*opening, 'class="key"', "demo_claims", "demo_tab1")]
+    assert positions == sorted(positions)
     tags = Tags(html)
     assert "Of 1 claim, the paper's own numbers bear out 1 and contradict 0." in tags.text
     about = {

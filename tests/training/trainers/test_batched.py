@@ -154,7 +154,7 @@ def test_works_that_differ():
         trainer = trainer_of(task, kind)
         one, five, eight = [
             replace(work, correction=partial(correction, work.client))
-            for work in trainer.work(weights, [1, 5, 8], 3)
+            for work in trainer.full_work(weights, [1, 5, 8], 3)
         ]
         works = [replace(one, samples=one.samples[:5]), replace(five, end=3), eight]
         results.append(trainer.train(works, weights))
@@ -176,7 +176,7 @@ def test_work_in_two_parts(J: str, kind: type[Trainer]):
     assert first.steps.tolist() == [1, 1, 1, 1]
     works = [
         replace(work, begin=1, weights=first.client_weights(row))
-        for row, work in enumerate(trainer.work(weights, clients, 2))
+        for row, work in enumerate(trainer.full_work(weights, clients, 2))
     ]
     second = trainer.train(works, weights)
     assert second.steps.tolist() == (whole.steps - 1).tolist()
@@ -194,7 +194,7 @@ def test_probed_clients(J: str):
         probes = train(trainer, weights, pool, 2, end=1)
         works = [
             replace(work, begin=1, weights=probes.client_weights(pool.index(work.client)))
-            for work in trainer.work(weights, [10, 5], 2)
+            for work in trainer.full_work(weights, [10, 5], 2)
         ]
         updates.append((probes, trainer.train(works, weights)))
     (first, serial), (second, batched) = updates

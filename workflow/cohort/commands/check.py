@@ -10,7 +10,7 @@ from typing import Any
 
 from cohort.commands.planning import add_config, add_json, load_plan
 from cohort.commands.screen import print_json, prose, table
-from cohort.core.errors import UserError, closest, suggest
+from cohort.core.errors import UserError, closest_choice, suggest
 from cohort.pipeline.partial_metrics import collect_partial
 from cohort.pipeline.specs import claims_spec
 from cohort.plan import Plan, all_studies, claim_names, require_study
@@ -63,7 +63,7 @@ def find_claims(text: str) -> tuple[str, list[str]]:
             raise UserError(f"'{text}' is the name of several claims; name {where}")
         if not having:
             every = {name: study for study, claims in named.items() for name in claims}
-            near = closest(claim, every)
+            near = closest_choice(claim, every)
             meant = f"{every[near]}.{near}" if near else ""
             raise UserError(f"there is no study or claim '{text}'{suggest(claim, studies, meant)}")
         return having[0], [claim]

@@ -145,7 +145,7 @@ def check_native_trainer() -> Iterator[Finding]:
     for kind in (serial.SerialTrainer, native.NativeTrainer):
         loss = cross_entropy.CrossEntropy()
         trainer = kind(model, settings, loss, samples, [np.arange(32)])
-        trained.append(trainer.train(trainer.work(weights, [0], 1), weights).weights)
+        trained.append(trainer.train(trainer.full_work(weights, [0], 1), weights).weights)
     plain, compiled = trained
     gap = max(float((plain[name] - compiled[name]).abs().max()) for name in plain)
     state = OK if gap < MOST_DIFFERENCE else FAILED

@@ -52,7 +52,7 @@ class Item:
     @property
     def spec(self) -> dict[str, Any]:
         """The study's entry of the figure or table."""
-        return self.plan.study(self.study).drawn()[self.name]
+        return self.plan.study(self.study).drawn_items()[self.name]
 
     @property
     def target(self) -> str:
@@ -80,7 +80,7 @@ def find_item(
     instead. One that needs no runs is found only `with_sizes`. Raise UserError if there is none."""
     named, _, name = text.partition(".")
     plan = load_plan(options, studies=study or require_study(named))
-    drawn = plan.study(study or named).drawn()
+    drawn = plan.study(study or named).drawn_items()
     shown = [key for key, spec in drawn.items() if with_sizes or not needs_no_runs(spec)]
     for note in plan.notes if name not in shown else ():
         if re.search(rf"[(, ]{re.escape(name)}[, ].*cannot be drawn", note):

@@ -256,7 +256,7 @@ def _drawn_items(plan: Plan, study: Study, experiment: str) -> list[str]:
     """The figures, tables and claims that show an experiment and whose files exist."""
     names = [
         name
-        for name, spec in study.drawn().items()
+        for name, spec in study.drawn_items().items()
         if spec["experiment"] == experiment and not needs_no_runs(spec)
     ]
     if experiment in study.claimed():

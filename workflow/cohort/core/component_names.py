@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from cohort.core.components import Component
-from cohort.core.errors import UserError, closest, suggest
+from cohort.core.errors import UserError, closest_choice, suggest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +91,7 @@ def _guess_meant(text: str, catalog: Mapping[str, type[N]]) -> str:
     if plain != text:
         with contextlib.suppress(UserError):
             return str(parse(plain, catalog, ""))
-    word = closest(plain.partition("-")[0], catalog)
+    word = closest_choice(plain.partition("-")[0], catalog)
     return catalog[word].name_pattern() if word else ""
 
 

@@ -89,12 +89,12 @@ def suggest(word: object, allowed: Iterable[object], meant: str = "") -> str:
     """The end of an error sentence about an unknown word: the closest allowed word, or else
     `meant`, and the list of allowed ones."""
     choices = [str(choice) for choice in allowed]
-    near = closest(str(word), choices) or meant
+    near = closest_choice(str(word), choices) or meant
     listed = ", ".join(choices[:20]) + (", ..." if len(choices) > 20 else "")
     return (f"; did you mean '{near}'?" if near else "") + f" (allowed: {listed})"
 
 
-def closest(word: str, choices: Iterable[str]) -> str:
+def closest_choice(word: str, choices: Iterable[str]) -> str:
     """The choice that is most like a word and begins with the same letter, contains the word or is
     contained in it; empty if there is none."""
     near = difflib.get_close_matches(word, list(choices), n=5, cutoff=0.5)

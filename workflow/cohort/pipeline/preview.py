@@ -49,7 +49,7 @@ def draw_requested(plan: Plan, requested: Iterable[tuple[str, str]]) -> Iterator
             yield str(draw_partial(plan, study))
         elif name == CLAIMS_TABLE:
             yield draw_claims(plan, study)[0]
-        elif name in plan.study(study).drawn():  # not if all its cells are skipped
+        elif name in plan.study(study).drawn_items():  # not if all its cells are skipped
             yield draw_item(plan, study, name)[0]
 
 

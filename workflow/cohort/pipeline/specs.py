@@ -37,7 +37,7 @@ def frozen_experiment_path(content: Spec) -> str:
 
 def spec_of(plan: Plan, study: str, name: str) -> Spec:
     """The spec of a figure or table: its entry in the study, and how to show its values."""
-    spec = plan.study(study).drawn()[name]
+    spec = plan.study(study).drawn_items()[name]
     paper = plan.study(study).paper_file(spec)
     return {
         **spec,

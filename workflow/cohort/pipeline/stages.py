@@ -143,7 +143,7 @@ class Stages:
     def item_inputs(self, wildcards: Wildcards) -> Files:
         """The input files of a figure or table: metrics, and the paper's values if it names any."""
         study = self._study(wildcards)
-        spec = _require_entry(study, "figure or table", wildcards.name, study.drawn())
+        spec = _require_entry(study, "figure or table", wildcards.name, study.drawn_items())
         paper = study.paper_file(spec)
         metrics = [] if needs_no_runs(spec) else [spec["experiment"]]
         files = [self.plan.layout.metrics(study.name, experiment) for experiment in metrics]
@@ -183,7 +183,7 @@ class Stages:
 
     def caption(self, wildcards: Wildcards) -> str:
         """The caption of a figure or table in Snakemake's own report."""
-        spec = self.plan.study(wildcards.study).drawn()[wildcards.name]
+        spec = self.plan.study(wildcards.study).drawn_items()[wildcards.name]
         parts = (spec.get("title", wildcards.name), spec.get("caption", ""))
         return literal_rst(". ".join(part.removesuffix(".") for part in parts if part) + ".")
 
@@ -227,7 +227,7 @@ def record_files(plan: Plan, study: str, experiment: str) -> Files:
 def drawn_files(plan: Plan, study: Study) -> Files:
     """The paths of all figures and tables of a study, and of its table of claims."""
     claims = plan.layout.claims(study.name) if study.claims else []
-    files = [file for name in study.drawn() for file in output_files(plan, study, name)]
+    files = [file for name in study.drawn_items() for file in output_files(plan, study, name)]
     return [*files, *claims]
 
 

@@ -107,7 +107,7 @@ class _Targets:
         """The files of a figure, a table or the claims of a study, and its experiments' metrics and
         missing records; only the wanted records if the config restricts them by `only`."""
         study = self.plan.study(study_name)
-        spec = study.drawn().get(item_name)
+        spec = study.drawn_items().get(item_name)
         if spec is None and item_name != CLAIMS_TABLE:  # all its cells are skipped, as a note says
             return []
         if spec is None:

@@ -72,7 +72,7 @@ class Availability:
                 skipped[name] = [(row, self._reasons([missing[row.digest]])) for row in gone]
                 lost = [
                     drawn
-                    for drawn, spec in study.drawn().items()
+                    for drawn, spec in study.drawn_items().items()
                     if spec["experiment"] == name and not kept
                 ]
                 notes.append(

@@ -107,9 +107,8 @@ def _expanded_study(
         titles=_checked_titles(text, extended, full, resolver.strategies),
         claims=_resolved_claims(name, text.get("claims", {}), full),
         papers=papers,
-        question=text.get("question", ""),
         key_figure=checked_key_figure(text, drawn["figures"]),
-        methods=text.get("methods", []),
+        **{key: text[key] for key in ("question", "findings", "methods") if key in text},
     )
     return study, notes + scale_notes
 

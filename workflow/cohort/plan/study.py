@@ -35,7 +35,8 @@ class Study:
 
     `papers` names, for each experiment, the study whose paper's values are shown beside it: another
     one if it extends that one's. `source` cites the study's own paper, `methods` are the strategies
-    that it proposes. `key_figure` opens the study's page, after the `question`.
+    that it proposes. `key_figure` opens the study's page, after the `question` and the
+    `findings`, sentences on what the released runs show.
 
     `skipped` holds the cells of each experiment that cannot be run here, each with the reason.
     `notes` say which cells were left out and why.
@@ -52,6 +53,7 @@ class Study:
     papers: dict[str, str]
     source: dict[str, str]
     question: str = ""
+    findings: list[str] = field(default_factory=list)
     key_figure: str = ""
     methods: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -66,7 +68,7 @@ class Study:
         """The file of the paper's values for a figure or table; None if its spec names none."""
         return paper_file(self.papers[spec["experiment"]], spec)
 
-    def drawn(self) -> dict[str, Values]:
+    def drawn_items(self) -> dict[str, Values]:
         """The specs of the study's figures and tables by name."""
         return self.figures | self.tables
 

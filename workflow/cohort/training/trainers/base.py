@@ -65,7 +65,7 @@ class Trainer:
         """The clients' learning rate in a round."""
         return self.settings.lr * self.settings.lr_decay ** (round - 1)
 
-    def work(
+    def full_work(
         self, weights: Weights, clients: Sequence[int] | np.ndarray, round: int
     ) -> list[LocalWork]:
         """The local work of clients that start from the same weights and do all of J on all their

@@ -89,7 +89,7 @@ class CentralizedRounds(EpochRounds):
         super().__init__(task, len(task.shards.indices[0]))
 
     def work(self, state: RunState, round: int, ledger: Ledger) -> LocalWork:
-        (work,) = self.trainer.work(state.weights, [0], round)
+        (work,) = self.trainer.full_work(state.weights, [0], round)
         ledger.cohort = np.array([0])
         ledger.stepped(local_steps(len(work.samples), self.task.settings)[0])
         return work

@@ -107,7 +107,7 @@ def train_classifier(
     network.load_state_dict(weights)
     anchor = [weights[name] for name, _ in network.named_parameters()]
     models, losses = [], []
-    for work in trainer.work(weights, clients, round):
+    for work in trainer.full_work(weights, clients, round):
         resumable = cursor.next_call()
         if not resumable.finished:
             network.classifier.load_state_dict(start)

@@ -103,7 +103,7 @@ class ConcatRounds(Rounds):
         for cluster in np.unique(clusters).tolist():
             prefix = prefix_of(cluster)
             weights = strip_prefix(state.weights, prefix)
-            works = self.trainer.work(weights, cohort[clusters == cluster], round)
+            works = self.trainer.full_work(weights, cohort[clusters == cluster], round)
             trained[prefix] = self.trainer.train(works, weights, self.cursor.next_call())
         return trained
 

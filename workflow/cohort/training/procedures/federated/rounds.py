@@ -118,7 +118,7 @@ class FederatedRounds(Rounds):
 
     def probe(self, state: RunState, pool: Pool, round: int, ledger: Ledger) -> Pool:
         """Train a pool's clients on their first batches; return the pool with their probes."""
-        works = self.trainer.work(state.weights, pool.clients, round)
+        works = self.trainer.full_work(state.weights, pool.clients, round)
         works = [replace(work, end=self.selector.probe_batches) for work in works]
         probes = Probes(self._train_works(works, state, ledger), self.selector.probe_batches)
         norms = probes.norms(self.task.trainable(state.weights))

@@ -165,7 +165,7 @@ class SequentialRounds(HandoffRounds):
         order = [int(client) for client in rng.permutation(self.task.settings.clients)]
         weights, losses = state.weights, []
         for client in order:
-            (work,) = self.trainer.work(weights, [client], round)
+            (work,) = self.trainer.full_work(weights, [client], round)
             weights, loss = self.train_work(work, ledger)
             losses.append(loss)
         self.charge(weights, len(order) - 1, ledger)
