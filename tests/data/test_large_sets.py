@@ -63,6 +63,7 @@ def measured(rows: int, folder: Path) -> tuple[float, float]:
     return run_alone(prepare, str(folder)), run_alone(measure_loading, str(folder))[1]
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_set(tmp_path: Path):
     """60 MB and 240 MB of pixels."""
     small, large = measured(400, tmp_path), measured(1600, tmp_path)

@@ -113,6 +113,7 @@ print("linked")
 """
 
 
+@pytest.mark.slow
 def test_code_and_constants_are_near_each_other():
     """In a process whose only small holes of memory are gigabytes away from its large ones."""
     done = subprocess.run([sys.executable, "-c", HOLES], capture_output=True, text=True)

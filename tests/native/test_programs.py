@@ -27,6 +27,7 @@ def assert_same_steps(case: Case, tolerance: float) -> None:
     np.testing.assert_allclose(losses, case.losses, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.slow
 @settings(max_examples=10)
 @given(
     network=networks(),

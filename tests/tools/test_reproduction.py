@@ -8,11 +8,14 @@ import pytest
 
 from tools import reproduction
 
-PAGES = sorted(reproduction.PAGES.glob("*.md"))
+PAGES = [
+    pytest.param(page, id=page.stem, marks=pytest.mark.long if page.stem == "fedentopt" else ())
+    for page in sorted(reproduction.PAGES.glob("*.md"))
+]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", PAGES)
 def test_a_page_is_current(page: Path):
     text = page.read_text(encoding="utf-8")
     command = f"python -m tools.reproduction {page.stem}"

@@ -148,6 +148,7 @@ def by_file(results: Path, mounted: Callable[..., Path]) -> str:
     return "results: a file stands where a folder is needed; move it away and start again"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "means",
     [

@@ -263,6 +263,7 @@ def test_half_an_input_is_named_and_made_anew_once_it_is_deleted(
     assert_same_numbers(undisturbed, read(record))
 
 
+@pytest.mark.slow
 def test_half_a_record_is_named_and_trained_again_once_it_is_deleted(finished: Project):
     finished.narrow()
     record = next(path for path in finished.records() if "/J3/" in str(path))

@@ -13,6 +13,7 @@ from tests.workflow.test_kill import assert_same_numbers, flip_a_bit
 FIGURE = "tiny_fig2"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("ending", "target"),
     [(".parquet", FIGURE), pytest.param(".json", "tiny", marks=pytest.mark.long)],
@@ -31,6 +32,7 @@ def test_damaged_metrics_are_refused_and_collected_anew(
     assert file.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_misplaced_record_is_refused_and_trained_anew(finished: Project):
     record, other = (path for path in finished.records() if "/J3/" in str(path))
     before = read(record)

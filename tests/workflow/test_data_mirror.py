@@ -46,6 +46,7 @@ def mirrored(fresh: Project) -> Project:
     return fresh
 
 
+@pytest.mark.slow
 def test_a_mirror_is_how_and_not_what(mirrored: Project):
     mirrored.snakemake("tiny_fig2", "--config", "data_mirror=mirror")
     assert len(list((mirrored.root / "resources/raw/cifar10").iterdir())) == 6

@@ -53,6 +53,7 @@ def write(project: Project, file: str, text: str) -> None:
     path.write_text(text)
 
 
+@pytest.mark.slow
 def test_adding_a_strategy_as_documented(fresh: Project):
     turns, power_of_choice, test = blocks("python")
     write(fresh, "selection/turns.py", turns)

@@ -192,6 +192,7 @@ def test_killed_driver_is_started_again_at_once(fresh: Project):
     assert "Nothing to be done" in fresh.snakemake()
 
 
+@pytest.mark.slow
 def test_second_driver_says_so_and_stops(fresh: Project):
     lengthen(fresh, 100_000)
     first = fresh.start(start_new_session=True)
@@ -206,6 +207,7 @@ def test_second_driver_says_so_and_stops(fresh: Project):
     first.wait()
 
 
+@pytest.mark.slow
 def test_same_numbers_twice_and_in_another_order(finished_once: Project, fresh: Project):
     study = fresh.study()
     for experiment in study["experiments"].values():

@@ -44,6 +44,7 @@ def long_rounds(project: Project, procedure: str) -> tuple[str, Path]:
     return path, project.root / path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "procedure",
     ["federated", *(pytest.param(name, marks=pytest.mark.long) for name in list(CELLS)[1:])],

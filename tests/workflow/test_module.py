@@ -73,6 +73,7 @@ def outer(fresh: Project, folder: Path, more: str = "") -> Project:
     return Project(folder)
 
 
+@pytest.mark.slow
 def test_another_workflow_runs_it_to_the_end(fresh: Project, tmp_path: Path):
     fresh.narrow()
     project = outer(fresh, tmp_path / "outer")
@@ -130,6 +131,7 @@ def deploy(repository: Path, target: Path, environment: dict[str, str]) -> None:
     (target / "workflow/Snakefile").write_text(DEPLOYED)
 
 
+@pytest.mark.slow
 def test_a_deployment_runs_to_the_end(fresh: Project, tmp_path: Path):
     fresh.narrow()
     environment = hosted(fresh, tmp_path / "hosts")

@@ -229,6 +229,7 @@ def test_a_study_that_cannot_be_is_not_written(mine: Project):
     )
 
 
+@pytest.mark.slow
 def test_a_strategy_that_the_figure_shows_needs_no_study(finished: Project):
     done = cohort(finished, "try", "fedavg", "--on", "tiny.fig1", "-n")
     assert done.stdout.startswith("tiny.fig1 at scale full: 4 cells of one\nno cell is missing\n")

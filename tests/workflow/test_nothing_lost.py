@@ -45,6 +45,7 @@ def laptop_once(fresh_once: Project, tmp_path_factory: pytest.TempPathFactory) -
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("copy", "notes"),
     [
@@ -78,6 +79,7 @@ def test_results_of_a_laptop_and_of_a_cluster(
     assert "Nothing to be done" in laptop.snakemake()
 
 
+@pytest.mark.slow
 def test_training_on_request_without_shards_and_data(finished: Project):
     """Snakemake removes a record before its job runs, so the next start sees that it is missing, and makes what it needs."""
     finished.narrow()
@@ -173,6 +175,7 @@ def test_a_record_that_shows_up_late(finished: Project):
     assert finished.planned() == {}
 
 
+@pytest.mark.slow
 def test_a_record_that_an_orphan_publishes_while_the_driver_starts(finished: Project):
     """Snakemake has planned its cell already, and deletes it before the cell's job."""
     path = finished.records()[0]

@@ -10,6 +10,7 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pytest
 import yaml
 
 import cohort
@@ -71,6 +72,7 @@ def test_every_kind_of_component_has_one_here():
     assert added | set(DERIVED) == set(catalogs())
 
 
+@pytest.mark.slow
 def test_a_file_of_each_kind_is_all_that_it_takes(fresh: Project):
     add_everything(fresh.root)
     fresh.snakemake("--cores", "1", "--config", "studies=each", "--", "each")

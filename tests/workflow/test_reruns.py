@@ -38,6 +38,7 @@ def test_new_seed_trains_only_its_cells(finished: Project):
     }  # iid of seed 1 was dealt for experiment two
 
 
+@pytest.mark.slow
 def test_deleted_record_trains_that_cell_and_redraws(finished: Project):
     gone = finished.records()[0]
     others = {path: path.stat().st_mtime_ns for path in finished.records()[1:]}
@@ -116,6 +117,7 @@ def test_unrelated_config_changes_nothing(finished: Project):
     assert finished.planned() == {}
 
 
+@pytest.mark.slow
 def test_changed_setting_trains_its_experiment_and_changed_back_only_redraws(finished: Project):
     study = finished.study()
     study["experiments"]["two"]["settings"] = {"lr": 0.1}
@@ -126,6 +128,7 @@ def test_changed_setting_trains_its_experiment_and_changed_back_only_redraws(fin
     assert finished.planned() == {"collect": 1, "draw": 1, "report": 1, "index": 1}
 
 
+@pytest.mark.slow
 def test_new_strategy_trains_only_its_cells_even_without_shards(finished: Project):
     for file in (finished.root / "results/shards").rglob("*.h5"):
         file.unlink()
@@ -149,6 +152,7 @@ def test_same_number_written_otherwise_changes_nothing(finished: Project):
     assert finished.planned() == {}
 
 
+@pytest.mark.slow
 def test_smoke_after_full_leaves_full_figures_alone(finished: Project):
     before, study = snapshot(finished.root / "results/full"), finished.study()
     finished.narrow()

@@ -62,6 +62,7 @@ def missing(finished: Project) -> tuple[Path, str]:
     return record, record.stem.rpartition("-")[2]
 
 
+@pytest.mark.slow
 def test_a_cell_imports_only_what_it_uses(finished: Project, missing: tuple[Path, str]):
     record, digest = missing
     modules = imported(finished, BY_HAND.format(plan=f"results/plan/{digest}.json"))

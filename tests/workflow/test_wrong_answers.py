@@ -172,6 +172,7 @@ def said(project: Project) -> dict[str, str | None]:
     return answers(project)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", range(len(EVERY)))
 def test_one_sentence_and_no_record(
     project: Project, said: dict[str, str | None], place: int
