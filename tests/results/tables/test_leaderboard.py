@@ -14,6 +14,7 @@ from cohort.core.errors import UserError
 from cohort.results.comparison import Comparison
 from cohort.results.files import write_metrics
 from cohort.results.names import Names
+from cohort.results.report.page import leader_sentences
 from cohort.results.tables.leaderboard import lay_out_leaderboard
 from cohort.results.tables.spec import Leaderboard
 from cohort.results.tables.tabulate import tabulate
@@ -80,6 +81,26 @@ def position_interval(strategy: str) -> tuple[float, float]:
         positions.append(1 + sum(total < totals[strategy] for total in totals.values()))
     low, high = np.quantile(np.repeat(positions, 1250), [0.025, 0.975])
     return float(low), float(high)
+
+
+def test_a_page_says_who_leads_and_where_random_selection_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    board(tmp_path)
+    tables = [{"kind": "means"}, SPEC | {"title": "Board", "files": [tmp_path / "board.json"]}]
+    names = Names(orders={}, titles={"strategy": {"ucb": "UCB", "fedavg": "Random"}})
+    first, second = (
+        "[{:.0f}, {:.0f}]".format(*position_interval(name)) for name in ("ucb", "fedavg")
+    )
+    sentence = f"Board: of 3, UCB is 1 {first} and Random is 2 {second}."
+    assert leader_sentences(tables, names) == sentence
+    one_seed = {
+        strategy: {setting: values[:1] for setting, values in settings.items()}
+        for strategy, settings in ACCURACY.items()
+    }
+    monkeypatch.setitem(globals(), "ACCURACY", one_seed)
+    board(tmp_path)
+    assert leader_sentences(tables, names) == ""  # no intervals: too few runs to say who leads
 
 
 def test_strategies_are_ranked_by_their_mean_rank_over_settings(tmp_path: Path) -> None:

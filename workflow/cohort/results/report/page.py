@@ -22,7 +22,7 @@ from cohort.results.report.items import key_figure, sections
 from cohort.results.report.render import FILTERS, counted, links, merged, render, with_suffix
 from cohort.results.report.runs import Cell, StudyRuns
 from cohort.results.series import GENERATED
-from cohort.results.tables.leaderboard import rank_text
+from cohort.results.tables.leaderboard import rank_interval, rank_text
 from cohort.results.tables.spec import STRATEGY, Leaderboard
 
 Spec = Mapping[str, Any]
@@ -121,11 +121,11 @@ def _finding(runs: StudyRuns, claims: Claims | None) -> str:
     return f"{ours} finished. Of {counted(len(claims.claims), 'claim')}, {'; '.join(judged)}."
 
 
-def _leader_sentences(spec: Spec, names: Names) -> str:
+def leader_sentences(tables: Sequence[Spec], names: Names) -> str:
     """Sentences on who leads each leaderboard, and where FedAvg is, each with the interval of its
-    rank: `Leaderboard: of 17, FedEntOpt is 1 [1, 4]`."""
+    rank: `Leaderboard: of 17, FedEntOpt is 1 [1, 4].` One without intervals has too few runs."""
     sentences = []
-    for item in spec["tables"]:
+    for item in tables:
         if item.get("kind") == Leaderboard.name:
             standings = Comparison.read(with_suffix(item["files"], ".json")).standings
             entries = standings.entries if standings else []
@@ -133,9 +133,9 @@ def _leader_sentences(spec: Spec, names: Names) -> str:
             ranks = (
                 f"{names.value(STRATEGY, entry.strategy)} is {rank_text(entry)}" for entry in shown
             )
-            if entries:
-                sentences.append(f" {item['title']}: of {len(entries)}, {' and '.join(ranks)}.")
-    return "".join(sentences)
+            if entries and rank_interval(entries[0]):
+                sentences.append(f"{item['title']}: of {len(entries)}, {' and '.join(ranks)}.")
+    return " ".join(sentences)
 
 
 def _card(spec: Spec, runs: StudyRuns, claims: Claims | None, names: Names) -> dict[str, Any]:
@@ -144,7 +144,8 @@ def _card(spec: Spec, runs: StudyRuns, claims: Claims | None, names: Names) -> d
     statuses = ("planned", "done", "diverged", "unfinished", "missing")
     return {
         **{key: spec[key] for key in ("name", "title", "question", "source", "scale", "command")},
-        "finding": _finding(runs, claims) + _leader_sentences(spec, names),
+        "finding": _finding(runs, claims),
+        "leaders": leader_sentences(spec["tables"], names),
         "left_out": spec["notes"],
         "runs": {status: getattr(coverage.runs, status) for status in statuses},
         "phrase": coverage.runs.phrase,
