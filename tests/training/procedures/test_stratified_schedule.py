@@ -41,10 +41,10 @@ def random_data(seed: int, clients: int, classes: int, size: int) -> ClientData:
 
 
 def test_frequencies_by_hand():
-    """Labels with 6, 2, 0 and 4 samples: the median of those that occur is 4, their mean 4."""
-    counts = np.array([[5, 1], [0, 2], [0, 0], [4, 0]])
+    """Labels with 9, 2, 0 and 4 samples: the median of those that occur is 4, their mean 5."""
+    counts = np.array([[5, 4], [0, 2], [0, 0], [4, 0]])
     assert label_frequencies(counts).tolist() == [4, 2, 0, 4]
-    assert label_frequencies(counts, uniform=True).tolist() == [4, 4, 0, 4]
+    assert label_frequencies(counts, uniform=True).tolist() == [5, 5, 0, 5]
     covtype = np.array([[211_840, 0], [0, 283_301]])
     assert label_frequencies(covtype).tolist() == [211_840, 247_570]
     assert label_frequencies(np.full((3, 2), 7)).tolist() == [14, 14, 14]
