@@ -8,9 +8,10 @@ demo: setup
 	$(BIN)/snakemake
 	@echo "look at results/full/report/index.html"
 
+PAPERS := aml peco ucb fedentopt stratify
 pages: setup  # the pages of the papers from the released runs: nothing is trained or downloaded
-	$(BIN)/cohort restore
-	$(BIN)/cohort draw aml peco ucb fedentopt stratify
+	$(BIN)/cohort restore $(filter $(PAPERS),$(notdir $(wildcard resources/released/*)))
+	$(BIN)/cohort draw $(PAPERS)
 	@echo "look at results/full/partial/report/index.html"
 
 site: setup  # all pages, their figures and tables and the released runs as a static site, for any web server

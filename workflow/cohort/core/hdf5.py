@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import io
 import json
+import os
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -37,7 +38,8 @@ def new_hdf5(path: str | Path) -> Iterator[h5py.File]:
             with h5py.File(stream, "w", userblock_size=SEAL_BYTES) as file:
                 yield file
                 file.flush()
-                large = _large_arrays(file)
+                is_large = os.fstat(stream.fileno()).st_size >= LARGE
+                large = _large_arrays(file) if is_large else {}
             _seal(stream, large)
         finally:
             if stream.error is not None:

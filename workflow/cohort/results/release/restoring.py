@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,7 @@ def restore(folder: Path, address: str, cells: Mapping[str, Cell]) -> RestoreOut
                 f"{address}: the settings of run {cell.digest} do not give this digest "
                 f"({', '.join(names)}); nothing was restored"
             )
-    outcome = RestoreOutcome()
+    outcome, to_write = RestoreOutcome(), {}
     release = {"release": address, "manifest_sha256": sha256(folder / MANIFEST)}
     for record in records:
         digest = record.header["digest"]
@@ -55,10 +56,12 @@ def restore(folder: Path, address: str, cells: Mapping[str, Cell]) -> RestoreOut
             else:
                 outcome.different[digest] = here, record
             if source not in here.header.get("restored", [source]):
-                write(path, _with_release(here, source))
+                to_write[path] = _with_release(here, source)
         else:
-            write(path, _with_release(record, source))
+            to_write[path] = _with_release(record, source)
             outcome.restored.append(digest)
+    with ThreadPoolExecutor() as pool:  # most of the time a write waits for the disk
+        list(pool.map(write, to_write.keys(), to_write.values()))
     return outcome
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -132,11 +134,11 @@ def _history(parts: Mapping[str, pa.Table | None]) -> History:
     history = History()
     curves, cohorts, profile = parts.get("curves"), parts.get("cohorts"), parts.get("profiles")
     if curves is not None:
-        columns = (curves[name].to_pylist() for name in ("group", "metric", "round", "value"))
-        for group, name, round, value in zip(*columns, strict=True):
-            getattr(history, {"metrics": "metrics", "cost": "cost"}[group])[name].append(
-                (round, value)
-            )
+        series_of = {"metrics": history.metrics, "cost": history.cost}
+        columns = (curves[name].to_numpy() for name in ("group", "metric", "round", "value"))
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        for (group, name), points in itertools.groupby(rows, key=itemgetter(0, 1)):
+            series_of[group][name] += [(round, value) for *_, round, value in points]
     if cohorts is not None:
         filled = _filled_columns(cohorts)
         history.cohorts = list(filled["cohort"])
