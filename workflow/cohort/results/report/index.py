@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from cohort.core.files import write_text
 from cohort.results.report.render import render
@@ -15,7 +16,8 @@ PREVIEWS = "../partial/report"  # from the folder of the pages
 def write_index(
     output: str | Path, releases: Sequence[tuple[str, str, int]] = (), figures: str = ""
 ) -> None:
-    """Write the index of the pages in its folder, from their cards; leave it if nothing changed.
+    """Write the index of the pages in its folder, from their cards, those with the most finished
+    runs first; leave it if nothing changed.
 
     A study without a page is shown by its preview. `releases` have a study's name, the name of the
     file of its released runs, and their number; `figures` is the page of all figures.
@@ -25,13 +27,13 @@ def write_index(
     pages = {card["name"] for _, card in cards}
     previews = _cards(output.parent / PREVIEWS, f"{PREVIEWS}/")
     cards += [(url, card) for url, card in previews if card["name"] not in pages]
-    cards.sort(key=lambda entry: (not entry[1]["source"], entry[1]["name"]))
+    cards.sort(key=lambda entry: (-entry[1]["runs"]["done"], entry[1]["name"]))
     html = render("index.html.j2", cards=cards, releases=releases, figures=figures)
     if not output.exists() or output.read_text(encoding="utf-8") != html:
         write_text(output, html)
 
 
-def _cards(folder: Path, prefix: str) -> list[tuple[str, dict[str, object]]]:
+def _cards(folder: Path, prefix: str) -> list[tuple[str, dict[str, Any]]]:
     """Read the card of each page in a folder, paired with the page's URL, `prefix` included."""
     files = [file for file in folder.glob("*.json") if file.with_suffix(".html").exists()]
     cards = [json.loads(file.read_text(encoding="utf-8")) for file in files]
