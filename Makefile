@@ -25,10 +25,11 @@ test: setup  # style and the quick tests: what must pass before a commit
 	$(BIN)/mypy
 	$(BIN)/snakemake --lint
 	$(BIN)/pytest -n 4 --dist worksteal -m "not alone and not slow and not long" --ignore tests/slurm --ignore tests/stress
-	$(BIN)/pytest -m alone --ignore tests/slurm --ignore tests/stress
+	$(BIN)/pytest -m "alone and not slow" --ignore tests/slurm --ignore tests/stress
 
 test-slow: setup  # those that start Snakemake again and again: reruns, kills, broken disks, other people's projects
-	$(BIN)/pytest -n 4 --dist worksteal -m "slow and not long" --ignore tests/slurm --ignore tests/stress
+	$(BIN)/pytest -n 4 --dist worksteal -m "slow and not alone and not long" --ignore tests/slurm --ignore tests/stress
+	$(BIN)/pytest -m "alone and slow" --ignore tests/slurm --ignore tests/stress
 
 test-slurm: setup  # on Debian's SLURM, started for it; skipped where it is not installed (tests/slurm/cluster/install.sh)
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest -n 4 -rs tests/slurm

@@ -36,6 +36,7 @@ def fake_tree(folder: Path, seconds: float, megabytes: int = 0, answer: float = 
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.alone
 def test_each_side_runs_its_own_tree(tmp_path: Path):
     trees = Trees(fake_tree(tmp_path / "old", 0.05), fake_tree(tmp_path / "new", 0.1, 100))
@@ -132,6 +133,7 @@ def test_bad_arguments(arguments: list[str], message: str, capsys: pytest.Captur
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.alone
 def test_the_working_tree_against_its_last_commit(capsys: pytest.CaptureFixture[str]):
     against.main(["HEAD", "W5", "--tiny"])

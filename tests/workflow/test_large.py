@@ -79,6 +79,7 @@ def test_plan_of_twenty_thousand_cells(large: Path):
     assert min(planning) < 10 * min(writing)
 
 
+@pytest.mark.slow
 def test_dry_run_of_twenty_thousand_cells(large: Path, tmp_path: Path):
     bare = tmp_path / "bare"
     bare.mkdir()
