@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from cohort.core.paths import RELEASED
 from tools import reproduction
 
 PAGES = [
     pytest.param(page, id=page.stem, marks=pytest.mark.long if page.stem == "fedentopt" else ())
     for page in sorted(reproduction.PAGES.glob("*.md"))
+    if (reproduction.ROOT / RELEASED / page.stem).exists()
 ]
 
 

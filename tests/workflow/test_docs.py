@@ -232,7 +232,8 @@ def anchors_of(text: str) -> set[str]:
 
 def test_commands_name_cells_that_are_planned(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(ROOT)
-    commands, _, _ = (ROOT / "docs/reproduction.md").read_text().partition("# my/studies/")
+    pages = sorted((ROOT / "docs/reproduction").glob("*.md"))
+    commands = "".join(page.read_text().partition("# my/studies/")[0] for page in pages)
     named = set(re.findall(r"^cohort run (\S+)", commands, re.MULTILINE))
     digests = set(re.findall(r"\bk[0-9a-f]{12}\b", commands))
     plan = load({"studies": ["aml", "fedentopt", "stratify"]})
