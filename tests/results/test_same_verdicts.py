@@ -99,7 +99,9 @@ def test_whether_a_strategy_is_better(spec: dict[str, Any]) -> None:
             **{"says": better.says, "where": "", "experiment": "main", "metric": better.metric},
             **{"kind": "gain", "along": "strategy", "pairs": [[strategy, "fedavg"]]},
             **{"rounds": {"main": 1}},
-            "comparisons": [asdict(one) for one in better.planned_comparisons(matrix(main=cells))],
+            "comparisons": [
+                asdict(comparison) for comparison in better.planned_comparisons(matrix(main=cells))
+            ],
         }
         claims = {"study": "s", "scale": "full", "claims": {"better": entry}}
         write_judged(claims | {"metrics": {"main": "main.parquet"}}, ["claims.json", "claims.csv"])

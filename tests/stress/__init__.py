@@ -1,1 +1,1 @@
-"""The long forms of what `make test-all` tries in short: `make stress` runs them and prints one table."""
+"""The long forms of what `make test-all` tries in short: `make stress` prints a table of them."""

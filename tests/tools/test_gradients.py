@@ -124,6 +124,6 @@ def test_all_ways_are_measured_before_and_after_training(
     assert whole[["squared_bias", "variance"]].abs().to_numpy().max() < 1e-20
     one_client = measurements[measurements["batch"] == "one client, #C=1"]
     assert (one_client["variance"] > 0.1).all()
-    plot(measurements.assign(variance=1.0, squared_bias=0.1), tmp_path / "found.png")
-    assert (tmp_path / "found.png").stat().st_size > 1000
+    plot(measurements.assign(variance=1.0, squared_bias=0.1), tmp_path / "variance.png")
+    assert (tmp_path / "variance.png").stat().st_size > 1000
     assert "| one client, #C=1 " in summary(measurements)

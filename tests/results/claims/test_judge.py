@@ -83,7 +83,8 @@ def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
                 | entry
                 | {
                     "comparisons": [
-                        asdict(one) for one in made.planned_comparisons(matrix(main=CELLS))
+                        asdict(comparison)
+                        for comparison in made.planned_comparisons(matrix(main=CELLS))
                     ]
                 }
             )
@@ -134,8 +135,8 @@ def test_curves_fill_in_for_single_values(spec: Write, at: object, evidence: str
 
 def test_the_papers_round_does_not_scale(spec: Write) -> None:
     """At a tenth of the rounds our runs are compared in round 10, the paper's in round 100."""
-    one = ORDER | {"paper": "Fig2", "at": 100, "rounds": {"main": 0.1}}
-    (row,) = judged_claims(spec(scale="reduced", share=0.1, one=one))
+    claim = ORDER | {"paper": "Fig2", "at": 100, "rounds": {"main": 0.1}}
+    (row,) = judged_claims(spec(scale="reduced", share=0.1, one=claim))
     assert (row.at, row.measured_evidence, row.paper_evidence) == (
         10,
         "a, b: 50.00 < 60.00; 1 seed in common, at least 3 are needed",
@@ -278,17 +279,17 @@ def test_latex_compiles(spec: Write, tmp_path: Path) -> None:
 
 
 def test_a_cheaper_scale_is_not_judged(spec: Write) -> None:
-    (one,) = judged_claims(spec(scale="smoke", one=ORDER))
-    assert [one.measured] == ["not judged at this scale"]
-    mine = spec(scale="smoke", one=ORDER) | {"reproduces": False}  # of a study of one's own
-    assert [claim.measured for claim in judged_claims(mine)] == ["not enough runs"]
+    (row,) = judged_claims(spec(scale="smoke", one=ORDER))
+    assert row.measured == "not judged at this scale"
+    (row,) = judged_claims(spec(scale="smoke", one=ORDER) | {"reproduces": False})
+    assert row.measured == "not enough runs"  # of a study that reproduces no paper
 
 
 def test_a_spread_at_a_cheaper_scale_is_not_judged(spec: Write) -> None:
     """Two rounds end at 0.5 to 1.5 %: close together, but far from the 44 to 45 % of the claim."""
     cells = [final(0.005, partition="a"), final(0.015, partition="b"), final(0.01, partition="c")]
-    one = {"kind": "spread", "along": "partition", "between": [44, 45]}
-    (row,) = judged_claims(spec(cells, scale="smoke", one=one))
+    claim = {"kind": "spread", "along": "partition", "between": [44, 45]}
+    (row,) = judged_claims(spec(cells, scale="smoke", one=claim))
     assert row.measured == "not judged at this scale"
     assert "1.00 apart" in row.measured_evidence and "held" not in row.measured_evidence
 

@@ -223,7 +223,11 @@ def test_what_more_seeds_would_cost() -> None:
     rounds = dict.fromkeys(range(1, 11), 36.0)
     timed = frame([(labels, status, rounds) for labels, status, _ in cells], "seconds")
     timed = timed.assign(seed=timed["seed"].astype(str))
-    points = [point for one in GAIN.planned_comparisons(matrix(main=cells)) for point in one.points]
+    points = [
+        point
+        for comparison in GAIN.planned_comparisons(matrix(main=cells))
+        for point in comparison.points
+    ]
     assert seconds_per_seed(points, lambda experiment, metric: timed) == 720
     text = more_seeds_text((20, 1001), 3, 720)
     assert text.startswith("20 to more than 1000 seeds would decide it")

@@ -400,7 +400,9 @@ def test_a_page_without_any_run_shows_what_the_paper_says(spec: Spec, page: Writ
 def test_comparisons_without_a_verdict_are_counted():
     """The paper has values for two of three comparisons; nothing was run."""
     evidence = [Evidence([], verdict=verdict) for verdict in ("held", "not held", "")]
-    compared = [JudgedComparison("", [], {"paper": one, "ours": Evidence([])}) for one in evidence]
+    compared = [
+        JudgedComparison("", [], {"paper": numbers, "ours": Evidence([])}) for numbers in evidence
+    ]
     assert _counts(compared) == ["paper's numbers: 1 of 3 hold, 1 without a verdict"]
 
 

@@ -25,8 +25,8 @@ from cohort.training.job.gpu_slots import hold_slot
 
 folder, slots, *names = sys.argv[1:]
 waiting = lambda: print("waiting", flush=True)
-with hold_slot(names, int(slots), waiting=waiting, folder=Path(folder)) as place:
-    print(names[place], flush=True)
+with hold_slot(names, int(slots), waiting=waiting, folder=Path(folder)) as gpu:
+    print(names[gpu], flush=True)
     sys.stdin.read()
 """
 
