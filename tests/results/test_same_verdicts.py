@@ -14,7 +14,7 @@ from cohort.results.claims.judge import write_judged
 from cohort.results.comparison import Comparison
 from cohort.results.files import write_metrics
 from cohort.results.names import Names
-from cohort.results.report.claims import read_judged_claims
+from cohort.results.report.claims import page_claims
 from cohort.results.report.runs import StudyRuns
 from cohort.results.report.tables import shown_table
 from cohort.results.tables.tabulate import tabulate
@@ -106,7 +106,7 @@ def test_whether_a_strategy_is_better(spec: dict[str, Any]) -> None:
         claims = {"study": "s", "scale": "full", "claims": {"better": entry}}
         write_judged(claims | {"metrics": {"main": "main.parquet"}}, ["claims.json", "claims.csv"])
         quotes = {"better": {"quote": "", "against": "", "reading": ""}}
-        (shown,) = read_judged_claims({"claims": ["claims.json"], "quotes": quotes}, RUNS).claims
+        (shown,) = page_claims({"claims": ["claims.json"], "quotes": quotes}, RUNS).claims
         assert shown.verdicts == [("our runs", verdict)]
         assert f",{verdict}," in Path("claims.csv").read_text()
         assert f" {word} (" in next(row for row in printed if row.startswith(f"  {strategy} "))

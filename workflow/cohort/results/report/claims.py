@@ -127,7 +127,7 @@ class Claims:
         return shown if len(shown) > 1 or shown[0][0] != OTHERS else [(ALL, self.claims)]
 
 
-def read_judged_claims(spec: Mapping[str, Any], runs: StudyRuns) -> Claims:
+def page_claims(spec: Mapping[str, Any], runs: StudyRuns) -> Claims:
     """Read the claims of a page from the JSON file that `write_judged` writes."""
     judged = read_judged(with_suffix(spec["claims"], ".json"))
     has_paper = any(claim.paper != NO_PAPER for claim in judged)

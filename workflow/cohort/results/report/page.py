@@ -17,7 +17,7 @@ from cohort.results.claims.decision import HELD, LEANS_HELD, LEANS_NOT_HELD, NOT
 from cohort.results.comparison import Comparison
 from cohort.results.measure import BASELINE
 from cohort.results.names import Names
-from cohort.results.report.claims import Claims, read_judged_claims
+from cohort.results.report.claims import Claims, page_claims
 from cohort.results.report.items import key_figure, sections
 from cohort.results.report.render import FILTERS, counted, links, merged, render, with_suffix
 from cohort.results.report.runs import Cell, StudyRuns
@@ -33,7 +33,7 @@ def write_page(spec: Spec, outputs: Sequence[str | Path]) -> None:
     page, card_file = map(Path, outputs)
     names = Names(orders={}, titles={key: dict(value) for key, value in spec["titles"].items()})
     runs = StudyRuns(spec["experiments"], names)
-    claims = read_judged_claims(spec, runs) if spec["claims"] else None
+    claims = page_claims(spec, runs) if spec["claims"] else None
     shown = sections(spec, runs, page.parent)
     card = _card(spec, runs, claims, names)
     html = render(
