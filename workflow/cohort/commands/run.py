@@ -61,8 +61,10 @@ def run(options: argparse.Namespace) -> None:
     if file.suffix == ".json" and file.exists():
         run_cell(None, file, options.until, options.device)
         return
-    plan = load_plan(options)
-    run_cell(plan, write_cell_plan(plan, options.cell), options.until, options.device)
+    with freeze_objects():
+        plan = load_plan(options)
+        file = write_cell_plan(plan, options.cell)
+    run_cell(plan, file, options.until, options.device)
 
 
 def write_cell_plan(plan: Plan, text: str) -> Path:

@@ -81,8 +81,8 @@ class Catalog(MutableMapping[str, type[C]]):
     """The subclasses of `base`, by name in alphabetical order, that a package's modules define or
     the user's modules that extend this package.
 
-    Modules are imported when they are needed: a component that has a module of its own name is
-    found without the others, anything else takes them all.
+    Modules are imported when they are needed: first those whose names are part of the component's,
+    as `lenet` is of `aml-lenet`, then all.
     """
 
     def __init__(self, package: str, base: type[C]):
@@ -93,9 +93,11 @@ class Catalog(MutableMapping[str, type[C]]):
     def __getitem__(self, name: str) -> type[C]:
         file = name.replace("-", "_")
         steps = (
-            lambda: self._import(self._modules & {file}),
+            lambda: self._import({module for module in self._modules if module in file}),
             lambda: self._import(self._modules),
-            lambda: self._import_user_modules(self._user_modules & {file}),
+            lambda: self._import_user_modules(
+                {module for module in self._user_modules if module in file}
+            ),
             lambda: self._import_user_modules(self._user_modules),
         )
         for step in steps:

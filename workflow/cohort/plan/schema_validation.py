@@ -20,7 +20,7 @@ from referencing.jsonschema import DRAFT202012
 from cohort.core.errors import UserError, suggest
 from cohort.core.shipped import CONFIG, shipped
 from cohort.plan.located import errors_at
-from cohort.plan.schemas import derived_schemas
+from cohort.plan.schemas import derived_schemas, standard_cases
 from cohort.plan.yaml_files import read_yaml
 
 TYPES = {
@@ -54,9 +54,16 @@ def _is_number(checker: Any, value: Any) -> bool:
     return bool(Draft202012Validator.TYPE_CHECKER.is_type(value, "number")) and math.isfinite(value)
 
 
+def _cases(validator: Any, cases: Any, value: Any, schema: Any) -> Iterator[ValidationError]:
+    """Yield the errors of a mapping by the schema that its key picks, if the key picks one."""
+    name = value.get(cases["key"]) if isinstance(value, dict) else None
+    if isinstance(name, str) and name in cases["schemas"]:
+        yield from validator.descend(value, cases["schemas"][name])
+
+
 Strict = extend(
     Draft202012Validator,
-    {"pattern": _pattern},
+    {"pattern": _pattern, "cases": _cases},
     type_checker=Draft202012Validator.TYPE_CHECKER.redefine("number", _is_number),
 )
 
@@ -105,6 +112,7 @@ class Validator:
                 parts[part] = {}  # parts refer to each other
                 parts[part] = self._localized(self.derived[uri], parts)
             schema = schema | {"$ref": f"#/$defs/{part}"}
+        schema = standard_cases(schema)
         return {key: self._localized(value, parts) for key, value in schema.items()}
 
     def _check(self, value: Any, schema: Mapping[str, Any]) -> None:

@@ -1,7 +1,8 @@
 """JSON Schemas of the config's parts, derived from the components themselves.
 
 The schemas in config/schemas refer to them as `cohort:settings`, `cohort:selector` and so on, so a
-new component or parameter needs no edit there.
+new component or parameter needs no edit there. Their keyword `cases`, which is not in JSON Schema,
+picks a mapping's schema by one of its keys (`standard_cases` writes it in JSON Schema).
 """
 
 from __future__ import annotations
@@ -122,19 +123,29 @@ def _component_schema(
     components: Mapping[str, type[Component]], key: str, frame: Mapping[str, Any] | None = None
 ) -> Schema:
     """The schema of a mapping whose `key` names a component, and whose others are parameters."""
-    cases = []
+    schemas = {}
     for name, component in components.items():
         schema = schema_of(component)
         schema["properties"] = {key: {}} | dict(frame or {}) | schema["properties"]
-        cases.append(
-            {"if": {"properties": {key: {"const": name}}, "required": [key]}, "then": schema}
-        )
+        schemas[name] = schema
     return {
         "type": "object",
         "properties": {key: {"enum": list(components)}},
         "required": [key, *(["experiment"] if frame else [])],
-        "allOf": cases,
+        "cases": {"key": key, "schemas": schemas},
     }
+
+
+def standard_cases(schema: Schema) -> Schema:
+    """Replace the keyword `cases` by JSON Schema's own, which test one case after another."""
+    if "cases" not in schema:
+        return schema
+    key, schemas = schema["cases"]["key"], schema["cases"]["schemas"]
+    cases = [
+        {"if": {"properties": {key: {"const": name}}, "required": [key]}, "then": case}
+        for name, case in schemas.items()
+    ]
+    return {name: value for name, value in schema.items() if name != "cases"} | {"allOf": cases}
 
 
 def _table_schema() -> Schema:

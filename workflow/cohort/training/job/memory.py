@@ -15,7 +15,7 @@ GIB = 1 << 30
 def freeze_objects() -> Iterator[None]:
     """Suspend garbage collection in this block, then exempt all objects that exist from collection.
 
-    For a block that imports PyTorch this saves much of the time of the import and of the exit.
+    For a block that plans a study or imports PyTorch, this saves time there and at the exit.
     """
     gc.disable()
     try:
