@@ -17,8 +17,8 @@ from torch.nn.functional import cross_entropy
 from cohort.core.randomness import generator
 from cohort.records.history import History
 from cohort.selection.entropy import Entropy
+from cohort.training import transfers
 from cohort.training.procedures import parse_procedure
-from cohort.training.procedures.federated import transfers
 from cohort.training.procedures.fedtan import shared_norm
 from cohort.training.procedures.fedtan.shared_norm import LockStep, equal_row_weights
 from cohort.training.procedures.stratified.label_schedule import (

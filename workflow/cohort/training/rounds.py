@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -22,6 +23,7 @@ from cohort.training.evaluators import EVALUATORS
 from cohort.training.ledger import Ledger
 from cohort.training.state import RunState
 from cohort.training.task import Task
+from cohort.training.transfers import transfer_seconds
 from cohort.training.updates import Updates
 
 
@@ -56,6 +58,15 @@ class Rounds(ABC):
     def network(self, round: int) -> nn.Module:
         """The network to which the weights belong after a round."""
         return self.task.model
+
+    @cached_property
+    def transfer_seconds(self) -> float:
+        """The time of one transfer of the model, measured once."""
+        return transfer_seconds(self.task.model)
+
+    def charge_transfers(self, number: int, ledger: Ledger) -> None:
+        """Charge the time of transfers of the model in a row; to several clients at once is one."""
+        ledger.transferred(number * self.transfer_seconds)
 
     def client_arrays(self, state: RunState) -> dict[str, np.ndarray]:
         """Further arrays for the record, with one entry for each client."""

@@ -22,7 +22,6 @@ from cohort.training.procedures.federated.choosing import choice_metrics, select
 from cohort.training.procedures.federated.gathering import NeedGatherer, scatter_rows
 from cohort.training.procedures.federated.probing import NORM_BYTES, Probes
 from cohort.training.procedures.federated.timing import Clock
-from cohort.training.procedures.federated.transfers import charge_transfers
 from cohort.training.rounds import Rounds
 from cohort.training.state import RunState
 from cohort.training.task import Task
@@ -86,7 +85,7 @@ class FederatedRounds(Rounds):
         kept = self.keep(updates, reports)
         weights, memory = self.merge(state, updates, kept, responders, ledger)
         selector = self.observe(state, responders, reports, pool, ledger)
-        charge_transfers(self.task.model, weights, 1, ledger)
+        self.charge_transfers(1, ledger)
         return replace(state, weights=weights, server=memory, selector=selector)
 
     def screen(self, state: RunState, round: int, ledger: Ledger) -> Pool:

@@ -10,7 +10,6 @@ import numpy as np
 from cohort.core.randomness import generator
 from cohort.training.ledger import Ledger
 from cohort.training.procedures.centralized.rounds import EpochRounds
-from cohort.training.procedures.federated.transfers import charge_transfers
 from cohort.training.procedures.fedtan.shared_norm import charge_exchange
 from cohort.training.procedures.stratified import (
     Sequential,
@@ -63,7 +62,7 @@ class HandoffRounds(Rounds):
         ledger.sent("model", size, to="client", copies=transfers)
         ledger.sent("model", size, to="server")
         ledger.measured(model_transfers=transfers)
-        charge_transfers(self.task.model, weights, transfers + 1, ledger)
+        self.charge_transfers(transfers + 1, ledger)
 
 
 class StratifiedSingleRounds(HandoffRounds):
@@ -106,7 +105,7 @@ class StratifiedBatchRounds(EpochRounds):
 
     def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
         after = super().play(state, round, ledger)
-        charge_transfers(self.task.model, after.weights, self.batches, ledger)
+        self.charge_transfers(self.batches, ledger)
         return after
 
     def work(self, state: RunState, round: int, ledger: Ledger) -> LocalWork:
