@@ -20,7 +20,7 @@ EVALUATION_PLANS = (
 """The settings that say in which rounds something is evaluated."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
     """All settings of a cell. A setting at its default is left out of the digest, so that new
     settings do not change old digests."""
@@ -144,6 +144,10 @@ class Settings:
         help="of weights and arithmetic; tf32 (GPU only) and bfloat16 multiply with less precision "
         "and add in float32",
     )
+
+    def values(self) -> dict[str, Any]:
+        """Every setting, by name."""
+        return {name: getattr(self, name) for name in DEFAULTS}
 
 
 DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(Settings)}

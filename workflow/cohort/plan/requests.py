@@ -77,7 +77,7 @@ class Requests:
 
     def _request(self, digest: str, attempt: int) -> tuple[int, int]:
         cell = self._cell_of(digest)
-        settings = (vars(cell.settings) | {"seed": None}).values()
+        settings = (cell.settings.values() | {"seed": None}).values()
         key = (attempt, *settings, repr(cell.selector), repr(cell.server))
         if key not in self._requests:
             info = self._info_of(cell)

@@ -11,7 +11,7 @@ from cohort.plan.axes import Values
 from cohort.results.paper import paper_file
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Row:
     """A cell of an experiment: the labels that the study gives it, its digest, and the share of its
     full rounds that the scale trains."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cohort.cell.planned import PLAN_FIX, PlannedFile, check_digest, read_plan
-from cohort.cell.settings import DEFAULTS, Settings, cell_identity
+from cohort.cell.settings import Settings, cell_identity
 from cohort.core.components import Component, build
 from cohort.core.errors import UserError
 from cohort.core.paths import digest_in
@@ -76,13 +76,12 @@ class Cell:
     def identity(self) -> dict[str, Any]:
         """Everything that the cell's digest is made from, besides science versions."""
         parts = {part: getattr(self, part).spec(defaults=False) for part in PARTS}
-        return cell_identity(vars(self.settings), parts, digest_in(self.inputs["data"]))
+        return cell_identity(self.settings.values(), parts, digest_in(self.inputs["data"]))
 
     def plain_settings(self) -> dict[str, Any]:
         """The settings and all parameters of the strategy's parts, as a record holds them."""
-        settings = {name: getattr(self.settings, name) for name in DEFAULTS}
         parts = {part: getattr(self, part).spec() for part in PARTS}
-        return settings | parts | ({"generated": True} if self.generated else {})
+        return self.settings.values() | parts | ({"generated": True} if self.generated else {})
 
     def planned(self) -> PlannedFile:
         """The content of the cell's plan file."""
