@@ -6,22 +6,22 @@ from pathlib import Path
 
 import pytest
 
+from cohort.pipeline import partial_metrics
 from cohort.pipeline.partial_metrics import collect_partial
 from cohort.plan import Plan
-from cohort.results import collect as collecting
+from cohort.results.collect import Result, read_result
 from cohort.results.series import read_metric
 from tests.commands.conftest import finish, plan  # noqa: F401 (a fixture)
 
 
 def test_what_did_not_change_is_not_read_again(plan: Plan, monkeypatch: pytest.MonkeyPatch):  # noqa: F811
     read: list[str] = []
-    read_result = collecting.read_result
 
-    def counted(path: str) -> collecting.Result:
+    def counted(path: str) -> Result:
         read.append(path)
         return read_result(path)
 
-    monkeypatch.setattr(collecting, "read_result", counted)
+    monkeypatch.setattr(partial_metrics.collecting, "read_result", counted)
     first, second, *_ = plan.cells.values()
     finish(first, 0.5)
 
