@@ -11,7 +11,6 @@ from cohort.commands.planning import add_config, load_plan
 from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
 from cohort.core.paths import plan_file, state_folder
-from cohort.training.cell import Cell, read_cell
 from cohort.training.job.lease import FINISHED
 from cohort.training.job.memory import freeze_objects
 
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
     from cohort.data import prepare as preparing
     from cohort.partition import deal as dealing
     from cohort.plan import Plan
+    from cohort.training import cell as cells
+    from cohort.training.cell import Cell
     from cohort.training.job import progress
     from cohort.training.job import train as job
 else:  # a cell imports only what it uses
@@ -28,6 +29,7 @@ else:  # a cell imports only what it uses
     downloading = lazy("cohort.data.download")
     preparing = lazy("cohort.data.prepare")
     dealing = lazy("cohort.partition.deal")
+    cells = lazy("cohort.training.cell")
     progress = lazy("cohort.training.job.progress")
     job = lazy("cohort.training.job.train")
 
@@ -110,7 +112,7 @@ def run_cell(plan: Plan | None, file: Path, until: int | None, device: str | Non
     """
     with freeze_objects():
         train = job.train  # imports PyTorch
-    cell = read_cell(file)
+    cell = cells.read_cell(file)
     if Path(cell.path).exists():
         print(f"{cell.path} exists: delete it to train the cell again")
         return
