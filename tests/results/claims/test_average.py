@@ -83,7 +83,10 @@ def test_a_margin(tmp_path: Path) -> None:
     more = claim("average", along="strategy", pairs=[["b", "a"]], margin=0.5)
     result = verdict(more, tmp_path, main=main)
     assert result.word == "held"
-    assert "b minus a 3.00 on average, asked for more than 0.5, larger in 5 of 5" in result.evidence
+    assert (
+        "b minus a 3.00 on average, asked for a difference above 0.5, larger in 5 of 5"
+        in result.evidence
+    )
     much = claim("average", along="strategy", pairs=[["b", "a"]], margin=4)
     assert verdict(much, tmp_path, main=main).word == "undecided"
 

@@ -32,9 +32,9 @@ def line(partition: str, *values: float) -> list[Cell]:
     ("margin", "word", "asked"),
     [
         (0.0, "held", ""),
-        (6.0, "held", ", asked for more than 6"),
-        (7.0, "tie", ", asked for more than 7"),
-        (-1.0, "held", ", asked for more than -1"),
+        (6.0, "held", ", asked for a difference above 6"),
+        (7.0, "tie", ", asked for a difference above 7"),
+        (-1.0, "held", ", with a tolerance of 1"),
     ],
 )
 def test_a_gain_is_larger_than_a_margin(

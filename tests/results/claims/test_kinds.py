@@ -257,12 +257,12 @@ OTHER = [final(0.4, partition="x"), final(0.6, partition="y")]
         (
             {"above": [{"experiment": "other", "given": {"partition": "x"}}], "margin": 9.9},
             "held",
-            "50.00 (a) > 40.00 (x), asked for more than 9.9 apart",
+            "50.00 (a) > 40.00 (x), asked for a difference above 9.9",
         ),
         (
             {"above": [{"experiment": "other", "given": {"partition": "x"}}], "margin": 10},
             "tie",
-            "= 50.00 (a) > 40.00 (x), asked for more than 10 apart",
+            "= 50.00 (a) > 40.00 (x), asked for a difference above 10",
         ),
     ],
 )
@@ -287,7 +287,7 @@ def test_quantities_may_differ_in_metric_and_evaluation(tmp_path: Path) -> None:
     result = single(rises, tmp_path, main=cells)
     assert (result.word, result.evidence) == (
         "held",
-        "4.000 (iid) > 2.500 (iid, min), asked for more than 1 apart",
+        "4.000 (iid) > 2.500 (iid, min), asked for a difference above 1",
     )
     trained = claim(
         "compare", above=[{"given": {"partition": "iid"}, "metric": "train_loss"}], **one

@@ -169,6 +169,14 @@ def _sign(value: Number) -> int:
     return 1 if value > 0 else 0 if value == 0 else -1
 
 
+def margin_text(margin: float) -> str:
+    """The end of a comparison's evidence: the margin that it must exceed, or its tolerance."""
+    if not margin:
+        return ""
+    asked = f"asked for a difference above {margin:g}"
+    return f", {asked}" if margin > 0 else f", with a tolerance of {-margin:g}"
+
+
 def above(first: Number, second: Number, margin: float = 0.0) -> Number:
     """By how much the first value exceeds the second beyond the margin, seed by seed for arrays; a
     tie is 0 less the margin."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from cohort.core.components import parameter
 from cohort.core.errors import UserError
-from cohort.results.claims.claim import Claim, Number, above, short_name
+from cohort.results.claims.claim import Claim, Number, above, margin_text, short_name
 from cohort.results.claims.kinds.gain import PAIR
 from cohort.results.claims.matrix import Comparison, Matrix, Point
 from cohort.results.intervals import ALPHA
@@ -92,8 +92,7 @@ class Average(Claim):
             for point in comparison.points[:2]
         )
         mean = self.number(ranks.mean + self.margin)
-        margin = f", asked for more than {self.margin:g}" if self.margin else ""
         return (
-            f"{first} minus {second} {mean} on average{margin}, "
+            f"{first} minus {second} {mean} on average{margin_text(self.margin)}, "
             f"larger in {ranks.above} of {ranks.n} settings (p = {ranks.p_above():.2g})"
         )

@@ -8,7 +8,15 @@ from typing import Any, ClassVar
 
 from cohort.core.components import parameter
 from cohort.core.errors import UserError
-from cohort.results.claims.claim import AT_SCHEMA, Claim, Number, above, counts_rounds, relation
+from cohort.results.claims.claim import (
+    AT_SCHEMA,
+    Claim,
+    Number,
+    above,
+    counts_rounds,
+    margin_text,
+    relation,
+)
 from cohort.results.claims.matrix import Comparison, Matrix, Point
 from cohort.results.names import BY_ROUND, METRICS, Names
 
@@ -84,8 +92,7 @@ class Compare(Claim):
             self.placed(point, value, names)
             for point, value in zip(comparison.points, values, strict=True)
         )
-        margin = f", asked for more than {self.margin:g} apart" if self.margin else ""
-        return f"{first} {relation(*values)} {second}{margin}"
+        return f"{first} {relation(*values)} {second}{margin_text(self.margin)}"
 
 
 def _unit(metric: str, at: int | str) -> tuple[str, float]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from cohort.core.components import parameter
-from cohort.results.claims.claim import Claim, Number, above, relation, short_name
+from cohort.results.claims.claim import Claim, Number, above, margin_text, relation, short_name
 from cohort.results.claims.matrix import Comparison, Matrix
 from cohort.results.names import Names
 
@@ -71,8 +71,7 @@ class Gain(Claim):
                 f"{self.number(first)} - {self.number(second)} = "
                 f"{self.number(difference)} ({called})"
             )
-        margin = f", asked for more than {self.margin:g}" if self.margin else ""
-        return f" {relation(*self._differences(values))} ".join(words) + margin
+        return f" {relation(*self._differences(values))} ".join(words) + margin_text(self.margin)
 
     def _differences(self, values: Sequence[float]) -> tuple[float, float]:
         other = values[2] - values[3] if len(values) > 2 else 0.0
