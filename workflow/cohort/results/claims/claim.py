@@ -144,9 +144,10 @@ class Claim(Component):
         """A value as text; a threshold that is not reached is `never`."""
         if not abs(value) < float("inf"):
             return "never" if value == float("inf") else NO_VALUE
-        if self.counts_rounds():
-            return f"{round(value, 1):.6g}"
-        return f"{value:.{METRICS[self.metric].digits}f}"
+        digits = METRICS[self.metric].digits
+        if self.counts_rounds() or not digits:
+            return f"{round(value, 1) + 0.0:.6g}"  # 0 for -0.0
+        return f"{value:.{digits}f}"
 
     def placed(self, point: Point, value: float, names: Names) -> str:
         """A value as text, followed by the name of its point in parentheses."""
