@@ -8,7 +8,7 @@ import pytest
 
 from cohort.partition import parse_partition
 from cohort.plan import Plan, Study
-from cohort.results.paper import read_rows
+from cohort.results.paper import open_paper
 from tests.conftest import ROOT
 from tests.plan.conftest import digests
 from tools.cells import plan_all
@@ -67,7 +67,7 @@ def test_every_printed_value_of_table_1_is_planned(plan: Plan, study: Study):
         "W": {selector["window"]},
     }
     printed: dict[str, set[float]] = {}
-    for row in read_rows(ROOT / PAPER, "TableI").values():
+    for row in open_paper(ROOT / PAPER, "TableI").rows:
         if row["item"] == "TableI":
             printed.setdefault(row["metric"], set()).add(float(row["value"]))
     assert ours == printed

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import functools
+import itertools
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,6 @@ SOURCES = ("printed", "authors' log", "derived", "approximate")
 FIXED = ("item", "source", "doubtful", "other", "metric", "at", "round", "value", "sd")
 RUNS = "runs"  # how many runs a value is the mean of, a column that a file may have
 Labels = Mapping[str, str]
-Rows = dict[int, dict[str, str]]
 
 
 @dataclass(frozen=True)
@@ -63,44 +63,53 @@ def paper_files(study: str) -> tuple[Path, Path]:
 
 def read_paper(file: str | Path, item: str, metric: str) -> list[PaperValue]:
     """Read the values of one metric of an item of the paper, or of several items (`Fig1, Fig2`)."""
-    return parse_values(read_rows(file, item), file, item, metric)
+    return open_paper(file, item).values(item, metric)
 
 
-def parse_values(rows: Rows, file: str | Path, item: str, metric: str) -> list[PaperValue]:
-    """Parse the rows of one metric of an item of the paper, or of several (`Fig1, Fig2`).
+class PaperFile:
+    """The rows of a paper's file. A row is parsed when it is first asked for, since planning needs
+    a few out of thousands."""
 
-    Other rows stay unparsed, since planning needs a few out of thousands.
-    """
-    wanted = set()
-    for name in split_items(item):
-        names = items_containing(rows, name)
-        if not names:
-            available = dict.fromkeys(row["item"] for row in rows.values())
-            raise UserError(
-                f"paper is '{name}', which {file} does not hold{suggest(name, available)}"
-            )
-        wanted |= names
-    return [
-        _value(row, f"{file}, line {line}")
-        for line, row in rows.items()
-        if row["item"] in wanted and row["metric"] == metric
-    ]
+    def __init__(self, path: str, rows: Iterable[dict[str, str]]):
+        self.path = path
+        self.rows = list(rows)
+        self._indices: dict[tuple[str, str], list[int]] = {}
+        for index, row in enumerate(self.rows):
+            self._indices.setdefault((row["item"], row["metric"]), []).append(index)
+        self.items = list(dict.fromkeys(item for item, _ in self._indices))
+        self._parsed: dict[int, PaperValue] = {}
+
+    def items_containing(self, item: str) -> list[str]:
+        """The items of the file's rows that contain this one: `Fig3/5/6/7` contains `Fig5`."""
+        return [name for name in self.items if item in (name, *_split_item(name))]
+
+    def values(self, items: str, metric: str) -> list[PaperValue]:
+        """The values of one metric of an item, or of several (`Fig1, Fig2`), in the order of the
+        file. Raise UserError for an item that it does not hold."""
+        wanted: dict[str, None] = {}
+        for item in split_items(items):
+            names = self.items_containing(item)
+            if not names:
+                raise UserError(
+                    f"paper is '{item}', which {self.path} does not hold{suggest(item, self.items)}"
+                )
+            wanted |= dict.fromkeys(names)
+        indices = (self._indices.get((name, metric), []) for name in wanted)
+        return [self._value(index) for index in sorted(itertools.chain.from_iterable(indices))]
+
+    def _value(self, index: int) -> PaperValue:
+        if index not in self._parsed:
+            self._parsed[index] = _value(self.rows[index], f"{self.path}, line {index + 2}")
+        return self._parsed[index]
 
 
-def split_items(item: str) -> list[str]:
+def split_items(items: str) -> list[str]:
     """Split a study's key `paper` into the items that it names, separated by commas."""
-    return [part.strip() for part in item.split(",")]
+    return [part.strip() for part in items.split(",")]
 
 
-def items_containing(rows: Rows, item: str) -> set[str]:
-    """The item names of a file's rows that contain this item: `Fig3/5/6/7` contains `Fig5`."""
-    names = {row["item"] for row in rows.values()}
-    return {name for name in names if item in (name, *_split_item(name))}
-
-
-def read_rows(file: str | Path, item: str) -> Rows:
-    """Read the rows of a paper's file by line number. Raise UserError if it does not exist; only
-    the message needs `item`."""
+def open_paper(file: str | Path, item: str) -> PaperFile:
+    """Read a paper's file. Raise UserError if it does not exist; only the message needs `item`."""
     try:
         with explain_errors(file):
             status = Path(file).stat()
@@ -109,18 +118,18 @@ def read_rows(file: str | Path, item: str) -> Rows:
             f"paper is '{item}', but there is no {file} with the paper's values; add it, "
             "or leave paper out"
         ) from None
-    return _cached_rows(str(file), status.st_ino, status.st_mtime_ns, status.st_size)
+    return _cached_file(str(file), status.st_ino, status.st_mtime_ns, status.st_size)
 
 
 @functools.lru_cache(maxsize=16)
-def _cached_rows(file: str, *version: int) -> Rows:
-    """The rows of a version of a file. Planning a study asks for those of AML's curves 70 times."""
+def _cached_file(file: str, *version: int) -> PaperFile:
+    """A version of a file. Planning a study asks for AML's curves 70 times."""
     with explain_errors(file), open(file, encoding="utf-8", newline="") as lines:
         reader = csv.DictReader(lines)
         missing = [name for name in FIXED if name not in (reader.fieldnames or ())]
         if missing:
             raise UserError(f"{file}: lacks the column '{missing[0]}'")
-        return dict(enumerate(reader, start=2))
+        return PaperFile(file, reader)
 
 
 def _value(row: Mapping[str, str], where: str) -> PaperValue:

@@ -8,15 +8,7 @@ from dataclasses import dataclass
 from cohort.core.errors import UserError, suggest
 from cohort.results.claims.claim import leader_of
 from cohort.results.claims.matrix import Point
-from cohort.results.paper import (
-    PaperValue,
-    Rows,
-    items_containing,
-    paper_files,
-    parse_values,
-    read_rows,
-    split_items,
-)
+from cohort.results.paper import PaperFile, PaperValue, open_paper, paper_files, split_items
 from cohort.results.paper_match import match_values
 from cohort.results.series import NO_VALUE
 
@@ -31,12 +23,12 @@ class PaperPoint:
 
 
 class Paper:
-    """The values that a study's paper prints; each of their files is read once."""
+    """The values that a study's paper prints."""
 
     def __init__(self, study: str):
-        self._files = paper_files(study)
-        self._rows: list[Rows] = [
-            read_rows(file, "") if file.exists() else {} for file in self._files
+        self._files = [
+            open_paper(path, "") if path.exists() else PaperFile(str(path), [])
+            for path in paper_files(study)
         ]
 
     def results(self, points: Sequence[Point], items: str) -> list[PaperPoint]:
@@ -63,17 +55,17 @@ class Paper:
         """The paper's values of a metric in these items (its tables and figures): a list from the
         file of single values, one from that of curves. Raise UserError for an item that neither
         holds."""
-        available = dict.fromkeys(row["item"] for rows in self._rows for row in rows.values())
         for item in split_items(items):
-            if not any(items_containing(rows, item) for rows in self._rows):
-                files = " nor ".join(map(str, self._files))
+            if not any(file.items_containing(item) for file in self._files):
+                files = " nor ".join(file.path for file in self._files)
+                available = [name for file in self._files for name in file.items]
                 raise UserError(
                     f"paper is '{item}', which neither {files} holds{suggest(item, available)}"
                 )
         values = []
-        for file, rows in zip(self._files, self._rows, strict=True):
-            names = [item for item in split_items(items) if items_containing(rows, item)]
-            values.append(parse_values(rows, file, ",".join(names), metric) if names else [])
+        for file in self._files:
+            names = [item for item in split_items(items) if file.items_containing(item)]
+            values.append(file.values(",".join(names), metric) if names else [])
         return values
 
     def _match(
