@@ -57,7 +57,9 @@ def page(study: str) -> str:
         if plan.study(study).claims:
             write_judged(claims_spec(plan, study, layout), layout.claims(study))
             files += layout.claims(study)
-        texts = [Path(file).read_text().strip() for file in files if file.endswith(".md")]
+        texts = [
+            Path(file).read_text(encoding="utf-8").strip() for file in files if file.endswith(".md")
+        ]
     return "\n\n".join(texts) + "\n"
 
 

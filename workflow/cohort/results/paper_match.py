@@ -53,16 +53,16 @@ def match_values(
     shown, labels = tuple(shown), tuple(labels)
     if at:
         values = [value for value in values if value.at in ("", at)]
-    alike: dict[tuple[tuple[str, str], ...], list[PaperValue]] = {}  # the values of curves are many
+    by_labels: dict[tuple[tuple[str, str], ...], list[PaperValue]] = {}  # those of a curve together
     for value in values:
-        alike.setdefault(tuple(value.labels.items()), []).append(value)
+        by_labels.setdefault(tuple(value.labels.items()), []).append(value)
     groups: dict[tuple[str, ...], list[Cell]] = {}
     for cell in cells:
         groups.setdefault(tuple(_text(cell.get(name)) for name in shown), []).append(cell)
     matches = []
     for key, group in groups.items():
         shared = _shared_labels(group, labels)
-        fitting = [value for same in alike.values() if same[0].fits(shared) for value in same]
+        fitting = [value for same in by_labels.values() if same[0].fits(shared) for value in same]
         fitting = _of_best_source(fitting)
         candidates = [[value] for value in fitting] if at else _curves(fitting)
         named = dict(zip(shown, key, strict=True))
