@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from cohort.core.paths import RELEASED, Layout
-from cohort.pipeline.preview import draw_partial
+from cohort.pipeline.preview import draw_studies
 from cohort.plan import Plan, load
 from cohort.plan.loading import all_studies
 from cohort.results.release.folder import MANIFEST
@@ -25,8 +25,7 @@ RUNS, FIGURES = "runs.parquet", "figures.html"
 def make_site(plan: Plan, site: Path) -> None:
     """Write the site of a plan's listed studies to a folder, in place of what is there."""
     layout = Layout(plan.scale, partial=True)
-    for study in plan.listed:
-        draw_partial(plan, study)
+    draw_studies(plan, plan.listed)
     for part in ("figures", "tables", "released"):
         shutil.rmtree(site / part, ignore_errors=True)
     for part in ("figures", "tables"):

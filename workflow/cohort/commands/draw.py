@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from cohort.commands.planning import add_studies, load_plan
-from cohort.pipeline.preview import draw_partial
+from cohort.pipeline.preview import draw_studies
 
 add_arguments = add_studies
 
@@ -13,5 +13,6 @@ add_arguments = add_studies
 def run(options: argparse.Namespace) -> None:
     """Draw the studies from what exists and print the paths of their pages."""
     plan = load_plan(options)
-    for study in dict.fromkeys(study for study, _ in plan.rows(plan.listed)):
-        print(draw_partial(plan, study))
+    studies = list(dict.fromkeys(study for study, _ in plan.rows(plan.listed)))
+    for page in draw_studies(plan, studies):
+        print(page)

@@ -5,9 +5,14 @@ Previews have a folder of their own, results/{scale}/partial, see `Layout`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import multiprocessing
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from multiprocessing.synchronize import Semaphore
 from pathlib import Path
 
+from cohort.core.errors import UserError
 from cohort.core.paths import CLAIMS_TABLE, Layout
 from cohort.pipeline.cell_states import failure_texts
 from cohort.pipeline.pages import page_spec
@@ -20,6 +25,39 @@ from cohort.results.report.index import write_index
 from cohort.results.report.page import write_page
 from cohort.results.tables.sizes import needs_no_runs
 from cohort.results.tables.tabulate import tabulate
+
+
+def draw_studies(plan: Plan, studies: Sequence[str]) -> list[Path]:
+    """Draw studies as `draw_partial` does, several of them in processes of their own, as many at a
+    time as there are cores; return the paths of their pages."""
+    if len(studies) == 1:
+        return [draw_partial(plan, studies[0])]
+    fork = multiprocessing.get_context("fork")  # the plan is shared, not copied
+    turns = fork.Semaphore(os.cpu_count() or 1)
+    processes = {
+        study: fork.Process(target=_draw_in_turn, args=(turns, plan, study)) for study in studies
+    }
+    for process in processes.values():
+        process.start()
+    for process in processes.values():
+        process.join()
+    failed = [study for study, process in processes.items() if process.exitcode]
+    if failed:
+        raise UserError(f"{', '.join(failed)} could not be drawn")
+    layout = Layout(plan.scale, partial=True)
+    write_index(layout.index())
+    return [Path(layout.page(study)[0]) for study in studies]
+
+
+def _draw_in_turn(turns: Semaphore, plan: Plan, study: str) -> None:
+    """Draw a study in a process that ends with its error message, if there is one."""
+    with turns:
+        try:
+            draw_partial(plan, study)
+        except UserError as error:
+            sys.exit(f"error: {error}")
+        except KeyboardInterrupt:
+            sys.exit(1)
 
 
 def draw_partial(plan: Plan, name: str) -> Path:
