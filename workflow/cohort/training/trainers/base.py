@@ -130,8 +130,11 @@ class Trainer:
     def augmentation_draws(self, size: int, client: int, round: int) -> np.ndarray:
         """The random numbers that augment each of a client's samples in each epoch of a round."""
         steps, per_epoch = local_steps(size, self.settings)
+        shape = (-(-steps // per_epoch), size, self.augmentation.numbers)
+        if not self.augmentation.numbers:
+            return np.empty(shape)
         rng = generator(self.settings.seed, "augmentation", round=round, client=client)
-        return rng.random((-(-steps // per_epoch), size, self.augmentation.numbers))
+        return rng.random(shape)
 
 
 def pack_finished(stacked: Weights, losses: Sequence[Tensor], steps: Sequence[int]) -> Weights:
