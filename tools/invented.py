@@ -19,7 +19,6 @@ import pandas as pd
 
 from cohort.cell.evaluations import is_evaluated, resolve_last
 from cohort.core.files import write_text
-from cohort.core.paths import Layout
 from cohort.core.sealed_json import write_sealed
 from cohort.pipeline.specs import (
     Spec,
@@ -45,10 +44,11 @@ DIVERGED, MISSING = 60, 200  # one run in so many
 def page(study: str) -> str:
     """The tables and the verdicts of a study, from invented runs, in Markdown."""
     plan = plan_all(study)
-    layout = Layout(plan.scale)
+    layout = plan.layout
+    metrics = sorted(set(METRICS) & _words(plan, study))
     with _temporary_folder():
         for experiment in plan.study(study).experiments:
-            _collect(plan, experiment_plan(plan, study, experiment), layout)
+            _collect(plan, experiment_plan(plan, study, experiment), metrics)
         files = []
         for name in plan.study(study).tables:
             spec = spec_of(plan, study, name)
@@ -71,12 +71,11 @@ def _temporary_folder() -> Iterator[None]:
         yield
 
 
-def _collect(plan: Plan, content: Spec, layout: Layout) -> None:
-    """Write the metrics of an experiment from invented results of its cells."""
+def _collect(plan: Plan, content: Spec, metrics: list[str]) -> None:
+    """Write these metrics of an experiment, from invented results of its cells."""
     cells = {cell.path: cell for cell in plan.cells.values()}
-    metrics = sorted(set(METRICS) & _words(plan, content["study"]))
     write_sealed(file := frozen_experiment_path(content), content, sync=False)
-    target = layout.metrics(content["study"], content["experiment"])
+    target = plan.layout.metrics(content["study"], content["experiment"])
 
     def result_of(path: str) -> Result:
         return invented_result(cells[path], plan.dataset_info(cells[path])["classes"], metrics)

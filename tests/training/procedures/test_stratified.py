@@ -295,6 +295,8 @@ def test_time_of_a_rounds_transfers(procedure: str, monkeypatch: pytest.MonkeyPa
     assert recorded(history.cost, "seconds_transfers") == [
         0.25 * in_a_row(procedure, history, round) for round in range(1, rounds + 1)
     ]
+    phases = 2 if procedure == "stratified-hybrid-1" else 1
+    assert next(ticks) == 0.25 * 2 * transfers.REPEATS * phases  # not measured in every round
 
 
 @pytest.mark.parametrize(
