@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.gpu import results
-from benchmarks.gpu.pieces import KILL_SECONDS, LIMIT_SECONDS, PIECES, RESULTS
+from benchmarks.gpu.pieces import HANG_SECONDS, LIMIT_SECONDS, PIECES, RESULTS
 from benchmarks.peers import ROOT, environment
 
 ALL = "all"
@@ -70,6 +70,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help=f"the results file, whose other pieces are kept; default: {RESULTS.relative_to(ROOT)}",
     )
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=LIMIT_SECONDS,
+        help="within which a piece measures, repeating less (default: %(default)g)",
+    )
     parser.add_argument("--commit", default="", help="the commit, where git cannot say it")
     return parser
 
@@ -77,21 +83,26 @@ def _parser() -> argparse.ArgumentParser:
 def _run(names: Sequence[str], file: Path, options: argparse.Namespace) -> None:
     """Measure pieces in one process, which is stopped if it hangs."""
     for name in names:
-        print(f"{name}: {PIECES[name].title}, at most {LIMIT_SECONDS:.0f} s", flush=True)
+        print(f"{name}: {PIECES[name].title}, at most {options.seconds:.0f} s", flush=True)
         results.put_entry(file, name, {"failures": []})
-    command = [sys.executable, "-m", "benchmarks.gpu.piece", options.device, str(file)]
+    command = [sys.executable, "-m", "benchmarks.gpu.piece", options.device, str(options.seconds)]
     process = subprocess.Popen(
-        [*command, options.commit, *names], cwd=ROOT, env=environment(), start_new_session=True
+        [*command, str(file), options.commit, *names],
+        cwd=ROOT,
+        env=environment(),
+        start_new_session=True,
     )
     try:
-        if status := process.wait(KILL_SECONDS):
+        if status := process.wait(options.seconds + HANG_SECONDS):
             results.add_failure(file, names[-1], f"the process ended with status {status}")
     except BaseException as error:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         if not isinstance(error, subprocess.TimeoutExpired):
             raise
-        results.add_failure(file, names[-1], f"stopped after {KILL_SECONDS:.0f} s")
+        results.add_failure(
+            file, names[-1], f"stopped after {options.seconds + HANG_SECONDS:.0f} s"
+        )
 
 
 if __name__ == "__main__":

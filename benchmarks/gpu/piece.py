@@ -1,4 +1,4 @@
-"""`python -m benchmarks.gpu.piece DEVICE FILE COMMIT NAME...`: run pieces in this process.
+"""`python -m benchmarks.gpu.piece DEVICE SECONDS FILE COMMIT NAME...`: run pieces in this process.
 
 On a GPU each has a process of its own, because an error there can spoil the process that made it.
 """
@@ -15,10 +15,11 @@ from benchmarks import machine
 from benchmarks.gpu.report import Report
 
 
-def main(device: str, file: str, commit: str, *pieces: str) -> None:
+def main(device: str, seconds: str, file: str, commit: str, *pieces: str) -> None:
     """Measure the pieces; what fails in one is noted in its entry of the file."""
     for piece in pieces:
-        report = Report(Path(file), piece, commit or machine.commit(), torch.device(device))
+        commit = commit or machine.commit()
+        report = Report(Path(file), piece, commit, torch.device(device), float(seconds))
         importlib.import_module(f"benchmarks.gpu.{piece}").measure(report)
 
 

@@ -15,7 +15,6 @@ from pathlib import Path
 import torch
 
 from benchmarks.gpu import results
-from benchmarks.gpu.pieces import LIMIT_SECONDS
 from benchmarks.gpu.results import Row
 from cohort.training.job.device import device_name
 
@@ -28,6 +27,7 @@ class Report:
     piece: str
     commit: str
     device: torch.device
+    limit: float  # seconds within which the piece measures
     rows: list[Row] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
@@ -51,10 +51,10 @@ class Report:
         now = time.monotonic()
         taken, left = now - self.began, self.steps - self.done
         guess = f", about {taken / self.done * left:.0f} s to go" if self.done else ""
-        spent = f"{taken:.0f} s of at most {LIMIT_SECONDS:.0f}{guess}"
+        spent = f"{taken:.0f} s of at most {self.limit:.0f}{guess}"
         self._say(f"{self.done + 1} of {self.steps}: {what} ({spent})")
         try:
-            yield now + max(LIMIT_SECONDS - taken, 0) / left
+            yield now + max(self.limit - taken, 0) / left
         except Exception as error:  # whatever it is, the other steps may work
             lines = str(error).strip().splitlines() or ["no message"]
             self.failures.append(f"{what}: {type(error).__name__}: {lines[0]}")

@@ -14,16 +14,24 @@ from benchmarks.contest import largest_difference
 from benchmarks.draw import draw_work
 from benchmarks.gpu.report import Report
 from benchmarks.gpu.timing import interleaved_seconds
+from benchmarks.networks import build, forward_operations
 from benchmarks.sweeps import times_faster
 from benchmarks.variants.inputs import flat
 from benchmarks.variants.ours import task_of
 from benchmarks.work import Work
-from benchmarks.workloads import W1, W2, W2A, W3
+from benchmarks.workloads import W1, W2, W2A, W2B, W3, Workload
 from cohort.training.job.precision import set_up
 from cohort.training.state import RunState
 
-VGG11 = replace(W1, name="VGG-11", title="VGG-11", model="vgg11", classes=10)
-WORKLOADS = (W1, W2, W2A, W3, VGG11)
+VGG11, RESNET18, EFFICIENTNET = (
+    replace(W1, name=name, title=name, model=model, classes=10)
+    for name, model in (
+        ("VGG-11", "vgg11"),
+        ("ResNet-18", "resnet18"),
+        ("EfficientNet-B0", "efficientnet-b0"),
+    )
+)
+WORKLOADS = (W1, W2, W2A, W2B, W3, VGG11, RESNET18, EFFICIENTNET)
 TRAINERS = ("serial", "batched")  # the reference first
 MOST = 20  # rounds of each
 
@@ -34,8 +42,7 @@ class Player:
     def __init__(self, given: Work, trainer: str, device: torch.device):
         before = _reset_peak(device)
         task = task_of(given, trainer, device)
-        if task.trainer != trainer:
-            raise ValueError(f"the {trainer} trainer refuses {given.workload.model}")
+        self.trainer = task.trainer  # serial where the other refuses the network
         self.states: Iterator[RunState] = task.procedure.rounds(task, task.procedure.begin(task))
         self.weights = flat(next(self.states).weights.values())
         self.memory_mb = _peak_mb(device, before)
@@ -56,7 +63,8 @@ def measure(report: Report) -> None:
 
 
 def _time_trainers(given: Work, report: Report, until: float) -> None:
-    players = {trainer: Player(given, trainer, report.device) for trainer in TRAINERS}
+    all_players = {trainer: Player(given, trainer, report.device) for trainer in TRAINERS}
+    players = {name: player for name, player in all_players.items() if player.trainer == name}
     most = 1 if report.is_trial else MOST
     taken = interleaved_seconds(players, report.device, most, until)
     reference, *_ = TRAINERS
@@ -71,10 +79,24 @@ def _time_trainers(given: Work, report: Report, until: float) -> None:
                 "max": max(seconds),
                 "rounds": len(seconds),
                 f"vs {reference}": times_faster(taken[reference], seconds),
+                "TFLOPS": _operations(given.workload) / median(seconds) / 1e12,
+                "us/layer": 1e6 * median(seconds) / _layers_in_turn(given.workload, trainer),
                 "memory, MB": player.memory_mb,
                 "difference": _difference(player.weights, players[reference].weights),
             }
         )
+
+
+def _operations(workload: Workload) -> int:
+    """The floating-point operations of a round, as `cohort cost` counts them."""
+    return 3 * forward_operations(workload) * workload.samples
+
+
+def _layers_in_turn(workload: Workload, trainer: str) -> int:
+    """How many layers follow one another in a round: those of each step of each client, or of the
+    clients that step together."""
+    layers = sum(next(layer.children(), None) is None for layer in build(workload).modules())
+    return layers * workload.steps * (1 if trainer == "batched" else workload.cohort)
 
 
 def _difference(weights: np.ndarray, reference: np.ndarray) -> float | None:

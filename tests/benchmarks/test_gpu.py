@@ -111,9 +111,9 @@ def test_an_unknown_piece(capsys: pytest.CaptureFixture[str]):
 def test_a_piece_that_hangs_is_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    monkeypatch.setattr(command, "KILL_SECONDS", 0.05)
+    monkeypatch.setattr(command, "HANG_SECONDS", 0.05)
     file = tmp_path / "new" / "gpu.json"
-    assert command.main(["steps", "--device", "cpu", "--into", str(file)]) == 1
+    assert command.main(["steps", "--device", "cpu", "--seconds", "0", "--into", str(file)]) == 1
     assert "steps: stopped after 0 s\n" in capsys.readouterr().out
     assert results.read_entries(file) == {"steps": {"failures": ["stopped after 0 s"]}}
 
