@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from statistics import median
 from typing import NamedTuple
@@ -18,6 +18,7 @@ from benchmarks.gpu.timing import interleaved_seconds
 from benchmarks.variants.inputs import flat
 from cohort.models import MODELS
 from cohort.training.job.precision import set_up
+from cohort.training.trainers.batched.cuda_graph import CudaGraphFunction
 
 NETWORKS = {"lenet5": (1, 32, 32), "aml-lenet": (3, 32, 32), "vgg11": (3, 32, 32)}
 CLIENTS, BATCH = 10, 64
@@ -103,23 +104,31 @@ def _time_layer(layer: Layer, report: Report, until: float) -> None:
 def _ways_to_convolve(
     layer: Layer, clients: int, batch: int, device: torch.device
 ) -> tuple[dict[str, Callable[[], object]], float]:
-    """The three ways to convolve by name, and how much the results of the first two differ."""
+    """The three ways to convolve by name, each a CUDA graph on a GPU, and how much the results of
+    the first two differ."""
     torch.manual_seed(0)
     inside, outside = layer.channels
     weights = torch.randn(clients, outside, inside, layer.kernel, layer.kernel, device=device)
     images = torch.randn(clients, batch, inside, layer.side, layer.side, device=device)
     upstream = torch.randn_like(vmap(layer.direct)(weights, images))
 
-    def one_by_one() -> None:
-        for rows in zip(weights, images, upstream, strict=True):
-            _with_gradients(layer.direct, *rows)
+    def one_by_one() -> list[Tensor]:
+        rows = zip(weights, images, upstream, strict=True)
+        return [_with_gradients(layer.direct, *row)[0] for row in rows]
 
     grouped, unfolded = (
         partial(vmap(partial(_with_gradients, way)), weights, images, upstream)
         for way in (layer.direct, layer.unfolded)
     )
     difference = largest_difference(flat(unfolded()), flat(grouped()))
-    return {GROUPED: grouped, UNFOLDED: unfolded, LOOPED: one_by_one}, difference
+    ways: dict[str, Callable[[], Sequence[Tensor]]] = {GROUPED: grouped, UNFOLDED: unfolded}
+    ways[LOOPED] = one_by_one
+    return {name: _captured(way, device) for name, way in ways.items()}, difference
+
+
+def _captured(way: Callable[[], Sequence[Tensor]], device: torch.device) -> Callable[[], object]:
+    """A function that replays a CUDA graph of these calls, as the batched trainer does."""
+    return partial(CudaGraphFunction(lambda _: way()[0], []), torch.zeros(1, device=device))
 
 
 def _with_gradients(

@@ -48,6 +48,7 @@ PIECES: Mapping[str, Piece] = {
         "Convolutions with weights of their own for each client",
         "Outputs and both gradients of a layer for ten clients with 64 images each, as the batched "
         "trainer computes them: a grouped convolution (what `vmap` makes of a convolution), "
-        "unfolding (im2col and a batched matrix product), and one client after another.",
+        "unfolding (im2col and a batched matrix product), and one client after another. Each is a "
+        "CUDA graph.",
     ),
 }

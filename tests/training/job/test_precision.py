@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,10 +13,11 @@ from torch import Tensor
 from cohort.data.samples import Samples
 from cohort.models import MODELS
 from cohort.training.job.precision import set_up
+from cohort.training.task import Task
 from cohort.training.trainers.base import Trainer
 from cohort.training.trainers.batched.trainer import BatchedTrainer
 from cohort.training.trainers.serial import SerialTrainer
-from tests.training.small_task import small_task, train, trainer_of
+from tests.training.small_task import run, small_task, train, trainer_of
 
 CPU = torch.device("cpu")
 
@@ -26,8 +28,8 @@ def float32_again() -> Iterator[None]:
     set_up("float32", CPU)
 
 
-def after_a_round(precision: str, kind: type[Trainer]) -> Tensor:
-    """All weights of a client that trained on 12 images for two epochs."""
+def image_task(precision: str) -> Task:
+    """A task of two clients that train on 12 images each for two epochs."""
     rng = np.random.default_rng(8)
     pictures = torch.from_numpy(rng.random((24, 3, 32, 32), dtype=np.float32))
     samples = Samples(
@@ -36,7 +38,8 @@ def after_a_round(precision: str, kind: type[Trainer]) -> Tensor:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(3)
         model = MODELS["lenet5"]().build((3, 32, 32), 3)
-    task = small_task(
+    set_up(precision, CPU)
+    return small_task(
         model=model,
         train=samples,
         test=samples,
@@ -46,7 +49,11 @@ def after_a_round(precision: str, kind: type[Trainer]) -> Tensor:
         lr=0.05,
         precision=precision,
     )
-    set_up(precision, CPU)
+
+
+def after_a_round(precision: str, kind: type[Trainer]) -> Tensor:
+    """All weights of a client after a round."""
+    task = image_task(precision)
     updates = train(trainer_of(task, kind), task.initial_weights(), [0, 1])
     return torch.cat([tensor.flatten() for tensor in updates.client_weights(0).values()])
 
@@ -57,6 +64,15 @@ def test_bfloat16_is_close_to_float32_and_keeps_float32_weights(kind: type[Train
     assert rough.dtype == torch.float32
     assert 1e-5 < (rough - exact).norm() / exact.norm() < 1e-2
     assert torch.equal(after_a_round("float32", kind), exact)
+
+
+def test_a_run_in_bfloat16_merges_in_float32():
+    """The server's mean of two clients' weights is what it is in float64."""
+    task, same = image_task("bfloat16"), image_task("bfloat16")
+    updates = train(trainer_of(task), task.initial_weights(), [0, 1])
+    merged = run(replace(same, settings=replace(same.settings, rounds=1))).weights
+    for name, rows in updates.weights.items():
+        assert torch.allclose(merged[name], rows.double().mean(dim=0).float(), atol=1e-7), name
 
 
 def test_tf32_changes_nothing_on_a_cpu():

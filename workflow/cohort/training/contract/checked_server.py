@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from cohort.training.contract.answers import check_metrics
@@ -26,7 +27,11 @@ def apply(rule: ServerRule, weights: Weights, updates: Updates, memory: Weights)
     """Let a server rule merge updates, and check what it returns: weights that have the form of
     those before, the new memory, and finite metrics that the rule declares."""
     tensors = {"sizes": updates.sizes, "steps": updates.steps, "losses": updates.losses}
-    with forbid_changes("apply", weights=weights, updates=updates.weights | tensors, memory=memory):
+    in_full_precision = torch.autocast(updates.sizes.device.type, enabled=False)
+    with (
+        in_full_precision,
+        forbid_changes("apply", weights=weights, updates=updates.weights | tensors, memory=memory),
+    ):
         shown = replace(updates, weights=dict(updates.weights))
         merged = rule.apply(dict(weights), shown, dict(memory))
     if not isinstance(merged, tuple) or len(merged) != len(Merged._fields):

@@ -195,7 +195,7 @@ def _rows(tensor: Tensor, batch: np.ndarray) -> Tensor:
     """The rows of a batch; a single row is a view, not a copy."""
     if len(batch) == 1:
         return tensor[batch[0] : batch[0] + 1]
-    rows = torch.from_numpy(batch)
+    rows = torch.from_numpy(batch).to(tensor.device)
     return tensor.index_select(0, rows) if tensor.is_contiguous() else tensor[rows]
 
 
