@@ -46,9 +46,8 @@ PIECES: Mapping[str, Piece] = {
     ),
     "convolutions": Piece(
         "Convolutions with weights of their own for each client",
-        "Outputs and both gradients of a layer for ten clients with 64 images each, as the batched "
-        "trainer computes them: a grouped convolution (what `vmap` makes of a convolution), "
-        "unfolding (im2col and a batched matrix product), and one client after another. Each is a "
-        "CUDA graph.",
+        "Outputs and both gradients of a layer for ten clients with 64 images each: a grouped "
+        "convolution (what `vmap` makes of a convolution), unfolding (products with all patches, as "
+        "the batched trainer does it), and one client after another. Each is a CUDA graph.",
     ),
 }

@@ -73,7 +73,8 @@ def hue_shifted(images: Tensor, shift: Tensor) -> Tensor:
     )
     angles = sixths + 6 * shift.to(images.dtype).view(-1, 1, 1)
     # Per channel, in turns from where it is darkest.
-    turns = (angles[:, None] + angles.new_tensor([3, 1, -1]).view(-1, 1, 1)).div_(6)
+    starts = torch.arange(3, -2, -2, dtype=angles.dtype, device=angles.device)
+    turns = (angles[:, None] + starts.view(-1, 1, 1)).div_(6)
     darkness = turns.sub_(turns.round()).abs_().mul_(-6).add_(2).clamp_(0, 1)
     return torch.addcmul(brightest[:, None], darkness, spread[:, None], value=-1)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from itertools import permutations
 from typing import TYPE_CHECKING, ClassVar
@@ -57,7 +58,7 @@ class JitterFlipGray(Augmentation):
         """Apply each image's four changes in its own of 24 orders, the whole batch at once: three
         blends before the change of hue and three after it. A blend that belongs on the other side
         of the hue has factor 1, which leaves an image unchanged."""
-        order = torch.tensor(ORDERS, device=images.device)[(numbers[:, 0] * len(ORDERS)).long()]
+        order = _orders(images.device)[(numbers[:, 0] * len(ORDERS)).long()]
         blends, count = order[:, :3], order[:, 3:]
         factors = (1 + self.strength * (2 * numbers[:, 1:4] - 1)).gather(1, blends)
         before = torch.arange(3, device=images.device) < count
@@ -80,3 +81,9 @@ class JitterFlipGray(Augmentation):
         strengths = 1 + self.strength * (2 * numbers[:, 1:4] - 1)
         factors[rows, columns] = np.take_along_axis(strengths, blends, axis=1)
         return AugmentationParameters(colors, factors, zeros, zeros, numbers[:, 5] < 0.5)
+
+
+@functools.cache
+def _orders(device: torch.device) -> Tensor:
+    """The orders on a device: a copy in every step would have to wait for a GPU."""
+    return torch.tensor(ORDERS, device=device)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import gc
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import torch
@@ -20,14 +22,14 @@ class CapturedGraph(NamedTuple):
 
 
 class CudaGraphFunction:
-    """A function of tensors that also changes some tensors in place, captured as a CUDA graph.
+    """A function of tensors that may also change some tensors in place, captured as a CUDA graph.
 
     On a GPU it is captured once for each combination of argument shapes, then replayed; each call
     overwrites the result of the one before. All other tensors that it reads or changes must keep
     their memory. On a CPU, and where capturing fails, the function is called directly.
     """
 
-    def __init__(self, function: Callable[..., Tensor], changes: Iterable[Tensor]):
+    def __init__(self, function: Callable[..., Tensor], changes: Iterable[Tensor] = ()):
         self.function, self.changes = function, list(changes)
         self.captures: dict[tuple[torch.Size, ...], CapturedGraph | None] = {}
 
@@ -60,9 +62,21 @@ class CudaGraphFunction:
             tensor.copy_(value)
         graph = torch.cuda.CUDAGraph()
         try:
-            with torch.cuda.graph(graph):
+            with _no_garbage_collection(), torch.cuda.graph(graph):
                 return CapturedGraph(graph, inputs, self.function(*inputs))
         except RuntimeError as error:
             reason = str(error).splitlines()[0]
             print(f"no CUDA graph could be captured, so steps are slower ({reason})", flush=True)
             return None
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """Collect no garbage in this block: an older CUDA graph cannot be freed during a capture."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

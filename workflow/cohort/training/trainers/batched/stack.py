@@ -12,6 +12,7 @@ from cohort.cell.settings import Settings
 from cohort.training.contract.checked_objective import losses_of
 from cohort.training.objectives import Objective
 from cohort.training.objectives.objective import output_bias
+from cohort.training.trainers.batched.convolution import unfold_convolutions
 from cohort.training.trainers.batched.cuda_graph import CudaGraphFunction
 from cohort.training.updates import Weights, stack
 
@@ -25,7 +26,8 @@ class Stack:
     """
 
     def __init__(self, model: nn.Module, settings: Settings, objective: Objective, height: int):
-        self.model, self.settings, self.objective, self.height = model, settings, objective, height
+        self.model = unfold_convolutions(model)
+        self.settings, self.objective, self.height = settings, objective, height
         parameters = {name: parameter.detach() for name, parameter in model.named_parameters()}
         bias = output_bias(model).detach()
         self.weights, self.velocity, self.correction = (
@@ -79,12 +81,19 @@ class Stack:
                 for name, change in gradients.items()
             }
         is_active = sample_weights.any(dim=1)
-        for name, weight in own.items():
-            change = gradients[name].add(weight, alpha=settings.weight_decay)
-            velocity = self.velocity[name][rows]
-            velocity.mul_(settings.momentum).add_(change)
-            step = self.lr * (self.correction[name][rows] - velocity)
-            weight.add_(step.where(_broadcast_rows(is_active, step), 0))
+        before, changes = list(own.values()), [gradients[name] for name in own]
+        velocity = [self.velocity[name][rows] for name in own]
+        correction = [self.correction[name][rows] for name in own]
+        # each operation on all tensors is one kernel on a GPU
+        torch._foreach_mul_(velocity, settings.momentum)
+        torch._foreach_add_(
+            velocity, torch._foreach_add(changes, before, alpha=settings.weight_decay)
+        )
+        steps = torch._foreach_sub(correction, velocity)
+        torch._foreach_mul_(steps, self.lr)
+        torch._foreach_add_(
+            before, [step.where(_broadcast_rows(is_active, step), 0) for step in steps]
+        )
         return losses.where(is_active, 0)
 
     def _loss(

@@ -3,7 +3,7 @@ use a GPU to capacity."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -18,6 +18,7 @@ from cohort.training.contract.checked_objective import augmented
 from cohort.training.cursor import ResumableCall, strip_prefix
 from cohort.training.evaluation import evaluation_batches
 from cohort.training.trainers.base import Trained, Trainer
+from cohort.training.trainers.batched.cuda_graph import CudaGraphFunction
 from cohort.training.trainers.batched.stack import Stack
 from cohort.training.trainers.local_work import LocalWork, local_steps
 from cohort.training.updates import Updates, Weights
@@ -43,6 +44,9 @@ class BatchedTrainer(Trainer):
         self.batch = min(self.settings.batch, max(map(len, self.shards)))
         self.labels = self.samples.labels.cpu()
         self.stack = Stack(self.model, self.settings, self.objective, height=0)
+        self.inputs_of: Callable[..., Tensor] = self._inputs
+        if self.samples.values.is_cuda:
+            self.inputs_of = CudaGraphFunction(self._inputs)
 
     @classmethod
     def refusal(cls, task: Task) -> str:
@@ -73,7 +77,7 @@ class BatchedTrainer(Trainer):
         for step in range(self._load_current(resumable, losses), len(samples)):
             height = self._height(int((counts > step).sum()))
             chosen = samples[step, :height]
-            inputs = self._inputs(chosen, None if draws is None else draws[step, :height])
+            inputs = self.inputs_of(chosen, *(drawn[step, :height] for drawn in draws))
             targets, weights = self.samples.labels[chosen], shares[step, :height]
             losses[step, :height] = self.stack.step(inputs, targets, weights)
             resumable.save_if_due(
@@ -118,10 +122,9 @@ class BatchedTrainer(Trainer):
 
     def _lay_out(
         self, works: Sequence[LocalWork], steps: Sequence[Steps]
-    ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Three tensors by step, client and place in the batch: the index of each sample, its
-        weight in the mean of its batch, and the random numbers that augment it (None without
-        augmentation)."""
+    ) -> tuple[Tensor, Tensor, list[Tensor]]:
+        """Tensors by step, client and place in the batch: the index of each sample, its weight in
+        the mean of its batch and, if there is an augmentation, the random numbers for it."""
         shape = max(map(len, steps)), self.stack.height, self.batch
         samples, shares = np.zeros(shape, dtype=np.int64), np.zeros(shape)
         draws = np.zeros((*shape, self.augmentation.numbers))
@@ -137,7 +140,7 @@ class BatchedTrainer(Trainer):
                 if drawn is not None:
                     draws[filled] = drawn[step // per_epoch][batch]
         device, std = self.samples.labels.device, self.samples.std
-        on_device = torch.from_numpy(draws).to(device) if self.augmentation.numbers else None
+        on_device = [torch.from_numpy(draws).to(device)] if self.augmentation.numbers else []
         return torch.from_numpy(samples).to(device), torch.from_numpy(shares).to(std), on_device
 
     def _height(self, active: int) -> int:
@@ -146,13 +149,14 @@ class BatchedTrainer(Trainer):
         unit = -(-self.stack.height // HEIGHTS)
         return min(-(-active // unit) * unit, self.stack.height)
 
-    def _inputs(self, chosen: Tensor, draws: Tensor | None) -> Tensor:
+    def _inputs(self, chosen: Tensor, *draws: Tensor) -> Tensor:
         """The network's inputs of a step, augmented if there are random numbers for that."""
         flat = chosen.flatten()
-        if draws is None:
+        if not draws:
             inputs = self.samples.inputs(flat)
         else:
-            images = augmented(self.augmentation, self.samples.scaled(flat), draws.flatten(0, 1))
+            numbers = draws[0].flatten(0, 1)
+            images = augmented(self.augmentation, self.samples.scaled(flat), numbers)
             inputs = self.samples.standardized(images)
         return inputs.unflatten(0, chosen.shape)
 
