@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -25,13 +25,14 @@ class CudaGraphFunction:
     """A function of tensors that may also change some tensors in place, captured as a CUDA graph.
 
     On a GPU it is captured once for each combination of argument shapes, then replayed; each call
-    overwrites the result of the one before. All other tensors that it reads or changes must keep
+    overwrites the result of the one before, whatever its shapes. All other tensors that it reads or changes must keep
     their memory. On a CPU, and where capturing fails, the function is called directly.
     """
 
     def __init__(self, function: Callable[..., Tensor], changes: Iterable[Tensor] = ()):
         self.function, self.changes = function, list(changes)
         self.captures: dict[tuple[torch.Size, ...], CapturedGraph | None] = {}
+        self._pool: Any = None  # of memory, which the graphs share
 
     def __call__(self, *arguments: Tensor) -> Tensor:
         if not arguments[0].is_cuda:
@@ -61,8 +62,9 @@ class CudaGraphFunction:
         for tensor, value in zip(self.changes, before, strict=True):
             tensor.copy_(value)
         graph = torch.cuda.CUDAGraph()
+        self._pool = self._pool or torch.cuda.graph_pool_handle()
         try:
-            with _no_garbage_collection(), torch.cuda.graph(graph):
+            with _no_garbage_collection(), torch.cuda.graph(graph, self._pool):
                 return CapturedGraph(graph, inputs, self.function(*inputs))
         except RuntimeError as error:
             reason = str(error).splitlines()[0]
