@@ -39,7 +39,7 @@ def conv32_conv64(classes: int) -> nn.Module:
 
 def forward_operations(workload: Workload) -> int:
     """Count the FLOPs of one sample's forward pass, of direct convolutions and matrix products."""
-    network = build(workload)
+    network = build(workload).eval()  # batch normalization cannot train on one sample
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         network(_one_sample(workload))
     return int(counter.get_total_flops())

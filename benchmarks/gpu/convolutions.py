@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 from torch.func import vjp, vmap
-from torch.nn.functional import conv2d, pad
+from torch.nn.functional import conv2d, unfold
 
 from benchmarks.contest import largest_difference
 from benchmarks.gpu.report import Report
@@ -18,7 +18,6 @@ from benchmarks.gpu.timing import interleaved_seconds
 from benchmarks.variants.inputs import flat
 from cohort.models import MODELS
 from cohort.training.job.precision import set_up
-from cohort.training.trainers.batched.convolution import unfolded_convolution
 from cohort.training.trainers.batched.cuda_graph import CudaGraphFunction
 
 NETWORKS = {"lenet5": (1, 32, 32), "aml-lenet": (3, 32, 32), "vgg11": (3, 32, 32)}
@@ -30,11 +29,12 @@ Convolution = Callable[[Tensor, Tensor], Tensor]
 
 
 class Layer(NamedTuple):
-    """The shape of a convolution of stride 1, without padding modes, dilation and groups."""
+    """The shape of a convolution without padding modes, dilation and groups."""
 
     network: str
     channels: tuple[int, int]
     kernel: int
+    stride: int
     padding: int
     side: int
 
@@ -44,11 +44,15 @@ class Layer(NamedTuple):
 
     def direct(self, weight: Tensor, images: Tensor) -> Tensor:
         """Convolve the images of one client as the network does."""
-        return conv2d(images, weight, padding=self.padding)
+        return conv2d(images, weight, stride=self.stride, padding=self.padding)
 
     def unfolded(self, weight: Tensor, images: Tensor) -> Tensor:
-        """Convolve as the batched trainer does."""
-        return unfolded_convolution(weight, pad(images, [self.padding] * 4))
+        """Convolve by one matrix product of the kernels and all patches of all images."""
+        columns = unfold(images, self.kernel, padding=self.padding, stride=self.stride)
+        patches = columns.transpose(0, 1).flatten(1)
+        side = (self.side + 2 * self.padding - self.kernel) // self.stride + 1
+        products = weight.flatten(1) @ patches
+        return products.view(len(weight), len(images), side, side).transpose(0, 1)
 
 
 def measure(report: Report) -> None:
@@ -70,7 +74,7 @@ def layers_of(network: str) -> list[Layer]:
     def note(layer: nn.Module, inputs: tuple[Tensor, ...]) -> None:
         assert isinstance(layer, nn.Conv2d) and isinstance(layer.padding, tuple)
         channels, side = (layer.in_channels, layer.out_channels), inputs[0].shape[-1]
-        sizes = layer.kernel_size[0], layer.padding[0], side
+        sizes = layer.kernel_size[0], layer.stride[0], layer.padding[0], side
         layers.append(Layer(network, channels, *sizes))
 
     for layer in model.modules():

@@ -47,7 +47,8 @@ PIECES: Mapping[str, Piece] = {
     "convolutions": Piece(
         "Convolutions with weights of their own for each client",
         "Outputs and both gradients of a layer for ten clients with 64 images each: a grouped "
-        "convolution (what `vmap` makes of a convolution), unfolding (products with all patches, as "
-        "the batched trainer does it), and one client after another. Each is a CUDA graph.",
+        "convolution (what `vmap` makes of a convolution, and the batched trainer computes), "
+        "unfolding (im2col and a batched matrix product), and one client after another. Each is a "
+        "CUDA graph.",
     ),
 }

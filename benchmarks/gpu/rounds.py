@@ -79,20 +79,20 @@ def _time_trainers(given: Work, report: Report, until: float) -> None:
                 "max": max(seconds),
                 "rounds": len(seconds),
                 f"vs {reference}": times_faster(taken[reference], seconds),
-                "TFLOPS": _operations(given.workload) / median(seconds) / 1e12,
-                "us/layer": 1e6 * median(seconds) / _layers_in_turn(given.workload, trainer),
+                "TFLOPS": operations(given.workload) / median(seconds) / 1e12,
+                "us/layer": 1e6 * median(seconds) / layers_in_turn(given.workload, trainer),
                 "memory, MB": player.memory_mb,
                 "difference": _difference(player.weights, players[reference].weights),
             }
         )
 
 
-def _operations(workload: Workload) -> int:
+def operations(workload: Workload) -> int:
     """The floating-point operations of a round, as `cohort cost` counts them."""
     return 3 * forward_operations(workload) * workload.samples
 
 
-def _layers_in_turn(workload: Workload, trainer: str) -> int:
+def layers_in_turn(workload: Workload, trainer: str) -> int:
     """How many layers follow one another in a round: those of each step of each client, or of the
     clients that step together."""
     layers = sum(next(layer.children(), None) is None for layer in build(workload).modules())

@@ -147,7 +147,7 @@ def _gpu_sentence(costs: Mapping[str, Any]) -> str:
         return ""
     measured = costs["measured_models"]
     rates = [f"measured there for {', '.join(measured)}"] if measured else []
-    rates += [f"assumed in {GPUS}, a guess"] if costs["assumed_models"] else []
+    rates += [f"assumed in {GPUS}"] if costs["assumed_models"] else []
     time = duration_text(3600 * costs["gpu_hours"])
     return f"or {time} of one {costs['gpu']}, by rates {' and '.join(rates)}"
 

@@ -40,6 +40,9 @@ class Counts(NamedTuple):
     layers: int
     """Layers that are not made of others."""
 
+    can_be_batched: bool = True
+    """Whether the networks of several clients can be trained as one."""
+
 
 @functools.cache
 def counts_of(model: Model, shape: Shape, classes: int) -> Counts:
@@ -65,7 +68,18 @@ def count(model: Model, shape: Shape, classes: int) -> Counts:
         (outputs.total - scores.numel()) // SAMPLES,
         operations.get_total_flops() // (2 * SAMPLES),
         sum(next(layer.children(), None) is None for layer in network.modules()),
+        not unbatchable_layer(network),
     )
+
+
+def unbatchable_layer(network: nn.Module) -> str:
+    """The kind of a layer that cannot be trained for several clients as one; empty without any."""
+    for layer in network.modules():
+        is_random_or_recurrent = isinstance(layer, nn.modules.dropout._DropoutNd | nn.RNNBase)
+        # padding a batch would change the statistics of batch normalization
+        if is_random_or_recurrent or list(layer.buffers(recurse=False)):
+            return type(layer).__name__
+    return ""
 
 
 class _ActivationCounter:

@@ -64,7 +64,7 @@ def count_evaluations(every: int | str, rounds: int) -> int:
 
 def round_seconds(cell: Cell, info: DatasetInfo) -> float:
     """Estimate the seconds of all rounds on a core: local steps, evaluations and overheads."""
-    return sum(_round_seconds(part, info) for part in _phases(cell))
+    return sum(_round_seconds(part, info) for part in phases(cell))
 
 
 def _round_seconds(cell: Cell, info: DatasetInfo) -> float:
@@ -95,7 +95,7 @@ def paces(finished: Iterable[tuple[str, float, float]]) -> dict[str, float]:
 def operations(cell: Cell, info: DatasetInfo) -> float:
     """Count the floating-point operations of convolutions and matrix products in all rounds: two
     for a multiplication and its addition, three times as many in training as in evaluation."""
-    return sum(_operations(part, info) for part in _phases(cell))
+    return sum(_operations(part, info) for part in phases(cell))
 
 
 def _operations(cell: Cell, info: DatasetInfo) -> float:
@@ -104,16 +104,6 @@ def _operations(cell: Cell, info: DatasetInfo) -> float:
     passed = load.passes * cell.settings.cohort * batch
     tested = load.networks * _evaluated_samples(cell, info)
     return 2 * counts_of(cell, info).multiply_adds * (trained + passed + tested)
-
-
-def serial_steps(cell: Cell, info: DatasetInfo) -> float:
-    """Count the local steps that follow one another on a GPU: clients of a cohort that the batched
-    trainer takes step together."""
-    steps = 0.0
-    for part in _phases(cell):
-        together = "batched" in part.procedure.usable_trainers()
-        steps += client_steps(part, info) / (part.settings.cohort if together else 1)
-    return steps
 
 
 def _evaluated_samples(cell: Cell, info: DatasetInfo) -> float:
@@ -209,7 +199,7 @@ def _mean_batch(cell: Cell, info: DatasetInfo) -> float:
     return size / math.ceil(size / cell.settings.batch)
 
 
-def _phases(cell: Cell) -> list[Cell]:
+def phases(cell: Cell) -> list[Cell]:
     """The phases of a run that have any rounds."""
     return [part for part in cell.procedure.phases(cell) if part.settings.rounds]
 

@@ -12,7 +12,6 @@ from cohort.cell.settings import Settings
 from cohort.training.contract.checked_objective import losses_of
 from cohort.training.objectives import Objective
 from cohort.training.objectives.objective import output_bias
-from cohort.training.trainers.batched.convolution import unfold_convolutions
 from cohort.training.trainers.batched.cuda_graph import CudaGraphFunction
 from cohort.training.updates import Weights, stack
 
@@ -26,8 +25,7 @@ class Stack:
     """
 
     def __init__(self, model: nn.Module, settings: Settings, objective: Objective, height: int):
-        self.model = unfold_convolutions(model)
-        self.settings, self.objective, self.height = settings, objective, height
+        self.model, self.settings, self.objective, self.height = model, settings, objective, height
         parameters = {name: parameter.detach() for name, parameter in model.named_parameters()}
         bias = output_bias(model).detach()
         self.weights, self.velocity, self.correction = (

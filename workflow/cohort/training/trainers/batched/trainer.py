@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.func import functional_call, vmap
 from torch.nn.functional import cross_entropy
-from torch.nn.modules.dropout import _DropoutNd
 
 from cohort.data.samples import Samples
+from cohort.models.counting import unbatchable_layer
 from cohort.training.contract.checked_objective import augmented
 from cohort.training.cursor import ResumableCall, strip_prefix
 from cohort.training.evaluation import evaluation_batches
@@ -52,11 +52,8 @@ class BatchedTrainer(Trainer):
     def refusal(cls, task: Task) -> str:
         if task.settings.optimizer != "sgd":
             return f"the batched trainer has no {task.settings.optimizer}"
-        for layer in task.model.modules():
-            # padding a batch would change the statistics of batch normalization
-            if isinstance(layer, _DropoutNd | nn.RNNBase) or list(layer.buffers(recurse=False)):
-                return f"{type(layer).__name__} cannot be batched over clients"
-        return ""
+        layer = unbatchable_layer(task.model)
+        return f"{layer} cannot be batched over clients" if layer else ""
 
     def _train(
         self, works: Sequence[LocalWork], anchor: Weights, resumable: ResumableCall
