@@ -162,12 +162,15 @@ class SecondRun:
 
 
 def _train_again(cell: Cell, before: Record, until: int | None) -> SecondRun:
-    """Train the cell in a temporary folder, by the trainer and kind of device of `before`."""
+    """Train the cell in a temporary folder, by the trainer and kind of device of `before` where
+    this machine has them."""
     with freeze_objects():
         train = job.train  # imports PyTorch
     made = before.header["provenance"]
     trainer = made["trainer"] if made["trainer"] in trainers.TRAINERS else "serial"
     device = "cpu" if made["devices"][-1] == devices.cpu_name() else "auto"
+    if trainer == "native" and device == "auto":
+        trainer = "auto"  # which is native on a CPU
     with tempfile.TemporaryDirectory(prefix="cohort-verify-") as folder:
         record = Path(folder, Path(cell.path).name)
         file = Path(folder, f"{cell.digest}.json")
