@@ -25,8 +25,9 @@ class CudaGraphFunction:
     """A function of tensors that may also change some tensors in place, captured as a CUDA graph.
 
     On a GPU it is captured once for each combination of argument shapes, then replayed; each call
-    overwrites the result of the one before, whatever its shapes. All other tensors that it reads or changes must keep
-    their memory. On a CPU, and where capturing fails, the function is called directly.
+    overwrites the result of the one before, whatever its shapes. All other tensors that it reads or
+    changes must keep their memory. On a CPU, and where capturing fails, the function is called
+    directly.
     """
 
     def __init__(self, function: Callable[..., Tensor], changes: Iterable[Tensor] = ()):
