@@ -17,12 +17,8 @@ def with_estimates(rows: Iterable[Row], device: str) -> list[Row]:
     gpu, workloads = find_gpu(name), {workload.name: workload for workload in WORKLOADS}
     compared = []
     for row in rows:
-        workload, trainer, seconds = (
-            workloads[str(row["workload"])],
-            str(row["trainer"]),
-            row["median s/round"],
-        )
-        assert isinstance(seconds, float)
+        workload, trainer = workloads[str(row["workload"])], str(row["trainer"])
+        seconds = float(row["median s/round"] or 0)
         together = workload.cohort if trainer == "batched" else 0
         waiting = layers_in_turn(workload, trainer) * gpu.seconds_per_layer(together)
         estimate = operations(workload) / gpu.operations_per_second + waiting

@@ -63,8 +63,8 @@ def measure(report: Report) -> None:
 
 
 def _time_trainers(given: Work, report: Report, until: float) -> None:
-    all_players = {trainer: Player(given, trainer, report.device) for trainer in TRAINERS}
-    players = {name: player for name, player in all_players.items() if player.trainer == name}
+    both = (Player(given, trainer, report.device) for trainer in TRAINERS)
+    players = {player.trainer: player for player in both}
     most = 1 if report.is_trial else MOST
     taken = interleaved_seconds(players, report.device, most, until)
     reference, *_ = TRAINERS
