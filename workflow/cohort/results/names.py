@@ -167,6 +167,11 @@ def listed(words: Sequence[str]) -> str:
     return " and ".join([*([", ".join(words[:-1])] if len(words) > 1 else []), words[-1]])
 
 
+def span(counts: Iterable[int]) -> str:
+    """The lowest and the highest count as text: `3 to 5`, or `5` if all are equal."""
+    return " to ".join(dict.fromkeys([str(min(counts)), str(max(counts))]))
+
+
 def text_orders(look: Mapping[str, Any]) -> dict[str, list[str]]:
     """The orders of values in a `look`, each value as the text that it has in the metrics."""
     orders = look.get("orders", {})

@@ -19,7 +19,7 @@ from cohort.results.at import AT_HELP, AT_SCHEMA
 from cohort.results.figures.kind import Kind
 from cohort.results.figures.style import say
 from cohort.results.measure import Measure
-from cohort.results.names import BY_ROUND, METRICS, Names
+from cohort.results.names import BY_ROUND, METRICS, Names, span
 from cohort.results.series import label_text
 
 if TYPE_CHECKING:
@@ -41,6 +41,9 @@ class AcrossSettings(Kind):
     """Base of the kinds of figures that compare strategies across settings."""
 
     is_across: ClassVar[bool] = True
+    status_notes: ClassVar[Mapping[str, str]] = {
+        "diverged": "a diverged run counts with the worst value"
+    }
 
     metric: str = parameter(enum=BY_ROUND, help="what is compared")
     at: int | str = parameter("last", help=AT_HELP, **AT_SCHEMA)
@@ -86,10 +89,7 @@ class AcrossSettings(Kind):
         table = panel[["setting", "seed", "value"]].assign(strategy=panel[self.hue])
         order = style.ordered(self.hue, table["strategy"])
         rank = table["strategy"].map(order.index)
-        return Scores.of(
-            table.iloc[rank.argsort(kind="stable")],
-            METRICS[self.metric].better,
-        )
+        return Scores.of(table.iloc[rank.argsort(kind="stable")], METRICS[self.metric].better)
 
     def draw(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
         scores = self.scores(panel, style)
@@ -118,9 +118,7 @@ class AcrossSettings(Kind):
         lacking = int(measured["lacking"].max()) if len(measured) else 0
         if lacking:
             remarks.append(f"{lacking} more without runs")
-        if "diverged" in set(measured["status"]):
-            remarks.append("a diverged run counts with the worst value")
-        return remarks
+        return [*remarks, *super().remarks(measured)]
 
     def describe(self, metrics: DataFrame, names: Names) -> list[str]:
         measured = self.measure(self.select(metrics))
@@ -153,15 +151,10 @@ class AcrossSettings(Kind):
 
 def _extent(panels: Sequence[Scores], apart: str) -> str:
     """A text on how many settings and seeds the figure compares."""
-    settings = _span([len(scores.settings) for scores in panels])
+    settings = span([len(scores.settings) for scores in panels])
     if settings == "0":
         return NOTHING_IN_COMMON
     text = f"{settings} setting{'' if settings == '1' else 's'}"
     text += f" ({apart})" if apart else ""
     seeds = [int(count) for scores in panels for count in scores.seeds]
-    return f"{text}, {_span(seeds)} seed{'' if max(seeds) == 1 else 's'} in each"
-
-
-def _span(counts: Sequence[int]) -> str:
-    fewest, most = min(counts), max(counts)
-    return str(most) if fewest == most else f"{fewest} to {most}"
+    return f"{text}, {span(seeds)} seed{'' if max(seeds) == 1 else 's'} in each"

@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from cohort.core.components import Component, parameter
-from cohort.results.figures.style import HEIGHT, SHORTEST, TALLEST, WIDEST
+from cohort.results.figures.style import HEIGHT, SHORTEST, TALLEST, WIDEST, legend_line
 from cohort.results.measure import CLIENT, Measure
-from cohort.results.names import BY_ROUND, METRICS, listed
+from cohort.results.names import BY_ROUND, METRICS, listed, span
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -34,6 +34,8 @@ class Kind(Component):
 
     # What the figure consists of, for its alternative text.
     picture: ClassVar[str]
+    # What the note says of unfinished and of diverged runs, if there are any.
+    status_notes: ClassVar[Mapping[str, str]] = {}
     # Whether it compares across settings, for which a page has a section.
     is_across: ClassVar[bool] = False
     # Whether its alternative text says what is along its axes.
@@ -157,17 +159,32 @@ class Kind(Component):
         """The quantities that the picture shows, as text for its alternative text."""
         return listed([part.y_title() for part in self.by_metric()])
 
+    def colors(self, cells: DataFrame, style: Style) -> dict[str, Any]:
+        """The color of each value of the hue, in the study's order."""
+        return style.colors(self.hue, style.ordered(self.hue, cells[self.hue]))
+
+    def runs_by_hue(
+        self, panel: DataFrame, cells: DataFrame, style: Style
+    ) -> Iterator[tuple[str, Any, DataFrame]]:
+        """The measured rows of each value of the hue that has any, after the value and its color."""
+        for value, color in self.colors(cells, style).items():
+            runs = panel[panel[self.hue] == value]
+            if len(runs):
+                yield value, color, runs
+
+    def line(self, value: str, style: Style, color: str) -> dict[str, Any]:
+        """How the line of a value of the hue looks, as matplotlib's properties."""
+        return {"color": color, "linestyle": style.dash(self.hue, value)}
+
     def handle(self, value: str, style: Style, color: str) -> Artist:
         """The legend's handle for a value of the hue in this color."""
-        raise NotImplementedError
+        return legend_line(**self.line(value, style, color))
 
     def count(self, measured: DataFrame) -> str:
         """Text for the note below the figure: how many runs each mark has once all are done."""
         seeds = measured.groupby(list(self.shown()))["digest"].nunique()
-        fewest, most = seeds.min(), seeds.max()
-        count = str(most) if fewest == most else f"{fewest} to {most}"
         noun = "run" if self.averaged() else "seed"
-        return f"n = {count} {noun}{'' if most == 1 else 's'} per {self.mark()}"
+        return f"n = {span(seeds)} {noun}{'' if seeds.max() == 1 else 's'} per {self.mark}"
 
     def describe(self, metrics: DataFrame, names: Names) -> list[str]:
         """Sentences that put the figure into words; none if the means of its runs say it."""
@@ -175,12 +192,15 @@ class Kind(Component):
 
     def remarks(self, measured: DataFrame) -> list[str]:
         """Texts for the note that explain the measured rows (diverged or unfinished runs, ...)."""
-        raise NotImplementedError
+        statuses = set(measured["status"])
+        return [text for status, text in self.status_notes.items() if status in statuses]
 
+    @property
     def mark(self) -> str:
         """The noun for what shows one mean, for the note: `curve`, `bar`, `point`, ..."""
         raise NotImplementedError
 
+    @property
     def has_legend(self) -> bool:
         """Whether the hues need a legend."""
         return True

@@ -150,12 +150,11 @@ def _entries(
 ) -> dict[str, Artist]:
     """The legend's handles by their text: the hues, then everything labeled in a panel."""
     entries: dict[str, Artist] = {}
-    if kind.has_legend():
-        hues, drawn = style.ordered(kind.hue, cells[kind.hue]), set(measured[kind.hue])
-        colors = style.colors(kind.hue, hues)
-        for hue in hues:
+    if kind.has_legend:
+        drawn = set(measured[kind.hue])
+        for hue, color in kind.colors(cells, style).items():
             suffix = f" ({NO_RUNS})" if drawn and hue not in drawn else ""
-            entries[style.phrase(kind.hue, hue) + suffix] = kind.handle(hue, style, colors[hue])
+            entries[style.phrase(kind.hue, hue) + suffix] = kind.handle(hue, style, color)
     for axes in (axes for grid in grids for axes in grid.values()):
         handles, labels = axes.get_legend_handles_labels()
         entries |= dict(zip(labels, handles, strict=True))

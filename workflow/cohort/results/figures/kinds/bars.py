@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -15,7 +16,6 @@ from cohort.results.figures.kinds.profile import MANY, PROFILES, draw_profile, w
 from cohort.results.figures.style import (
     CROSS,
     deviation_bar,
-    legend_line,
     name_places,
     number_places,
     pale,
@@ -55,6 +55,10 @@ class Bars(Averaging):
 
     name: ClassVar[str] = "bars"
     picture: ClassVar[str] = "Bars"
+    status_notes: ClassVar[Mapping[str, str]] = {
+        "diverged": f"{CROSS}: a run diverged",
+        "unfinished": "pale: with unfinished runs",
+    }
 
     metric: str = parameter(enum=[*BY_ROUND, *BY_CLIENT, *BY_CLASS], help="what is drawn")
     at: int | str = parameter("last", help=AT_HELP, **AT_SCHEMA)
@@ -126,27 +130,24 @@ class Bars(Averaging):
         self.draw_reference(axes)
 
     def _draw_profiles(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
-        hues = style.ordered(self.hue, cells[self.hue])
-        colors, filled = style.colors(self.hue, hues), self._is_filled(style)
-        for hue in hues:
-            runs = panel[panel[self.hue] == hue]
-            unit, dash = METRICS[self.metric].unit, style.dash(self.hue, hue)
-            draw_profile(axes, runs, unit, colors[hue], dash, filled=filled)
+        unit, is_filled = METRICS[self.metric].unit, self._is_filled(style)
+        for hue, color, runs in self.runs_by_hue(panel, cells, style):
+            draw_profile(axes, runs, unit, self.line(hue, style, color), is_filled=is_filled)
         axes.margins(x=0)
         number_places(axes, "x", panel["place"].nunique())
         axes.axhline(0, linewidth=0).sticky_edges.y.append(0)
 
     def _draw_groups(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
         xs = style.ordered(self.x, cells[self.x])
-        hues = style.ordered(self.hue, cells[self.hue])
+        colors = self.colors(cells, style)
         seaborn.barplot(
             panel,
             x=self.x,
             y="value",
             order=xs,
             hue=self.hue,
-            hue_order=hues,
-            palette=style.colors(self.hue, hues),
+            hue_order=list(colors),
+            palette=colors,
             saturation=1,
             errorbar=deviation_bar(METRICS[self.metric].unit),
             err_kws={"color": "#333333", "linewidth": 0.8},
@@ -158,7 +159,7 @@ class Bars(Averaging):
             ax=axes,
             **EDGE,
         )
-        for hue, bars in zip(hues, axes.containers, strict=True):
+        for hue, bars in zip(colors, axes.containers, strict=True):
             runs = panel[panel[self.hue] == hue]
             groups = (runs[runs[self.x] == x] for x in xs)
             drawn = (group for group in groups if len(group))
@@ -200,17 +201,18 @@ class Bars(Averaging):
             return mpl_patches.Patch(facecolor=color, hatch=hatch, **EDGE)
         if self._is_filled(style):
             return mpl_patches.Patch(facecolor=color)
-        return legend_line(color=color, linestyle=style.dash(self.hue, value))
+        return super().handle(value, style, color)
 
     def remarks(self, measured: DataFrame) -> list[str]:
-        statuses = set(measured["status"])
-        crossed = "diverged" in statuses and not self._is_profile()
-        crosses = [f"{CROSS}: a run diverged"] if crossed else []
-        return [*crosses, *(["pale: with unfinished runs"] if "unfinished" in statuses else [])]
+        if self._is_profile():  # it has no crosses
+            measured = measured[measured["status"] != "diverged"]
+        return super().remarks(measured)
 
+    @property
     def mark(self) -> str:
         return "profile" if self._is_profile() else "bar"
 
+    @property
     def has_legend(self) -> bool:
         return self.x != self.hue
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -9,12 +10,11 @@ import numpy as np
 
 from cohort.core.components import parameter
 from cohort.results.figures.kind import Averaging
-from cohort.results.figures.style import BAND, deviation_limits, legend_line
+from cohort.results.figures.style import BAND, deviation_limits
 from cohort.results.names import BY_ROUND, METRICS
 from cohort.results.series import finite_rows
 
 if TYPE_CHECKING:
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from pandas import DataFrame
 
@@ -31,6 +31,8 @@ class CostCurves(Averaging):
 
     name: ClassVar[str] = "cost_curves"
     picture: ClassVar[str] = "Curves"
+    mark = "curve"
+    status_notes: ClassVar[Mapping[str, str]] = {"diverged": "a diverged run keeps its last value"}
 
     metric: str = parameter(enum=BY_ROUND, help="what is drawn")
     cost: Literal["simulated_seconds", "bytes_up", "bytes_down", "client_steps", "seconds"] = (
@@ -55,17 +57,11 @@ class CostCurves(Averaging):
         return rows.merge(spent, on=["digest", "round"], validate="one_to_one")
 
     def draw(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
-        hues = style.ordered(self.hue, cells[self.hue])
-        colors = style.colors(self.hue, hues)
-        for hue in hues:
-            runs = panel[panel[self.hue] == hue]
-            if len(runs):
-                costs, values = mean_over_cost(runs)
-                axes.plot(
-                    costs, values["mean"], color=colors[hue], linestyle=style.dash(self.hue, hue)
-                )
-                low, high = deviation_limits(values, METRICS[self.metric].unit)
-                axes.fill_between(costs, low, high, color=colors[hue], **BAND)
+        for hue, color, runs in self.runs_by_hue(panel, cells, style):
+            costs, values = mean_over_cost(runs)
+            axes.plot(costs, values["mean"], **self.line(hue, style, color))
+            low, high = deviation_limits(values, METRICS[self.metric].unit)
+            axes.fill_between(costs, low, high, color=color, **BAND)
         self.draw_reference(axes)
         axes.set_xlim(left=0, auto=None)
 
@@ -73,16 +69,6 @@ class CostCurves(Averaging):
         metric = METRICS[self.cost]
         title = metric.title.removesuffix(PER_ROUND)
         return f"{title} ({metric.unit})" if metric.unit else title
-
-    def handle(self, value: str, style: Style, color: str) -> Artist:
-        return legend_line(color=color, linestyle=style.dash(self.hue, value))
-
-    def remarks(self, measured: DataFrame) -> list[str]:
-        diverged = "diverged" in set(measured["status"])
-        return ["a diverged run keeps its last value"] if diverged else []
-
-    def mark(self) -> str:
-        return "curve"
 
 
 def mean_over_cost(runs: DataFrame) -> tuple[np.ndarray, dict[str, np.ndarray]]:

@@ -35,6 +35,7 @@ class CriticalDifference(AcrossSettings):
 
     name: ClassVar[str] = "critical_difference"
     picture: ClassVar[str] = "A diagram"
+    has_legend = False
     has_axes: ClassVar[bool] = False
 
     def panel_size(self, width: float, hues: int) -> tuple[float, float]:
@@ -166,12 +167,6 @@ class CriticalDifference(AcrossSettings):
         if any(ranked.p_value > ALPHA for ranked in rankings):
             remarks.append("above 0.05 nothing is told apart")
         return [*super().remarks(measured), *remarks]
-
-    def mark(self) -> str:
-        return "rank"
-
-    def has_legend(self) -> bool:
-        return False
 
 
 def _p_value(ranked: Ranking) -> str:

@@ -23,7 +23,6 @@ from cohort.results.figures.style import (
     STATISTICS,
     STOPPED,
     deviation_limits,
-    legend_line,
     number_places,
     paper_name,
 )
@@ -32,7 +31,6 @@ from cohort.results.series import finite_rows, shares_of
 
 if TYPE_CHECKING:
     import seaborn
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from pandas import DataFrame
 
@@ -63,6 +61,11 @@ class Curves(Averaging):
 
     name: ClassVar[str] = "curves"
     picture: ClassVar[str] = "Curves"
+    mark = "curve"
+    status_notes: ClassVar[Mapping[str, str]] = {
+        "unfinished": "unfinished runs included",
+        "diverged": f"{CROSS}: a run diverged",
+    }
 
     metric: str = parameter(enum=[*BY_ROUND, *BY_STEP], help="what is drawn")
     also: list[str] | None = parameter(
@@ -133,23 +136,16 @@ class Curves(Averaging):
         return thin_rounds(rows[rows["round"] <= self.until] if self.until else rows)
 
     def draw(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
-        hues = style.ordered(self.hue, cells[self.hue])
-        colors = style.colors(self.hue, hues)
-        for hue in hues:
-            runs = panel[panel[self.hue] == hue]
-            if len(runs):
-                line = {"color": colors[hue], "linestyle": self._dash(hue, style)}
-                line |= style.stroke(self.hue, hue)
-                has_band = self.band == "sd" and self._has_band(hue, hues, style)
-                self._draw_curve(axes, runs, line, has_band=has_band)
+        # Of many curves only those of the paper's own methods have a band.
+        few = cells[self.hue].nunique() <= FEW_CURVES
+        for hue, color, runs in self.runs_by_hue(panel, cells, style):
+            is_own = self.hue == "strategy" and hue in style.methods
+            has_band = self.band == "sd" and (few or is_own)
+            self._draw_curve(axes, runs, self.line(hue, style, color), has_band=has_band)
         self.draw_reference(axes)
         axes.margins(x=0.02)
         number_places(axes, "x", int(panel["round"].max()) + 1)
         _start_at_zero(axes)
-
-    def _has_band(self, hue: str, hues: list[str], style: Style) -> bool:
-        """Whether a curve has a band: of many curves only those of the paper's own methods."""
-        return len(hues) <= FEW_CURVES or (self.hue == "strategy" and hue in style.methods)
 
     def _draw_curve(
         self, axes: Axes, runs: DataFrame, line: dict[str, Any], *, has_band: bool
@@ -187,7 +183,7 @@ class Curves(Averaging):
     def draw_paper(
         self, axes: Axes, matches: list[PaperMatch], cells: DataFrame, style: Style
     ) -> None:
-        colors = style.colors(self.hue, style.ordered(self.hue, cells[self.hue]))
+        colors = self.colors(cells, style)
         scale = METRICS[self.metric].scale
         for match in matches:
             color = colors[match.labels[self.hue]] if len(colors) > 1 else PAPER_GRAY
@@ -205,29 +201,20 @@ class Curves(Averaging):
     def x_title(self, style: Style) -> str:
         return "Local step" if self.x == "step" else style.round_name
 
-    def handle(self, value: str, style: Style, color: str) -> Artist:
-        stroke = style.stroke(self.hue, value)
-        return legend_line(color=color, linestyle=self._dash(value, style), **stroke)
-
-    def _dash(self, hue: str, style: Style) -> Any:
+    def line(self, value: str, style: Style, color: str) -> dict[str, Any]:
+        line = super().line(value, style, color) | style.stroke(self.hue, value)
         if self.dashed:
-            return DASHES[1] if hue in self.dashed else DASHES[0]
-        return style.dash(self.hue, hue)
+            line["linestyle"] = DASHES[1] if value in self.dashed else DASHES[0]
+        return line
 
     def remarks(self, measured: DataFrame) -> list[str]:
-        statuses = set(measured["status"])
-        crosses = [f"{CROSS}: a run diverged"] if "diverged" in statuses else []
-        unfinished = ["unfinished runs included"] if "unfinished" in statuses else []
         ends = measured.groupby([*self.facets(), "digest"])["round"].max()
         is_dotted = (ends.groupby(list(self.facets())).nunique() > 1).any()
         dotted = ["dotted: fewer runs"] if is_dotted else []
         every = measured["every"].max() if len(measured) else 1
         points = "steps" if self.x == "step" else "evaluations"
         thin = [f"one of {every} {points} is drawn"] if every > 1 else []
-        return [*unfinished, *crosses, *dotted, *thin]
-
-    def mark(self) -> str:
-        return "curve"
+        return [*super().remarks(measured), *dotted, *thin]
 
 
 def bucket_means(rows: DataFrame, size: int) -> DataFrame:

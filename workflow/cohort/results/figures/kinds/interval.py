@@ -32,6 +32,7 @@ class Interval(AcrossSettings):
 
     name: ClassVar[str] = "interval"
     picture: ClassVar[str] = "Points with intervals"
+    has_legend = False
     has_axes: ClassVar[bool] = False
 
     def panel_size(self, width: float, hues: int) -> tuple[float, float]:
@@ -75,9 +76,3 @@ class Interval(AcrossSettings):
 
     def remarks(self, measured: DataFrame) -> list[str]:
         return [*super().remarks(measured), INTERVALS]
-
-    def mark(self) -> str:
-        return "point"
-
-    def has_legend(self) -> bool:
-        return False

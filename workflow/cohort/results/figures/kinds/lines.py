@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -17,7 +18,6 @@ from cohort.results.figures.style import (
     PAPER_GRAY,
     SIDES,
     deviation_bar,
-    legend_line,
     name_places,
     panel_width,
     paper_name,
@@ -28,7 +28,6 @@ from cohort.results.series import value_per_cell
 if TYPE_CHECKING:
     import matplotlib.ticker as mpl_ticker
     import seaborn
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from pandas import DataFrame
 
@@ -61,6 +60,11 @@ class Lines(Averaging):
 
     name: ClassVar[str] = "lines"
     picture: ClassVar[str] = "Lines"
+    mark = "point"
+    status_notes: ClassVar[Mapping[str, str]] = {
+        "diverged": f"{CROSS}: a run diverged",
+        "unfinished": "white: with unfinished runs",
+    }
 
     metric: str = parameter(enum=BY_ROUND, help="what is drawn")
     at: int | str = parameter("last", help=AT_HELP, **AT_SCHEMA)
@@ -80,20 +84,10 @@ class Lines(Averaging):
         return rows.assign(value=rows["value"] * METRICS[self.metric].scale)
 
     def draw(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
-        hues = style.ordered(self.hue, cells[self.hue])
-        colors = style.colors(self.hue, hues)
         positions = self._positions(axes, cells, style)
-        for hue in hues:
-            runs = panel[panel[self.hue] == hue]
-            if len(runs):
-                line = {
-                    "color": colors[hue],
-                    "linestyle": style.dash(self.hue, hue),
-                    **style.stroke(self.hue, hue),
-                    "marker": style.marker(self.hue, hue),
-                    "markeredgecolor": colors[hue],
-                }
-                self._draw_line(axes, runs.assign(position=runs[self.x].map(positions)), line)
+        for hue, color, runs in self.runs_by_hue(panel, cells, style):
+            line = self.line(hue, style, color) | {"markeredgecolor": color}
+            self._draw_line(axes, runs.assign(position=runs[self.x].map(positions)), line)
         self.draw_reference(axes)
         if self.log:
             axes.set_yscale("log")
@@ -113,7 +107,6 @@ class Lines(Averaging):
             y="value",
             errorbar=deviation_bar(METRICS[self.metric].unit),
             err_kws=BAND,
-            markersize=2.5,
             ax=axes,
             **line,
         )
@@ -140,7 +133,7 @@ class Lines(Averaging):
     def draw_paper(
         self, axes: Axes, matches: list[PaperMatch], cells: DataFrame, style: Style
     ) -> None:
-        colors = style.colors(self.hue, style.ordered(self.hue, cells[self.hue]))
+        colors = self.colors(cells, style)
         positions = self._positions(axes, cells, style)
         for match in matches:
             x, color = positions[match.labels[self.x]], colors[match.labels[self.hue]]
@@ -152,19 +145,6 @@ class Lines(Averaging):
     def x_title(self, style: Style) -> str:
         return style.title(self.x)
 
-    def handle(self, value: str, style: Style, color: str) -> Artist:
-        return legend_line(
-            color=color,
-            linestyle=style.dash(self.hue, value),
-            **style.stroke(self.hue, value),
-            marker=style.marker(self.hue, value),
-            markersize=2.5,
-        )
-
-    def remarks(self, measured: DataFrame) -> list[str]:
-        statuses = set(measured["status"])
-        crosses = [f"{CROSS}: a run diverged"] if "diverged" in statuses else []
-        return [*crosses, *(["white: with unfinished runs"] if "unfinished" in statuses else [])]
-
-    def mark(self) -> str:
-        return "point"
+    def line(self, value: str, style: Style, color: str) -> dict[str, Any]:
+        marker = {"marker": style.marker(self.hue, value), "markersize": 2.5}
+        return super().line(value, style, color) | style.stroke(self.hue, value) | marker

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from cohort.results.across import Scores, profiles
 from cohort.results.figures.across import AcrossSettings
-from cohort.results.figures.style import BAND, FEW_CURVES, legend_line
+from cohort.results.figures.style import BAND, FEW_CURVES
 from cohort.results.names import METRICS, Names
 
 if TYPE_CHECKING:
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from pandas import DataFrame
 
@@ -42,10 +41,9 @@ class PerformanceProfile(AcrossSettings):
         colors = style.colors(self.hue, list(scores.strategies))
         thresholds, has_bands = _thresholds(scores), len(scores.strategies) <= FEW_CURVES
         for strategy, profile in zip(scores.strategies, profiles(scores, thresholds), strict=True):
-            color, dash = colors[strategy], style.dash(self.hue, strategy)
-            shares = 100 * profile.shares
-            line = {"color": color, "linestyle": dash, **style.stroke(self.hue, strategy)}
-            axes.plot(thresholds, shares, drawstyle="steps-post", **line)
+            color = colors[strategy]
+            line = self.line(strategy, style, color)
+            axes.plot(thresholds, 100 * profile.shares, drawstyle="steps-post", **line)
             if has_bands and profile.low is not None and profile.high is not None:
                 band = 100 * profile.low, 100 * profile.high
                 axes.fill_between(thresholds, *band, step="post", color=color, **BAND)
@@ -67,16 +65,12 @@ class PerformanceProfile(AcrossSettings):
     def y_title(self) -> str:
         return f"Runs {'below' if METRICS[self.metric].better == 'low' else 'above'} (%)"
 
-    def handle(self, value: str, style: Style, color: str) -> Artist:
-        stroke = style.stroke(self.hue, value)
-        return legend_line(color=color, linestyle=style.dash(self.hue, value), **stroke)
+    def line(self, value: str, style: Style, color: str) -> dict[str, Any]:
+        return super().line(value, style, color) | style.stroke(self.hue, value)
 
     def remarks(self, measured: DataFrame) -> list[str]:
         has_bands = measured[self.hue].nunique() <= FEW_CURVES
         return [*super().remarks(measured), *([BANDS] if has_bands else [])]
-
-    def mark(self) -> str:
-        return "curve"
 
 
 def _thresholds(scores: Scores) -> np.ndarray:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from cohort.core.lazy import lazy
-from cohort.results.figures.style import BAND, STATISTICS, deviation_limits
+from cohort.results.figures.style import BAND, LINE, STATISTICS, deviation_limits
 from cohort.results.names import BY_CLASS, BY_CLIENT
 
 if TYPE_CHECKING:
@@ -38,24 +38,22 @@ def with_places(rows: DataFrame, x: str, order: str, facets: Sequence[str]) -> D
 
 
 def draw_profile(
-    axes: Axes, runs: DataFrame, unit: str, color: str, dash: object, *, filled: bool
+    axes: Axes, runs: DataFrame, unit: str, line: dict[str, Any], *, is_filled: bool
 ) -> None:
     """Draw means over runs, as bars or as an outline, with a band of one standard deviation.
 
     The outline and the band are matplotlib's stairs: seaborn has neither an outline without a
     histogram nor a band over bars.
     """
-    if not len(runs):
-        return
     points = runs.groupby("place")["value"].agg(STATISTICS)
     edges = [points.index[0] - 0.5, *(points.index + 0.5)]
-    if filled:
+    if is_filled:
         seaborn.barplot(
             runs,
             x="place",
             y="value",
             errorbar=None,
-            color=color,
+            color=line["color"],
             saturation=1,
             linewidth=0,
             width=BAR,
@@ -64,7 +62,6 @@ def draw_profile(
         )
         axes.grid(visible=False, axis="x")
     else:
-        outline: dict[str, Any] = {"color": color, "linestyle": dash, "linewidth": 1.3}
-        axes.stairs(points["mean"], edges, baseline=None, **outline)
+        axes.stairs(points["mean"], edges, baseline=None, linewidth=LINE, **line)
     low, high = deviation_limits(points, unit)
-    axes.stairs(high, edges, baseline=low, fill=True, color=color, **BAND)
+    axes.stairs(high, edges, baseline=low, fill=True, color=line["color"], **BAND)

@@ -52,6 +52,8 @@ class Shards(Kind):
 
     name: ClassVar[str] = "shards"
     picture: ClassVar[str] = "A grid of colored fields"
+    mark = "panel"
+    has_legend = False
     shared_y: ClassVar[bool | Literal["row"]] = "row"
     height: ClassVar[tuple[float, float]] = (0.8, 2.7)
 
@@ -138,12 +140,6 @@ class Shards(Kind):
 
     def remarks(self, measured: DataFrame) -> list[str]:
         return ["each panel shows its first seed"]
-
-    def mark(self) -> str:
-        return "panel"
-
-    def has_legend(self) -> bool:
-        return False
 
 
 def legend_values(maximum: float) -> list[int]:

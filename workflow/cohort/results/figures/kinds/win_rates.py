@@ -37,6 +37,7 @@ class WinRates(AcrossSettings):
 
     name: ClassVar[str] = "win_rates"
     picture: ClassVar[str] = "A matrix"
+    has_legend = False
     has_axes: ClassVar[bool] = False
 
     def panel_size(self, width: float, hues: int) -> tuple[float, float]:
@@ -106,12 +107,6 @@ class WinRates(AcrossSettings):
             "95\N{NO-BREAK SPACE}% leaves out 50"
         )
         return [*super().remarks(measured), numbers]
-
-    def mark(self) -> str:
-        return "field"
-
-    def has_legend(self) -> bool:
-        return False
 
 
 def _is_clear(rate: Estimate, scores: Scores) -> bool:
