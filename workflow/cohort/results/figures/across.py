@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 else:
     pd = lazy("pandas")
 
-NAMELESS = Names(orders={}, titles={})
 NOTHING_IN_COMMON = "no seed of a setting that all strategies have"
 INTERVALS = "intervals of 95\N{NO-BREAK SPACE}%, over seeds, by a stratified bootstrap"
 
@@ -110,7 +109,7 @@ class AcrossSettings(Kind):
         return f"{runs:,} run{'' if runs == 1 else 's'}"
 
     def remarks(self, measured: DataFrame) -> list[str]:
-        panels = [self.scores(panel, NAMELESS) for _, panel in self._panels(measured)]
+        panels = [self.scores(panel, Names()) for _, panel in self._panels(measured)]
         remarks = [_extent(panels, str(measured["apart"].iloc[0]))] if panels else []
         used = sum(scores.values.size for scores in panels)
         if left := len(measured) - used:

@@ -27,8 +27,7 @@ from cohort.results.figures.style import (
     LETTER,
     NOTE,
     Style,
-    panel_height,
-    panel_width,
+    grid_cell,
     say,
 )
 from cohort.results.names import listed, word
@@ -64,7 +63,7 @@ def sheet(
     )
     for part, rows, grid in zip(parts, measured, grids, strict=True):
         first = next(iter(grid.values()))
-        titles = _titles(panels, style, panel_width(first))
+        titles = _titles(panels, style, grid_cell(first)[0])
         for panel, title in zip(panels, titles, strict=True):
             axes = grid[panel.row, panel.column]
             _draw_panel(part, axes, panel, rows, cells, style)
@@ -137,7 +136,7 @@ def _name_axes(kinds: list[Kind], figure: Figure, grids: list[Grid], style: Styl
             is_first = column == min(other for at, other in grid if at == row)
             axes.tick_params(axis="y", labelleft=is_first)
             if is_first and not has_shared_title:
-                room = int((panel_height(axes) - sizes.ENDS / 2) / LETTER)
+                room = int((grid_cell(axes)[1] - sizes.ENDS / 2) / LETTER)
                 axes.set_ylabel(fill(kind.y_title(), room), visible=True)
             is_last = (row + 1, column) not in grid
             axes.tick_params(axis="x", labelbottom=is_last or not kind.rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from cohort.results.across import Estimate, Scores, interquartile_means
+from cohort.results.across import Scores, interquartile_means
 from cohort.results.figures.across import INTERVALS, AcrossSettings
 from cohort.results.figures.style import WIDEST
 from cohort.results.names import METRICS, Names
@@ -40,7 +40,7 @@ class Interval(AcrossSettings):
 
     def draw_scores(self, axes: Axes, scores: Scores, style: Style) -> None:
         colors = style.colors(self.hue, list(scores.strategies))
-        for row, (strategy, estimate) in enumerate(self._estimates(scores)):
+        for row, (strategy, estimate) in enumerate(interquartile_means(scores).items()):
             color = colors[strategy]
             if estimate.interval:
                 axes.plot(estimate.interval, [row, row], color=color, **BAR)
@@ -51,12 +51,9 @@ class Interval(AcrossSettings):
         axes.tick_params(axis="y", length=0)
         axes.grid(visible=False, axis="y")
 
-    def _estimates(self, scores: Scores) -> list[tuple[str, Estimate]]:
-        return list(zip(scores.strategies, interquartile_means(scores), strict=True))
-
     def describe_scores(self, scores: Scores, names: Names) -> str:
         texts = []
-        for strategy, estimate in self._estimates(scores):
+        for strategy, estimate in interquartile_means(scores).items():
             text = f"{names.value(self.hue, strategy)} {self.number(estimate.value)}"
             if estimate.interval:
                 text += " ({} to {})".format(*map(self.number, estimate.interval))
@@ -67,9 +64,7 @@ class Interval(AcrossSettings):
         return f"{METRICS[self.metric].label}, interquartile mean"
 
     def x_title(self, style: Style) -> str:
-        return (
-            f"{METRICS[self.metric].label},\ninterquartile mean"  # the names leave it little room
-        )
+        return f"{METRICS[self.metric].label},\ninterquartile mean"  # names leave it little room
 
     def y_title(self) -> str:
         return ""

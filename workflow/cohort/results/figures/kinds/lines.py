@@ -18,8 +18,8 @@ from cohort.results.figures.style import (
     PAPER_GRAY,
     SIDES,
     deviation_bar,
+    grid_cell,
     name_places,
-    panel_width,
     paper_name,
 )
 from cohort.results.names import BY_ROUND, METRICS
@@ -123,7 +123,7 @@ class Lines(Averaging):
             values = sorted(values, key=float)
         except ValueError:
             return {value: float(index) for index, value in enumerate(values)}
-        inches = (panel_width(axes) - SIDES) / (float(values[-1]) - float(values[0]) or 1.0)
+        inches = (grid_cell(axes)[0] - SIDES) / (float(values[-1]) - float(values[0]) or 1.0)
         for left, right in itertools.pairwise(values):
             letters = (len(style.value(self.x, left)) + len(style.value(self.x, right))) / 2 + 1
             if (float(right) - float(left)) * inches < letters * LETTER:

@@ -40,13 +40,15 @@ class PerformanceProfile(AcrossSettings):
     def draw_scores(self, axes: Axes, scores: Scores, style: Style) -> None:
         colors = style.colors(self.hue, list(scores.strategies))
         thresholds, has_bands = _thresholds(scores), len(scores.strategies) <= FEW_CURVES
-        for strategy, profile in zip(scores.strategies, profiles(scores, thresholds), strict=True):
+        for strategy, profile in profiles(scores, thresholds).items():
             color = colors[strategy]
             line = self.line(strategy, style, color)
             axes.plot(thresholds, 100 * profile.shares, drawstyle="steps-post", **line)
-            if has_bands and profile.low is not None and profile.high is not None:
-                band = 100 * profile.low, 100 * profile.high
-                axes.fill_between(thresholds, *band, step="post", color=color, **BAND)
+            if has_bands and profile.band:
+                low, high = profile.band
+                axes.fill_between(
+                    thresholds, 100 * low, 100 * high, step="post", color=color, **BAND
+                )
         axes.set_ylim(-2, 102)
         axes.set_xlim(thresholds[0], thresholds[-1])
 
@@ -54,7 +56,7 @@ class PerformanceProfile(AcrossSettings):
         """A sentence with the value that half of each strategy's runs outperform."""
         thresholds = _thresholds(scores)
         texts = []
-        for strategy, profile in zip(scores.strategies, profiles(scores, thresholds), strict=True):
+        for strategy, profile in profiles(scores, thresholds).items():
             middle = thresholds[np.abs(profile.shares - 0.5).argmin()]
             texts.append(f"{names.value(self.hue, strategy)} {self.number(float(middle))}")
         return f"Half of the runs are better than {'; '.join(texts)}"

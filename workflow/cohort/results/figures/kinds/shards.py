@@ -17,9 +17,8 @@ from cohort.results.figures.style import (
     COLORS,
     ENDS,
     SIDES,
+    grid_cell,
     number_places,
-    panel_height,
-    panel_width,
 )
 from cohort.results.series import finite_rows
 
@@ -85,20 +84,16 @@ class Shards(Kind):
         first = runs.drop_duplicates(list(self.facets())) if self.facets() else runs.head(1)
         rows = rows[rows["digest"].isin(first["digest"])].astype({"client": int, "label": int})
         return rows.assign(
-            **{f"most_{name}": rows[name].max() for name in ("value", "client", "label")}
+            most_value=rows["value"].max(),
+            most_clients=rows["client"].max() + 1,
+            most_classes=rows["label"].max() + 1,
         )
 
     def draw(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
         first = panel.iloc[0]
-        most, clients, classes = (
-            first["most_value"],
-            first["most_client"] + 1,
-            first["most_label"] + 1,
-        )
-        room = min(
-            (panel_width(axes) - SIDES) * POINTS / clients,
-            (panel_height(axes) - ENDS) * POINTS / classes,
-        )
+        most, clients, classes = first[["most_value", "most_clients", "most_classes"]]
+        width, height = grid_cell(axes)
+        room = POINTS * min((width - SIDES) / clients, (height - ENDS) / classes)
         if room < NARROWEST:
             self._draw_heatmap(axes, panel, most)
         else:

@@ -10,7 +10,7 @@ import numpy as np
 from cohort.core.lazy import lazy
 from cohort.results.across import Estimate, Scores, win_rates
 from cohort.results.figures.across import AcrossSettings
-from cohort.results.figures.style import LETTER, SIDES, name_places, panel_width
+from cohort.results.figures.style import LETTER, SIDES, grid_cell, name_places
 from cohort.results.names import METRICS, Names
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class WinRates(AcrossSettings):
         axes.set_facecolor(NOBODY)
         axes.pcolormesh(edges, edges, matrix, cmap=colors, vmin=0, vmax=1, rasterized=True)
         shown = [style.value(self.hue, name) for name in names]
-        room = panel_width(axes) - SIDES - LETTER * max(map(len, shown))
+        room = grid_cell(axes)[0] - SIDES - LETTER * max(map(len, shown))
         has_numbers = room / len(names) > NARROWEST
         for (first, second), rate in rates.items() if has_numbers else ():
             axes.text(
