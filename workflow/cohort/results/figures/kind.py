@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from cohort.core.components import Component, parameter
+from cohort.core.components import parameter
 from cohort.results.figures.style import HEIGHT, SHORTEST, TALLEST, WIDEST, legend_line
-from cohort.results.measure import CLIENT, Measure
+from cohort.results.measure import CLIENT, Item, Measure
 from cohort.results.names import BY_ROUND, METRICS, listed, span
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ FALLBACK = "test_accuracy"  # what runs are compared by where a figure shows no 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kind(Component):
+class Kind(Item):
     """Base of every kind of figure. Each kind narrows which metrics its field `metric` allows."""
 
     # What the figure consists of, for its alternative text.
@@ -63,12 +63,6 @@ class Kind(Component):
         maxItems=2,
         help="lowest and highest value of the y axis, in its unit",
     )
-
-    def check(self) -> None:
-        """Raise UserError when the fields contradict each other."""
-
-    def check_cells(self, axes: Iterable[str], cells: Iterable[Mapping[str, Any]]) -> None:
-        """Raise UserError when an experiment with these axes and cells cannot be drawn so."""
 
     def panel_size(self, width: float, hues: int) -> tuple[float, float]:
         """The width and height in inches of a panel that may be at most this wide."""
@@ -104,10 +98,6 @@ class Kind(Component):
     def averaged(self) -> Sequence[str]:
         """The labels, besides the seed, over which the study asks to average."""
         return ()
-
-    def named(self) -> Mapping[str, Sequence[str]]:
-        """The label values that the figure's fields mention, by label, for planning to check."""
-        return {}
 
     def metrics(self) -> tuple[str, ...]:
         """The names of the metrics to read for one part of the figure."""
