@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 from pathlib import Path
@@ -26,28 +26,8 @@ class Choice:
     setting: str
     labels: tuple[str, ...]
     values: Mapping[Key, str]
-    seeds: frozenset[str]
+    seeds: Sequence[str]
     reason: str
-
-    @classmethod
-    def of(cls, setting: str, labels: tuple[str, ...], cells: DataFrame, better: str) -> Choice:
-        """Choose by the first half of the seeds, and show the others."""
-        seeds = sorted(cells["seed"].unique(), key=int)
-        half = len(seeds) // 2
-        first = cells[cells["seed"].isin(seeds[:half])]
-        reason = f"best in the mean of the first {half} of {len(seeds)} seeds; the others are shown"
-        if not half:
-            reason = "a single seed leaves none to choose by"
-        values = _best(setting, labels, first, better)
-        return cls(setting, labels, values, frozenset(seeds[half:]), reason)
-
-    @classmethod
-    def on_validation(
-        cls, setting: str, labels: tuple[str, ...], cells: DataFrame, better: str
-    ) -> Choice:
-        """Choose by the runs' values on validation samples, and show all seeds."""
-        values, seeds = _best(setting, labels, cells, better), frozenset(cells["seed"])
-        return cls(setting, labels, values, seeds, "best in the mean on validation samples")
 
     def keep(self, cells: DataFrame) -> DataFrame:
         """The runs with the chosen values; where nothing was chosen, none."""
@@ -72,14 +52,21 @@ class Choice:
 
 def choose(measure: Measure, metrics_file: str | Path) -> Choice:
     """Choose the value of the measure's swept setting for each of its results: by the same measure
-    on validation samples, where the runs have that."""
+    on validation samples, where the runs have that, or else in the first half of the seeds, which
+    are then not shown."""
     named = measure.metric.replace(TEST, VALIDATION, 1)
     metrics = read_metric(metrics_file, named)
-    if named == measure.metric or not metrics["metric"].eq(named).any():
+    if named != measure.metric and metrics["metric"].eq(named).any():
+        cells = run_values(replace(measure, metric=named), metrics)
+        shown, reason = list(cells["seed"].unique()), "best in the mean on validation samples"
+    else:
         cells = run_values(measure, read_metric(metrics_file, measure.metric))
-        return Choice.of(measure.best, measure.labels, cells, measure.better)
-    cells = run_values(replace(measure, metric=named), metrics)
-    return Choice.on_validation(measure.best, measure.labels, cells, measure.better)
+        seeds = sorted(cells["seed"].unique(), key=int)
+        half = len(seeds) // 2
+        shown, cells = seeds[half:], cells[cells["seed"].isin(seeds[:half])]
+        reason = f"best in the mean of the first {half} of {len(seeds)} seeds; the others are shown"
+        reason = reason if half else "a single seed leaves none to choose by"
+    return Choice(measure.best, measure.labels, _best(measure, cells), shown, reason)
 
 
 def run_values(measure: Measure, metrics: DataFrame) -> DataFrame:
@@ -97,11 +84,11 @@ def run_values(measure: Measure, metrics: DataFrame) -> DataFrame:
     return subtract_partners(cells, measure.minus) if measure.minus else cells
 
 
-def _best(setting: str, labels: tuple[str, ...], cells: DataFrame, better: str) -> dict[Key, str]:
+def _best(measure: Measure, cells: DataFrame) -> dict[Key, str]:
     """The value with the best mean for each combination of labels that has any."""
-    values = cells[cells["value"].notna()]
-    means = values.groupby([*labels, setting], sort=False)["value"].mean().reset_index()
-    ranked = means.sort_values("value", ascending=better == "low", kind="stable")
-    first = ranked.drop_duplicates(list(labels))
-    keys = first[list(labels)].itertuples(index=False, name=None)
-    return dict(zip(keys, first[setting], strict=True))
+    labels, values = list(measure.labels), cells[cells["value"].notna()]
+    means = values.groupby([*labels, measure.best], sort=False)["value"].mean().reset_index()
+    ranked = means.sort_values("value", ascending=measure.better == "low", kind="stable")
+    first = ranked.drop_duplicates(labels)
+    keys = first[labels].itertuples(index=False, name=None)
+    return dict(zip(keys, first[measure.best], strict=True))

@@ -79,13 +79,8 @@ RECORDED = {
 
 def _declared() -> dict[str, Metric]:
     """The metrics that components declare."""
-    catalogs: tuple[Mapping[str, Any], ...] = (
-        EVALUATORS,
-        PROCEDURES,
-        SELECTORS,
-        SERVERS,
-        PARTICIPATIONS,
-    )
+    catalogs: list[Mapping[str, Any]]
+    catalogs = [EVALUATORS, PROCEDURES, SELECTORS, SERVERS, PARTICIPATIONS]
     metrics: dict[str, Metric] = {}
     for component in itertools.chain.from_iterable(catalog.values() for catalog in catalogs):
         for name, metric in component.metrics.items():

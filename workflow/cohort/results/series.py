@@ -98,11 +98,6 @@ def read_metric(file: str | Path, *metrics: str) -> DataFrame:
     return frame.assign(**{label: _as_text(frame[label]) for label in label_columns(frame)})
 
 
-def read_run_counts(file: str | Path) -> RunCounts:
-    """Count the runs in a metrics file by status."""
-    return count_runs(read_metrics(file, "digest", "status"))
-
-
 def is_generated(metrics: DataFrame) -> bool:
     """Whether any run used generated stand-in data instead of the real data set."""
     return "generated" in metrics and bool(metrics["generated"].eq(True).fillna(False).any())
