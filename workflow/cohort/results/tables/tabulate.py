@@ -36,10 +36,8 @@ def tabulate(
     """
     if needs_no_runs(spec):
         numbers = compute_sizes(spec)
-        content, layout = (
-            {"sizes": numbers.to_dict("records")},
-            lay_out_sizes(numbers, _names(spec)),
-        )
+        content = {"sizes": numbers.to_dict("records")}
+        layout = lay_out_sizes(numbers, Names.of(spec["look"]))
     else:
         comparison = compare_table(spec, metrics_file)
         content, numbers = comparison.as_json(), numbers_of(comparison)
@@ -65,9 +63,10 @@ def compare_table(spec: Mapping[str, Any], metrics_file: str | Path) -> Comparis
 
 def lay_out_table(spec: Mapping[str, Any], comparison: Comparison) -> Layout:
     """The comparison of a table, rounded and titled for readers."""
+    names = Names.of(spec["look"])
     if comparison.standings:
-        return lay_out_leaderboard(comparison, _names(spec))
-    return lay_out(comparison, _names(spec), joined=spec.get("joined", False))
+        return lay_out_leaderboard(comparison, names)
+    return lay_out(comparison, names, joined=spec.get("joined", False))
 
 
 def numbers_of(comparison: Comparison) -> pd.DataFrame:
@@ -116,7 +115,3 @@ def _row(result: Result) -> dict[str, Any]:
         "source": paper.source if paper else "",
         "doubtful": paper.doubtful if paper else "",
     }
-
-
-def _names(spec: Mapping[str, Any]) -> Names:
-    return Names.of(spec["look"])
