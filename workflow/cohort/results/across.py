@@ -19,7 +19,7 @@ import numpy as np
 from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
 from cohort.results.intervals import ALPHA
-from cohort.results.names import listed, word
+from cohort.results.names import Names, listed, word
 from cohort.results.series import label_columns, label_text, value_per_cell
 
 if TYPE_CHECKING:
@@ -137,6 +137,15 @@ def runs_by_setting(
         apart=listed(list(map(word, labels))) if labels else "",
     )
     return cells[cells["status"].isin(["done", "diverged"])].dropna(subset="value")
+
+
+def ordered_scores(runs: DataFrame, label: str, names: Names, better: str) -> Scores:
+    """The scores of the values of a label, which stand for strategies, in the study's order; `runs`
+    are those of `runs_by_setting`."""
+    order = names.ordered(label, runs[label])
+    table = runs[["setting", "seed", "value"]].assign(strategy=runs[label])
+    rank = table["strategy"].map(order.index)
+    return Scores.of(table.iloc[rank.argsort(kind="stable")], better)
 
 
 def estimate_of(value: float, draws: np.ndarray | None) -> Estimate:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -132,7 +132,7 @@ def facts_of(record: Record) -> dict[str, Any]:
     """The settings and provenance of a record, and its cost summed over rounds, for JSON."""
     header, cost = record.header, record.history.cost
     made = header["provenance"]
-    totals = {name: _total(cost.get(name, ())) for name in COSTS}
+    totals = {name: sum(dict(cost.get(name, ())).values()) for name in COSTS}
     return {
         "settings": header["settings"],
         "started": made["sessions"][-1].get("started", ""),
@@ -142,11 +142,6 @@ def facts_of(record: Record) -> dict[str, Any]:
         "my": user_files.module_versions(made),
         **totals,
     }
-
-
-def _total(pairs: Iterable[tuple[int, float]]) -> float:
-    """The sum over the rounds."""
-    return sum(value for _, value in pairs)
 
 
 def rows_by_round(history: History) -> pd.DataFrame:

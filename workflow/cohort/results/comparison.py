@@ -178,11 +178,8 @@ def _results(measure: Measure, cells: DataFrame) -> Iterator[Result]:
     labels = list(measure.labels)
     groups = list(cells.groupby(labels, sort=False)) if labels else [((), cells)]
     others = [name for name in label_columns(cells) if name not in labels]
-    mixed = [
-        name
-        for name in others
-        if name == "seed" or any(group[name].nunique() > 1 for _, group in groups)
-    ]
+    varied = {name for _, group in groups for name in others if group[name].nunique() > 1}
+    mixed = [name for name in others if name == "seed" or name in varied]
     for key, group in groups:
         valued = group[group["value"].notna()]
         runs = map(" ".join, valued[mixed].itertuples(index=False, name=None))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from cohort.core.components import parameter
 from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
-from cohort.results.across import Scores, check_settings, runs_by_setting
+from cohort.results.across import Scores, check_settings, ordered_scores, runs_by_setting
 from cohort.results.at import AT_HELP, AT_SCHEMA
 from cohort.results.figures.kind import Kind
 from cohort.results.figures.style import say
@@ -85,10 +85,7 @@ class AcrossSettings(Kind):
 
     def scores(self, panel: DataFrame, style: Names) -> Scores:
         """The runs of one panel, with strategies in the study's order."""
-        table = panel[["setting", "seed", "value"]].assign(strategy=panel[self.hue])
-        order = style.ordered(self.hue, table["strategy"])
-        rank = table["strategy"].map(order.index)
-        return Scores.of(table.iloc[rank.argsort(kind="stable")], METRICS[self.metric].better)
+        return ordered_scores(panel, self.hue, style, METRICS[self.metric].better)
 
     def draw(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
         scores = self.scores(panel, style)

@@ -5,13 +5,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from cohort.core.components import parameter
-from cohort.results.figures.style import HEIGHT, SHORTEST, TALLEST, WIDEST, legend_line
+from cohort.results.figures.style import (
+    HEIGHT,
+    PAPER_LINE,
+    SHORTEST,
+    TALLEST,
+    WIDEST,
+    legend_line,
+)
 from cohort.results.measure import CLIENT, Item, Measure
 from cohort.results.names import BY_ROUND, METRICS, listed, span
 
@@ -75,9 +81,9 @@ class Kind(Item):
         first keeps `limits`."""
         return [self, *map(self.of_metric, self.also or ())]
 
-    def of_metric(self, metric: str) -> Kind:
+    def of_metric(self, metric: str) -> Self:
         """A copy of the figure for a further metric, without `limits`."""
-        return dataclasses.replace(self, metric=metric, also=None, limits=None)
+        return replace(self, metric=metric, also=None, limits=None)
 
     def panels(self) -> tuple[str, ...]:
         """The labels whose values make the panels."""
@@ -211,8 +217,8 @@ class Averaging(Kind):
     )
     reference_label: str = parameter("", help="what the legend calls that line")
 
-    def of_metric(self, metric: str) -> Kind:
-        return dataclasses.replace(self, metric=metric, also=None, limits=None, reference=None)
+    def of_metric(self, metric: str) -> Self:
+        return replace(super().of_metric(metric), reference=None)
 
     def averaged(self) -> Sequence[str]:
         return self.pooled or ()
@@ -220,10 +226,5 @@ class Averaging(Kind):
     def draw_reference(self, axes: Axes) -> None:
         """Draw the reference line, if the study sets one."""
         if self.reference is not None:
-            axes.axhline(
-                self.reference,
-                color="#333333",
-                linestyle=(0, (4, 2)),
-                linewidth=0.8,
-                label=self.reference_label,
-            )
+            look = PAPER_LINE | {"color": "#333333", "label": self.reference_label}
+            axes.axhline(self.reference, **look)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from cohort.core.lazy import lazy
 from cohort.core.metric import Metric
-from cohort.results.across import Estimate, Scores, runs_by_setting
+from cohort.results.across import Estimate, ordered_scores, runs_by_setting
 from cohort.results.comparison import Comparison, compare
 from cohort.results.names import METRICS, Names
 from cohort.results.ranks import Standing, Standings, rank_strategies
@@ -43,9 +43,7 @@ def compare_across(spec: Mapping[str, Any], metrics_file: str | Path) -> Compari
 
 def _standings(board: Leaderboard, metrics: DataFrame, names: Names) -> Standings:
     runs = runs_by_setting(metrics, board.metric, board.at, board.shown())
-    order = names.ordered(STRATEGY, runs[STRATEGY])
-    runs = runs.sort_values(STRATEGY, key=lambda column: column.map(order.index), kind="stable")
-    scores = Scores.of(runs, METRICS[board.metric].better)
+    scores = ordered_scores(runs, STRATEGY, names, METRICS[board.metric].better)
     return Standings(
         entries=rank_strategies(scores) if scores.settings else [],
         settings=len(scores.settings),

@@ -61,9 +61,7 @@ def compute_sizes(spec: Mapping[str, Any]) -> DataFrame:
         model_bytes=NUMBER * numbers["weights"],
     )
     numbers = numbers.assign(bytes_ratio=numbers["model_bytes"] / numbers["label_bytes"])
-    rows = [
-        {"dataset": str(entry["dataset"]), "model": str(entry["model"])} for entry in spec["sizes"]
-    ]
+    rows = numbers[["dataset", "model"]].astype(str).to_dict("records")
     for fact, (metric, unit) in FACTS.items() if spec.get("paper") else ():
         values = read_paper(spec["paper_values"], spec["paper"], metric)
         numbers[PAPER + fact] = [_paper_size(values, labels) * unit for labels in rows]
@@ -75,7 +73,7 @@ def read_sizes(file: str | Path) -> DataFrame:
     return pd.DataFrame(read_sealed(file, "sizes", FIX)["sizes"])
 
 
-def _paper_size(values: Iterable[PaperValue], labels: dict[str, str]) -> float:
+def _paper_size(values: Iterable[PaperValue], labels: Mapping[Any, str]) -> float:
     return next((value.value for value in values if value.fits(labels)), float("nan"))
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from cohort.core.components import parameter
 from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
 from cohort.results.at import AT_HELP, AT_SCHEMA
-from cohort.results.figures.kind import Averaging, Kind
+from cohort.results.figures.kind import Averaging
 from cohort.results.figures.kinds.profile import MANY, PROFILES, draw_profile, with_places
 from cohort.results.figures.style import (
     CROSS,
@@ -100,9 +99,9 @@ class Bars(Averaging):
         if self.order != "value" and not self._is_profile():
             raise UserError(f"{where} are in the study's order; leave out order: {self.order}")
 
-    def of_metric(self, metric: str) -> Kind:
+    def of_metric(self, metric: str) -> Self:
         x = METRICS[metric].by if self._is_profile() else self.x
-        return super(Bars, dataclasses.replace(self, x=x)).of_metric(metric)
+        return replace(super().of_metric(metric), x=x)
 
     def shown(self) -> tuple[str, ...]:
         labels = self.facets()

@@ -9,16 +9,20 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 
 from cohort.core.components import parameter
+from cohort.core.lazy import lazy
 from cohort.results.figures.kind import Averaging
-from cohort.results.figures.style import BAND, deviation_limits
+from cohort.results.figures.style import BAND, STATISTICS, deviation_limits
 from cohort.results.names import BY_ROUND, METRICS
 from cohort.results.series import finite_rows
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
     from pandas import DataFrame
 
     from cohort.results.figures.style import Style
+else:
+    pd = lazy("pandas")
 
 POINTS = 200  # along the x axis
 PER_ROUND = " per round"  # ends the title of a cost
@@ -71,7 +75,7 @@ class CostCurves(Averaging):
         return f"{title} ({metric.unit})" if metric.unit else title
 
 
-def mean_over_cost(runs: DataFrame) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+def mean_over_cost(runs: DataFrame) -> tuple[np.ndarray, DataFrame]:
     """An axis of costs, from the first at which all runs have a value to the last that all of them
     reach, and the statistics over runs at each of these costs."""
     curves: list[tuple[np.ndarray, np.ndarray]] = [
@@ -84,11 +88,4 @@ def mean_over_cost(runs: DataFrame) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     values = np.stack(
         [value[np.searchsorted(spent, costs, "right") - 1] for spent, value in curves]
     )
-    deviation = values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros(POINTS)
-    statistics = {
-        "mean": values.mean(axis=0),
-        "std": deviation,
-        "min": values.min(axis=0),
-        "max": values.max(axis=0),
-    }
-    return costs, statistics
+    return costs, pd.DataFrame(values).agg(STATISTICS).T.fillna({"std": 0.0})

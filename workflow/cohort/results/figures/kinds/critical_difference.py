@@ -65,8 +65,7 @@ class CriticalDifference(AcrossSettings):
         axes.set_xlim(0.7, count + 0.3)
         axes.set_ylim(below + _rows(count) - 0.4, -TOP - 1)
         axes.set(xticks=[], yticks=[])
-        for spine in axes.spines.values():
-            spine.set_visible(False)
+        axes.spines[:].set_visible(False)
 
     def _draw_down(self, axes: Axes, ranked: Ranking, style: Style) -> None:
         """Draw the strategies one below the other, where there is no room for names at both sides:

@@ -25,7 +25,6 @@ from cohort.results.series import finite_rows
 if TYPE_CHECKING:
     import matplotlib.colors as mpl_colors
     from matplotlib.axes import Axes
-    from matplotlib.colors import Colormap, Normalize
     from pandas import DataFrame
 
     from cohort.results.figures.style import Style
@@ -116,7 +115,9 @@ class Shards(Kind):
         clients, labels = panel["client"].to_numpy(), panel["label"].to_numpy()
         counts = np.zeros((labels.max() + 1, clients.max() + 1))
         counts[labels, clients] = panel["value"]
-        colors, scale = _colors(most)
+        # On a square-root scale, small counts differ visibly from none.
+        colors = mpl_colors.LinearSegmentedColormap.from_list("samples", SHADES)
+        scale = mpl_colors.PowerNorm(0.5, vmin=0, vmax=most)
         # seaborn.heatmap centers client i at i + 0.5 and turns the y axis over, but panels of
         # bubbles may share these axes.
         edges = (np.arange(size + 1) - 0.5 for size in counts.shape[::-1])
@@ -148,9 +149,3 @@ def legend_values(maximum: float) -> list[int]:
 
 def _samples(value: int) -> str:
     return f"{value:,} sample{'' if value == 1 else 's'}"
-
-
-def _colors(most: float) -> tuple[Colormap, Normalize]:
-    """A square-root color scale, on which small counts differ visibly from none."""
-    colors = mpl_colors.LinearSegmentedColormap.from_list("samples", SHADES)
-    return colors, mpl_colors.PowerNorm(0.5, vmin=0, vmax=most)

@@ -75,8 +75,7 @@ class WinRates(AcrossSettings):
         axes.set(xlim=(-0.5, len(names) - 0.5), ylim=(len(names) - 0.5, -0.5))
         axes.tick_params(length=0)
         axes.grid(visible=False)
-        for spine in axes.spines.values():
-            spine.set_visible(False)
+        axes.spines[:].set_visible(False)
 
     def describe_scores(self, scores: Scores, names: Names) -> str:
         rates = win_rates(scores)
