@@ -162,7 +162,7 @@ class Kind(Item):
     def runs_by_hue(
         self, panel: DataFrame, cells: DataFrame, style: Style
     ) -> Iterator[tuple[str, Any, DataFrame]]:
-        """The measured rows of each value of the hue that has any, after the value and its color."""
+        """The value, color and measured rows of each value of the hue that has rows."""
         for value, color in self.colors(cells, style).items():
             runs = panel[panel[self.hue] == value]
             if len(runs):

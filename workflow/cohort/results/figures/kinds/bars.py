@@ -11,10 +11,13 @@ from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
 from cohort.results.at import AT_HELP, AT_SCHEMA
 from cohort.results.figures.kind import Averaging
-from cohort.results.figures.kinds.profile import MANY, PROFILES, draw_profile, with_places
 from cohort.results.figures.style import (
+    BAND,
     CROSS,
+    LINE,
+    STATISTICS,
     deviation_bar,
+    deviation_limits,
     name_places,
     number_places,
     pale,
@@ -36,6 +39,9 @@ if TYPE_CHECKING:
 else:
     seaborn, mpl_patches = lazy("seaborn"), lazy("matplotlib.patches")
 
+PROFILES = {"client": BY_CLIENT, "class": BY_CLASS}
+MANY = {"client": "Clients", "class": "Classes"}
+COLUMN = {"client": "client", "class": "label"}  # of the metrics
 PAPER_TICK = "#000000"  # visible over bars of any color
 GROUP = 0.8  # the share of the distance between two places that bars take
 EDGE: dict[str, Any] = {"edgecolor": "white", "linewidth": 0}  # the color is that of hatches
@@ -109,10 +115,24 @@ class Bars(Averaging):
 
     def measure(self, metrics: DataFrame) -> DataFrame:
         if self._is_profile():
-            rows = with_places(finite_rows(metrics, self.metric), self.x, self.order, self.facets())
+            rows = self._with_places(finite_rows(metrics, self.metric))
         else:
             rows = value_per_cell(metrics, self.metric, self.at).dropna(subset="value")
         return rows.assign(value=rows["value"] * METRICS[self.metric].scale)
+
+    def _with_places(self, rows: DataFrame) -> DataFrame:
+        """Add the column `place`: the rank of a client or class within its run, or its number.
+
+        Clients by number are those of the first seed only, since other seeds deal other shards.
+        """
+        number = COLUMN[self.x]
+        if self.order == "value":
+            rows = rows.sort_values(["digest", "value", number], ascending=[True, False, True])
+            return rows.assign(place=rows.groupby("digest").cumcount() + 1)
+        if self.x == "client":
+            seeds, groups = rows["seed"].astype(int), [rows[label] for label in self.facets()]
+            rows = rows[seeds == seeds.groupby(groups).transform("min")]
+        return rows.assign(place=rows[number].astype(int)).sort_values(["digest", "place"])
 
     def _is_profile(self) -> bool:
         return self.x in PROFILES
@@ -129,9 +149,18 @@ class Bars(Averaging):
         self.draw_reference(axes)
 
     def _draw_profiles(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
-        unit, is_filled = METRICS[self.metric].unit, self._is_filled(style)
+        """Draw means over runs, as bars or as an outline, with a band of one standard deviation."""
         for hue, color, runs in self.runs_by_hue(panel, cells, style):
-            draw_profile(axes, runs, unit, self.line(hue, style, color), is_filled=is_filled)
+            points = runs.groupby("place")["value"].agg(STATISTICS)
+            edges = [points.index[0] - 0.5, *(points.index + 0.5)]
+            if self._is_filled(style):
+                axes.bar(points.index, points["mean"], GROUP, color=color, linewidth=0)
+                axes.grid(visible=False, axis="x")
+            else:
+                line = self.line(hue, style, color)
+                axes.stairs(points["mean"], edges, baseline=None, linewidth=LINE, **line)
+            low, high = deviation_limits(points, METRICS[self.metric].unit)
+            axes.stairs(high, edges, baseline=low, fill=True, color=color, **BAND)
         axes.margins(x=0)
         number_places(axes, "x", panel["place"].nunique())
         axes.axhline(0, linewidth=0).sticky_edges.y.append(0)
