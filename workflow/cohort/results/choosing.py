@@ -21,33 +21,33 @@ TEST, VALIDATION = "test_", "validation_"
 
 @dataclass(frozen=True)
 class Choice:
-    """The chosen value of a setting for each combination of labels, and the seeds to show."""
+    """The chosen value of a measure's swept setting for each combination of its labels, and the
+    seeds to show."""
 
-    setting: str
-    labels: tuple[str, ...]
+    measure: Measure
     values: Mapping[Key, str]
     seeds: Sequence[str]
     reason: str
 
     def keep(self, cells: DataFrame) -> DataFrame:
         """The runs with the chosen values; where nothing was chosen, none."""
-        keys = cells[list(self.labels)].itertuples(index=False, name=None)
+        keys = cells[list(self.measure.labels)].itertuples(index=False, name=None)
         chosen = [self.values.get(key) for key in keys]
-        return cells[(cells[self.setting] == chosen) & cells["seed"].isin(self.seeds)]
+        return cells[(cells[self.measure.best] == chosen) & cells["seed"].isin(self.seeds)]
 
     def sentence(self, names: Names) -> str:
         """`Learning rate: 0.1 (FedAvg, FedProx), 0.5 (SCAFFOLD); best in the mean of ...`"""
-        by_value: dict[str, list[str]] = {}
+        setting, by_value = self.measure.best, dict[str, list[str]]()
         varied = [len(set(column)) > 1 for column in zip(*self.values, strict=True)]
         for key, value in self.values.items():
-            told_apart = compress(zip(self.labels, key, strict=True), varied)
+            told_apart = compress(zip(self.measure.labels, key, strict=True), varied)
             words = [names.value(label, part) for label, part in told_apart]
             by_value.setdefault(value, []).append(" ".join(words))
-        values = names.ordered(self.setting, by_value)
+        values = names.ordered(setting, by_value)
         texts = (
-            f"{names.value(self.setting, value)} ({', '.join(by_value[value])})" for value in values
+            f"{names.value(setting, value)} ({', '.join(by_value[value])})" for value in values
         )
-        return f"{names.title(self.setting)}: {', '.join(texts) or 'none'}; {self.reason}."
+        return f"{names.title(setting)}: {', '.join(texts) or 'none'}; {self.reason}."
 
 
 def choose(measure: Measure, metrics_file: str | Path) -> Choice:
@@ -66,7 +66,7 @@ def choose(measure: Measure, metrics_file: str | Path) -> Choice:
         shown, cells = seeds[half:], cells[cells["seed"].isin(seeds[:half])]
         reason = f"best in the mean of the first {half} of {len(seeds)} seeds; the others are shown"
         reason = reason if half else "a single seed leaves none to choose by"
-    return Choice(measure.best, measure.labels, _best(measure, cells), shown, reason)
+    return Choice(measure, _best(measure, cells), shown, reason)
 
 
 def run_values(measure: Measure, metrics: DataFrame) -> DataFrame:

@@ -82,22 +82,20 @@ def collect(
         seen[cell["digest"]] += 1
         again = f" {seen[cell['digest']]}" if seen[cell["digest"]] > 1 else ""
         result = (result_of or read_result)(cell["path"])
-        labels = {
+        runs.append(cell | {"status": result.status} | result.facts)
+        parts.append(result.values if len(result.values) else EMPTY)
+        head = {
             "study": experiment["study"],
             "experiment": experiment["experiment"],
             "digest": cell["digest"] + again,
             **cell["labels"],
-        }
-        runs.append(cell | {"status": result.status} | result.facts)
-        parts.append(result.values if len(result.values) else EMPTY)
-        status_columns = {
             "status": result.status,
             "generated": cell.get("generated", False),
             "share": cell.get("share", 1.0),
         }
-        heads.append(labels | status_columns)
-    head = pd.DataFrame(heads).take(np.repeat(np.arange(len(heads)), list(map(len, parts))))
-    table = head.reset_index(drop=True).join(pd.concat(parts, ignore_index=True)).astype(TYPES)
+        heads.append(head)
+    labels = pd.DataFrame(heads).take(np.repeat(np.arange(len(heads)), list(map(len, parts))))
+    table = labels.reset_index(drop=True).join(pd.concat(parts, ignore_index=True)).astype(TYPES)
     table = pd.concat([table, costs_to_baseline(table).astype(TYPES)], ignore_index=True)
     write_metrics(output, table, {**experiment, "cells": runs}, sources)
 
@@ -111,17 +109,14 @@ def read_result(path: str | Path) -> Result:
     arrays |= client_metrics(record.history, counts)
     by_run = run_metrics(record.history, len(counts)) | label_baselines(counts, record.classes)
     by_run |= tenth_percentile_accuracy(record.clients["accuracy"])
-    last = [len(record.history.cohorts)]
+    by_class, last = class_metrics(record.classes), [len(record.history.cohorts)]
     rows = _table(
         [
             *_series_by_round(record.history),
             *(Series(name, [value], round=last) for name, value in by_run.items()),
-            *(Series(name, values, round=_positions(values, 1)) for name, values in steps.items()),
-            *(Series(name, values, client=_positions(values)) for name, values in arrays.items()),
-            *(
-                Series(name, values, label=_positions(values))
-                for name, values in class_metrics(record.classes).items()
-            ),
+            *(Series(name, means, round=range(1, len(means) + 1)) for name, means in steps.items()),
+            *(Series(name, each, client=range(len(each))) for name, each in arrays.items()),
+            *(Series(name, each, label=range(len(each))) for name, each in by_class.items()),
             _label_counts(counts),
         ]
     )
@@ -162,11 +157,6 @@ def _label_counts(counts: np.ndarray) -> Series:
     kept[-1, -1] = True
     clients, labels = np.nonzero(kept)
     return Series("label_count", counts[kept], client=clients, label=labels)
-
-
-def _positions(values: Any, begin: int = 0) -> range:
-    """The positions of values that lie one after another, from `begin` on."""
-    return range(begin, begin + len(values))
 
 
 def _table(parts: Sequence[Series]) -> pd.DataFrame:

@@ -40,6 +40,8 @@ class AcrossSettings(Kind):
     """Base of the kinds of figures that compare strategies across settings."""
 
     is_across: ClassVar[bool] = True
+    has_axes: ClassVar[bool] = False
+    has_legend = False
     status_notes: ClassVar[Mapping[str, str]] = {
         "diverged": "a diverged run counts with the worst value"
     }
@@ -95,6 +97,9 @@ class AcrossSettings(Kind):
             say(axes, NOTHING_IN_COMMON)
             if not self.panels():
                 axes.set(xticks=[], yticks=[])
+
+    def y_title(self) -> str:
+        return ""
 
     def draw_scores(self, axes: Axes, scores: Scores, style: Style) -> None:
         """Draw how the strategies of one panel compare over all settings that they share, of which

@@ -34,22 +34,19 @@ def compare_across(spec: Mapping[str, Any], metrics_file: str | Path) -> Compari
     comparison = compare(board.measures(), spec, metrics_file)
     metrics = read_metric(metrics_file, board.metric)
     metrics = metrics[~metrics[STRATEGY].isin(left_out)]
-    return replace(
-        comparison,
-        results=[each for each in comparison.results if each.labels[STRATEGY] not in left_out],
-        standings=_standings(board, metrics, Names.of(spec["look"])),
-    )
-
-
-def _standings(board: Leaderboard, metrics: DataFrame, names: Names) -> Standings:
     runs = runs_by_setting(metrics, board.metric, board.at, board.shown())
-    scores = ordered_scores(runs, STRATEGY, names, METRICS[board.metric].better)
-    return Standings(
+    scores = ordered_scores(runs, STRATEGY, Names.of(spec["look"]), METRICS[board.metric].better)
+    standings = Standings(
         entries=rank_strategies(scores) if scores.settings else [],
         settings=len(scores.settings),
         apart=str(runs["apart"].iloc[0]) if len(runs) else "",
         runs=scores.values.shape[1],
         left_out=len(runs) - scores.values.size,
+    )
+    return replace(
+        comparison,
+        results=[each for each in comparison.results if each.labels[STRATEGY] not in left_out],
+        standings=standings,
     )
 
 

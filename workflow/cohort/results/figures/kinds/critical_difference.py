@@ -33,8 +33,6 @@ class CriticalDifference(AcrossSettings):
 
     name: ClassVar[str] = "critical_difference"
     picture: ClassVar[str] = "A diagram"
-    has_legend = False
-    has_axes: ClassVar[bool] = False
 
     def panel_size(self, width: float, hues: int) -> tuple[float, float]:
         rows = TOP + 1 + _rows(hues) + GAP * min(hues / 2, 4)
@@ -140,9 +138,6 @@ class CriticalDifference(AcrossSettings):
 
     def x_title(self, style: Style) -> str:
         return f"Mean rank by {METRICS[self.metric].title.lower()};\n1 is the best"
-
-    def y_title(self) -> str:
-        return ""
 
     def remarks(self, measured: DataFrame) -> list[str]:
         scores = [self.scores(panel, Names()) for _, panel in self._panels(measured)]

@@ -145,7 +145,7 @@ class Curves(Averaging):
         self.draw_reference(axes)
         axes.margins(x=0.02)
         number_places(axes, "x", int(panel["round"].max()) + 1)
-        _start_at_zero(axes)
+        axes.set_xlim(left=0, auto=None)
 
     def _draw_curve(
         self, axes: Axes, runs: DataFrame, line: dict[str, Any], *, has_band: bool
@@ -196,7 +196,7 @@ class Curves(Averaging):
             axes.plot(*zip(*_thinned_points(points), strict=True), color=color, **look)
             label = paper_name(match.values[0].source)
             axes.plot([], [], color=PAPER_GRAY, label=label, **look)
-        _start_at_zero(axes)
+        axes.set_xlim(left=0, auto=None)  # again, since drawing more rescales the axis
 
     def x_title(self, style: Style) -> str:
         return "Local step" if self.x == "step" else style.round_name
@@ -242,8 +242,3 @@ def thin_rounds(rows: DataFrame) -> DataFrame:
 def _thinned_points(points: list[Any]) -> list[Any]:
     """A curve's points thinned out like its rounds, the last one included."""
     return points[::-1][:: math.ceil(len(points) / MOST_POINTS)][::-1]
-
-
-def _start_at_zero(axes: Axes) -> None:
-    """Start the x axis at round 0; call it again after drawing more, which rescales the axis."""
-    axes.set_xlim(left=0, auto=None)

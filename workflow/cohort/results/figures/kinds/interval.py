@@ -32,8 +32,6 @@ class Interval(AcrossSettings):
 
     name: ClassVar[str] = "interval"
     picture: ClassVar[str] = "Points with intervals"
-    has_legend = False
-    has_axes: ClassVar[bool] = False
 
     def panel_size(self, width: float, hues: int) -> tuple[float, float]:
         return min(WIDEST, width), FRAME + ROW * hues
@@ -65,9 +63,6 @@ class Interval(AcrossSettings):
 
     def x_title(self, style: Style) -> str:
         return f"{METRICS[self.metric].label},\ninterquartile mean"  # names leave it little room
-
-    def y_title(self) -> str:
-        return ""
 
     def remarks(self, measured: DataFrame) -> list[str]:
         return [*super().remarks(measured), INTERVALS]

@@ -33,6 +33,8 @@ class PerformanceProfile(AcrossSettings):
 
     name: ClassVar[str] = "performance_profile"
     picture: ClassVar[str] = "Curves"
+    has_axes: ClassVar[bool] = True
+    has_legend = True
 
     def panel_size(self, width: float, hues: int) -> tuple[float, float]:
         return min(SIZE[0], width), SIZE[1]

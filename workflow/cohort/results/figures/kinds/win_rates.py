@@ -37,8 +37,6 @@ class WinRates(AcrossSettings):
 
     name: ClassVar[str] = "win_rates"
     picture: ClassVar[str] = "A matrix"
-    has_legend = False
-    has_axes: ClassVar[bool] = False
 
     def panel_size(self, width: float, hues: int) -> tuple[float, float]:
         wanted, height = (frame + hues * cell for frame, cell in zip(FRAME, CELL, strict=True))
