@@ -23,21 +23,11 @@ else:
     pd = lazy("pandas")
 
 FIXED = (
-    "digest",
-    "study",
-    "experiment",
-    "status",
-    "finished",
-    "diverged",
-    "generated",
-    "share",
-    "classes",
-    "metric",
-    "round",
-    "client",
-    "label",
-    "value",
+    *("digest", "study", "experiment", "status", "generated", "share"),  # of a cell
+    *("finished", "diverged", "classes"),  # of a cell, worked out when metrics are read
+    *("metric", "round", "client", "label", "value"),  # of a value
 )
+"""The columns that are no labels."""
 STATUSES = ("done", "diverged", "unfinished", "missing")
 FULL = "full"  # the scale at which runs are as long as the paper's
 NO_VALUE = "\N{EN DASH}"

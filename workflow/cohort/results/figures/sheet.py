@@ -118,8 +118,7 @@ def _why_empty(planned: DataFrame) -> str:
 def _titles(panels: list[Panel], style: Style, width: float) -> list[str]:
     parts = []
     for panel in panels:
-        labels = reversed(panel.values.items())
-        parts.append([style.phrase(label, value) for label, value in labels])
+        parts.append([style.phrase(*label) for label in reversed(panel.values.items())])
     one_line = [", ".join(words) for words in parts]
     fits = max(map(len, one_line)) * LETTER < 0.92 * width
     return one_line if fits else [",\n".join(words) for words in parts]

@@ -44,7 +44,7 @@ def lay_out(comparison: Comparison, names: Names, *, joined: bool = False) -> La
         return Layout([], [], notes=comparison.description or [NOTHING])
     measures = comparison.by_measure()
     entries = list(map(_entry, results))
-    layout = _table(results, measures, entries, names, joined=joined).condensed()
+    layout = _table(comparison, entries, names, joined=joined).condensed()
     separator = " / " if joined else "; "
     measured = "" if set(layout.columns) <= set(measures) else f"{separator.join(measures)}: "
     interval = "" if joined else "[95 % interval of the mean] "
@@ -58,14 +58,10 @@ def lay_out(comparison: Comparison, names: Names, *, joined: bool = False) -> La
 
 
 def _table(
-    results: Sequence[Result],
-    measures: Mapping[str, list[Result]],
-    entries: Sequence[Entry],
-    names: Names,
-    *,
-    joined: bool,
+    comparison: Comparison, entries: Sequence[Entry], names: Names, *, joined: bool
 ) -> Layout:
     """The values of the last label across; the measures are another label if there are several."""
+    results, measures = comparison.results, comparison.by_measure()
     labels = [*results[0].labels, *([MEASURE] if len(measures) > 1 else [])]
     cells = {
         tuple([*result.labels.values(), result.measure][: len(labels)]): entry

@@ -87,8 +87,7 @@ class CriticalDifference(AcrossSettings):
 
     def _draw_difference(self, axes: Axes, ranked: Ranking) -> None:
         """Draw the critical difference above the axis, as far as there is room."""
-        end = 1 + ranked.difference
-        height = -TOP - 0.3
+        end, height = 1 + ranked.difference, -TOP - 0.3
         axes.plot([1, end], [height, height], **INK)
         for x in (1, end):
             axes.plot([x, x], [height - 0.2, height + 0.2], **INK)
@@ -97,17 +96,15 @@ class CriticalDifference(AcrossSettings):
             text, (end, height), (4, 0), textcoords="offset points", va="center", fontsize=7
         )
 
-    def _draw_names(
-        self, axes: Axes, rank_of: dict[str, float], below: float, style: Style
-    ) -> None:
+    def _draw_names(self, axes: Axes, ranks: dict[str, float], below: float, style: Style) -> None:
         """Write the better half at the left and the others at the right, joined to their ranks."""
-        names, count = list(rank_of), len(rank_of)
+        names, count = list(ranks), len(ranks)
         colors = style.colors(self.hue, names)
         half = _rows(count)
         left, right = list(enumerate(names[:half])), list(enumerate(reversed(names[half:])))
         for side, rows in ((0.7, left), (count + 0.3, right)):
             for row, name in rows:
-                rank, y = rank_of[name], below + row
+                rank, y = ranks[name], below + row
                 axes.plot([rank, rank, side], [0, y, y], color=colors[name], linewidth=1)
                 parts = [style.value(self.hue, name), f"{rank:.2f}"]
                 text = "  ".join(parts if side < 1 else reversed(parts))

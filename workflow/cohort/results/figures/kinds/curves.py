@@ -40,12 +40,7 @@ else:
     seaborn = lazy("seaborn")
 
 ODD: dict[str, Any] = {"not": {"multipleOf": 2}}
-CROSSES: dict[str, Any] = {
-    "linestyle": "none",
-    "marker": "x",
-    "markersize": 5,
-    "markeredgewidth": 1.3,
-}
+CROSSES: dict[str, Any] = {"linestyle": "", "marker": "x", "markersize": 5, "markeredgewidth": 1.3}
 PAPER_POINTS: dict[str, Any] = {"marker": "D", "markersize": 3.5, "fillstyle": "none"}
 FEW_POINTS = 12  # a curve of at most so many points shows each of them
 MOST_POINTS = 250  # along the x axis, about as many as a panel has pixels
@@ -193,7 +188,9 @@ class Curves(Averaging):
                 if not self.until or (value.round or 0) <= self.until
             ]
             look = PAPER_LINE | (PAPER_POINTS if len(points) <= FEW_POINTS else {})
-            axes.plot(*zip(*_thinned_points(points), strict=True), color=color, **look)
+            # Thinned out as our rounds are, counted from the last.
+            points = points[::-1][:: math.ceil(len(points) / MOST_POINTS)][::-1]
+            axes.plot(*zip(*points, strict=True), color=color, **look)
             label = paper_name(match.values[0].source)
             axes.plot([], [], color=PAPER_GRAY, label=label, **look)
         axes.set_xlim(left=0, auto=None)  # again, since drawing more rescales the axis
@@ -237,8 +234,3 @@ def thin_rounds(rows: DataFrame) -> DataFrame:
     ends = rows.groupby("digest")["round"].max()
     kept = rows["round"].isin([*rounds[::-1][::every], *ends])
     return rows[kept].assign(every=every)
-
-
-def _thinned_points(points: list[Any]) -> list[Any]:
-    """A curve's points thinned out like its rounds, the last one included."""
-    return points[::-1][:: math.ceil(len(points) / MOST_POINTS)][::-1]
