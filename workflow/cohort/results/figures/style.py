@@ -210,14 +210,9 @@ def deviation_limits(statistics: Any, unit: str) -> tuple[Any, Any]:
     return low, np.where(is_share, np.minimum(mean + sd, 100), mean + sd)
 
 
-def deviation_bar(unit: str) -> Callable[[Series[float]], tuple[float, float]]:
+def deviation_bar(unit: str) -> Callable[[Series[float]], tuple[float, ...]]:
     """A function for seaborn's `errorbar` that returns the `deviation_limits` of values."""
-
-    def limits(values: Series[float]) -> tuple[float, float]:
-        low, high = deviation_limits(values.agg(STATISTICS), unit)
-        return float(low), float(high)
-
-    return limits
+    return lambda values: tuple(map(float, deviation_limits(values.agg(STATISTICS), unit)))
 
 
 def legend_line(**properties: Any) -> Line2D:
