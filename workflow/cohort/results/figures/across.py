@@ -17,7 +17,7 @@ from cohort.core.lazy import lazy
 from cohort.results.across import Scores, check_settings, ordered_scores, runs_by_setting
 from cohort.results.at import AT_HELP, AT_SCHEMA
 from cohort.results.figures.kind import Kind
-from cohort.results.figures.style import say
+from cohort.results.figures.style import Style, say
 from cohort.results.measure import Measure
 from cohort.results.names import BY_ROUND, METRICS, Names, span
 from cohort.results.series import label_text
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from pandas import DataFrame
-
-    from cohort.results.figures.style import Style
 else:
     pd = lazy("pandas")
 

@@ -16,19 +16,17 @@ from cohort.results.figures.style import (
     SHORTEST,
     TALLEST,
     WIDEST,
+    Style,
     legend_line,
 )
 from cohort.results.measure import CLIENT, Item, Measure
-from cohort.results.names import BY_ROUND, METRICS, listed, span
+from cohort.results.names import BY_ROUND, METRICS, Names, listed, span
+from cohort.results.paper_match import PaperMatch
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from pandas import DataFrame
-
-    from cohort.results.figures.style import Style
-    from cohort.results.names import Names
-    from cohort.results.paper_match import PaperMatch
 
 
 FALLBACK = "test_accuracy"  # what runs are compared by where a figure shows no metric by round

@@ -22,14 +22,7 @@ from cohort.results.figures.grid import (
     rearranged_panels,
 )
 from cohort.results.figures.kind import Kind
-from cohort.results.figures.style import (
-    LABEL_SIZE,
-    LETTER,
-    NOTE,
-    Style,
-    grid_cell,
-    say,
-)
+from cohort.results.figures.style import LABEL_SIZE, LETTER, NOTE, Style, grid_cell, say
 from cohort.results.names import listed, word
 from cohort.results.paper_match import PaperMatch
 from cohort.results.series import cells_of, count_runs

@@ -16,6 +16,7 @@ from cohort.results.figures.style import (
     CROSS,
     LINE,
     STATISTICS,
+    Style,
     deviation_bar,
     deviation_limits,
     name_places,
@@ -24,6 +25,7 @@ from cohort.results.figures.style import (
     paper_name,
 )
 from cohort.results.names import BY_CLASS, BY_CLIENT, BY_ROUND, METRICS, SERIES
+from cohort.results.paper_match import PaperMatch
 from cohort.results.series import finite_rows, value_per_cell
 
 if TYPE_CHECKING:
@@ -33,9 +35,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.patches import Rectangle
     from pandas import DataFrame
-
-    from cohort.results.figures.style import Style
-    from cohort.results.paper_match import PaperMatch
 else:
     seaborn, mpl_patches = lazy("seaborn"), lazy("matplotlib.patches")
 

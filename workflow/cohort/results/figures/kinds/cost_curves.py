@@ -11,7 +11,7 @@ import numpy as np
 from cohort.core.components import parameter
 from cohort.core.lazy import lazy
 from cohort.results.figures.kind import Averaging
-from cohort.results.figures.style import BAND, STATISTICS, deviation_limits
+from cohort.results.figures.style import BAND, STATISTICS, Style, deviation_limits
 from cohort.results.names import BY_ROUND, METRICS
 from cohort.results.series import finite_rows
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from pandas import DataFrame
-
-    from cohort.results.figures.style import Style
 else:
     pd = lazy("pandas")
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from cohort.results.across import Scores
 from cohort.results.figures.across import AcrossSettings
-from cohort.results.figures.style import grid_cell, say
+from cohort.results.figures.style import Style, grid_cell, say
 from cohort.results.intervals import ALPHA
 from cohort.results.names import METRICS, Names
 from cohort.results.ranks import FEWEST_SETTINGS, FEWEST_STRATEGIES, Ranking, ranking
@@ -14,9 +15,6 @@ from cohort.results.ranks import FEWEST_SETTINGS, FEWEST_STRATEGIES, Ranking, ra
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame
-
-    from cohort.results.across import Scores
-    from cohort.results.figures.style import Style
 
 INK: dict[str, Any] = {"color": "#333333", "linewidth": 0.8}
 THICK: dict[str, Any] = {"color": "#333333", "linewidth": 3, "solid_capstyle": "butt"}

@@ -22,20 +22,19 @@ from cohort.results.figures.style import (
     PAPER_LINE,
     STATISTICS,
     STOPPED,
+    Style,
     deviation_limits,
     number_places,
     paper_name,
 )
 from cohort.results.names import BY_ROUND, BY_STEP, METRICS
+from cohort.results.paper_match import PaperMatch
 from cohort.results.series import finite_rows, shares_of
 
 if TYPE_CHECKING:
     import seaborn
     from matplotlib.axes import Axes
     from pandas import DataFrame
-
-    from cohort.results.figures.style import Style
-    from cohort.results.paper_match import PaperMatch
 else:
     seaborn = lazy("seaborn")
 

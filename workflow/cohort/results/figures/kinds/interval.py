@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from cohort.results.across import Scores, interquartile_means
 from cohort.results.figures.across import INTERVALS, AcrossSettings
-from cohort.results.figures.style import WIDEST
+from cohort.results.figures.style import WIDEST, Style
 from cohort.results.names import METRICS, Names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame
-
-    from cohort.results.figures.style import Style
 
 BAR: dict[str, Any] = {"linewidth": 6, "alpha": 0.4, "solid_capstyle": "butt"}
 POINT: dict[str, Any] = {"marker": "|", "markersize": 8, "markeredgewidth": 1.5}

@@ -17,12 +17,14 @@ from cohort.results.figures.style import (
     LETTER,
     PAPER_GRAY,
     SIDES,
+    Style,
     deviation_bar,
     grid_cell,
     name_places,
     paper_name,
 )
 from cohort.results.names import BY_ROUND, METRICS
+from cohort.results.paper_match import PaperMatch
 from cohort.results.series import value_per_cell
 
 if TYPE_CHECKING:
@@ -30,9 +32,6 @@ if TYPE_CHECKING:
     import seaborn
     from matplotlib.axes import Axes
     from pandas import DataFrame
-
-    from cohort.results.figures.style import Style
-    from cohort.results.paper_match import PaperMatch
 else:
     mpl_ticker, seaborn = lazy("matplotlib.ticker"), lazy("seaborn")
 

@@ -9,14 +9,12 @@ import numpy as np
 
 from cohort.results.across import Scores, profiles
 from cohort.results.figures.across import AcrossSettings
-from cohort.results.figures.style import BAND, FEW_CURVES
+from cohort.results.figures.style import BAND, FEW_CURVES, Style
 from cohort.results.names import METRICS, Names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame
-
-    from cohort.results.figures.style import Style
 
 BANDS = "pointwise bands of 95\N{NO-BREAK SPACE}%, over seeds, by a stratified bootstrap"
 SIZE = (4.6, 2.4)  # inches

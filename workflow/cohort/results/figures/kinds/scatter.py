@@ -9,6 +9,7 @@ from cohort.core.components import parameter
 from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
 from cohort.results.figures.kind import Kind
+from cohort.results.figures.style import Style
 from cohort.results.names import BY_CLIENT, METRICS
 from cohort.results.series import finite_rows
 
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     import seaborn
     from matplotlib.axes import Axes
     from pandas import DataFrame, Series
-
-    from cohort.results.figures.style import Style
 else:
     seaborn = lazy("seaborn")
 

@@ -13,21 +13,13 @@ from cohort.core.components import parameter
 from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
 from cohort.results.figures.kind import Kind
-from cohort.results.figures.style import (
-    COLORS,
-    ENDS,
-    SIDES,
-    grid_cell,
-    number_places,
-)
+from cohort.results.figures.style import COLORS, ENDS, SIDES, Style, grid_cell, number_places
 from cohort.results.series import finite_rows
 
 if TYPE_CHECKING:
     import matplotlib.colors as mpl_colors
     from matplotlib.axes import Axes
     from pandas import DataFrame
-
-    from cohort.results.figures.style import Style
 else:
     mpl_colors = lazy("matplotlib.colors")
 

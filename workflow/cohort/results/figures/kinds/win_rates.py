@@ -10,15 +10,13 @@ import numpy as np
 from cohort.core.lazy import lazy
 from cohort.results.across import Estimate, Scores, win_rates
 from cohort.results.figures.across import AcrossSettings
-from cohort.results.figures.style import LETTER, SIDES, grid_cell, name_places
+from cohort.results.figures.style import LETTER, SIDES, Style, grid_cell, name_places
 from cohort.results.names import METRICS, Names
 
 if TYPE_CHECKING:
     import matplotlib.colors as mpl_colors
     from matplotlib.axes import Axes
     from pandas import DataFrame
-
-    from cohort.results.figures.style import Style
 else:
     mpl_colors = lazy("matplotlib.colors")
 
