@@ -110,8 +110,7 @@ class Comparison:
     @classmethod
     def read(cls, file: str | Path) -> Comparison:
         """Read a comparison from a JSON file. Raise UserError if the file is missing or damaged."""
-        comparison: Comparison = from_json(cls, read_sealed(file, "a comparison", FIX))
-        return comparison
+        return from_json(cls, read_sealed(file, "a comparison", FIX))
 
     def by_measure(self) -> dict[str, list[Result]]:
         """The results of each measure, under its title."""

@@ -127,14 +127,12 @@ def _resampled_ranks(scores: Scores) -> np.ndarray | None:
 def _mean_ranks(means: np.ndarray, scores: Scores) -> np.ndarray:
     """The rank of each strategy by its means, averaged over settings, the last axis."""
     sign = -1 if scores.better == "high" else 1
-    ranks: np.ndarray = stats.rankdata(sign * means.round(DIGITS), axis=-2).mean(axis=-1)
-    return ranks
+    return stats.rankdata(sign * means.round(DIGITS), axis=-2).mean(axis=-1)
 
 
 def _positions(mean_ranks: np.ndarray) -> np.ndarray:
     """The position of each strategy, the last axis, from 1; equal mean ranks share the better."""
-    positions: np.ndarray = stats.rankdata(mean_ranks.round(DIGITS), "min", axis=-1)
-    return positions
+    return stats.rankdata(mean_ranks.round(DIGITS), "min", axis=-1)
 
 
 def critical_difference(strategies: int, settings: int) -> float:

@@ -29,11 +29,7 @@ from cohort.results.series import (
 )
 
 NARROW = ".narrow"
-NO_DATES: dict[str, dict[str, None]] = {
-    ".png": {"Software": None},
-    ".pdf": {"CreationDate": None},
-    ".svg": {"Date": None},
-}
+NO_DATES = {".png": {"Software": None}, ".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
 
 
 def draw(spec: Mapping[str, Any], metrics_file: str | Path, outputs: Sequence[str | Path]) -> None:

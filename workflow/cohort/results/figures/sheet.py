@@ -12,7 +12,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from pandas import DataFrame
 
-from cohort.results.figures import style as sizes
 from cohort.results.figures.grid import (
     Grid,
     Panel,
@@ -22,7 +21,7 @@ from cohort.results.figures.grid import (
     rearranged_panels,
 )
 from cohort.results.figures.kind import Kind
-from cohort.results.figures.style import LABEL_SIZE, LETTER, NOTE, Style, grid_cell, say
+from cohort.results.figures.style import ENDS, LABEL_SIZE, LETTER, NOTE, Style, grid_cell, say
 from cohort.results.names import listed, word
 from cohort.results.paper_match import PaperMatch
 from cohort.results.series import cells_of, count_runs
@@ -64,8 +63,7 @@ def sheet(
         if not len(rows):
             first.set(xticks=[], yticks=[])  # the panels share their axes
     _name_axes([part.kind for part in parts], figure, grids, style)
-    fewer = len(panels) < len(planned)
-    left_out = ["panels without runs are left out"] if fewer else []
+    left_out = ["panels without runs are left out"] if len(panels) < len(planned) else []
     text = "; ".join([note(kind, measured[0], cells), *left_out, *remarks])
     width = int(figure.get_figwidth() / LETTER / 0.92)
     figure.supxlabel(fill(text, width), x=0.99, ha="right", **NOTE)
@@ -128,7 +126,7 @@ def _name_axes(kinds: list[Kind], figure: Figure, grids: list[Grid], style: Styl
             is_first = column == min(other for at, other in grid if at == row)
             axes.tick_params(axis="y", labelleft=is_first)
             if is_first and not has_shared_title:
-                room = int((grid_cell(axes)[1] - sizes.ENDS / 2) / LETTER)
+                room = int((grid_cell(axes)[1] - ENDS / 2) / LETTER)
                 axes.set_ylabel(fill(kind.y_title(), room), visible=True)
             is_last = (row + 1, column) not in grid
             axes.tick_params(axis="x", labelbottom=is_last or not kind.rows)
