@@ -34,8 +34,6 @@ COSTS = ("seconds", "bytes_up", "bytes_down", "client_steps")
 EMPTY = pd.DataFrame(
     {"metric": [None], "round": [None], "client": [None], "label": [None], "value": [float("nan")]}
 )
-
-
 POSITIONS = ("round", "client", "label")
 TYPES = {"metric": "string", **dict.fromkeys(POSITIONS, "Int64"), "value": "float64"}
 

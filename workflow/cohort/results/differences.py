@@ -106,7 +106,6 @@ def differences(
 
 
 def _by_settings_and_seed(records: Mapping[Cell, Record]) -> dict[str, dict[int, Record]]:
-    """Nest the records by settings, then seed."""
     groups: dict[str, dict[int, Record]] = {}
     for (settings, seed), record in records.items():
         groups.setdefault(settings, {})[seed] = record

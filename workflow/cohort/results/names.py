@@ -78,7 +78,6 @@ RECORDED = {
 
 
 def _declared() -> dict[str, Metric]:
-    """The metrics that components declare."""
     catalogs: list[Mapping[str, Any]]
     catalogs = [EVALUATORS, PROCEDURES, SELECTORS, SERVERS, PARTICIPATIONS]
     metrics: dict[str, Metric] = {}

@@ -30,6 +30,7 @@ AGREEMENT = (
     "lies outside."
 )
 MEASURE = "Measure"  # the head of a column of them
+NO_VALUE_MEANS = {False: "not planned", True: "no value in these runs"}  # whether runs are counted
 NOTHING = "Nothing of it is planned at this scale."
 
 
@@ -102,7 +103,6 @@ def _lines(
 
 
 def _slashed(entries: Sequence[Entry]) -> Entry:
-    """Several results in one cell."""
     counts = [entry.count for entry in entries if entry.has_runs] or [entries[0].count]
     count = counts[0] if len(set(counts)) == 1 else " / ".join(counts)
     return Entry(count=count, labels=entries[0].labels, parts=tuple(entries))
@@ -159,12 +159,9 @@ def _notes(entries: list[Entry]) -> list[str]:
 
 def _dash_notes(layout: Layout) -> list[str]:
     pieces = [piece for _, line in layout.lines for entry in line for piece in entry.pieces]
-    empty = [piece for piece in pieces if piece.value == NO_VALUE]
-    meanings = [
-        "not planned" if any(not piece.count for piece in empty) else "",
-        "no value in these runs" if any(piece.count for piece in empty) else "",
-    ]
-    return [f"{NO_VALUE}: {' or '.join(filter(None, meanings))}."] if empty else []
+    counted = {bool(piece.count) for piece in pieces if piece.value == NO_VALUE}
+    meanings = [NO_VALUE_MEANS[is_counted] for is_counted in sorted(counted)]
+    return [f"{NO_VALUE}: {' or '.join(meanings)}."] if meanings else []
 
 
 def _paper_notes(comparison: Comparison) -> list[str]:

@@ -116,7 +116,6 @@ class Lines(Averaging):
             axes.plot(marked.index, marked, **line | {"linestyle": "none", "markersize": 5} | mark)
 
     def _positions(self, axes: Axes, cells: DataFrame, style: Style) -> dict[str, float]:
-        """The position of each value of the label along the x axis."""
         values = style.ordered(self.x, cells[self.x])
         try:
             values = sorted(values, key=float)
