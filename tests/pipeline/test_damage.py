@@ -29,7 +29,7 @@ from cohort.results.collect import collect
 from cohort.results.figures.draw import draw
 from cohort.results.files import read_experiment, read_metrics
 from cohort.results.report.page import write_page
-from cohort.results.series import is_generated, read_metric, read_run_counts
+from cohort.results.series import count_runs, is_generated, read_metric
 from cohort.results.tables.tabulate import tabulate
 from cohort.training.cell import cell_of, read_cell
 from cohort.training.job.train import train
@@ -101,7 +101,8 @@ def readers(plan: Plan) -> dict[str, tuple[Path, Reader]]:
 
 def numbers(file: Path) -> Any:
     table = read_metric(file, "test_accuracy")
-    return table.to_csv(), read_run_counts(file), is_generated(read_metrics(file, "generated"))
+    everything = read_metrics(file)
+    return table.to_csv(), count_runs(everything), is_generated(everything)
 
 
 KINDS = (

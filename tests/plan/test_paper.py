@@ -134,7 +134,8 @@ def test_a_study_without_values(plan_of: PlanOf):
 
 def test_the_authors_curve_of_aml_fits_its_cells(project: Path):
     """The labels that a study of this paper has, with the committed values."""
-    from cohort.results.paper_match import match_paper
+    from cohort.results.paper import read_paper
+    from cohort.results.paper_match import match_values
 
     cell = {
         "dataset": "cifar100",
@@ -145,20 +146,16 @@ def test_the_authors_curve_of_aml_fits_its_cells(project: Path):
         "seed": 0,
     }
     for item in ("Fig3", "Fig5", "Fig3/5/6/7"):
-        (curve,) = match_paper(
-            "resources/paper_values/aml_curves.csv",
-            item,
-            "test_accuracy",
+        (curve,) = match_values(
+            read_paper("resources/paper_values/aml_curves.csv", item, "test_accuracy"),
             [cell],
             ["strategy"],
             list(cell),
         )
         assert (curve.values[0].round, curve.values[0].value) == (1, 0.0102)
         assert (curve.values[-1].round, curve.values[-1].value) == (2000, 0.4492)
-    (end,) = match_paper(
-        "resources/paper_values/aml.csv",
-        "Fig3",
-        "test_accuracy",
+    (end,) = match_values(
+        read_paper("resources/paper_values/aml.csv", "Fig3", "test_accuracy"),
         [cell],
         ["strategy"],
         list(cell),

@@ -186,7 +186,8 @@ def test_only_some_series(mixed: Callable[..., Plan]):
 
 def test_a_papers_values_are_found_by_the_other_labels(mixed: Callable[..., Plan]):
     """The item has a curve for buffer 0.5 alone: with series in the way none would fit, without the buffer two would."""
-    from cohort.results.paper_match import match_paper
+    from cohort.results.paper import read_paper
+    from cohort.results.paper_match import match_values
 
     head = (
         "item,source,doubtful,partition,strategy,selector.buffer,other,metric,at,round,value,sd\n"
@@ -198,10 +199,8 @@ def test_a_papers_values_are_found_by_the_other_labels(mixed: Callable[..., Plan
     Path("resources/paper_values/study_curves.csv").write_text(head + "\n".join(lines) + "\n")
     plan = mixed(figures={"fig1": FIGURE | {"paper": "Fig3"}})
     cells = [row.labels for row in plan.study("study").experiments["main"].rows]
-    curves = match_paper(
-        "resources/paper_values/study_curves.csv",
-        "Fig3",
-        "test_accuracy",
+    curves = match_values(
+        read_paper("resources/paper_values/study_curves.csv", "Fig3", "test_accuracy"),
         cells,
         ["series"],
         list(cells[0]),

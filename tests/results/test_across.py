@@ -63,7 +63,7 @@ def test_the_interquartile_mean_is_scipys() -> None:
     """Four settings of three seeds: a quarter of twelve runs is three whole ones."""
     values = np.random.default_rng(0).normal(size=(2, 4, 3))
     result = interquartile_means(scores_of(values))
-    for estimate, runs in zip(result, values, strict=True):
+    for estimate, runs in zip(result.values(), values, strict=True):
         assert estimate.value == pytest.approx(stats.trim_mean(runs.ravel(), 0.25))
 
 
@@ -71,7 +71,8 @@ def test_settings_count_alike_whatever_their_seeds() -> None:
     """With every run of three settings repeated until each has 60, scipy trims whole runs."""
     frame = table({"x": 3, "y": 5, "z": 4})
     result = interquartile_means(Scores.of(frame))
-    for strategy, estimate in zip(STRATEGIES, result, strict=True):
+    assert tuple(result) == STRATEGIES
+    for strategy, estimate in result.items():
         mine = frame[frame["strategy"] == strategy]
         repeated = [
             np.repeat(group["value"], 60 // len(group)) for _, group in mine.groupby("setting")
@@ -95,15 +96,16 @@ def test_the_bootstrap_is_that_of_all_resamples() -> None:
     for choice in choices:
         runs = np.array([values[0, index, seed] for index, seed in enumerate(choice)])
         means.append(stats.trim_mean(np.repeat(runs, 4), 0.25))
-    low, high = interquartile_means(scores)[0].interval or (np.nan, np.nan)
+    result = interquartile_means(scores)["strategy 0"]
+    low, high = result.interval or (np.nan, np.nan)
     assert (low, high) == pytest.approx((min(means), max(means)))
 
 
 def test_a_single_seed_in_some_setting_gives_no_interval() -> None:
     scores = Scores.of(table({"x": 3, "y": 1}))
-    assert all(estimate.interval is None for estimate in interquartile_means(scores))
+    assert all(estimate.interval is None for estimate in interquartile_means(scores).values())
     assert all(estimate.interval is None for estimate in win_rates(scores).values())
-    assert profiles(scores, np.array([0.0]))[0].low is None
+    assert profiles(scores, np.array([0.0]))["a"].band is None
 
 
 def test_an_interval_covers_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,7 +114,7 @@ def test_an_interval_covers_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cohort.results.across.RESAMPLES", 1000)
     rng, covered = np.random.default_rng(0), 0
     for _ in range(300):
-        (result,) = interquartile_means(scores_of(rng.normal(size=(1, 12, 3))))
+        (result,) = interquartile_means(scores_of(rng.normal(size=(1, 12, 3)))).values()
         low, high = result.interval or (np.inf, np.inf)
         covered += low <= 0 <= high
     assert 0.92 <= covered / 300 <= 0.98
@@ -150,11 +152,12 @@ def test_profiles_by_brute_force(better: str) -> None:
     frame = table({"x": 3, "y": 5}).round({"value": 0})
     scores = Scores.of(frame, better)  # type: ignore[arg-type]
     thresholds = np.arange(0.0, 101.0)  # values lie on them
-    for strategy, profile in zip(STRATEGIES, profiles(scores, thresholds), strict=True):
+    for strategy, profile in profiles(scores, thresholds).items():
         mine = frame[frame["strategy"] == strategy]
         for threshold, share in zip(thresholds, profile.shares, strict=True):
             is_better = mine["value"] > threshold if better == "high" else mine["value"] < threshold
             assert share == pytest.approx(is_better.groupby(mine["setting"]).mean().mean())
-        assert profile.low is not None and profile.high is not None
-        assert (profile.low <= profile.shares + 1e-9).all()
-        assert (profile.shares <= profile.high + 1e-9).all()
+        assert profile.band is not None
+        low, high = profile.band
+        assert (low <= profile.shares + 1e-9).all()
+        assert (profile.shares <= high + 1e-9).all()

@@ -8,7 +8,7 @@ import pytest
 
 from cohort.core.errors import UserError
 from cohort.results.paper import paper_file, read_paper
-from cohort.results.paper_match import match_paper
+from cohort.results.paper_match import match_values
 
 LABELS = ["dataset", "model", "partition", "strategy", "selector.buffer"]
 CSV = """\
@@ -46,7 +46,9 @@ def cell(strategy: str, **labels: object) -> dict[str, object]:
 def values(
     file: Path, item: str, cells: list[dict[str, object]], at: str = "last"
 ) -> dict[str, list[float]]:
-    curves = match_paper(file, item, "test_accuracy", cells, ["strategy"], LABELS, at=at)
+    curves = match_values(
+        read_paper(file, item, "test_accuracy"), cells, ["strategy"], LABELS, at=at
+    )
     return {curve.labels["strategy"]: [value.value for value in curve.values] for curve in curves}
 
 
@@ -157,7 +159,7 @@ def test_without_a_file_of_curves_they_are_the_values_that_have_a_round():
     cell = {"dataset": "cifar10-unit", "model": "lenet5", "partition": "dir-0.1-overlap0.2x1"}
     cells = [cell | {"strategy": name} for name in ("peco", "fedavg")]
     labels = ["dataset", "model", "partition", "strategy"]
-    matches = match_paper(file, "Fig10", "test_accuracy", cells, ["strategy"], labels)
+    matches = match_values(read_paper(file, "Fig10", "test_accuracy"), cells, ["strategy"], labels)
     points = {
         match.labels["strategy"]: [(value.round, value.value) for value in match.values]
         for match in matches

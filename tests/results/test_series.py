@@ -9,13 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cohort.results.files import write_metrics
+from cohort.results.files import read_metrics, write_metrics
 from cohort.results.series import (
     RunCounts,
     count_runs,
     label_text,
     read_metric,
-    read_run_counts,
     value_per_cell,
 )
 
@@ -108,7 +107,7 @@ def test_runs_of_a_file(tmp_path: Path) -> None:
         frame(("a", "done", LABELS, EVERY_FOUR), ("b", "missing", LABELS, {})),
         {},
     )
-    assert read_run_counts(tmp_path / "m.parquet") == RunCounts(
+    assert count_runs(read_metrics(tmp_path / "m.parquet", "digest", "status")) == RunCounts(
         planned=2, done=1, diverged=0, unfinished=0, missing=1
     )
 

@@ -64,7 +64,7 @@ def test_intervals(metrics: Metrics) -> None:
     (axes,) = figure.axes
     assert names_of(axes) == NAMES
     actual = interquartile_means(expected())
-    for row, estimate in enumerate(actual):
+    for row, estimate in enumerate(actual.values()):
         bar, point = (np.asarray(line.get_xdata()) for line in axes.lines[2 * row : 2 * row + 2])
         assert tuple(bar) == pytest.approx(estimate.interval)
         assert point == pytest.approx([estimate.value])
@@ -108,7 +108,8 @@ def test_ranks(metrics: Metrics) -> None:
     actual = ranking(expected())
     assert actual is not None
     texts = [text.get_text() for text in figure.axes[0].texts]
-    for name, rank in zip(NAMES, actual.ranks, strict=True):
+    for strategy, rank in actual.ranks.items():
+        name = NAMES[STRATEGIES.index(strategy)]
         assert {f"{name}  {rank:.2f}", f"{rank:.2f}  {name}"} & set(texts)
     assert "critical difference 1.66" in texts  # 2.3437 sqrt(3 4 / (6 4))
     assert f"Friedman's test p = {actual.p_value:.2g}" in note(figure).replace("\xa0", " ")
@@ -119,7 +120,9 @@ def test_on_a_phone_ranks_lie_one_below_the_other(metrics: Metrics) -> None:
     figure = make_figure(spec_of("critical_difference"), metrics(), is_narrow=True)
     ranked = ranking(expected())
     assert ranked is not None
-    rows = sorted(zip(ranked.ranks, NAMES, strict=True), key=lambda row: row[0])
+    names = dict(zip(STRATEGIES, NAMES, strict=True))
+    rows = [(rank, names[strategy]) for strategy, rank in ranked.ranks.items()]
+    assert rows == sorted(rows, key=lambda row: row[0])
     (axes,) = figure.axes
     assert names_of(axes) == [f"{name}  {rank:.2f}" for rank, name in rows]
     assert [line.get_xdata()[0] for line in axes.lines[:3]] == [rank for rank, _ in rows]
@@ -138,7 +141,7 @@ def test_cells_without_room_have_no_numbers(metrics: Metrics) -> None:
 def test_profiles(metrics: Metrics) -> None:
     figure = make_figure(spec_of("performance_profile"), metrics())
     (axes,) = figure.axes
-    for line, strategy in zip(axes.lines, range(3), strict=True):
+    for line, strategy in zip(axes.lines, STRATEGIES, strict=True):
         x, y = np.asarray(line.get_xdata()), np.asarray(line.get_ydata())
         np.testing.assert_allclose(y, 100 * profiles(expected(), x)[strategy].shares)
         assert (y[0], y[-1]) == (100, 0)
@@ -151,7 +154,7 @@ def test_only_what_all_strategies_have(metrics: Metrics) -> None:
     left = expected(("iidJ4", "1"), ("iidJ16", "0"), ("iidJ16", "1"), ("iidJ16", "2"))
     points = [line.get_xdata() for line in figure.axes[0].lines[1::2]]
     actual = interquartile_means(left)
-    assert np.ravel(points) == pytest.approx([estimate.value for estimate in actual])
+    assert np.ravel(points) == pytest.approx([estimate.value for estimate in actual.values()])
     assert "; 3 settings (partition and J), 2 to 3 seeds in each; " in note(figure)
     # two of each of four seeds
     assert "; 8 runs left out, since not all strategies have their seed" in note(figure)
@@ -221,7 +224,7 @@ def test_in_words(metrics: Metrics, kind: str, text: str) -> None:
     comparison = compare_figure(spec, metrics())
     assert len(parts := comparison.description) == 1
     assert alternative_text(spec, comparison).endswith(f". {parts[0]}.")
-    assert text.format(interquartile_means(expected())[0].value) in parts[0]
+    assert text.format(interquartile_means(expected())["fedavg"].value) in parts[0]
     panels = kind_of(spec_of(kind, columns="partition"))
     parts = panels.describe(read_metric(metrics(), "test_accuracy"), Names.of(LOOK))
     assert [words.partition(": ")[0] for words in parts] == ["dir-0.1", "iid"]

@@ -45,8 +45,8 @@ def test_a_value_counts_from_the_cost_at_which_it_was_measured() -> None:
     costs, values = mean_over_cost(rows)
     # Seed 0 is evaluated after 2 and 4 s, seed 1 after 4 and 8 s: both have values from 4 s on, and seed 0 ends there.
     assert (costs[0], costs[-1]) == (4, 4)
-    assert values["mean"][-1] == pytest.approx(50)
-    assert values["std"][-1] == pytest.approx(np.sqrt(200))
+    assert values["mean"].iloc[-1] == pytest.approx(50)
+    assert values["std"].iloc[-1] == pytest.approx(np.sqrt(200))
 
 
 def test_the_latest_evaluations_are_averaged() -> None:

@@ -12,10 +12,11 @@ from cohort.plan.axes import Values
 from cohort.plan.wire_sizes import check_paper_item
 from cohort.results.at import check_at
 from cohort.results.figures import KINDS, Kind
+from cohort.results.measure import Item
 from cohort.results.paper import paper_file
 from cohort.results.series import label_text
 from cohort.results.tables.sizes import needs_no_runs
-from cohort.results.tables.spec import Leaderboard, Table, TableKind
+from cohort.results.tables.spec import Leaderboard, Table
 
 Labels = tuple[str, ...]
 Matrix = tuple[Mapping[str, list[Any]], Sequence[Values]]
@@ -66,7 +67,7 @@ def checked_key_figure(text: Mapping[str, Any], figures: Mapping[str, Values]) -
     return name
 
 
-def _kind_of(spec: Values) -> type[Kind | TableKind]:
+def _kind_of(spec: Values) -> type[Item]:
     """The class of a figure's, or a table's, kind."""
     kind = spec.get("kind")
     return Table if kind is None else Leaderboard if kind == Leaderboard.name else KINDS[kind]
@@ -102,7 +103,7 @@ def check_distinct(label: str, titles: Mapping[str, str], experiments: Sequence[
                 )
 
 
-def _check_values(item: Kind | TableKind, axes: Mapping[str, list[Any]]) -> None:
+def _check_values(item: Item, axes: Mapping[str, list[Any]]) -> None:
     """Reject a label value that the item names, but that its experiment does not have."""
     for label, values in item.named().items():
         existing = [label_text(value) for value in axes[label]]
@@ -147,7 +148,7 @@ def _check_averages(
                 )
 
 
-def _check_rounds(item: Kind | TableKind, cells: Iterable[Values]) -> None:
+def _check_rounds(item: Item, cells: Iterable[Values]) -> None:
     """Reject a round or a range of rounds that the runs do not reach."""
     end = min((cell["rounds"] for cell in cells if "rounds" in cell), default=0)
     for measure in item.measures():
@@ -155,7 +156,7 @@ def _check_rounds(item: Kind | TableKind, cells: Iterable[Values]) -> None:
 
 
 def _check_paper(
-    item: Kind | TableKind,
+    item: Item,
     spec: Mapping[str, Any],
     axes: Mapping[str, list[Any]],
     cells: Iterable[Values],

@@ -19,7 +19,7 @@ import numpy as np
 from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
 from cohort.results.intervals import ALPHA
-from cohort.results.names import listed, word
+from cohort.results.names import Names, listed, word
 from cohort.results.series import label_columns, label_text, value_per_cell
 
 if TYPE_CHECKING:
@@ -139,6 +139,15 @@ def runs_by_setting(
     return cells[cells["status"].isin(["done", "diverged"])].dropna(subset="value")
 
 
+def ordered_scores(runs: DataFrame, label: str, names: Names, better: str) -> Scores:
+    """The scores of the values of a label, which stand for strategies, in the study's order; `runs`
+    are those of `runs_by_setting`."""
+    order = names.ordered(label, runs[label])
+    table = runs[["setting", "seed", "value"]].assign(strategy=runs[label])
+    rank = table["strategy"].map(order.index)
+    return Scores.of(table.iloc[rank.argsort(kind="stable")], better)
+
+
 def estimate_of(value: float, draws: np.ndarray | None) -> Estimate:
     """The value as an Estimate, with the middle 95 % of its resamples `draws`, if there are any."""
     if draws is None:
@@ -147,16 +156,16 @@ def estimate_of(value: float, draws: np.ndarray | None) -> Estimate:
     return Estimate(value, (float(low), float(high)))
 
 
-def interquartile_means(scores: Scores) -> list[Estimate]:
+def interquartile_means(scores: Scores) -> dict[str, Estimate]:
     """The interquartile mean of each strategy over all runs, each setting counting alike."""
     weights, resampled = scores.weights(), scores.resampled()
-    return [
-        estimate_of(
+    return {
+        strategy: estimate_of(
             float(_interquartile_mean(row, weights[None])[0]),
             None if resampled is None else _interquartile_mean(row, resampled),
         )
-        for row in scores.values
-    ]
+        for strategy, row in zip(scores.strategies, scores.values, strict=True)
+    }
 
 
 def win_rates(scores: Scores) -> dict[tuple[str, str], Estimate]:
@@ -179,21 +188,20 @@ class Profile:
     """The share of a strategy's runs that are better than each threshold, and its 95 % band."""
 
     shares: np.ndarray
-    low: np.ndarray | None
-    high: np.ndarray | None
+    band: tuple[np.ndarray, np.ndarray] | None
 
 
-def profiles(scores: Scores, thresholds: np.ndarray) -> list[Profile]:
+def profiles(scores: Scores, thresholds: np.ndarray) -> dict[str, Profile]:
     """Compute each strategy's performance profile, weighting settings equally; bands are
     pointwise."""
     weights, resampled = scores.weights(), scores.resampled()
     limits = thresholds if scores.better == "high" else -thresholds
-    bands = []
-    for row in scores.merits:
+    by_strategy = {}
+    for strategy, row in zip(scores.strategies, scores.merits, strict=True):
         is_better = (row[:, None] > limits).astype(float)
-        low, high = (None, None) if resampled is None else _band(resampled @ is_better)
-        bands.append(Profile(weights @ is_better, low, high))
-    return bands
+        band = None if resampled is None else _band(resampled @ is_better)
+        by_strategy[strategy] = Profile(weights @ is_better, band)
+    return by_strategy
 
 
 def _interquartile_mean(values: np.ndarray, weights: np.ndarray) -> np.ndarray:

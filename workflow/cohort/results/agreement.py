@@ -53,15 +53,12 @@ def agreement(ours: Sequence[float], paper: Printed, margin: float) -> Agreement
     if sample.n < 2 or not math.isfinite(difference):
         return Agreement(difference, None, None)
     error, freedom = standard_error(sample, paper)
-    if not error:
-        # Few runs may be equal by chance: that there is no spread takes as many as a verdict does.
-        word = _verdict((difference, difference), (difference, difference), margin)
-        enough = sample.n >= LEAST_SEEDS
-        return Agreement(difference, (difference, difference), word if enough else "cannot tell")
     half = error * float(special.stdtrit(freedom, 1 - ALPHA / 2))
     inner = error * float(special.stdtrit(freedom, 1 - ALPHA))
     interval = (difference - half, difference + half)
     word = _verdict((difference - inner, difference + inner), interval, margin)
+    if not error and sample.n < LEAST_SEEDS:
+        word = "cannot tell"  # few runs may be equal by chance
     return Agreement(difference, interval, word)
 
 

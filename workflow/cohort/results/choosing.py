@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 from pathlib import Path
@@ -21,65 +21,52 @@ TEST, VALIDATION = "test_", "validation_"
 
 @dataclass(frozen=True)
 class Choice:
-    """The chosen value of a setting for each combination of labels, and the seeds to show."""
+    """The chosen value of a measure's swept setting for each combination of its labels, and the
+    seeds to show."""
 
-    setting: str
-    labels: tuple[str, ...]
+    measure: Measure
     values: Mapping[Key, str]
-    seeds: frozenset[str]
+    seeds: Sequence[str]
     reason: str
-
-    @classmethod
-    def of(cls, setting: str, labels: tuple[str, ...], cells: DataFrame, better: str) -> Choice:
-        """Choose by the first half of the seeds, and show the others."""
-        seeds = sorted(cells["seed"].unique(), key=int)
-        half = len(seeds) // 2
-        first = cells[cells["seed"].isin(seeds[:half])]
-        reason = f"best in the mean of the first {half} of {len(seeds)} seeds; the others are shown"
-        if not half:
-            reason = "a single seed leaves none to choose by"
-        values = _best(setting, labels, first, better)
-        return cls(setting, labels, values, frozenset(seeds[half:]), reason)
-
-    @classmethod
-    def on_validation(
-        cls, setting: str, labels: tuple[str, ...], cells: DataFrame, better: str
-    ) -> Choice:
-        """Choose by the runs' values on validation samples, and show all seeds."""
-        values, seeds = _best(setting, labels, cells, better), frozenset(cells["seed"])
-        return cls(setting, labels, values, seeds, "best in the mean on validation samples")
 
     def keep(self, cells: DataFrame) -> DataFrame:
         """The runs with the chosen values; where nothing was chosen, none."""
-        keys = cells[list(self.labels)].itertuples(index=False, name=None)
+        keys = cells[list(self.measure.labels)].itertuples(index=False, name=None)
         chosen = [self.values.get(key) for key in keys]
-        return cells[(cells[self.setting] == chosen) & cells["seed"].isin(self.seeds)]
+        return cells[(cells[self.measure.best] == chosen) & cells["seed"].isin(self.seeds)]
 
     def sentence(self, names: Names) -> str:
         """`Learning rate: 0.1 (FedAvg, FedProx), 0.5 (SCAFFOLD); best in the mean of ...`"""
-        by_value: dict[str, list[str]] = {}
+        setting, by_value = self.measure.best, dict[str, list[str]]()
         varied = [len(set(column)) > 1 for column in zip(*self.values, strict=True)]
         for key, value in self.values.items():
-            told_apart = compress(zip(self.labels, key, strict=True), varied)
+            told_apart = compress(zip(self.measure.labels, key, strict=True), varied)
             words = [names.value(label, part) for label, part in told_apart]
             by_value.setdefault(value, []).append(" ".join(words))
-        values = names.ordered(self.setting, by_value)
+        values = names.ordered(setting, by_value)
         texts = (
-            f"{names.value(self.setting, value)} ({', '.join(by_value[value])})" for value in values
+            f"{names.value(setting, value)} ({', '.join(by_value[value])})" for value in values
         )
-        return f"{names.title(self.setting)}: {', '.join(texts) or 'none'}; {self.reason}."
+        return f"{names.title(setting)}: {', '.join(texts) or 'none'}; {self.reason}."
 
 
 def choose(measure: Measure, metrics_file: str | Path) -> Choice:
     """Choose the value of the measure's swept setting for each of its results: by the same measure
-    on validation samples, where the runs have that."""
+    on validation samples, where the runs have that, or else in the first half of the seeds, which
+    are then not shown."""
     named = measure.metric.replace(TEST, VALIDATION, 1)
     metrics = read_metric(metrics_file, named)
-    if named == measure.metric or not metrics["metric"].eq(named).any():
+    if named != measure.metric and metrics["metric"].eq(named).any():
+        cells = run_values(replace(measure, metric=named), metrics)
+        shown, reason = list(cells["seed"].unique()), "best in the mean on validation samples"
+    else:
         cells = run_values(measure, read_metric(metrics_file, measure.metric))
-        return Choice.of(measure.best, measure.labels, cells, measure.better)
-    cells = run_values(replace(measure, metric=named), metrics)
-    return Choice.on_validation(measure.best, measure.labels, cells, measure.better)
+        seeds = sorted(cells["seed"].unique(), key=int)
+        half = len(seeds) // 2
+        shown, cells = seeds[half:], cells[cells["seed"].isin(seeds[:half])]
+        reason = f"best in the mean of the first {half} of {len(seeds)} seeds; the others are shown"
+        reason = reason if half else "a single seed leaves none to choose by"
+    return Choice(measure, _best(measure, cells), shown, reason)
 
 
 def run_values(measure: Measure, metrics: DataFrame) -> DataFrame:
@@ -97,11 +84,11 @@ def run_values(measure: Measure, metrics: DataFrame) -> DataFrame:
     return subtract_partners(cells, measure.minus) if measure.minus else cells
 
 
-def _best(setting: str, labels: tuple[str, ...], cells: DataFrame, better: str) -> dict[Key, str]:
+def _best(measure: Measure, cells: DataFrame) -> dict[Key, str]:
     """The value with the best mean for each combination of labels that has any."""
-    values = cells[cells["value"].notna()]
-    means = values.groupby([*labels, setting], sort=False)["value"].mean().reset_index()
-    ranked = means.sort_values("value", ascending=better == "low", kind="stable")
-    first = ranked.drop_duplicates(list(labels))
-    keys = first[list(labels)].itertuples(index=False, name=None)
-    return dict(zip(keys, first[setting], strict=True))
+    labels, values = list(measure.labels), cells[cells["value"].notna()]
+    means = values.groupby([*labels, measure.best], sort=False)["value"].mean().reset_index()
+    ranked = means.sort_values("value", ascending=measure.better == "low", kind="stable")
+    first = ranked.drop_duplicates(labels)
+    keys = first[labels].itertuples(index=False, name=None)
+    return dict(zip(keys, first[measure.best], strict=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,8 +34,6 @@ COSTS = ("seconds", "bytes_up", "bytes_down", "client_steps")
 EMPTY = pd.DataFrame(
     {"metric": [None], "round": [None], "client": [None], "label": [None], "value": [float("nan")]}
 )
-
-
 POSITIONS = ("round", "client", "label")
 TYPES = {"metric": "string", **dict.fromkeys(POSITIONS, "Int64"), "value": "float64"}
 
@@ -82,22 +80,20 @@ def collect(
         seen[cell["digest"]] += 1
         again = f" {seen[cell['digest']]}" if seen[cell["digest"]] > 1 else ""
         result = (result_of or read_result)(cell["path"])
-        labels = {
+        runs.append(cell | {"status": result.status} | result.facts)
+        parts.append(result.values if len(result.values) else EMPTY)
+        head = {
             "study": experiment["study"],
             "experiment": experiment["experiment"],
             "digest": cell["digest"] + again,
             **cell["labels"],
-        }
-        runs.append(cell | {"status": result.status} | result.facts)
-        parts.append(result.values if len(result.values) else EMPTY)
-        status_columns = {
             "status": result.status,
             "generated": cell.get("generated", False),
             "share": cell.get("share", 1.0),
         }
-        heads.append(labels | status_columns)
-    head = pd.DataFrame(heads).take(np.repeat(np.arange(len(heads)), list(map(len, parts))))
-    table = head.reset_index(drop=True).join(pd.concat(parts, ignore_index=True)).astype(TYPES)
+        heads.append(head)
+    labels = pd.DataFrame(heads).take(np.repeat(np.arange(len(heads)), list(map(len, parts))))
+    table = labels.reset_index(drop=True).join(pd.concat(parts, ignore_index=True)).astype(TYPES)
     table = pd.concat([table, costs_to_baseline(table).astype(TYPES)], ignore_index=True)
     write_metrics(output, table, {**experiment, "cells": runs}, sources)
 
@@ -111,17 +107,14 @@ def read_result(path: str | Path) -> Result:
     arrays |= client_metrics(record.history, counts)
     by_run = run_metrics(record.history, len(counts)) | label_baselines(counts, record.classes)
     by_run |= tenth_percentile_accuracy(record.clients["accuracy"])
-    last = [len(record.history.cohorts)]
+    by_class, last = class_metrics(record.classes), [len(record.history.cohorts)]
     rows = _table(
         [
             *_series_by_round(record.history),
             *(Series(name, [value], round=last) for name, value in by_run.items()),
-            *(Series(name, values, round=_positions(values, 1)) for name, values in steps.items()),
-            *(Series(name, values, client=_positions(values)) for name, values in arrays.items()),
-            *(
-                Series(name, values, label=_positions(values))
-                for name, values in class_metrics(record.classes).items()
-            ),
+            *(Series(name, means, round=range(1, len(means) + 1)) for name, means in steps.items()),
+            *(Series(name, each, client=range(len(each))) for name, each in arrays.items()),
+            *(Series(name, each, label=range(len(each))) for name, each in by_class.items()),
             _label_counts(counts),
         ]
     )
@@ -132,7 +125,7 @@ def facts_of(record: Record) -> dict[str, Any]:
     """The settings and provenance of a record, and its cost summed over rounds, for JSON."""
     header, cost = record.header, record.history.cost
     made = header["provenance"]
-    totals = {name: _total(cost.get(name, ())) for name in COSTS}
+    totals = {name: sum(dict(cost.get(name, ())).values()) for name in COSTS}
     return {
         "settings": header["settings"],
         "started": made["sessions"][-1].get("started", ""),
@@ -142,11 +135,6 @@ def facts_of(record: Record) -> dict[str, Any]:
         "my": user_files.module_versions(made),
         **totals,
     }
-
-
-def _total(pairs: Iterable[tuple[int, float]]) -> float:
-    """The sum over the rounds."""
-    return sum(value for _, value in pairs)
 
 
 def rows_by_round(history: History) -> pd.DataFrame:
@@ -167,11 +155,6 @@ def _label_counts(counts: np.ndarray) -> Series:
     kept[-1, -1] = True
     clients, labels = np.nonzero(kept)
     return Series("label_count", counts[kept], client=clients, label=labels)
-
-
-def _positions(values: Any, begin: int = 0) -> range:
-    """The positions of values that lie one after another, from `begin` on."""
-    return range(begin, begin + len(values))
 
 
 def _table(parts: Sequence[Series]) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -25,13 +25,9 @@ from cohort.results.intervals import Sample, paired_differences
 from cohort.results.measure import BASELINE, CLIENT, Measure
 from cohort.results.names import METRICS, Names
 from cohort.results.paper import PaperValue
+from cohort.results.paper_match import PaperMatch
 from cohort.results.ranks import Standings
-from cohort.results.series import (
-    FULL,
-    is_generated,
-    label_columns,
-    read_metric,
-)
+from cohort.results.series import FULL, is_generated, label_columns, read_metric
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -96,8 +92,7 @@ class Comparison:
     """All results of a figure or table, in the order in which they are shown.
 
     `description` says in words what is seen in a figure that shows no means of its runs, and which
-    settings a table has chosen. Only a
-    table that ranks strategies across settings has `standings`.
+    settings a table has chosen. Only a table that ranks strategies across settings has `standings`.
     """
 
     labels: list[str]
@@ -115,8 +110,7 @@ class Comparison:
     @classmethod
     def read(cls, file: str | Path) -> Comparison:
         """Read a comparison from a JSON file. Raise UserError if the file is missing or damaged."""
-        comparison: Comparison = from_json(cls, read_sealed(file, "a comparison", FIX))
-        return comparison
+        return from_json(cls, read_sealed(file, "a comparison", FIX))
 
     def by_measure(self) -> dict[str, list[Result]]:
         """The results of each measure, under its title."""
@@ -159,12 +153,13 @@ def compare(
 def _results_of_measure(
     measure: Measure, cells: DataFrame, spec: Mapping[str, Any], *, with_paper: bool
 ) -> list[Result]:
-    """The results of one measure."""
     results = list(_results(measure, cells))
     if measure.paper and with_paper:
-        papers = _paper_values(measure, spec, cells)
-        is_judged = measure.margin is not None and spec.get("scale", FULL) == FULL
-        margin = measure.margin if is_judged else None
+        labels = label_columns(cells)
+        matches = measure.matches(spec["paper_values"], cells.to_dict("records"), labels)
+        # The paper's value for a curve is its last point.
+        papers = {key_of(match): match.values[-1] if match.values else None for match in matches}
+        margin = measure.margin if spec.get("scale", FULL) == FULL else None
         results = [_with_paper(result, papers[key_of(result)], margin) for result in results]
     results = results if measure.over_settings else _with_contrasts(results)
     runs = {key_of(result): result.values for result in results}
@@ -172,7 +167,7 @@ def _results_of_measure(
     return [replace(result, best=key_of(result) in best) for result in results]
 
 
-def key_of(result: Result) -> Key:
+def key_of(result: Result | PaperMatch) -> Key:
     """The values of a result's labels."""
     return tuple(result.labels.values())
 
@@ -182,7 +177,8 @@ def _results(measure: Measure, cells: DataFrame) -> Iterator[Result]:
     labels = list(measure.labels)
     groups = list(cells.groupby(labels, sort=False)) if labels else [((), cells)]
     others = [name for name in label_columns(cells) if name not in labels]
-    mixed = [name for name in others if name == "seed" or _differs(name, groups)]
+    varied = {name for _, group in groups for name in others if group[name].nunique() > 1}
+    mixed = [name for name in others if name == "seed" or name in varied]
     for key, group in groups:
         valued = group[group["value"].notna()]
         runs = map(" ".join, valued[mixed].itertuples(index=False, name=None))
@@ -195,22 +191,6 @@ def _results(measure: Measure, cells: DataFrame) -> Iterator[Result]:
             finished=int(group["finished"].sum()),
             diverged=int(group["diverged"].sum()),
         )
-
-
-def _differs(label: str, groups: Iterable[tuple[Any, DataFrame]]) -> bool:
-    """Whether runs of one group differ in a label."""
-    return any(group[label].nunique() > 1 for _, group in groups)
-
-
-def _paper_values(
-    measure: Measure, spec: Mapping[str, Any], cells: DataFrame
-) -> dict[Key, PaperValue | None]:
-    """The paper's value for each combination of labels; for a curve, its last point."""
-    matches = measure.matches(spec["paper_values"], cells.to_dict("records"), label_columns(cells))
-    return {
-        tuple(match.labels.values()): match.values[-1] if match.values else None
-        for match in matches
-    }
 
 
 def _with_paper(result: Result, paper: PaperValue | None, margin: float | None) -> Result:
@@ -239,10 +219,10 @@ def _with_contrasts(results: Sequence[Result]) -> list[Result]:
     }
     compared = []
     for result in results:
-        base = bases.get(_setting(result), {}) if "strategy" in result.labels else {}
+        has_base = result.labels.get("strategy", BASELINE) != BASELINE
+        base = bases.get(_setting(result), {}) if has_base else {}
         contrast = paired_differences(result.values, base)
-        is_other = result.labels.get("strategy") != BASELINE
-        compared.append(replace(result, against=contrast if is_other and contrast.n else None))
+        compared.append(replace(result, against=contrast if contrast.n else None))
     return compared
 
 
@@ -258,12 +238,12 @@ def _highest_clients(results: Sequence[Result], count: int) -> list[Result]:
     first, in each combination of the other labels."""
     first = (result for result in results if result.metric == results[0].metric)
     counts: Counter[Key] = Counter()
-    best = []
+    order: dict[Key, int] = {}
     for result in sorted(first, key=lambda result: -result.sample.mean):
         others = tuple(value for label, value in result.labels.items() if label != CLIENT)
         counts[others] += 1
-        best += [key_of(result)] if counts[others] <= count else []
-    order = {key: position for position, key in enumerate(best)}
+        if counts[others] <= count:
+            order[key_of(result)] = len(order)
     chosen = [result for result in results if key_of(result) in order]
     return sorted(chosen, key=lambda result: order[key_of(result)])
 

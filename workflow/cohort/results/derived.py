@@ -17,11 +17,8 @@ def run_metrics(history: History, clients: int) -> dict[str, float]:
     """The metrics of a whole run that follow from its history: the rounds of the lowest test loss
     and the highest accuracy, how much the accuracy changes from round to round and, with several
     clients, how evenly they are selected."""
-    losses = [
-        (value, round)
-        for round, value in history.metrics.get("test_loss", [])
-        if np.isfinite(value)
-    ]
+    all_losses = history.metrics.get("test_loss", [])
+    losses = [(value, round) for round, value in all_losses if np.isfinite(value)]
     facts: dict[str, float] = {"loss_minimum_round": min(losses)[1]} if losses else {}
     facts |= swing(history) | best_round(history)
     if clients == 1 or not history.cohorts:
@@ -94,11 +91,7 @@ def client_metrics(history: History, label_counts: np.ndarray) -> dict[str, np.n
     }
     if history.pools:
         pools, norms = np.concatenate(history.pools), np.concatenate(history.norms)
-        probes = np.bincount(pools, minlength=len(label_counts))
-        total = np.bincount(pools, weights=norms, minlength=len(label_counts))
-        facts["probe_norm"] = np.divide(
-            total, probes, out=np.full(len(probes), np.nan), where=probes > 0
-        )
+        facts["probe_norm"] = _group_means(norms, pools, len(label_counts))
     return facts
 
 
@@ -127,20 +120,17 @@ def step_metrics(history: History, clients: int) -> tuple[Facts, Facts]:
 
 def _group_means(values: np.ndarray, groups: np.ndarray, count: int) -> np.ndarray:
     """The mean value of each of `count` groups, given by index; NaN for a group without any."""
-    sums, sizes = np.bincount(groups, values, count), np.bincount(groups, minlength=count)
-    return np.divide(sums, sizes, out=np.full(count, np.nan), where=sizes > 0)
+    return _shares(np.bincount(groups, values, count), np.bincount(groups, minlength=count))
+
+
+def _shares(parts: np.ndarray, wholes: np.ndarray) -> np.ndarray:
+    """Each part divided by its whole; NaN where that is 0."""
+    return np.divide(parts, wholes, out=np.full(len(wholes), np.nan), where=wholes > 0)
 
 
 def class_metrics(classes: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The final model's accuracy on each class's test samples; NaN for a class without any."""
-    if not classes:
-        return {}
-    tested = classes["tested"]
-    return {
-        "class_accuracy": np.divide(
-            classes["right"], tested, out=np.full(len(tested), np.nan), where=tested > 0
-        )
-    }
+    return {"class_accuracy": _shares(classes["right"], classes["tested"])} if classes else {}
 
 
 def label_baselines(

@@ -106,7 +106,6 @@ def differences(
 
 
 def _by_settings_and_seed(records: Mapping[Cell, Record]) -> dict[str, dict[int, Record]]:
-    """Nest the records by settings, then seed."""
     groups: dict[str, dict[int, Record]] = {}
     for (settings, seed), record in records.items():
         groups.setdefault(settings, {})[seed] = record
@@ -141,21 +140,14 @@ def _tested_difference(
 def _names(settings: Iterable[str]) -> dict[str, str]:
     """A short name for each of these settings: its folder, and the settings that differ from those
     of others in the same folder."""
-    parsed: dict[str, dict[str, Any]] = {text: json.loads(text) for text in settings}
-    shared: dict[str, list[str]] = {}
-    for text, values in parsed.items():
+    groups: dict[str, dict[str, list[str]]] = {}
+    for text in settings:
+        values = json.loads(text)
         folder = "/".join(map(values.__getitem__, CELL_FOLDERS))
-        shared.setdefault(folder, []).append(text)
+        groups.setdefault(folder, {})[text] = [f"{key}={value}" for key, value in values.items()]
     names = {}
-    for folder, texts in shared.items():
-        first = parsed[texts[0]]
-        group = [parsed[text] for text in texts]
-        varying = [key for key in first if _differ(key, group)]
-        for text in texts:
-            shown = (f"{key}={parsed[text][key]}" for key in varying)
-            names[text] = " ".join([folder, *shown])
+    for folder, group in groups.items():
+        shared = set.intersection(*map(set, group.values()))
+        for text, parts in group.items():
+            names[text] = " ".join([folder, *(part for part in parts if part not in shared)])
     return names
-
-
-def _differ(key: str, settings: Iterable[Mapping[str, Any]]) -> bool:
-    return len({str(values[key]) for values in settings}) > 1

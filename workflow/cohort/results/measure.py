@@ -1,13 +1,16 @@
-"""What the runs of a figure or table are compared by."""
+"""What figures and tables have in common: they show runs, which are compared by measures."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from cohort.core.components import Component
 from cohort.results.names import GAIN, METRICS
-from cohort.results.paper_match import Cell, PaperMatch, match_paper
+from cohort.results.paper import read_paper
+from cohort.results.paper_match import Cell, PaperMatch, match_values
 
 BASELINE = "fedavg"  # the strategy that all others are compared with
 CLIENT = "client"
@@ -59,5 +62,33 @@ class Measure:
     ) -> list[PaperMatch]:
         """Match the paper's values in a file with each combination of the measure's labels: one
         value, or those of a curve. `labels` are all that the cells have."""
+        values = read_paper(file, self.paper, self.shown_metric)
         at = "" if self.curves else str(self.at)
-        return match_paper(file, self.paper, self.shown_metric, cells, self.labels, labels, at=at)
+        return match_values(values, cells, self.labels, labels, at=at)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Item(Component):
+    """Base of the kinds of figures and tables that show runs."""
+
+    def check(self) -> None:
+        """Raise UserError when the fields contradict each other."""
+
+    def check_cells(self, axes: Iterable[str], cells: Iterable[Mapping[str, Any]]) -> None:
+        """Raise UserError when an experiment with these axes and cells cannot be shown so."""
+
+    def shown(self) -> tuple[str, ...]:
+        """Every label by which the item distinguishes runs."""
+        raise NotImplementedError
+
+    def ignores(self, label: str) -> bool:
+        """Whether runs that differ only in this label may be shown as one."""
+        return False
+
+    def named(self) -> Mapping[str, Sequence[str]]:
+        """The label values that the item's fields mention, by label, for planning to check."""
+        return {}
+
+    def measures(self) -> list[Measure]:
+        """The measures by which the item's results are compared."""
+        raise NotImplementedError

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 from cohort.core.metric import Metric
 from cohort.results.series import label_text
@@ -42,11 +42,7 @@ RECORDED = {
     "seconds_evaluating": Metric("Evaluation time per round", "s", better="low"),
     "selecting_share": Metric("Time for selecting", "%", 100, digits=2, better="low"),
     "test_accuracy_swing": Metric(
-        "Change between rounds, SD",
-        "points",
-        100,
-        digits=2,
-        better="low",
+        "Change between rounds, SD", "points", 100, digits=2, better="low"
     ),
     "loss_minimum_round": Metric("Round of the lowest test loss", digits=0),
     "best_round": Metric("Round of the highest test accuracy", digits=0, better="low"),
@@ -82,14 +78,8 @@ RECORDED = {
 
 
 def _declared() -> dict[str, Metric]:
-    """The metrics that components declare."""
-    catalogs: tuple[Mapping[str, Any], ...] = (
-        EVALUATORS,
-        PROCEDURES,
-        SELECTORS,
-        SERVERS,
-        PARTICIPATIONS,
-    )
+    catalogs: list[Mapping[str, Any]]
+    catalogs = [EVALUATORS, PROCEDURES, SELECTORS, SERVERS, PARTICIPATIONS]
     metrics: dict[str, Metric] = {}
     for component in itertools.chain.from_iterable(catalog.values() for catalog in catalogs):
         for name, metric in component.metrics.items():
@@ -115,13 +105,18 @@ SPEAK_FOR_THEMSELVES = ("dataset", "model", "partition", "strategy", *FREE)
 class Names:
     """The order in which a study shows the values of each label, and their titles."""
 
-    orders: dict[str, list[str]]
-    titles: dict[str, dict[str, str]]
+    orders: dict[str, list[str]] = field(default_factory=dict)
+    titles: dict[str, dict[str, str]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, look: Mapping[str, Any]) -> Names:
-        """Make the names from the `look` of a resolved figure or table."""
-        return cls(orders=text_orders(look), titles=dict(look.get("titles", {})))
+    def of(cls, look: Mapping[str, Any]) -> Self:
+        """Make the names from the `look` of a resolved figure or table, whose values get the text
+        that they have in the metrics."""
+        orders = look.get("orders", {})
+        return cls(
+            orders={label: list(map(label_text, values)) for label, values in orders.items()},
+            titles=dict(look.get("titles", {})),
+        )
 
     def ordered(self, label: str, values: Iterable[str]) -> list[str]:
         """The distinct values in the study's order. Values that it does not list come last, in
@@ -167,10 +162,9 @@ def listed(words: Sequence[str]) -> str:
     return " and ".join([*([", ".join(words[:-1])] if len(words) > 1 else []), words[-1]])
 
 
-def text_orders(look: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The orders of values in a `look`, each value as the text that it has in the metrics."""
-    orders = look.get("orders", {})
-    return {label: list(map(label_text, values)) for label, values in orders.items()}
+def span(counts: Iterable[int]) -> str:
+    """The lowest and the highest count as text: `3 to 5`, or `5` if all are equal."""
+    return " to ".join(dict.fromkeys([str(min(counts)), str(max(counts))]))
 
 
 def _natural_key(text: str) -> list[Any]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from cohort.core.errors import UserError
-from cohort.results.paper import FOLDER, SOURCES, Labels, PaperValue, read_paper
+from cohort.results.paper import FOLDER, SOURCES, Labels, PaperValue
 from cohort.results.series import NO_VALUE, label_text
 
 Cell = Mapping[Any, Any]
@@ -20,20 +19,6 @@ class PaperMatch:
 
     labels: dict[str, str]
     values: list[PaperValue]
-
-
-def match_paper(
-    file: str | Path,
-    item: str,
-    metric: str,
-    cells: Iterable[Cell],
-    shown: Iterable[str],
-    labels: Iterable[str],
-    *,
-    at: str = "",
-) -> list[PaperMatch]:
-    """Read an item of the paper and match its values as `match_values` does."""
-    return match_values(read_paper(file, item, metric), cells, shown, labels, at=at)
 
 
 def match_values(
@@ -104,10 +89,8 @@ def _at_most_one(candidates: list[list[PaperValue]], group_labels: Labels) -> li
 
 
 def _described(value: PaperValue, named: Labels) -> str:
-    words = [value.item]
-    words += [f"{name} {text}" for name, text in value.labels.items() if name not in named]
-    words += [value.other] if value.other else []
-    return f"{value.value:g} ({'; '.join(words)})"
+    labels = [f"{name} {text}" for name, text in value.labels.items() if name not in named]
+    return f"{value.value:g} ({'; '.join(filter(None, [value.item, *labels, value.other]))})"
 
 
 def _of_best_source(values: list[PaperValue]) -> list[PaperValue]:

@@ -9,6 +9,7 @@ seeds would change. scipy is lazy, since planning imports this.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -36,11 +37,10 @@ FEWEST_STRATEGIES, FEWEST_SETTINGS = 3, 2  # of Friedman's test
 
 @dataclass(frozen=True)
 class Ranking:
-    """The mean rank of each strategy, where 1 is the best; Friedman's p-value; the critical
-    difference; and the groups of strategies that do not differ, each from its best to its worst."""
+    """The mean rank of each strategy, where 1 is the best, from the best to the worst; Friedman's
+    p-value; the critical difference; and the groups of strategies that do not differ."""
 
-    strategies: tuple[str, ...]
-    ranks: np.ndarray
+    ranks: dict[str, float]
     p_value: float
     difference: float
     groups: list[tuple[str, ...]]
@@ -52,12 +52,13 @@ def ranking(scores: Scores) -> Ranking | None:
     if count < FEWEST_STRATEGIES or settings < FEWEST_SETTINGS:
         return None
     means = scores.means().round(DIGITS)
-    ranks = _mean_ranks(means, scores)
+    ranks = dict(zip(scores.strategies, _mean_ranks(means, scores).tolist(), strict=True))
+    ranks = dict(sorted(ranks.items(), key=lambda item: item[1]))
     is_tied = bool((means == means[0]).all())
     p_value = 1.0 if is_tied else float(stats.friedmanchisquare(*means).pvalue)
     difference = critical_difference(count, settings)
     limit = difference if p_value <= ALPHA else math.inf
-    return Ranking(scores.strategies, ranks, p_value, difference, _groups(scores, ranks, limit))
+    return Ranking(ranks, p_value, difference, _groups(ranks, limit))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +105,7 @@ def rank_strategies(scores: Scores) -> list[Standing]:
             strategy=strategy,
             rank=estimate_of(float(ranks[row]), None if resampled is None else resampled[:, row]),
             mean_rank=float(mean_ranks[row]),
-            score=quartile_means[row],
+            score=quartile_means[strategy],
             ahead=rates.get((strategy, BASELINE)),
             leads=strategy in leaders,
         )
@@ -126,14 +127,12 @@ def _resampled_ranks(scores: Scores) -> np.ndarray | None:
 def _mean_ranks(means: np.ndarray, scores: Scores) -> np.ndarray:
     """The rank of each strategy by its means, averaged over settings, the last axis."""
     sign = -1 if scores.better == "high" else 1
-    ranks: np.ndarray = stats.rankdata(sign * means.round(DIGITS), axis=-2).mean(axis=-1)
-    return ranks
+    return stats.rankdata(sign * means.round(DIGITS), axis=-2).mean(axis=-1)
 
 
 def _positions(mean_ranks: np.ndarray) -> np.ndarray:
     """The position of each strategy, the last axis, from 1; equal mean ranks share the better."""
-    positions: np.ndarray = stats.rankdata(mean_ranks.round(DIGITS), "min", axis=-1)
-    return positions
+    return stats.rankdata(mean_ranks.round(DIGITS), "min", axis=-1)
 
 
 def critical_difference(strategies: int, settings: int) -> float:
@@ -142,17 +141,13 @@ def critical_difference(strategies: int, settings: int) -> float:
     return quantile * math.sqrt(strategies * (strategies + 1) / (6 * settings))
 
 
-def _groups(scores: Scores, ranks: np.ndarray, limit: float) -> list[tuple[str, ...]]:
-    """The largest groups of at least two strategies whose mean ranks lie within the limit."""
-    order = np.argsort(ranks, kind="stable")
-    groups, covered = [], 0
-    for first in range(len(order)):
-        last = max(
-            index
-            for index in range(first, len(order))
-            if ranks[order[index]] - ranks[order[first]] < limit
-        )
-        if last > first and last >= covered:
-            groups.append(tuple(scores.strategies[index] for index in order[first : last + 1]))
-            covered = last + 1
+def _groups(ranks: Mapping[str, float], limit: float) -> list[tuple[str, ...]]:
+    """The largest groups of at least two strategies whose mean ranks, from the best to the worst,
+    lie within the limit."""
+    names, groups, covered = list(ranks), [], 0
+    for first, best in enumerate(names):
+        end = first + sum(0 <= ranks[name] - ranks[best] < limit for name in names[first:])
+        if end > first + 1 and end > covered:
+            groups.append(tuple(names[first:end]))
+            covered = end
     return groups

@@ -23,21 +23,11 @@ else:
     pd = lazy("pandas")
 
 FIXED = (
-    "digest",
-    "study",
-    "experiment",
-    "status",
-    "finished",
-    "diverged",
-    "generated",
-    "share",
-    "classes",
-    "metric",
-    "round",
-    "client",
-    "label",
-    "value",
+    *("digest", "study", "experiment", "status", "generated", "share"),  # of a cell
+    *("finished", "diverged", "classes"),  # of a cell, worked out when metrics are read
+    *("metric", "round", "client", "label", "value"),  # of a value
 )
+"""The columns that are no labels."""
 STATUSES = ("done", "diverged", "unfinished", "missing")
 FULL = "full"  # the scale at which runs are as long as the paper's
 NO_VALUE = "\N{EN DASH}"
@@ -96,11 +86,6 @@ def read_metric(file: str | Path, *metrics: str) -> DataFrame:
         classes = counts.groupby("digest", observed=True)["label"].max() + 1
         frame = frame.assign(classes=frame["digest"].map(classes).astype(float))
     return frame.assign(**{label: _as_text(frame[label]) for label in label_columns(frame)})
-
-
-def read_run_counts(file: str | Path) -> RunCounts:
-    """Count the runs in a metrics file by status."""
-    return count_runs(read_metrics(file, "digest", "status"))
 
 
 def is_generated(metrics: DataFrame) -> bool:

@@ -4,7 +4,7 @@ signs, which hold for skewed differences as well."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -31,20 +31,10 @@ class SignedRanks(Sample):
     @classmethod
     def of(cls, values: Sequence[float] | np.ndarray | float) -> SignedRanks:
         array = np.atleast_1d(np.asarray(values, dtype=float))
-        sample = Sample.of(array)
-        return cls(
-            sample.n, sample.mean, sample.sd, sample.above, sample.below, tuple(array.tolist())
-        )
+        return cls(**vars(Sample.of(array)), values=tuple(array.tolist()))
 
     def __neg__(self) -> SignedRanks:
-        opposite = super().__neg__()
-        return replace(
-            self,
-            mean=opposite.mean,
-            above=self.below,
-            below=self.above,
-            values=tuple(-value for value in self.values),
-        )
+        return SignedRanks.of([-value for value in self.values])
 
     def p_above(self) -> float:
         """The one-sided p-value that the center is not above 0: the larger one of both tests."""

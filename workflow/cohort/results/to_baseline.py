@@ -34,7 +34,9 @@ def costs_to_baseline(metrics: DataFrame) -> DataFrame:
     contests = _contests(cells[label_columns(metrics)])
     baseline = cells[cells["strategy"] == BASELINE]
     goals = contests.map(baseline["value"].groupby(contests[baseline.index]).first()).dropna()
-    reached = _first_rounds(metrics, goals)
+    accuracies = finite_rows(metrics, ACCURACY)
+    is_there = accuracies["value"] >= accuracies["digest"].map(goals).astype(float)
+    reached = accuracies[is_there].groupby("digest")["round"].min()
     reached = reached[cells.loc[reached.index, "status"] == "done"]
     values = {REACHES: pd.Series(goals.index.isin(reached.index), goals.index, dtype=float)}
     for cost, name in COSTS.items():
@@ -51,13 +53,6 @@ def _contests(labels: DataFrame) -> Series:
     """The setting and seed of each run: its labels but the strategy and that one's parameters."""
     apart = labels[[name for name in map(str, labels) if name != "strategy" and "." not in name]]
     return pd.Series(map(str, apart.itertuples(index=False, name=None)), labels.index, dtype=str)
-
-
-def _first_rounds(metrics: DataFrame, goals: Series) -> Series:
-    """The first round in which each run reaches its goal, of those that ever do."""
-    rows = finite_rows(metrics, ACCURACY)
-    reached = rows[rows["value"] >= rows["digest"].map(goals).astype(float)]
-    return reached.groupby("digest")["round"].min()
 
 
 def _rows(values: dict[str, Series], metrics: DataFrame) -> DataFrame:

@@ -14,24 +14,21 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from cohort.core.components import parameter
 from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
-from cohort.results.across import Scores, check_settings, runs_by_setting
+from cohort.results.across import Scores, check_settings, ordered_scores, runs_by_setting
 from cohort.results.at import AT_HELP, AT_SCHEMA
 from cohort.results.figures.kind import Kind
-from cohort.results.figures.style import say
+from cohort.results.figures.style import Style, say
 from cohort.results.measure import Measure
-from cohort.results.names import BY_ROUND, METRICS, Names
+from cohort.results.names import BY_ROUND, METRICS, Names, span
 from cohort.results.series import label_text
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from pandas import DataFrame
-
-    from cohort.results.figures.style import Style
 else:
     pd = lazy("pandas")
 
-NAMELESS = Names(orders={}, titles={})
 NOTHING_IN_COMMON = "no seed of a setting that all strategies have"
 INTERVALS = "intervals of 95\N{NO-BREAK SPACE}%, over seeds, by a stratified bootstrap"
 
@@ -41,6 +38,11 @@ class AcrossSettings(Kind):
     """Base of the kinds of figures that compare strategies across settings."""
 
     is_across: ClassVar[bool] = True
+    has_axes: ClassVar[bool] = False
+    has_legend = False
+    status_notes: ClassVar[Mapping[str, str]] = {
+        "diverged": "a diverged run counts with the worst value"
+    }
 
     metric: str = parameter(enum=BY_ROUND, help="what is compared")
     at: int | str = parameter("last", help=AT_HELP, **AT_SCHEMA)
@@ -83,13 +85,7 @@ class AcrossSettings(Kind):
 
     def scores(self, panel: DataFrame, style: Names) -> Scores:
         """The runs of one panel, with strategies in the study's order."""
-        table = panel[["setting", "seed", "value"]].assign(strategy=panel[self.hue])
-        order = style.ordered(self.hue, table["strategy"])
-        rank = table["strategy"].map(order.index)
-        return Scores.of(
-            table.iloc[rank.argsort(kind="stable")],
-            METRICS[self.metric].better,
-        )
+        return ordered_scores(panel, self.hue, style, METRICS[self.metric].better)
 
     def draw(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
         scores = self.scores(panel, style)
@@ -99,6 +95,9 @@ class AcrossSettings(Kind):
             say(axes, NOTHING_IN_COMMON)
             if not self.panels():
                 axes.set(xticks=[], yticks=[])
+
+    def y_title(self) -> str:
+        return ""
 
     def draw_scores(self, axes: Axes, scores: Scores, style: Style) -> None:
         """Draw how the strategies of one panel compare over all settings that they share, of which
@@ -110,7 +109,7 @@ class AcrossSettings(Kind):
         return f"{runs:,} run{'' if runs == 1 else 's'}"
 
     def remarks(self, measured: DataFrame) -> list[str]:
-        panels = [self.scores(panel, NAMELESS) for _, panel in self._panels(measured)]
+        panels = [self.scores(panel, Names()) for _, panel in self._panels(measured)]
         remarks = [_extent(panels, str(measured["apart"].iloc[0]))] if panels else []
         used = sum(scores.values.size for scores in panels)
         if left := len(measured) - used:
@@ -118,9 +117,7 @@ class AcrossSettings(Kind):
         lacking = int(measured["lacking"].max()) if len(measured) else 0
         if lacking:
             remarks.append(f"{lacking} more without runs")
-        if "diverged" in set(measured["status"]):
-            remarks.append("a diverged run counts with the worst value")
-        return remarks
+        return [*remarks, *super().remarks(measured)]
 
     def describe(self, metrics: DataFrame, names: Names) -> list[str]:
         measured = self.measure(self.select(metrics))
@@ -153,15 +150,10 @@ class AcrossSettings(Kind):
 
 def _extent(panels: Sequence[Scores], apart: str) -> str:
     """A text on how many settings and seeds the figure compares."""
-    settings = _span([len(scores.settings) for scores in panels])
+    settings = span([len(scores.settings) for scores in panels])
     if settings == "0":
         return NOTHING_IN_COMMON
     text = f"{settings} setting{'' if settings == '1' else 's'}"
     text += f" ({apart})" if apart else ""
     seeds = [int(count) for scores in panels for count in scores.seeds]
-    return f"{text}, {_span(seeds)} seed{'' if max(seeds) == 1 else 's'} in each"
-
-
-def _span(counts: Sequence[int]) -> str:
-    fewest, most = min(counts), max(counts)
-    return str(most) if fewest == most else f"{fewest} to {most}"
+    return f"{text}, {span(seeds)} seed{'' if max(seeds) == 1 else 's'} in each"

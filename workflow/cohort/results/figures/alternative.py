@@ -16,13 +16,12 @@ MOST_VALUES = 12  # that the text names one by one
 def alternative_text(spec: Mapping[str, Any], comparison: Comparison) -> str:
     """A picture's alternative text: its title, axes, panels and hues, and the values at the end."""
     kind, style = KINDS[spec["kind"]].from_spec(spec), Style.of(spec["look"])
-    x = kind.x_title(style) if kind.has_axes else ""
+    x = f" against {kind.x_title(style)}" if kind.has_axes and kind.x_title(style) else ""
     labels = kind.facets()
-    axes = f"{kind.picture} of {kind.subject()}"
     sets = [_values(label, style) for label in labels if len(style.orders.get(label, [])) > 1]
     shown = [result for result in comparison.results if result.metric == kind.metric]
     numbers = comparison.description or _means(shown, labels, style)
-    parts = [axes + (f" against {x}" if x else ""), *sets, *numbers]
+    parts = [f"{kind.picture} of {kind.subject()}{x}", *sets, *numbers]
     return ". ".join([str(spec["title"]).rstrip("."), *parts]) + "."
 
 
@@ -37,14 +36,11 @@ def _means(results: Sequence[Result], labels: Sequence[str], style: Style) -> li
     for result in results:
         key = tuple(result.labels[label] for label in labels if label in result.labels)
         groups.setdefault(key, []).extend(result.values.values())
-    metric = METRICS[results[0].metric] if results else None
-    means = {
-        key: sum(values) / len(values) * metric.scale
-        for key, values in groups.items()
-        if metric and values
-    }
-    if not means or not metric:
+    means = {key: sum(values) / len(values) for key, values in groups.items() if values}
+    if not means:
         return []
+    metric = METRICS[results[0].metric]
+    means = {key: mean * metric.scale for key, mean in means.items()}
     if len(means) <= MOST_VALUES:
         texts = [
             f"{', '.join(map(style.value, labels, key))} {mean:.{metric.digits}f}"

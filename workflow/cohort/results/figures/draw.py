@@ -29,11 +29,7 @@ from cohort.results.series import (
 )
 
 NARROW = ".narrow"
-NO_DATES: dict[str, dict[str, None]] = {
-    ".png": {"Software": None},
-    ".pdf": {"CreationDate": None},
-    ".svg": {"Date": None},
-}
+NO_DATES = {".png": {"Software": None}, ".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
 
 
 def draw(spec: Mapping[str, Any], metrics_file: str | Path, outputs: Sequence[str | Path]) -> None:
@@ -60,17 +56,14 @@ def make_figure(
     `is_narrow` lie one below the other."""
     kind = kind_of(spec)
     style = Style.of(spec["look"])
-    parts = [
-        Part(part, part.select(read_metric(metrics_file, *part.metrics())))
-        for part in kind.by_metric()
-    ]
-    if is_generated(parts[0].metrics):
-        return sheet(parts, style, [GENERATED], is_narrow=is_narrow)
-    parts = [
-        dataclasses.replace(part, paper=_matches(part.kind, spec, part.metrics)) for part in parts
-    ]
-    matches = [match for part in parts for match in part.paper]
-    return sheet(parts, style, _remarks(spec, matches), is_narrow=is_narrow)
+    parts, remarks = [], [GENERATED]
+    for part in kind.by_metric():
+        metrics = part.select(read_metric(metrics_file, *part.metrics()))
+        paper = [] if is_generated(metrics) else _matches(part, spec, metrics)
+        parts.append(Part(part, metrics, paper))
+    if not is_generated(parts[0].metrics):
+        remarks = _remarks(spec, [match for part in parts for match in part.paper])
+    return sheet(parts, style, remarks, is_narrow=is_narrow)
 
 
 def compare_figure(spec: Mapping[str, Any], metrics_file: str | Path) -> Comparison:

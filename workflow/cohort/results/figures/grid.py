@@ -50,38 +50,30 @@ def begun_panels(planned: list[Panel], cells: DataFrame) -> list[Panel]:
     columns = sorted({panel.column for panel in begun})
     if len(begun) == len(rows) * len(columns):
         return [
-            replace(panel, row=rows.index(panel.row), column=columns.index(panel.column))
+            Panel(rows.index(panel.row), columns.index(panel.column), panel.values)
             for panel in begun
         ]
     width = min(len(columns), _even(len(begun)))
-    return [
-        replace(panel, row=index // width, column=index % width)
-        for index, panel in enumerate(begun)
-    ]
+    return [Panel(*divmod(index, width), panel.values) for index, panel in enumerate(begun)]
 
 
 def arrange(kind: Kind, cells: DataFrame, style: Style) -> list[Panel]:
     """Make a panel for each value of `rows` and `columns` that has planned cells, and place it;
     columns alone wrap to a grid."""
-    rows = style.ordered(kind.rows, cells[kind.rows]) if kind.rows else []
-    columns = style.ordered(kind.columns, cells[kind.columns]) if kind.columns else []
-    if rows and columns and kind.rows and kind.columns:
+    orders = {label: style.ordered(label, cells[label]) for label in kind.panels()}
+    if not orders or cells.empty:
+        return [Panel(0, 0, {})]
+    if kind.rows and kind.columns:
         planned = set(zip(cells[kind.rows], cells[kind.columns], strict=True))
         return [
             Panel(y, x, {kind.rows: row, kind.columns: column})
-            for y, row in enumerate(rows)
-            for x, column in enumerate(columns)
+            for y, row in enumerate(orders[kind.rows])
+            for x, column in enumerate(orders[kind.columns])
             if (row, column) in planned
         ]
-    if kind.rows and rows:
-        return [Panel(y, 0, {kind.rows: row}) for y, row in enumerate(rows)]
-    if kind.columns and columns:
-        width = _even(len(columns))
-        return [
-            Panel(*divmod(index, width), {kind.columns: column})
-            for index, column in enumerate(columns)
-        ]
-    return [Panel(0, 0, {})]
+    ((label, values),) = orders.items()
+    width = 1 if kind.rows else _even(len(values))
+    return [Panel(*divmod(index, width), {label: value}) for index, value in enumerate(values)]
 
 
 def make_grids(
@@ -109,10 +101,10 @@ def make_grids(
     )
     for axes in subplots.flat:
         axes.locator_params(axis="both", min_n_ticks=sizes.FEWEST_TICKS)
+    places = sorted((panel.row, panel.column) for panel in panels)
     grids: list[Grid] = []
     for row, column in starts:
-        places = {(panel.row, panel.column) for panel in panels}
-        grids.append({(y, x): subplots[row + y][column + x] for y, x in sorted(places)})
+        grids.append({(y, x): subplots[row + y][column + x] for y, x in places})
     used = [axes for grid in grids for axes in grid.values()]
     for axes in subplots.flat:
         if axes not in used:

@@ -5,35 +5,41 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-from cohort.core.components import Component, parameter
-from cohort.results.figures.style import HEIGHT, SHORTEST, TALLEST, WIDEST
-from cohort.results.measure import CLIENT, Measure
-from cohort.results.names import BY_ROUND, METRICS, listed
+from cohort.core.components import parameter
+from cohort.results.figures.style import (
+    HEIGHT,
+    PAPER_LINE,
+    SHORTEST,
+    TALLEST,
+    WIDEST,
+    Style,
+    legend_line,
+)
+from cohort.results.measure import CLIENT, Item, Measure
+from cohort.results.names import BY_ROUND, METRICS, Names, listed, span
+from cohort.results.paper_match import PaperMatch
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from pandas import DataFrame
 
-    from cohort.results.figures.style import Style
-    from cohort.results.names import Names
-    from cohort.results.paper_match import PaperMatch
-
 
 FALLBACK = "test_accuracy"  # what runs are compared by where a figure shows no metric by round
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kind(Component):
+class Kind(Item):
     """Base of every kind of figure. Each kind narrows which metrics its field `metric` allows."""
 
     # What the figure consists of, for its alternative text.
     picture: ClassVar[str]
+    # What the note says of unfinished and of diverged runs, if there are any.
+    status_notes: ClassVar[Mapping[str, str]] = {}
     # Whether it compares across settings, for which a page has a section.
     is_across: ClassVar[bool] = False
     # Whether its alternative text says what is along its axes.
@@ -62,12 +68,6 @@ class Kind(Component):
         help="lowest and highest value of the y axis, in its unit",
     )
 
-    def check(self) -> None:
-        """Raise UserError when the fields contradict each other."""
-
-    def check_cells(self, axes: Iterable[str], cells: Iterable[Mapping[str, Any]]) -> None:
-        """Raise UserError when an experiment with these axes and cells cannot be drawn so."""
-
     def panel_size(self, width: float, hues: int) -> tuple[float, float]:
         """The width and height in inches of a panel that may be at most this wide."""
         share, tallest = self.height
@@ -79,9 +79,9 @@ class Kind(Component):
         first keeps `limits`."""
         return [self, *map(self.of_metric, self.also or ())]
 
-    def of_metric(self, metric: str) -> Kind:
+    def of_metric(self, metric: str) -> Self:
         """A copy of the figure for a further metric, without `limits`."""
-        return dataclasses.replace(self, metric=metric, also=None, limits=None)
+        return replace(self, metric=metric, also=None, limits=None)
 
     def panels(self) -> tuple[str, ...]:
         """The labels whose values make the panels."""
@@ -102,10 +102,6 @@ class Kind(Component):
     def averaged(self) -> Sequence[str]:
         """The labels, besides the seed, over which the study asks to average."""
         return ()
-
-    def named(self) -> Mapping[str, Sequence[str]]:
-        """The label values that the figure's fields mention, by label, for planning to check."""
-        return {}
 
     def metrics(self) -> tuple[str, ...]:
         """The names of the metrics to read for one part of the figure."""
@@ -157,17 +153,32 @@ class Kind(Component):
         """The quantities that the picture shows, as text for its alternative text."""
         return listed([part.y_title() for part in self.by_metric()])
 
+    def colors(self, cells: DataFrame, style: Style) -> dict[str, Any]:
+        """The color of each value of the hue, in the study's order."""
+        return style.colors(self.hue, style.ordered(self.hue, cells[self.hue]))
+
+    def runs_by_hue(
+        self, panel: DataFrame, cells: DataFrame, style: Style
+    ) -> Iterator[tuple[str, Any, DataFrame]]:
+        """The value, color and measured rows of each value of the hue that has rows."""
+        for value, color in self.colors(cells, style).items():
+            runs = panel[panel[self.hue] == value]
+            if len(runs):
+                yield value, color, runs
+
+    def line(self, value: str, style: Style, color: str) -> dict[str, Any]:
+        """How the line of a value of the hue looks, as matplotlib's properties."""
+        return {"color": color, "linestyle": style.dash(self.hue, value)}
+
     def handle(self, value: str, style: Style, color: str) -> Artist:
         """The legend's handle for a value of the hue in this color."""
-        raise NotImplementedError
+        return legend_line(**self.line(value, style, color))
 
     def count(self, measured: DataFrame) -> str:
         """Text for the note below the figure: how many runs each mark has once all are done."""
         seeds = measured.groupby(list(self.shown()))["digest"].nunique()
-        fewest, most = seeds.min(), seeds.max()
-        count = str(most) if fewest == most else f"{fewest} to {most}"
         noun = "run" if self.averaged() else "seed"
-        return f"n = {count} {noun}{'' if most == 1 else 's'} per {self.mark()}"
+        return f"n = {span(seeds)} {noun}{'' if seeds.max() == 1 else 's'} per {self.mark}"
 
     def describe(self, metrics: DataFrame, names: Names) -> list[str]:
         """Sentences that put the figure into words; none if the means of its runs say it."""
@@ -175,12 +186,15 @@ class Kind(Component):
 
     def remarks(self, measured: DataFrame) -> list[str]:
         """Texts for the note that explain the measured rows (diverged or unfinished runs, ...)."""
-        raise NotImplementedError
+        statuses = set(measured["status"])
+        return [text for status, text in self.status_notes.items() if status in statuses]
 
+    @property
     def mark(self) -> str:
         """The noun for what shows one mean, for the note: `curve`, `bar`, `point`, ..."""
         raise NotImplementedError
 
+    @property
     def has_legend(self) -> bool:
         """Whether the hues need a legend."""
         return True
@@ -201,8 +215,8 @@ class Averaging(Kind):
     )
     reference_label: str = parameter("", help="what the legend calls that line")
 
-    def of_metric(self, metric: str) -> Kind:
-        return dataclasses.replace(self, metric=metric, also=None, limits=None, reference=None)
+    def of_metric(self, metric: str) -> Self:
+        return replace(super().of_metric(metric), reference=None)
 
     def averaged(self) -> Sequence[str]:
         return self.pooled or ()
@@ -210,10 +224,5 @@ class Averaging(Kind):
     def draw_reference(self, axes: Axes) -> None:
         """Draw the reference line, if the study sets one."""
         if self.reference is not None:
-            axes.axhline(
-                self.reference,
-                color="#333333",
-                linestyle=(0, (4, 2)),
-                linewidth=0.8,
-                label=self.reference_label,
-            )
+            look = PAPER_LINE | {"color": "#333333", "label": self.reference_label}
+            axes.axhline(self.reference, **look)

@@ -12,7 +12,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from pandas import DataFrame
 
-from cohort.results.figures import style as sizes
 from cohort.results.figures.grid import (
     Grid,
     Panel,
@@ -22,15 +21,7 @@ from cohort.results.figures.grid import (
     rearranged_panels,
 )
 from cohort.results.figures.kind import Kind
-from cohort.results.figures.style import (
-    LABEL_SIZE,
-    LETTER,
-    NOTE,
-    Style,
-    panel_height,
-    panel_width,
-    say,
-)
+from cohort.results.figures.style import ENDS, LABEL_SIZE, LETTER, NOTE, Style, grid_cell, say
 from cohort.results.names import listed, word
 from cohort.results.paper_match import PaperMatch
 from cohort.results.series import cells_of, count_runs
@@ -64,7 +55,7 @@ def sheet(
     )
     for part, rows, grid in zip(parts, measured, grids, strict=True):
         first = next(iter(grid.values()))
-        titles = _titles(panels, style, panel_width(first))
+        titles = _titles(panels, style, grid_cell(first)[0])
         for panel, title in zip(panels, titles, strict=True):
             axes = grid[panel.row, panel.column]
             _draw_panel(part, axes, panel, rows, cells, style)
@@ -72,8 +63,7 @@ def sheet(
         if not len(rows):
             first.set(xticks=[], yticks=[])  # the panels share their axes
     _name_axes([part.kind for part in parts], figure, grids, style)
-    fewer = len(panels) < len(planned)
-    left_out = ["panels without runs are left out"] if fewer else []
+    left_out = ["panels without runs are left out"] if len(panels) < len(planned) else []
     text = "; ".join([note(kind, measured[0], cells), *left_out, *remarks])
     width = int(figure.get_figwidth() / LETTER / 0.92)
     figure.supxlabel(fill(text, width), x=0.99, ha="right", **NOTE)
@@ -119,8 +109,7 @@ def _why_empty(planned: DataFrame) -> str:
 def _titles(panels: list[Panel], style: Style, width: float) -> list[str]:
     parts = []
     for panel in panels:
-        labels = reversed(panel.values.items())
-        parts.append([style.phrase(label, value) for label, value in labels])
+        parts.append([style.phrase(*label) for label in reversed(panel.values.items())])
     one_line = [", ".join(words) for words in parts]
     fits = max(map(len, one_line)) * LETTER < 0.92 * width
     return one_line if fits else [",\n".join(words) for words in parts]
@@ -137,7 +126,7 @@ def _name_axes(kinds: list[Kind], figure: Figure, grids: list[Grid], style: Styl
             is_first = column == min(other for at, other in grid if at == row)
             axes.tick_params(axis="y", labelleft=is_first)
             if is_first and not has_shared_title:
-                room = int((panel_height(axes) - sizes.ENDS / 2) / LETTER)
+                room = int((grid_cell(axes)[1] - ENDS / 2) / LETTER)
                 axes.set_ylabel(fill(kind.y_title(), room), visible=True)
             is_last = (row + 1, column) not in grid
             axes.tick_params(axis="x", labelbottom=is_last or not kind.rows)
@@ -150,12 +139,11 @@ def _entries(
 ) -> dict[str, Artist]:
     """The legend's handles by their text: the hues, then everything labeled in a panel."""
     entries: dict[str, Artist] = {}
-    if kind.has_legend():
-        hues, drawn = style.ordered(kind.hue, cells[kind.hue]), set(measured[kind.hue])
-        colors = style.colors(kind.hue, hues)
-        for hue in hues:
+    if kind.has_legend:
+        drawn = set(measured[kind.hue])
+        for hue, color in kind.colors(cells, style).items():
             suffix = f" ({NO_RUNS})" if drawn and hue not in drawn else ""
-            entries[style.phrase(kind.hue, hue) + suffix] = kind.handle(hue, style, colors[hue])
+            entries[style.phrase(kind.hue, hue) + suffix] = kind.handle(hue, style, color)
     for axes in (axes for grid in grids for axes in grid.values()):
         handles, labels = axes.get_legend_handles_labels()
         entries |= dict(zip(labels, handles, strict=True))

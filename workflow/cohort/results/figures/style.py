@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from textwrap import fill
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
 from cohort.core.lazy import lazy
-from cohort.results.names import FREE, Names, text_orders
+from cohort.results.names import FREE, Names
 
 if TYPE_CHECKING:
     import matplotlib as mpl
@@ -113,16 +113,15 @@ class Style(Names):
     its figures; `methods` are those that its paper proposes.
     """
 
-    strategies: list[str]
+    strategies: list[str] = field(default_factory=list)
     methods: list[str] = field(default_factory=list)
     round_name: str = "Round"
 
     @classmethod
-    def of(cls, look: Mapping[str, Any]) -> Style:
+    def of(cls, look: Mapping[str, Any]) -> Self:
         """The style described by the `look` of a resolved figure."""
-        return cls(
-            orders=text_orders(look),
-            titles=dict(look.get("titles", {})),
+        return replace(
+            super().of(look),
             strategies=list(look.get("strategies", [])),
             methods=list(look.get("methods", [])),
             round_name=look.get("round", "Round"),
@@ -211,14 +210,9 @@ def deviation_limits(statistics: Any, unit: str) -> tuple[Any, Any]:
     return low, np.where(is_share, np.minimum(mean + sd, 100), mean + sd)
 
 
-def deviation_bar(unit: str) -> Callable[[Series[float]], tuple[float, float]]:
+def deviation_bar(unit: str) -> Callable[[Series[float]], tuple[float, ...]]:
     """A function for seaborn's `errorbar` that returns the `deviation_limits` of values."""
-
-    def limits(values: Series[float]) -> tuple[float, float]:
-        low, high = deviation_limits(values.agg(STATISTICS), unit)
-        return float(low), float(high)
-
-    return limits
+    return lambda values: tuple(map(float, deviation_limits(values.agg(STATISTICS), unit)))
 
 
 def legend_line(**properties: Any) -> Line2D:
@@ -239,11 +233,13 @@ def say(axes: Axes, reason: str) -> None:
     axes.tick_params(length=0)
 
 
-def panel_width(axes: Axes) -> float:
-    """The width in inches of the grid cell that holds these axes, margins included."""
+def grid_cell(axes: Axes) -> tuple[float, float]:
+    """The width and height in inches of the grid cell that holds these axes, margins included,
+    before there is a legend."""
     figure, grid = axes.get_figure(), axes.get_gridspec()
     assert figure is not None and grid is not None
-    return float(figure.bbox.width / figure.dpi / grid.ncols)
+    width, height = figure.bbox.width / figure.dpi, figure.bbox.height / figure.dpi
+    return float(width / grid.ncols), float((height - FRAME) / grid.nrows)
 
 
 def number_places(axes: Axes, axis: Literal["x", "y"], count: int) -> None:
@@ -253,17 +249,10 @@ def number_places(axes: Axes, axis: Literal["x", "y"], count: int) -> None:
 
 def name_places(axes: Axes, names: list[str]) -> None:
     """Name the positions 0, 1, 2, ... of the x axis, on several lines or slanted in little room."""
-    room = int((panel_width(axes) - SIDES) / len(names) / LETTER) - 1
+    room = int((grid_cell(axes)[0] - SIDES) / len(names) / LETTER) - 1
     wrapped = [fill(name, max(room, 1), break_long_words=False) for name in names]
     if max(len(line) for name in wrapped for line in name.splitlines()) > room:
         slanted: dict[str, Any] = {"rotation": 25, "ha": "right", "rotation_mode": "anchor"}
         axes.set_xticks(range(len(names)), names, **slanted)
     else:
         axes.set_xticks(range(len(names)), wrapped)
-
-
-def panel_height(axes: Axes) -> float:
-    """The height in inches of the grid cell that holds these axes, before there is a legend."""
-    figure, grid = axes.get_figure(), axes.get_gridspec()
-    assert figure is not None and grid is not None
-    return float((figure.bbox.height / figure.dpi - FRAME) / grid.nrows)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import compress
 
+from cohort.core.metric import Metric
+from cohort.results.comparison import Result
+from cohort.results.names import METRICS
 from cohort.results.series import NO_VALUE
 
 DAGGER, DOUBLE_DAGGER = "†", "‡"
@@ -104,6 +108,18 @@ class Layout:
             [*notes, *self.notes],
             constants,
         )
+
+
+def rounded(value: float, metric: Metric) -> str:
+    """A value of a metric as text, in its unit and with its digits."""
+    sign = "+" if metric.signed else ""
+    return NO_VALUE if math.isnan(value) else f"{value * metric.scale:{sign}.{metric.digits}f}"
+
+
+def short_titles(measures: Mapping[str, list[Result]]) -> list[str]:
+    """The titles of measures without where they were taken, if that tells them apart."""
+    short = [METRICS[results[0].metric].label for results in measures.values()]
+    return short if len(set(short)) == len(short) else list(measures)
 
 
 def _shared_count(lines: Iterable[tuple[list[str], list[Entry]]]) -> str:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from cohort.core.lazy import lazy
 from cohort.core.metric import Metric
-from cohort.results.across import Estimate, Scores, runs_by_setting
+from cohort.results.across import Estimate, ordered_scores, runs_by_setting
 from cohort.results.comparison import Comparison, compare
 from cohort.results.names import METRICS, Names
 from cohort.results.ranks import Standing, Standings, rank_strategies
 from cohort.results.series import NO_VALUE, read_metric
-from cohort.results.tables.layout import DIVERGED, Entry, Layout
+from cohort.results.tables.layout import DIVERGED, Entry, Layout, rounded, short_titles
 from cohort.results.tables.spec import STRATEGY, Leaderboard
 
 if TYPE_CHECKING:
@@ -30,31 +30,23 @@ SHARE = Metric("Ahead of FedAvg", "%", 100, digits=0)
 def compare_across(spec: Mapping[str, Any], metrics_file: str | Path) -> Comparison:
     """Compare a leaderboard's runs: each strategy's means over all settings, and standings."""
     board = Leaderboard.from_spec(spec)
+    left_out = board.without or []
     comparison = compare(board.measures(), spec, metrics_file)
     metrics = read_metric(metrics_file, board.metric)
-    metrics = metrics[~metrics[STRATEGY].isin(board.without or ())]
-    return replace(
-        comparison,
-        results=[
-            result
-            for result in comparison.results
-            if result.labels[STRATEGY] not in (board.without or ())
-        ],
-        standings=_standings(board, metrics, Names.of(spec["look"])),
-    )
-
-
-def _standings(board: Leaderboard, metrics: DataFrame, names: Names) -> Standings:
+    metrics = metrics[~metrics[STRATEGY].isin(left_out)]
     runs = runs_by_setting(metrics, board.metric, board.at, board.shown())
-    order = names.ordered(STRATEGY, runs[STRATEGY])
-    runs = runs.sort_values(STRATEGY, key=lambda column: column.map(order.index), kind="stable")
-    scores = Scores.of(runs, METRICS[board.metric].better)
-    return Standings(
+    scores = ordered_scores(runs, STRATEGY, Names.of(spec["look"]), METRICS[board.metric].better)
+    standings = Standings(
         entries=rank_strategies(scores) if scores.settings else [],
         settings=len(scores.settings),
         apart=str(runs["apart"].iloc[0]) if len(runs) else "",
         runs=scores.values.shape[1],
         left_out=len(runs) - scores.values.size,
+    )
+    return replace(
+        comparison,
+        results=[each for each in comparison.results if each.labels[STRATEGY] not in left_out],
+        standings=standings,
     )
 
 
@@ -98,24 +90,30 @@ def lay_out_leaderboard(comparison: Comparison, names: Names) -> Layout:
     """Lay out a leaderboard as a table, a row per strategy, the best first."""
     standings, measures = comparison.standings, comparison.by_measure()
     assert standings
-    first, *others = measures
-    short = [METRICS[measures[title][0].metric].label for title in others]
-    heads = short if len(set(short)) == len(short) else others
-    metric = METRICS[measures[first][0].metric]
+    first = next(iter(measures))
+    metric = METRICS[measures.pop(first)[0].metric]
     layout = Layout(
         [names.title(STRATEGY)],
-        ["Rank", f"{metric.label}, interquartile mean", SHARE.label, "Mean rank", *heads],
+        [
+            *("Rank", f"{metric.label}, interquartile mean", SHARE.label, "Mean rank"),
+            *short_titles(measures),
+        ],
     )
     for standing in standings.entries:
         own = {STRATEGY: standing.strategy}
         means = [
-            Entry(_rounded(result.sample.mean, METRICS[result.metric]), labels=own)
-            for title in others
-            for result in measures[title]
+            Entry(rounded(result.sample.mean, METRICS[result.metric]), labels=own)
+            for results in measures.values()
+            for result in results
             if result.labels == own
         ]
         entries = [
-            replace(_rank(standing), labels=own),
+            Entry(
+                f"{standing.rank.value:.0f}",
+                best=standing.leads,
+                interval=rank_interval(standing),
+                labels=own,
+            ),
             replace(_estimated(standing.score, metric), labels=own),
             _estimated(standing.ahead, SHARE),
             Entry(f"{standing.mean_rank:.1f}"),
@@ -139,23 +137,14 @@ def rank_text(standing: Standing) -> str:
     return f"{standing.rank.value:.0f} {rank_interval(standing)}".rstrip()
 
 
-def _rank(standing: Standing) -> Entry:
-    interval = rank_interval(standing)
-    return Entry(f"{standing.rank.value:.0f}", best=standing.leads, interval=interval)
-
-
 def _estimated(estimate: Estimate | None, metric: Metric) -> Entry:
     if estimate is None:
         return Entry(NO_VALUE)
-    value = _rounded(estimate.value, metric)
+    value = rounded(estimate.value, metric)
     if estimate.interval is None:
         return Entry(value)
-    low, high = (_rounded(end, metric) for end in estimate.interval)
+    low, high = (rounded(end, metric) for end in estimate.interval)
     return Entry(value, interval=f"[{low}, {high}]")
-
-
-def _rounded(value: float, metric: Metric) -> str:
-    return NO_VALUE if math.isnan(value) else f"{value * metric.scale:.{metric.digits}f}"
 
 
 def _notes(comparison: Comparison, standings: Standings, measure: str) -> list[str]:

@@ -6,11 +6,10 @@ our value and the paper's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import get_args
 
-from cohort.core.metric import Metric
 from cohort.results.agreement import Word
 from cohort.results.comparison import Comparison, Result
 from cohort.results.names import METRICS, Names
@@ -22,6 +21,8 @@ from cohort.results.tables.layout import (
     NO_RESULT_YET,
     Entry,
     Layout,
+    rounded,
+    short_titles,
 )
 
 AGREEMENT = (
@@ -29,6 +30,7 @@ AGREEMENT = (
     "lies outside."
 )
 MEASURE = "Measure"  # the head of a column of them
+NO_VALUE_MEANS = {False: "not planned", True: "no value in these runs"}  # whether runs are counted
 NOTHING = "Nothing of it is planned at this scale."
 
 
@@ -43,7 +45,7 @@ def lay_out(comparison: Comparison, names: Names, *, joined: bool = False) -> La
         return Layout([], [], notes=comparison.description or [NOTHING])
     measures = comparison.by_measure()
     entries = list(map(_entry, results))
-    layout = _table(results, entries, names, joined=joined).condensed()
+    layout = _table(comparison, entries, names, joined=joined).condensed()
     separator = " / " if joined else "; "
     measured = "" if set(layout.columns) <= set(measures) else f"{separator.join(measures)}: "
     interval = "" if joined else "[95 % interval of the mean] "
@@ -57,10 +59,10 @@ def lay_out(comparison: Comparison, names: Names, *, joined: bool = False) -> La
 
 
 def _table(
-    results: Sequence[Result], entries: Sequence[Entry], names: Names, *, joined: bool
+    comparison: Comparison, entries: Sequence[Entry], names: Names, *, joined: bool
 ) -> Layout:
     """The values of the last label across; the measures are another label if there are several."""
-    measures = dict.fromkeys(result.measure for result in results)
+    results, measures = comparison.results, comparison.by_measure()
     labels = [*results[0].labels, *([MEASURE] if len(measures) > 1 else [])]
     cells = {
         tuple([*result.labels.values(), result.measure][: len(labels)]): entry
@@ -85,7 +87,7 @@ def _table(
         (list(map(names.value, heads, row)), line) for row, line in _lines(cells, columns).items()
     ]
     titles = [names.value(across, column) for column in columns]
-    titles = _short_titles(results, titles) if across == MEASURE else titles
+    titles = short_titles(measures) if across == MEASURE else titles
     return Layout([*map(names.title, heads)], titles, lines, notes)
 
 
@@ -100,14 +102,7 @@ def _lines(
     return rows
 
 
-def _short_titles(results: Iterable[Result], measures: list[str]) -> list[str]:
-    """The measures without where they were taken, if that tells them apart."""
-    short = list(dict.fromkeys(METRICS[result.metric].label for result in results))
-    return short if len(short) == len(measures) else measures
-
-
 def _slashed(entries: Sequence[Entry]) -> Entry:
-    """Several results in one cell."""
     counts = [entry.count for entry in entries if entry.has_runs] or [entries[0].count]
     count = counts[0] if len(set(counts)) == 1 else " / ".join(counts)
     return Entry(count=count, labels=entries[0].labels, parts=tuple(entries))
@@ -119,32 +114,21 @@ def _entry(result: Result) -> Entry:
     if result.paper is None:
         return entry
     paper, metric = result.paper, METRICS[result.metric]
+    difference = round(result.difference * metric.scale, metric.digits) + 0.0  # -0.0 is a plain 0
     return replace(
         entry,
         paper=Entry(
-            _rounded(paper.value, metric),
-            sd="" if paper.sd is None else f"± {_rounded(paper.sd, metric).lstrip('+')}",
+            rounded(paper.value, metric),
+            sd="" if paper.sd is None else f"± {rounded(paper.sd, metric).lstrip('+')}",
             mark=DOUBLE_DAGGER if paper.doubtful else "",
         ),
-        difference=_difference(result) if result.values else "",
+        difference=f"{difference:+.{metric.digits}f}" if result.values else "",
         verdict=result.verdict if result.verdict in get_args(Word) else "",
     )
 
 
-def _difference(result: Result) -> str:
-    """Our mean less the paper's value."""
-    metric = METRICS[result.metric]
-    # Adding 0.0 makes -0.0 a plain 0.
-    return f"{round(result.difference * metric.scale, metric.digits) + 0.0:+.{metric.digits}f}"
-
-
 def _measured(result: Result) -> Entry:
-    n, planned, sample, metric = (
-        len(result.values),
-        result.planned,
-        result.sample,
-        METRICS[result.metric],
-    )
+    n, planned, metric = len(result.values), result.planned, METRICS[result.metric]
     if n > 1:  # the mean of whole numbers is none
         metric = replace(metric, digits=max(1, metric.digits))
     count = f"{n}" if n == planned else f"n = {n} of {planned}"
@@ -153,11 +137,11 @@ def _measured(result: Result) -> Entry:
     mark = DAGGER if result.diverged else ""
     if not n:
         return Entry(NO_VALUE if result.finished == planned else NO_RESULT_YET, count, mark=mark)
-    mean = _rounded(sample.mean, metric)
+    mean = rounded(result.sample.mean, metric)
     if n == 1:
         return Entry(mean, count, result.best, mark)
-    low, high = (_rounded(end, metric) for end in result.interval)
-    sd, interval = f"± {_rounded(sample.sd, metric).lstrip('+')}", f"[{low}, {high}]"
+    low, high = (rounded(end, metric) for end in result.interval)
+    sd, interval = f"± {rounded(result.sample.sd, metric).lstrip('+')}", f"[{low}, {high}]"
     return Entry(mean, count, result.best, mark, sd=sd, interval=interval)
 
 
@@ -175,12 +159,9 @@ def _notes(entries: list[Entry]) -> list[str]:
 
 def _dash_notes(layout: Layout) -> list[str]:
     pieces = [piece for _, line in layout.lines for entry in line for piece in entry.pieces]
-    empty = [piece for piece in pieces if piece.value == NO_VALUE]
-    meanings = [
-        "not planned" if any(not piece.count for piece in empty) else "",
-        "no value in these runs" if any(piece.count for piece in empty) else "",
-    ]
-    return [f"{NO_VALUE}: {' or '.join(filter(None, meanings))}."] if empty else []
+    counted = {bool(piece.count) for piece in pieces if piece.value == NO_VALUE}
+    meanings = [NO_VALUE_MEANS[is_counted] for is_counted in sorted(counted)]
+    return [f"{NO_VALUE}: {' or '.join(meanings)}."] if meanings else []
 
 
 def _paper_notes(comparison: Comparison) -> list[str]:
@@ -205,7 +186,3 @@ def _margin(result: Result) -> str:
     unit = METRICS[result.metric].unit
     unit = ("point" if result.margin == 1 else "points") if unit == "%" else unit
     return f"{result.margin:g} {unit}".rstrip()
-
-
-def _rounded(value: float, metric: Metric) -> str:
-    return f"{value * metric.scale:{'+' if metric.signed else ''}.{metric.digits}f}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,9 +62,7 @@ def compute_sizes(spec: Mapping[str, Any]) -> DataFrame:
         model_bytes=NUMBER * numbers["weights"],
     )
     numbers = numbers.assign(bytes_ratio=numbers["model_bytes"] / numbers["label_bytes"])
-    rows = [
-        {"dataset": str(entry["dataset"]), "model": str(entry["model"])} for entry in spec["sizes"]
-    ]
+    rows = numbers[["dataset", "model"]].astype(str).to_dict("records")
     for fact, (metric, unit) in FACTS.items() if spec.get("paper") else ():
         values = read_paper(spec["paper_values"], spec["paper"], metric)
         numbers[PAPER + fact] = [_paper_size(values, labels) * unit for labels in rows]
@@ -75,7 +74,7 @@ def read_sizes(file: str | Path) -> DataFrame:
     return pd.DataFrame(read_sealed(file, "sizes", FIX)["sizes"])
 
 
-def _paper_size(values: Iterable[PaperValue], labels: dict[str, str]) -> float:
+def _paper_size(values: Iterable[PaperValue], labels: Mapping[Any, str]) -> float:
     return next((value.value for value in values if value.fits(labels)), float("nan"))
 
 
@@ -94,17 +93,14 @@ def lay_out_sizes(numbers: DataFrame, names: Names) -> Layout:
     ]
     layout = Layout([names.title("dataset"), names.title("model"), "Classes", "Clients"], columns)
     for row in numbers.to_dict("records"):
-        words = [
-            *(names.value(label, str(row[label])) for label in ("dataset", "model")),
-            f"{row['classes']}",
-            f"{row['clients']}",
-        ]
-        texts = [
-            text(row[key])
+        words = [names.value(label, str(row[label])) for label in ("dataset", "model")]
+        words += [f"{row['classes']}", f"{row['clients']}"]
+        entries = [
+            Entry(NO_VALUE if math.isnan(row[key]) else text(row[key]))
             for fact, (_, text) in shown.items()
             for key in ((PAPER + fact, fact) if compared else (fact,))
         ]
-        layout.lines.append((words, [Entry(text) for text in texts]))
+        layout.lines.append((words, entries))
     layout.notes.append(
         f"Labels: {NUMBER} bytes for each class of each client, once. "
         f"Model: {NUMBER} bytes for each weight of one client's."
@@ -114,13 +110,9 @@ def lay_out_sizes(numbers: DataFrame, names: Names) -> Layout:
 
 def _megabytes(size: float) -> str:
     """Bytes as text in megabytes with three decimals, more for small sizes."""
-    if size != size:
-        return NO_VALUE
     return f"{size / 1e6:.3f}" if size >= 1e5 else f"{size / 1e6:.5f}".rstrip("0")
 
 
 def _ratio(value: float) -> str:
     """A ratio as text with four significant digits."""
-    if value != value:
-        return NO_VALUE
     return f"{value:#.4g}" if value < 1000 else f"{float(f'{value:.4g}'):,.0f}"

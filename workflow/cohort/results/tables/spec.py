@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from cohort.core.components import Component, parameter
+from cohort.core.components import parameter
 from cohort.core.errors import UserError, suggest
 from cohort.results.across import check_settings
 from cohort.results.at import AT_HELP, AT_SCHEMA, WORDS, rounds_of
-from cohort.results.measure import CLIENT, Measure
+from cohort.results.measure import CLIENT, Item, Measure
 from cohort.results.names import BY_CLIENT, BY_ROUND, METRICS
 
 STRATEGY = "strategy"
@@ -18,34 +18,7 @@ ALSO_HELP = "further measures: a metric, or a metric and an at"
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableKind(Component):
-    """Base of the kinds of tables that show runs."""
-
-    def check(self) -> None:
-        """Raise UserError when the fields contradict each other."""
-
-    def check_cells(self, axes: Iterable[str], cells: Iterable[Mapping[str, Any]]) -> None:
-        """Raise UserError when an experiment with these axes and cells cannot be tabulated so."""
-
-    def shown(self) -> tuple[str, ...]:
-        """Every label by which the table distinguishes runs."""
-        raise NotImplementedError
-
-    def ignores(self, label: str) -> bool:
-        """Whether runs that differ only in this label may be shown as one."""
-        return False
-
-    def named(self) -> Mapping[str, Sequence[str]]:
-        """The label values that the table's fields mention, by label, for planning to check."""
-        return {}
-
-    def measures(self) -> list[Measure]:
-        """The measures by which the table's results are compared."""
-        raise NotImplementedError
-
-
-@dataclass(frozen=True, kw_only=True)
-class Leaderboard(TableKind):
+class Leaderboard(Item):
     """Strategies ranked by their mean rank over all settings of an experiment, with the interval of
     the rank, the interquartile mean, the probability to be ahead of FedAvg, and further means."""
 
@@ -86,7 +59,7 @@ class Leaderboard(TableKind):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Table(TableKind):
+class Table(Item):
     """A table of means and deviations over seeds, by the labels of its rows and one of its columns.
 
     With `client` among the rows it shows metrics of clients, those of the first seed only: the
@@ -98,9 +71,7 @@ class Table(TableKind):
     metric: str = parameter(enum=[*BY_ROUND, *BY_CLIENT], help="what is tabulated")
     at: int | str = parameter("last", help=AT_HELP, **AT_SCHEMA)
     also: list[str] | None = parameter(
-        None,
-        items={"type": "string"},
-        help=f"{ALSO_HELP}; the measures are then the columns",
+        None, items={"type": "string"}, help=f"{ALSO_HELP}; the measures are then the columns"
     )
     rows: list[str] = parameter(
         items={"type": "string"},
@@ -155,10 +126,6 @@ class Table(TableKind):
         labels = (*self.facets(), self.best)
         return tuple(label for label in labels if label not in ("", CLIENT))
 
-    def is_by_client(self) -> bool:
-        """Whether the table shows metrics of clients."""
-        return CLIENT in self.rows
-
     def named(self) -> dict[str, list[str]]:
         """The label values that `minus` mentions, by label, so that planning can check them."""
         return {label: [*bases, *bases.values()] for label, bases in (self.minus or {}).items()}
@@ -166,32 +133,33 @@ class Table(TableKind):
     def measures(self) -> list[Measure]:
         """The measures by which the table's results are compared. `margin` applies to those of
         `metric`; the others have the default margin."""
-        return [self._measure(*pair) for pair in metrics_with_at(self.metric, self.at, self.also)]
-
-    def _measure(self, metric: str, at: int | str) -> Measure:
-        has_margin = self.margin is not None and metric == self.metric
-        return Measure(
-            metric=metric,
-            at=at,
-            labels=self.facets(),
-            paper=self.paper,
-            margin=self.margin if has_margin else Measure.default_margin(metric),
-            minus=self.minus,
-            best=self.best,
-        )
+        own = {} if self.margin is None else {self.metric: self.margin}
+        return [
+            Measure(
+                metric=metric,
+                at=at,
+                labels=self.facets(),
+                paper=self.paper,
+                margin=own.get(metric, Measure.default_margin(metric)),
+                minus=self.minus,
+                best=self.best,
+            )
+            for metric, at in metrics_with_at(self.metric, self.at, self.also)
+        ]
 
     def check(self) -> None:
-        available = BY_CLIENT if self.is_by_client() else BY_ROUND
+        is_by_client = CLIENT in self.rows
+        available = BY_CLIENT if is_by_client else BY_ROUND
         if self.metric not in available:
             wanted = "with" if self.metric in BY_CLIENT else "without"
             raise UserError(f"{self.metric} is for a table {wanted} {CLIENT} among its rows")
-        if self.is_by_client() and (self.paper or self.minus or self.best):
+        if is_by_client and (self.paper or self.minus or self.best):
             raise UserError("a table by client can have neither paper, nor minus, nor best")
         if self.best in self.facets():
             raise UserError(f"best is '{self.best}', whose values are already in rows or columns")
         if self.best and not METRICS[self.metric].better:
             raise UserError(f"best needs a metric that is better high or low; {self.metric} is not")
-        if self.top and not self.is_by_client():
+        if self.top and not is_by_client:
             raise UserError(f"top is for a table by {CLIENT}; leave it out")
         check_measures(self.measures(), available)
         if unknown := set(self.minus or {}) - set(self.facets()):

@@ -24,6 +24,8 @@ from cohort.results.tables.means import lay_out
 from cohort.results.tables.sizes import compute_sizes, lay_out_sizes, needs_no_runs
 from cohort.results.tables.spec import Leaderboard, Table
 
+NO_INTERVAL = (np.nan, np.nan)
+
 
 def tabulate(
     spec: Mapping[str, Any], metrics_file: str | Path, outputs: Sequence[str | Path]
@@ -36,10 +38,8 @@ def tabulate(
     """
     if needs_no_runs(spec):
         numbers = compute_sizes(spec)
-        content, layout = (
-            {"sizes": numbers.to_dict("records")},
-            lay_out_sizes(numbers, _names(spec)),
-        )
+        content = {"sizes": numbers.to_dict("records")}
+        layout = lay_out_sizes(numbers, Names.of(spec["look"]))
     else:
         comparison = compare_table(spec, metrics_file)
         content, numbers = comparison.as_json(), numbers_of(comparison)
@@ -65,9 +65,10 @@ def compare_table(spec: Mapping[str, Any], metrics_file: str | Path) -> Comparis
 
 def lay_out_table(spec: Mapping[str, Any], comparison: Comparison) -> Layout:
     """The comparison of a table, rounded and titled for readers."""
+    names = Names.of(spec["look"])
     if comparison.standings:
-        return lay_out_leaderboard(comparison, _names(spec))
-    return lay_out(comparison, _names(spec), joined=spec.get("joined", False))
+        return lay_out_leaderboard(comparison, names)
+    return lay_out(comparison, names, joined=spec.get("joined", False))
 
 
 def numbers_of(comparison: Comparison) -> pd.DataFrame:
@@ -75,23 +76,16 @@ def numbers_of(comparison: Comparison) -> pd.DataFrame:
     each result, or for each strategy of a leaderboard."""
     if comparison.standings:
         return leaderboard_numbers(comparison)
-    rows = [_row(result) for result in comparison.results]
-    numbers = pd.DataFrame(rows, columns=None if rows else comparison.labels)
-    return numbers if comparison.has_paper else numbers.drop(columns=PAPER, errors="ignore")
+    rows = []
+    for result in comparison.results:
+        rows.append(_measured(result) | (_compared(result) if comparison.has_paper else {}))
+    return pd.DataFrame(rows, columns=None if rows else comparison.labels)
 
 
-NO_INTERVAL = (np.nan, np.nan)
-PAPER = [
-    *("paper", "paper_sd", "difference", "difference_low", "difference_high", "margin"),
-    *("verdict", "item", "source", "doubtful"),
-]
-"""The columns that compare with a paper."""
-
-
-def _row(result: Result) -> dict[str, Any]:
-    sample, paper, agreed = result.sample, result.paper, result.agreement
+def _measured(result: Result) -> dict[str, Any]:
+    """The columns of a result that say what our runs are."""
+    sample = result.sample
     low, high = result.interval if sample.n > 1 else NO_INTERVAL
-    apart = agreed.interval if agreed and agreed.interval else NO_INTERVAL
     return {
         **result.labels,
         "metric": result.metric,
@@ -105,18 +99,22 @@ def _row(result: Result) -> dict[str, Any]:
         "finished": result.finished,
         "diverged": result.diverged,
         "best": int(result.best),
+    }
+
+
+def _compared(result: Result) -> dict[str, Any]:
+    """The columns of a result that compare it with a paper."""
+    paper, agreed = result.paper, result.agreement
+    low, high = agreed.interval if agreed and agreed.interval else NO_INTERVAL
+    return {
         "paper": paper.value if paper else np.nan,
         "paper_sd": paper.sd if paper else np.nan,
         "difference": result.difference,
-        "difference_low": apart[0],
-        "difference_high": apart[1],
+        "difference_low": low,
+        "difference_high": high,
         "margin": result.margin,
         "verdict": result.verdict,
         "item": paper.item if paper else "",
         "source": paper.source if paper else "",
         "doubtful": paper.doubtful if paper else "",
     }
-
-
-def _names(spec: Mapping[str, Any]) -> Names:
-    return Names.of(spec["look"])

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from cohort.core.components import parameter
 from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
 from cohort.results.at import AT_HELP, AT_SCHEMA
-from cohort.results.figures.kind import Averaging, Kind
-from cohort.results.figures.kinds.profile import MANY, PROFILES, draw_profile, with_places
+from cohort.results.figures.kind import Averaging
 from cohort.results.figures.style import (
+    BAND,
     CROSS,
+    LINE,
+    STATISTICS,
+    Style,
     deviation_bar,
-    legend_line,
+    deviation_limits,
     name_places,
     number_places,
     pale,
     paper_name,
 )
 from cohort.results.names import BY_CLASS, BY_CLIENT, BY_ROUND, METRICS, SERIES
+from cohort.results.paper_match import PaperMatch
 from cohort.results.series import finite_rows, value_per_cell
 
 if TYPE_CHECKING:
@@ -31,12 +35,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.patches import Rectangle
     from pandas import DataFrame
-
-    from cohort.results.figures.style import Style
-    from cohort.results.paper_match import PaperMatch
 else:
     seaborn, mpl_patches = lazy("seaborn"), lazy("matplotlib.patches")
 
+PROFILES = {"client": BY_CLIENT, "class": BY_CLASS}
+MANY = {"client": "Clients", "class": "Classes"}
+COLUMN = {"client": "client", "class": "label"}  # of the metrics
 PAPER_TICK = "#000000"  # visible over bars of any color
 GROUP = 0.8  # the share of the distance between two places that bars take
 EDGE: dict[str, Any] = {"edgecolor": "white", "linewidth": 0}  # the color is that of hatches
@@ -55,6 +59,10 @@ class Bars(Averaging):
 
     name: ClassVar[str] = "bars"
     picture: ClassVar[str] = "Bars"
+    status_notes: ClassVar[Mapping[str, str]] = {
+        "diverged": f"{CROSS}: a run diverged",
+        "unfinished": "pale: with unfinished runs",
+    }
 
     metric: str = parameter(enum=[*BY_ROUND, *BY_CLIENT, *BY_CLASS], help="what is drawn")
     at: int | str = parameter("last", help=AT_HELP, **AT_SCHEMA)
@@ -96,9 +104,9 @@ class Bars(Averaging):
         if self.order != "value" and not self._is_profile():
             raise UserError(f"{where} are in the study's order; leave out order: {self.order}")
 
-    def of_metric(self, metric: str) -> Kind:
+    def of_metric(self, metric: str) -> Self:
         x = METRICS[metric].by if self._is_profile() else self.x
-        return super(Bars, dataclasses.replace(self, x=x)).of_metric(metric)
+        return replace(super().of_metric(metric), x=x)
 
     def shown(self) -> tuple[str, ...]:
         labels = self.facets()
@@ -106,10 +114,24 @@ class Bars(Averaging):
 
     def measure(self, metrics: DataFrame) -> DataFrame:
         if self._is_profile():
-            rows = with_places(finite_rows(metrics, self.metric), self.x, self.order, self.facets())
+            rows = self._with_places(finite_rows(metrics, self.metric))
         else:
             rows = value_per_cell(metrics, self.metric, self.at).dropna(subset="value")
         return rows.assign(value=rows["value"] * METRICS[self.metric].scale)
+
+    def _with_places(self, rows: DataFrame) -> DataFrame:
+        """Add the column `place`: the rank of a client or class within its run, or its number.
+
+        Clients by number are those of the first seed only, since other seeds deal other shards.
+        """
+        number = COLUMN[self.x]
+        if self.order == "value":
+            rows = rows.sort_values(["digest", "value", number], ascending=[True, False, True])
+            return rows.assign(place=rows.groupby("digest").cumcount() + 1)
+        if self.x == "client":
+            seeds, groups = rows["seed"].astype(int), [rows[label] for label in self.facets()]
+            rows = rows[seeds == seeds.groupby(groups).transform("min")]
+        return rows.assign(place=rows[number].astype(int)).sort_values(["digest", "place"])
 
     def _is_profile(self) -> bool:
         return self.x in PROFILES
@@ -126,27 +148,33 @@ class Bars(Averaging):
         self.draw_reference(axes)
 
     def _draw_profiles(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
-        hues = style.ordered(self.hue, cells[self.hue])
-        colors, filled = style.colors(self.hue, hues), self._is_filled(style)
-        for hue in hues:
-            runs = panel[panel[self.hue] == hue]
-            unit, dash = METRICS[self.metric].unit, style.dash(self.hue, hue)
-            draw_profile(axes, runs, unit, colors[hue], dash, filled=filled)
+        """Draw means over runs, as bars or as an outline, with a band of one standard deviation."""
+        for hue, color, runs in self.runs_by_hue(panel, cells, style):
+            points = runs.groupby("place")["value"].agg(STATISTICS)
+            edges = [points.index[0] - 0.5, *(points.index + 0.5)]
+            if self._is_filled(style):
+                axes.bar(points.index, points["mean"], GROUP, color=color, linewidth=0)
+                axes.grid(visible=False, axis="x")
+            else:
+                line = self.line(hue, style, color)
+                axes.stairs(points["mean"], edges, baseline=None, linewidth=LINE, **line)
+            low, high = deviation_limits(points, METRICS[self.metric].unit)
+            axes.stairs(high, edges, baseline=low, fill=True, color=color, **BAND)
         axes.margins(x=0)
         number_places(axes, "x", panel["place"].nunique())
         axes.axhline(0, linewidth=0).sticky_edges.y.append(0)
 
     def _draw_groups(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
         xs = style.ordered(self.x, cells[self.x])
-        hues = style.ordered(self.hue, cells[self.hue])
+        colors = self.colors(cells, style)
         seaborn.barplot(
             panel,
             x=self.x,
             y="value",
             order=xs,
             hue=self.hue,
-            hue_order=hues,
-            palette=style.colors(self.hue, hues),
+            hue_order=list(colors),
+            palette=colors,
             saturation=1,
             errorbar=deviation_bar(METRICS[self.metric].unit),
             err_kws={"color": "#333333", "linewidth": 0.8},
@@ -158,7 +186,7 @@ class Bars(Averaging):
             ax=axes,
             **EDGE,
         )
-        for hue, bars in zip(hues, axes.containers, strict=True):
+        for hue, bars in zip(colors, axes.containers, strict=True):
             runs = panel[panel[self.hue] == hue]
             groups = (runs[runs[self.x] == x] for x in xs)
             drawn = (group for group in groups if len(group))
@@ -200,17 +228,18 @@ class Bars(Averaging):
             return mpl_patches.Patch(facecolor=color, hatch=hatch, **EDGE)
         if self._is_filled(style):
             return mpl_patches.Patch(facecolor=color)
-        return legend_line(color=color, linestyle=style.dash(self.hue, value))
+        return super().handle(value, style, color)
 
     def remarks(self, measured: DataFrame) -> list[str]:
-        statuses = set(measured["status"])
-        crossed = "diverged" in statuses and not self._is_profile()
-        crosses = [f"{CROSS}: a run diverged"] if crossed else []
-        return [*crosses, *(["pale: with unfinished runs"] if "unfinished" in statuses else [])]
+        if self._is_profile():  # it has no crosses
+            measured = measured[measured["status"] != "diverged"]
+        return super().remarks(measured)
 
+    @property
     def mark(self) -> str:
         return "profile" if self._is_profile() else "bar"
 
+    @property
     def has_legend(self) -> bool:
         return self.x != self.hue
 

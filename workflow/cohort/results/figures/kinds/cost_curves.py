@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
 from cohort.core.components import parameter
+from cohort.core.lazy import lazy
 from cohort.results.figures.kind import Averaging
-from cohort.results.figures.style import BAND, deviation_limits, legend_line
+from cohort.results.figures.style import BAND, STATISTICS, Style, deviation_limits
 from cohort.results.names import BY_ROUND, METRICS
 from cohort.results.series import finite_rows
 
 if TYPE_CHECKING:
-    from matplotlib.artist import Artist
+    import pandas as pd
     from matplotlib.axes import Axes
     from pandas import DataFrame
-
-    from cohort.results.figures.style import Style
+else:
+    pd = lazy("pandas")
 
 POINTS = 200  # along the x axis
 PER_ROUND = " per round"  # ends the title of a cost
@@ -31,6 +33,8 @@ class CostCurves(Averaging):
 
     name: ClassVar[str] = "cost_curves"
     picture: ClassVar[str] = "Curves"
+    mark = "curve"
+    status_notes: ClassVar[Mapping[str, str]] = {"diverged": "a diverged run keeps its last value"}
 
     metric: str = parameter(enum=BY_ROUND, help="what is drawn")
     cost: Literal["simulated_seconds", "bytes_up", "bytes_down", "client_steps", "seconds"] = (
@@ -55,17 +59,11 @@ class CostCurves(Averaging):
         return rows.merge(spent, on=["digest", "round"], validate="one_to_one")
 
     def draw(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
-        hues = style.ordered(self.hue, cells[self.hue])
-        colors = style.colors(self.hue, hues)
-        for hue in hues:
-            runs = panel[panel[self.hue] == hue]
-            if len(runs):
-                costs, values = mean_over_cost(runs)
-                axes.plot(
-                    costs, values["mean"], color=colors[hue], linestyle=style.dash(self.hue, hue)
-                )
-                low, high = deviation_limits(values, METRICS[self.metric].unit)
-                axes.fill_between(costs, low, high, color=colors[hue], **BAND)
+        for hue, color, runs in self.runs_by_hue(panel, cells, style):
+            costs, values = mean_over_cost(runs)
+            axes.plot(costs, values["mean"], **self.line(hue, style, color))
+            low, high = deviation_limits(values, METRICS[self.metric].unit)
+            axes.fill_between(costs, low, high, color=color, **BAND)
         self.draw_reference(axes)
         axes.set_xlim(left=0, auto=None)
 
@@ -74,18 +72,8 @@ class CostCurves(Averaging):
         title = metric.title.removesuffix(PER_ROUND)
         return f"{title} ({metric.unit})" if metric.unit else title
 
-    def handle(self, value: str, style: Style, color: str) -> Artist:
-        return legend_line(color=color, linestyle=style.dash(self.hue, value))
 
-    def remarks(self, measured: DataFrame) -> list[str]:
-        diverged = "diverged" in set(measured["status"])
-        return ["a diverged run keeps its last value"] if diverged else []
-
-    def mark(self) -> str:
-        return "curve"
-
-
-def mean_over_cost(runs: DataFrame) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+def mean_over_cost(runs: DataFrame) -> tuple[np.ndarray, DataFrame]:
     """An axis of costs, from the first at which all runs have a value to the last that all of them
     reach, and the statistics over runs at each of these costs."""
     curves: list[tuple[np.ndarray, np.ndarray]] = [
@@ -98,11 +86,4 @@ def mean_over_cost(runs: DataFrame) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     values = np.stack(
         [value[np.searchsorted(spent, costs, "right") - 1] for spent, value in curves]
     )
-    deviation = values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros(POINTS)
-    statistics = {
-        "mean": values.mean(axis=0),
-        "std": deviation,
-        "min": values.min(axis=0),
-        "max": values.max(axis=0),
-    }
-    return costs, statistics
+    return costs, pd.DataFrame(values).agg(STATISTICS).T.fillna({"std": 0.0})

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
-from cohort.results.figures.across import NAMELESS, AcrossSettings
-from cohort.results.figures.style import panel_width, say
+from cohort.results.across import Scores
+from cohort.results.figures.across import AcrossSettings
+from cohort.results.figures.style import Style, grid_cell, say
 from cohort.results.intervals import ALPHA
 from cohort.results.names import METRICS, Names
 from cohort.results.ranks import FEWEST_SETTINGS, FEWEST_STRATEGIES, Ranking, ranking
@@ -16,9 +15,6 @@ from cohort.results.ranks import FEWEST_SETTINGS, FEWEST_STRATEGIES, Ranking, ra
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame
-
-    from cohort.results.across import Scores
-    from cohort.results.figures.style import Style
 
 INK: dict[str, Any] = {"color": "#333333", "linewidth": 0.8}
 THICK: dict[str, Any] = {"color": "#333333", "linewidth": 3, "solid_capstyle": "butt"}
@@ -35,7 +31,6 @@ class CriticalDifference(AcrossSettings):
 
     name: ClassVar[str] = "critical_difference"
     picture: ClassVar[str] = "A diagram"
-    has_axes: ClassVar[bool] = False
 
     def panel_size(self, width: float, hues: int) -> tuple[float, float]:
         rows = TOP + 1 + _rows(hues) + GAP * min(hues / 2, 4)
@@ -48,44 +43,39 @@ class CriticalDifference(AcrossSettings):
         if ranked is None:
             say(axes, TOO_FEW)
             return
-        if panel_width(axes) < WIDTH - 0.1:
+        if grid_cell(axes)[0] < WIDTH - 0.1:
             self._draw_down(axes, ranked, style)
             return
-        count = len(ranked.strategies)
+        count = len(ranked.ranks)
         axes.plot([1, count], [0, 0], **INK)
         for rank in range(1, count + 1):
             axes.plot([rank, rank], [0, -0.25], **INK)
             if count <= CROWDED or rank % 2:
                 axes.text(rank, -0.35, str(rank), ha="center", va="bottom", fontsize=7)
         self._draw_difference(axes, ranked)
-        order = np.argsort(ranked.ranks, kind="stable")
-        rank_of = {ranked.strategies[index]: ranked.ranks[index] for index in order}
         for row, group in enumerate(ranked.groups):
-            ends = rank_of[group[0]] - 0.04, rank_of[group[-1]] + 0.04
+            ends = ranked.ranks[group[0]] - 0.04, ranked.ranks[group[-1]] + 0.04
             axes.plot(ends, [GAP * (row + 1)] * 2, **THICK)
         below = GAP * (len(ranked.groups) + 1) + 0.4
-        self._draw_names(axes, rank_of, below, style)
+        self._draw_names(axes, ranked.ranks, below, style)
         axes.set_xlim(0.7, count + 0.3)
         axes.set_ylim(below + _rows(count) - 0.4, -TOP - 1)
         axes.set(xticks=[], yticks=[])
-        for spine in axes.spines.values():
-            spine.set_visible(False)
+        axes.spines[:].set_visible(False)
 
     def _draw_down(self, axes: Axes, ranked: Ranking, style: Style) -> None:
         """Draw the strategies one below the other, where there is no room for names at both sides:
         a point at the mean rank of each, and the thick lines at the right."""
-        count, order = len(ranked.strategies), np.argsort(ranked.ranks, kind="stable")
-        names = [ranked.strategies[index] for index in order]
+        count, names = len(ranked.ranks), list(ranked.ranks)
         colors = style.colors(self.hue, names)
-        for row, index in enumerate(order):
-            axes.plot([ranked.ranks[index]], [row], "o", color=colors[names[row]], markersize=4)
+        for row, (name, rank) in enumerate(ranked.ranks.items()):
+            axes.plot([rank], [row], "o", color=colors[name], markersize=4)
         for column, group in enumerate(ranked.groups, start=1):
             ends = names.index(group[0]) - 0.3, names.index(group[-1]) + 0.3
             axes.plot([count + column * count / 20] * 2, ends, **THICK)
         self._draw_difference(axes, ranked)
         ranks = [
-            f"{style.value(self.hue, name)}  {rank:.2f}"
-            for name, rank in zip(names, ranked.ranks[order], strict=True)
+            f"{style.value(self.hue, name)}  {rank:.2f}" for name, rank in ranked.ranks.items()
         ]
         axes.set_yticks(range(count), ranks)
         axes.set_ylim(count - 0.5, -TOP - 1)
@@ -95,8 +85,7 @@ class CriticalDifference(AcrossSettings):
 
     def _draw_difference(self, axes: Axes, ranked: Ranking) -> None:
         """Draw the critical difference above the axis, as far as there is room."""
-        end = 1 + ranked.difference
-        height = -TOP - 0.3
+        end, height = 1 + ranked.difference, -TOP - 0.3
         axes.plot([1, end], [height, height], **INK)
         for x in (1, end):
             axes.plot([x, x], [height - 0.2, height + 0.2], **INK)
@@ -105,17 +94,15 @@ class CriticalDifference(AcrossSettings):
             text, (end, height), (4, 0), textcoords="offset points", va="center", fontsize=7
         )
 
-    def _draw_names(
-        self, axes: Axes, rank_of: dict[str, float], below: float, style: Style
-    ) -> None:
+    def _draw_names(self, axes: Axes, ranks: dict[str, float], below: float, style: Style) -> None:
         """Write the better half at the left and the others at the right, joined to their ranks."""
-        names, count = list(rank_of), len(rank_of)
+        names, count = list(ranks), len(ranks)
         colors = style.colors(self.hue, names)
         half = _rows(count)
         left, right = list(enumerate(names[:half])), list(enumerate(reversed(names[half:])))
         for side, rows in ((0.7, left), (count + 0.3, right)):
             for row, name in rows:
-                rank, y = rank_of[name], below + row
+                rank, y = ranks[name], below + row
                 axes.plot([rank, rank, side], [0, y, y], color=colors[name], linewidth=1)
                 parts = [style.value(self.hue, name), f"{rank:.2f}"]
                 text = "  ".join(parts if side < 1 else reversed(parts))
@@ -133,11 +120,7 @@ class CriticalDifference(AcrossSettings):
         found = ranking(scores)
         if found is None:
             return TOO_FEW
-        order = np.argsort(found.ranks, kind="stable")
-        ranks = [
-            f"{names.value(self.hue, found.strategies[index])} {found.ranks[index]:.2f}"
-            for index in order
-        ]
+        ranks = [f"{names.value(self.hue, name)} {rank:.2f}" for name, rank in found.ranks.items()]
         groups = []
         for group in found.groups:
             members = ", ".join(names.value(self.hue, name) for name in group)
@@ -151,11 +134,8 @@ class CriticalDifference(AcrossSettings):
     def x_title(self, style: Style) -> str:
         return f"Mean rank by {METRICS[self.metric].title.lower()};\n1 is the best"
 
-    def y_title(self) -> str:
-        return ""
-
     def remarks(self, measured: DataFrame) -> list[str]:
-        scores = [self.scores(panel, NAMELESS) for _, panel in self._panels(measured)]
+        scores = [self.scores(panel, Names()) for _, panel in self._panels(measured)]
         rankings = [ranked for ranked in map(ranking, scores) if ranked is not None]
         p_values = ", ".join(map(_p_value, rankings)).replace(" ", "\N{NO-BREAK SPACE}")
         remarks = [f"Friedman's test {p_values}"] if rankings else []
@@ -166,12 +146,6 @@ class CriticalDifference(AcrossSettings):
         if any(ranked.p_value > ALPHA for ranked in rankings):
             remarks.append("above 0.05 nothing is told apart")
         return [*super().remarks(measured), *remarks]
-
-    def mark(self) -> str:
-        return "rank"
-
-    def has_legend(self) -> bool:
-        return False
 
 
 def _p_value(ranked: Ranking) -> str:

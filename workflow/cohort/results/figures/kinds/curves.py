@@ -22,32 +22,24 @@ from cohort.results.figures.style import (
     PAPER_LINE,
     STATISTICS,
     STOPPED,
+    Style,
     deviation_limits,
-    legend_line,
     number_places,
     paper_name,
 )
 from cohort.results.names import BY_ROUND, BY_STEP, METRICS
+from cohort.results.paper_match import PaperMatch
 from cohort.results.series import finite_rows, shares_of
 
 if TYPE_CHECKING:
     import seaborn
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from pandas import DataFrame
-
-    from cohort.results.figures.style import Style
-    from cohort.results.paper_match import PaperMatch
 else:
     seaborn = lazy("seaborn")
 
 ODD: dict[str, Any] = {"not": {"multipleOf": 2}}
-CROSSES: dict[str, Any] = {
-    "linestyle": "none",
-    "marker": "x",
-    "markersize": 5,
-    "markeredgewidth": 1.3,
-}
+CROSSES: dict[str, Any] = {"linestyle": "", "marker": "x", "markersize": 5, "markeredgewidth": 1.3}
 PAPER_POINTS: dict[str, Any] = {"marker": "D", "markersize": 3.5, "fillstyle": "none"}
 FEW_POINTS = 12  # a curve of at most so many points shows each of them
 MOST_POINTS = 250  # along the x axis, about as many as a panel has pixels
@@ -63,6 +55,11 @@ class Curves(Averaging):
 
     name: ClassVar[str] = "curves"
     picture: ClassVar[str] = "Curves"
+    mark = "curve"
+    status_notes: ClassVar[Mapping[str, str]] = {
+        "unfinished": "unfinished runs included",
+        "diverged": f"{CROSS}: a run diverged",
+    }
 
     metric: str = parameter(enum=[*BY_ROUND, *BY_STEP], help="what is drawn")
     also: list[str] | None = parameter(
@@ -133,23 +130,16 @@ class Curves(Averaging):
         return thin_rounds(rows[rows["round"] <= self.until] if self.until else rows)
 
     def draw(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
-        hues = style.ordered(self.hue, cells[self.hue])
-        colors = style.colors(self.hue, hues)
-        for hue in hues:
-            runs = panel[panel[self.hue] == hue]
-            if len(runs):
-                line = {"color": colors[hue], "linestyle": self._dash(hue, style)}
-                line |= style.stroke(self.hue, hue)
-                has_band = self.band == "sd" and self._has_band(hue, hues, style)
-                self._draw_curve(axes, runs, line, has_band=has_band)
+        # Of many curves only those of the paper's own methods have a band.
+        few = cells[self.hue].nunique() <= FEW_CURVES
+        for hue, color, runs in self.runs_by_hue(panel, cells, style):
+            is_own = self.hue == "strategy" and hue in style.methods
+            has_band = self.band == "sd" and (few or is_own)
+            self._draw_curve(axes, runs, self.line(hue, style, color), has_band=has_band)
         self.draw_reference(axes)
         axes.margins(x=0.02)
         number_places(axes, "x", int(panel["round"].max()) + 1)
-        _start_at_zero(axes)
-
-    def _has_band(self, hue: str, hues: list[str], style: Style) -> bool:
-        """Whether a curve has a band: of many curves only those of the paper's own methods."""
-        return len(hues) <= FEW_CURVES or (self.hue == "strategy" and hue in style.methods)
+        axes.set_xlim(left=0, auto=None)
 
     def _draw_curve(
         self, axes: Axes, runs: DataFrame, line: dict[str, Any], *, has_band: bool
@@ -187,7 +177,7 @@ class Curves(Averaging):
     def draw_paper(
         self, axes: Axes, matches: list[PaperMatch], cells: DataFrame, style: Style
     ) -> None:
-        colors = style.colors(self.hue, style.ordered(self.hue, cells[self.hue]))
+        colors = self.colors(cells, style)
         scale = METRICS[self.metric].scale
         for match in matches:
             color = colors[match.labels[self.hue]] if len(colors) > 1 else PAPER_GRAY
@@ -197,37 +187,30 @@ class Curves(Averaging):
                 if not self.until or (value.round or 0) <= self.until
             ]
             look = PAPER_LINE | (PAPER_POINTS if len(points) <= FEW_POINTS else {})
-            axes.plot(*zip(*_thinned_points(points), strict=True), color=color, **look)
+            # Thinned out as our rounds are, counted from the last.
+            points = points[::-1][:: math.ceil(len(points) / MOST_POINTS)][::-1]
+            axes.plot(*zip(*points, strict=True), color=color, **look)
             label = paper_name(match.values[0].source)
             axes.plot([], [], color=PAPER_GRAY, label=label, **look)
-        _start_at_zero(axes)
+        axes.set_xlim(left=0, auto=None)  # again, since drawing more rescales the axis
 
     def x_title(self, style: Style) -> str:
         return "Local step" if self.x == "step" else style.round_name
 
-    def handle(self, value: str, style: Style, color: str) -> Artist:
-        stroke = style.stroke(self.hue, value)
-        return legend_line(color=color, linestyle=self._dash(value, style), **stroke)
-
-    def _dash(self, hue: str, style: Style) -> Any:
+    def line(self, value: str, style: Style, color: str) -> dict[str, Any]:
+        line = super().line(value, style, color) | style.stroke(self.hue, value)
         if self.dashed:
-            return DASHES[1] if hue in self.dashed else DASHES[0]
-        return style.dash(self.hue, hue)
+            line["linestyle"] = DASHES[1] if value in self.dashed else DASHES[0]
+        return line
 
     def remarks(self, measured: DataFrame) -> list[str]:
-        statuses = set(measured["status"])
-        crosses = [f"{CROSS}: a run diverged"] if "diverged" in statuses else []
-        unfinished = ["unfinished runs included"] if "unfinished" in statuses else []
         ends = measured.groupby([*self.facets(), "digest"])["round"].max()
         is_dotted = (ends.groupby(list(self.facets())).nunique() > 1).any()
         dotted = ["dotted: fewer runs"] if is_dotted else []
         every = measured["every"].max() if len(measured) else 1
         points = "steps" if self.x == "step" else "evaluations"
         thin = [f"one of {every} {points} is drawn"] if every > 1 else []
-        return [*unfinished, *crosses, *dotted, *thin]
-
-    def mark(self) -> str:
-        return "curve"
+        return [*super().remarks(measured), *dotted, *thin]
 
 
 def bucket_means(rows: DataFrame, size: int) -> DataFrame:
@@ -250,13 +233,3 @@ def thin_rounds(rows: DataFrame) -> DataFrame:
     ends = rows.groupby("digest")["round"].max()
     kept = rows["round"].isin([*rounds[::-1][::every], *ends])
     return rows[kept].assign(every=every)
-
-
-def _thinned_points(points: list[Any]) -> list[Any]:
-    """A curve's points thinned out like its rounds, the last one included."""
-    return points[::-1][:: math.ceil(len(points) / MOST_POINTS)][::-1]
-
-
-def _start_at_zero(axes: Axes) -> None:
-    """Start the x axis at round 0; call it again after drawing more, which rescales the axis."""
-    axes.set_xlim(left=0, auto=None)

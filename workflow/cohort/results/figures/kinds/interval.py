@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from cohort.results.across import Estimate, Scores, interquartile_means
+from cohort.results.across import Scores, interquartile_means
 from cohort.results.figures.across import INTERVALS, AcrossSettings
-from cohort.results.figures.style import WIDEST
+from cohort.results.figures.style import WIDEST, Style
 from cohort.results.names import METRICS, Names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame
-
-    from cohort.results.figures.style import Style
 
 BAR: dict[str, Any] = {"linewidth": 6, "alpha": 0.4, "solid_capstyle": "butt"}
 POINT: dict[str, Any] = {"marker": "|", "markersize": 8, "markeredgewidth": 1.5}
@@ -32,14 +30,13 @@ class Interval(AcrossSettings):
 
     name: ClassVar[str] = "interval"
     picture: ClassVar[str] = "Points with intervals"
-    has_axes: ClassVar[bool] = False
 
     def panel_size(self, width: float, hues: int) -> tuple[float, float]:
         return min(WIDEST, width), FRAME + ROW * hues
 
     def draw_scores(self, axes: Axes, scores: Scores, style: Style) -> None:
         colors = style.colors(self.hue, list(scores.strategies))
-        for row, (strategy, estimate) in enumerate(self._estimates(scores)):
+        for row, (strategy, estimate) in enumerate(interquartile_means(scores).items()):
             color = colors[strategy]
             if estimate.interval:
                 axes.plot(estimate.interval, [row, row], color=color, **BAR)
@@ -50,12 +47,9 @@ class Interval(AcrossSettings):
         axes.tick_params(axis="y", length=0)
         axes.grid(visible=False, axis="y")
 
-    def _estimates(self, scores: Scores) -> list[tuple[str, Estimate]]:
-        return list(zip(scores.strategies, interquartile_means(scores), strict=True))
-
     def describe_scores(self, scores: Scores, names: Names) -> str:
         texts = []
-        for strategy, estimate in self._estimates(scores):
+        for strategy, estimate in interquartile_means(scores).items():
             text = f"{names.value(self.hue, strategy)} {self.number(estimate.value)}"
             if estimate.interval:
                 text += " ({} to {})".format(*map(self.number, estimate.interval))
@@ -66,18 +60,7 @@ class Interval(AcrossSettings):
         return f"{METRICS[self.metric].label}, interquartile mean"
 
     def x_title(self, style: Style) -> str:
-        return (
-            f"{METRICS[self.metric].label},\ninterquartile mean"  # the names leave it little room
-        )
-
-    def y_title(self) -> str:
-        return ""
+        return f"{METRICS[self.metric].label},\ninterquartile mean"  # names leave it little room
 
     def remarks(self, measured: DataFrame) -> list[str]:
         return [*super().remarks(measured), INTERVALS]
-
-    def mark(self) -> str:
-        return "point"
-
-    def has_legend(self) -> bool:
-        return False

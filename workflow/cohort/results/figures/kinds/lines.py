@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,24 +17,21 @@ from cohort.results.figures.style import (
     LETTER,
     PAPER_GRAY,
     SIDES,
+    Style,
     deviation_bar,
-    legend_line,
+    grid_cell,
     name_places,
-    panel_width,
     paper_name,
 )
 from cohort.results.names import BY_ROUND, METRICS
+from cohort.results.paper_match import PaperMatch
 from cohort.results.series import value_per_cell
 
 if TYPE_CHECKING:
     import matplotlib.ticker as mpl_ticker
     import seaborn
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from pandas import DataFrame
-
-    from cohort.results.figures.style import Style
-    from cohort.results.paper_match import PaperMatch
 else:
     mpl_ticker, seaborn = lazy("matplotlib.ticker"), lazy("seaborn")
 
@@ -61,6 +59,11 @@ class Lines(Averaging):
 
     name: ClassVar[str] = "lines"
     picture: ClassVar[str] = "Lines"
+    mark = "point"
+    status_notes: ClassVar[Mapping[str, str]] = {
+        "diverged": f"{CROSS}: a run diverged",
+        "unfinished": "white: with unfinished runs",
+    }
 
     metric: str = parameter(enum=BY_ROUND, help="what is drawn")
     at: int | str = parameter("last", help=AT_HELP, **AT_SCHEMA)
@@ -80,20 +83,10 @@ class Lines(Averaging):
         return rows.assign(value=rows["value"] * METRICS[self.metric].scale)
 
     def draw(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
-        hues = style.ordered(self.hue, cells[self.hue])
-        colors = style.colors(self.hue, hues)
         positions = self._positions(axes, cells, style)
-        for hue in hues:
-            runs = panel[panel[self.hue] == hue]
-            if len(runs):
-                line = {
-                    "color": colors[hue],
-                    "linestyle": style.dash(self.hue, hue),
-                    **style.stroke(self.hue, hue),
-                    "marker": style.marker(self.hue, hue),
-                    "markeredgecolor": colors[hue],
-                }
-                self._draw_line(axes, runs.assign(position=runs[self.x].map(positions)), line)
+        for hue, color, runs in self.runs_by_hue(panel, cells, style):
+            line = self.line(hue, style, color) | {"markeredgecolor": color}
+            self._draw_line(axes, runs.assign(position=runs[self.x].map(positions)), line)
         self.draw_reference(axes)
         if self.log:
             axes.set_yscale("log")
@@ -113,7 +106,6 @@ class Lines(Averaging):
             y="value",
             errorbar=deviation_bar(METRICS[self.metric].unit),
             err_kws=BAND,
-            markersize=2.5,
             ax=axes,
             **line,
         )
@@ -124,13 +116,12 @@ class Lines(Averaging):
             axes.plot(marked.index, marked, **line | {"linestyle": "none", "markersize": 5} | mark)
 
     def _positions(self, axes: Axes, cells: DataFrame, style: Style) -> dict[str, float]:
-        """The position of each value of the label along the x axis."""
         values = style.ordered(self.x, cells[self.x])
         try:
             values = sorted(values, key=float)
         except ValueError:
             return {value: float(index) for index, value in enumerate(values)}
-        inches = (panel_width(axes) - SIDES) / (float(values[-1]) - float(values[0]) or 1.0)
+        inches = (grid_cell(axes)[0] - SIDES) / (float(values[-1]) - float(values[0]) or 1.0)
         for left, right in itertools.pairwise(values):
             letters = (len(style.value(self.x, left)) + len(style.value(self.x, right))) / 2 + 1
             if (float(right) - float(left)) * inches < letters * LETTER:
@@ -140,7 +131,7 @@ class Lines(Averaging):
     def draw_paper(
         self, axes: Axes, matches: list[PaperMatch], cells: DataFrame, style: Style
     ) -> None:
-        colors = style.colors(self.hue, style.ordered(self.hue, cells[self.hue]))
+        colors = self.colors(cells, style)
         positions = self._positions(axes, cells, style)
         for match in matches:
             x, color = positions[match.labels[self.x]], colors[match.labels[self.hue]]
@@ -152,19 +143,6 @@ class Lines(Averaging):
     def x_title(self, style: Style) -> str:
         return style.title(self.x)
 
-    def handle(self, value: str, style: Style, color: str) -> Artist:
-        return legend_line(
-            color=color,
-            linestyle=style.dash(self.hue, value),
-            **style.stroke(self.hue, value),
-            marker=style.marker(self.hue, value),
-            markersize=2.5,
-        )
-
-    def remarks(self, measured: DataFrame) -> list[str]:
-        statuses = set(measured["status"])
-        crosses = [f"{CROSS}: a run diverged"] if "diverged" in statuses else []
-        return [*crosses, *(["white: with unfinished runs"] if "unfinished" in statuses else [])]
-
-    def mark(self) -> str:
-        return "point"
+    def line(self, value: str, style: Style, color: str) -> dict[str, Any]:
+        marker = {"marker": style.marker(self.hue, value), "markersize": 2.5}
+        return super().line(value, style, color) | style.stroke(self.hue, value) | marker

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from cohort.results.across import Scores, profiles
 from cohort.results.figures.across import AcrossSettings
-from cohort.results.figures.style import BAND, FEW_CURVES, legend_line
+from cohort.results.figures.style import BAND, FEW_CURVES, Style
 from cohort.results.names import METRICS, Names
 
 if TYPE_CHECKING:
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from pandas import DataFrame
-
-    from cohort.results.figures.style import Style
 
 BANDS = "pointwise bands of 95\N{NO-BREAK SPACE}%, over seeds, by a stratified bootstrap"
 SIZE = (4.6, 2.4)  # inches
@@ -34,6 +31,8 @@ class PerformanceProfile(AcrossSettings):
 
     name: ClassVar[str] = "performance_profile"
     picture: ClassVar[str] = "Curves"
+    has_axes: ClassVar[bool] = True
+    has_legend = True
 
     def panel_size(self, width: float, hues: int) -> tuple[float, float]:
         return min(SIZE[0], width), SIZE[1]
@@ -41,14 +40,15 @@ class PerformanceProfile(AcrossSettings):
     def draw_scores(self, axes: Axes, scores: Scores, style: Style) -> None:
         colors = style.colors(self.hue, list(scores.strategies))
         thresholds, has_bands = _thresholds(scores), len(scores.strategies) <= FEW_CURVES
-        for strategy, profile in zip(scores.strategies, profiles(scores, thresholds), strict=True):
-            color, dash = colors[strategy], style.dash(self.hue, strategy)
-            shares = 100 * profile.shares
-            line = {"color": color, "linestyle": dash, **style.stroke(self.hue, strategy)}
-            axes.plot(thresholds, shares, drawstyle="steps-post", **line)
-            if has_bands and profile.low is not None and profile.high is not None:
-                band = 100 * profile.low, 100 * profile.high
-                axes.fill_between(thresholds, *band, step="post", color=color, **BAND)
+        for strategy, profile in profiles(scores, thresholds).items():
+            color = colors[strategy]
+            line = self.line(strategy, style, color)
+            axes.plot(thresholds, 100 * profile.shares, drawstyle="steps-post", **line)
+            if has_bands and profile.band:
+                low, high = profile.band
+                axes.fill_between(
+                    thresholds, 100 * low, 100 * high, step="post", color=color, **BAND
+                )
         axes.set_ylim(-2, 102)
         axes.set_xlim(thresholds[0], thresholds[-1])
 
@@ -56,7 +56,7 @@ class PerformanceProfile(AcrossSettings):
         """A sentence with the value that half of each strategy's runs outperform."""
         thresholds = _thresholds(scores)
         texts = []
-        for strategy, profile in zip(scores.strategies, profiles(scores, thresholds), strict=True):
+        for strategy, profile in profiles(scores, thresholds).items():
             middle = thresholds[np.abs(profile.shares - 0.5).argmin()]
             texts.append(f"{names.value(self.hue, strategy)} {self.number(float(middle))}")
         return f"Half of the runs are better than {'; '.join(texts)}"
@@ -67,16 +67,12 @@ class PerformanceProfile(AcrossSettings):
     def y_title(self) -> str:
         return f"Runs {'below' if METRICS[self.metric].better == 'low' else 'above'} (%)"
 
-    def handle(self, value: str, style: Style, color: str) -> Artist:
-        stroke = style.stroke(self.hue, value)
-        return legend_line(color=color, linestyle=style.dash(self.hue, value), **stroke)
+    def line(self, value: str, style: Style, color: str) -> dict[str, Any]:
+        return super().line(value, style, color) | style.stroke(self.hue, value)
 
     def remarks(self, measured: DataFrame) -> list[str]:
         has_bands = measured[self.hue].nunique() <= FEW_CURVES
         return [*super().remarks(measured), *([BANDS] if has_bands else [])]
-
-    def mark(self) -> str:
-        return "curve"
 
 
 def _thresholds(scores: Scores) -> np.ndarray:

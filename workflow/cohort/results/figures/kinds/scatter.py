@@ -9,17 +9,14 @@ from cohort.core.components import parameter
 from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
 from cohort.results.figures.kind import Kind
-from cohort.results.figures.style import legend_line
+from cohort.results.figures.style import Style
 from cohort.results.names import BY_CLIENT, METRICS
 from cohort.results.series import finite_rows
 
 if TYPE_CHECKING:
     import seaborn
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from pandas import DataFrame, Series
-
-    from cohort.results.figures.style import Style
 else:
     seaborn = lazy("seaborn")
 
@@ -38,6 +35,7 @@ class Scatter(Kind):
 
     name: ClassVar[str] = "scatter"
     picture: ClassVar[str] = "Points"
+    mark = "color"
 
     metric: str = parameter(enum=BY_CLIENT, help="the metric on the y axis")
     x: str = parameter(enum=BY_CLIENT, help="the metric on the x axis")
@@ -62,25 +60,22 @@ class Scatter(Kind):
         )
 
     def draw(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
-        hues = style.ordered(self.hue, cells[self.hue])
-        colors = style.colors(self.hue, hues)
+        colors = self.colors(cells, style)
         seaborn.scatterplot(
             panel,
             x="x",
             y="value",
             hue=self.hue,
-            hue_order=hues,
+            hue_order=list(colors),
             palette=colors,
             legend=False,
             ax=axes,
             **POINT,
         )
-        correlations = {}
-        for hue in hues:
-            points = panel[panel[self.hue] == hue]
-            if len(points):
-                handle = self.handle(hue, style, colors[hue])
-                correlations[handle] = f"{RHO} = {correlation(points['x'], points['value'])}"
+        correlations = {
+            self.handle(hue, style, color): f"{RHO} = {correlation(points['x'], points['value'])}"
+            for hue, color, points in self.runs_by_hue(panel, cells, style)
+        }
         axes.legend(
             list(correlations),
             list(correlations.values()),
@@ -94,19 +89,16 @@ class Scatter(Kind):
     def x_title(self, style: Style) -> str:
         return METRICS[self.x].label
 
-    def handle(self, value: str, style: Style, color: str) -> Artist:
-        return legend_line(color=color, linestyle="none", marker="o", markersize=3.5)
+    def line(self, value: str, style: Style, color: str) -> dict[str, Any]:
+        return {"color": color, "linestyle": "none", "marker": "o", "markersize": 3.5}
 
     def remarks(self, measured: DataFrame) -> list[str]:
         return [f"{RHO}: Spearman's rank correlation of the points"]
-
-    def mark(self) -> str:
-        return "color"
 
 
 def correlation(first: Series[float], second: Series[float]) -> str:
     """Spearman's rank correlation as text, or `undefined` for few or constant values."""
     if len(first) < FEWEST or first.nunique() < 2 or second.nunique() < 2:
         return "undefined"
-    rho = first.reset_index(drop=True).corr(second.reset_index(drop=True), method="spearman")
+    rho = first.corr(second, method="spearman")
     return f"{rho:.2f}".replace("-", MINUS)

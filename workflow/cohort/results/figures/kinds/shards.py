@@ -13,23 +13,13 @@ from cohort.core.components import parameter
 from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
 from cohort.results.figures.kind import Kind
-from cohort.results.figures.style import (
-    COLORS,
-    ENDS,
-    SIDES,
-    number_places,
-    panel_height,
-    panel_width,
-)
+from cohort.results.figures.style import COLORS, ENDS, SIDES, Style, grid_cell, number_places
 from cohort.results.series import finite_rows
 
 if TYPE_CHECKING:
     import matplotlib.colors as mpl_colors
     from matplotlib.axes import Axes
-    from matplotlib.colors import Colormap, Normalize
     from pandas import DataFrame
-
-    from cohort.results.figures.style import Style
 else:
     mpl_colors = lazy("matplotlib.colors")
 
@@ -52,6 +42,8 @@ class Shards(Kind):
 
     name: ClassVar[str] = "shards"
     picture: ClassVar[str] = "A grid of colored fields"
+    mark = "panel"
+    has_legend = False
     shared_y: ClassVar[bool | Literal["row"]] = "row"
     height: ClassVar[tuple[float, float]] = (0.8, 2.7)
 
@@ -83,20 +75,16 @@ class Shards(Kind):
         first = runs.drop_duplicates(list(self.facets())) if self.facets() else runs.head(1)
         rows = rows[rows["digest"].isin(first["digest"])].astype({"client": int, "label": int})
         return rows.assign(
-            **{f"most_{name}": rows[name].max() for name in ("value", "client", "label")}
+            most_value=rows["value"].max(),
+            most_clients=rows["client"].max() + 1,
+            most_classes=rows["label"].max() + 1,
         )
 
     def draw(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
         first = panel.iloc[0]
-        most, clients, classes = (
-            first["most_value"],
-            first["most_client"] + 1,
-            first["most_label"] + 1,
-        )
-        room = min(
-            (panel_width(axes) - SIDES) * POINTS / clients,
-            (panel_height(axes) - ENDS) * POINTS / classes,
-        )
+        most, clients, classes = first[["most_value", "most_clients", "most_classes"]]
+        width, height = grid_cell(axes)
+        room = POINTS * min((width - SIDES) / clients, (height - ENDS) / classes)
         if room < NARROWEST:
             self._draw_heatmap(axes, panel, most)
         else:
@@ -119,7 +107,9 @@ class Shards(Kind):
         clients, labels = panel["client"].to_numpy(), panel["label"].to_numpy()
         counts = np.zeros((labels.max() + 1, clients.max() + 1))
         counts[labels, clients] = panel["value"]
-        colors, scale = _colors(most)
+        # On a square-root scale, small counts differ visibly from none.
+        colors = mpl_colors.LinearSegmentedColormap.from_list("samples", SHADES)
+        scale = mpl_colors.PowerNorm(0.5, vmin=0, vmax=most)
         # seaborn.heatmap centers client i at i + 0.5 and turns the y axis over, but panels of
         # bubbles may share these axes.
         edges = (np.arange(size + 1) - 0.5 for size in counts.shape[::-1])
@@ -139,12 +129,6 @@ class Shards(Kind):
     def remarks(self, measured: DataFrame) -> list[str]:
         return ["each panel shows its first seed"]
 
-    def mark(self) -> str:
-        return "panel"
-
-    def has_legend(self) -> bool:
-        return False
-
 
 def legend_values(maximum: float) -> list[int]:
     """Round sample counts for the legend: about the maximum, a quarter and a sixteenth of it."""
@@ -157,9 +141,3 @@ def legend_values(maximum: float) -> list[int]:
 
 def _samples(value: int) -> str:
     return f"{value:,} sample{'' if value == 1 else 's'}"
-
-
-def _colors(most: float) -> tuple[Colormap, Normalize]:
-    """A square-root color scale, on which small counts differ visibly from none."""
-    colors = mpl_colors.LinearSegmentedColormap.from_list("samples", SHADES)
-    return colors, mpl_colors.PowerNorm(0.5, vmin=0, vmax=most)

@@ -10,15 +10,13 @@ import numpy as np
 from cohort.core.lazy import lazy
 from cohort.results.across import Estimate, Scores, win_rates
 from cohort.results.figures.across import AcrossSettings
-from cohort.results.figures.style import LETTER, SIDES, name_places, panel_width
+from cohort.results.figures.style import LETTER, SIDES, Style, grid_cell, name_places
 from cohort.results.names import METRICS, Names
 
 if TYPE_CHECKING:
     import matplotlib.colors as mpl_colors
     from matplotlib.axes import Axes
     from pandas import DataFrame
-
-    from cohort.results.figures.style import Style
 else:
     mpl_colors = lazy("matplotlib.colors")
 
@@ -37,7 +35,6 @@ class WinRates(AcrossSettings):
 
     name: ClassVar[str] = "win_rates"
     picture: ClassVar[str] = "A matrix"
-    has_axes: ClassVar[bool] = False
 
     def panel_size(self, width: float, hues: int) -> tuple[float, float]:
         wanted, height = (frame + hues * cell for frame, cell in zip(FRAME, CELL, strict=True))
@@ -53,7 +50,7 @@ class WinRates(AcrossSettings):
         axes.set_facecolor(NOBODY)
         axes.pcolormesh(edges, edges, matrix, cmap=colors, vmin=0, vmax=1, rasterized=True)
         shown = [style.value(self.hue, name) for name in names]
-        room = panel_width(axes) - SIDES - LETTER * max(map(len, shown))
+        room = grid_cell(axes)[0] - SIDES - LETTER * max(map(len, shown))
         has_numbers = room / len(names) > NARROWEST
         for (first, second), rate in rates.items() if has_numbers else ():
             axes.text(
@@ -74,8 +71,7 @@ class WinRates(AcrossSettings):
         axes.set(xlim=(-0.5, len(names) - 0.5), ylim=(len(names) - 0.5, -0.5))
         axes.tick_params(length=0)
         axes.grid(visible=False)
-        for spine in axes.spines.values():
-            spine.set_visible(False)
+        axes.spines[:].set_visible(False)
 
     def describe_scores(self, scores: Scores, names: Names) -> str:
         rates = win_rates(scores)
@@ -106,12 +102,6 @@ class WinRates(AcrossSettings):
             "95\N{NO-BREAK SPACE}% leaves out 50"
         )
         return [*super().remarks(measured), numbers]
-
-    def mark(self) -> str:
-        return "field"
-
-    def has_legend(self) -> bool:
-        return False
 
 
 def _is_clear(rate: Estimate, scores: Scores) -> bool:
