@@ -200,6 +200,14 @@ def test_one_of_several_may_be_better() -> None:
     assert decide([[[up], [down, down]], [[up]]]) == ["not held", "held"]
 
 
+def test_each_clause_is_tested_at_its_own_level() -> None:
+    """By Holm: p-values of 0.02, 2e-6 and 0.04 are tested at 0.05 / 2, 0.05 / 3 and 0.05."""
+    second, first, third = (
+        Sample(10, -t / 10**0.5, 1.0, above=0, below=10) for t in (2.4, 10.0, 1.98)
+    )
+    assert decide([[[second], [first]], [[third]]]) == ["not held", "not held"]
+
+
 def test_the_forecast_is_a_range_that_covers_the_truth_in_eight_of_ten_studies() -> None:
     """With a difference of 0.4 deviations 33 seeds decide: t = 0.4 * 33 ** 0.5 = 2.30 is beyond
     1.69, and 22 of them are above 0, as 65.5 % of a normal distribution are (p = 0.040)."""
