@@ -15,8 +15,14 @@ import pytest
 from cohort.core.errors import UserError
 from cohort.results.claims.evidence import Difference, Numbers
 from cohort.results.claims.judge import judged_claims, write_judged
-from cohort.results.claims.judged import NamedPoint, read_judged
-from cohort.results.claims.layout import MEASURED, PAPER, TOO_FEW, lay_out
+from cohort.results.claims.judged import (
+    MEASURED,
+    PAPER,
+    TOO_FEW,
+    NamedPoint,
+    lay_out,
+    read_judged,
+)
 from cohort.results.claims.paper import Paper
 from cohort.results.files import write_metrics
 from tests.results.claims.samples import FRAME, Cell, claim, final, frame, matrix

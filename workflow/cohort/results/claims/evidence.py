@@ -19,16 +19,10 @@ from cohort.results.claims.decision import (
 )
 from cohort.results.claims.matrix import Comparison, Point
 from cohort.results.claims.values import Value, last_round
-from cohort.results.intervals import LEAST_SEEDS
 from cohort.results.names import METRICS, Names
 
 CROSS, OPEN, EQUAL = "✗", "?", "="
-MARKS = {
-    NOT_HELD: f"{CROSS} ",
-    LEANS_NOT_HELD: f"{CROSS} ",
-    UNDECIDED: f"{OPEN} ",
-    TIE: f"{EQUAL} ",
-}
+MARKS = {NOT_HELD: CROSS, LEANS_NOT_HELD: CROSS, UNDECIDED: OPEN, TIE: EQUAL}
 NAMED = 3  # how many of the points without a value the evidence names
 
 
@@ -76,7 +70,8 @@ class Evidence:
 
     def text(self, name: str) -> str:
         """The numbers in one line, with a mark where the comparison of this name does not hold."""
-        mark, opening = MARKS.get(self.verdict, ""), f"{name}: " if name else ""
+        mark = f"{MARKS[self.verdict]} " if self.verdict in MARKS else ""
+        opening = f"{name}: " if name else ""
         bracket = f" [{self.difference.text}]" if self.difference else ""
         return f"{mark}{opening}{self.shown}{bracket}{self.remarks}"
 
@@ -92,10 +87,9 @@ def evidence_of(
 ) -> Evidence:
     """The evidence of a comparison with the values of its points. `part` is the part of it that can
     be judged; by default the whole if all values are complete, else nothing."""
-    by_point = dict(zip(map(id, comparison.points), values, strict=True))
     if part is None and all(value.is_complete for value in values):
         part = comparison
-    shown = [by_point[id(point)].value for point in part.points] if part else []
+    shown = [value.value for value in values if value.is_complete]
     return Evidence(
         numbers=[_numbers(claim, value) for value in values],
         opening=claim.opening(part, names) if part else "",
@@ -109,13 +103,9 @@ def evidence_of(
 def _numbers(claim: Claim, value: Value) -> Numbers:
     """Format the runs behind a point, or the paper's value for it."""
     sample = value.sample
-    if not sample.n:
-        return Numbers(
-            claim.number(value.value) if value.is_complete else "", planned=value.planned
-        )
-    mean = claim.number(value.value)
-    if sample.n == 1:
-        return Numbers(mean, n=1, planned=value.planned)
+    mean = claim.number(value.value) if value.is_complete or sample.n else ""
+    if sample.n < 2:
+        return Numbers(mean, n=sample.n, planned=value.planned)
     interval = sample.interval()
     if not claim.counts_rounds():
         interval = METRICS[claim.metric].clip_interval(sample.mean, interval)
@@ -131,10 +121,9 @@ def _difference(claim: Claim, deciding: DecidingContrast) -> Difference:
         f"{'+' if value > 0 else ''}{claim.number(value)}"
         for value in (contrast.mean, deciding.low, deciding.high)
     )
-    if not contrast.above and not contrast.below:
-        return Difference(mean, low, high, f"tie in all {contrast.n} {contrast.unit}")
-    above = f"above 0 in {contrast.above} of {contrast.n} {contrast.unit}"
-    return Difference(mean, low, high, above)
+    is_tie = not contrast.above and not contrast.below
+    where = "tie in all" if is_tie else f"above 0 in {contrast.above} of"
+    return Difference(mean, low, high, f"{where} {contrast.n} {contrast.unit}")
 
 
 def evidence_text(
@@ -175,19 +164,13 @@ def missing_points(comparisons: Sequence[Comparison], values: Sequence[Value], n
     missing: dict[tuple[str, ...], str] = {}
     for comparison, point_values in with_values(comparisons, values):
         missing |= {
-            point_key(point): full_point_name(point, comparison, names)
+            point.key: full_point_name(point, comparison, names)
             for point, value in zip(comparison.points, point_values, strict=True)
             if not value.is_complete
         }
     words = list(missing.values())
     more = len(words) - NAMED
     return " / ".join(words[:NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
-def too_few_seeds_text(seeds: int) -> str:
-    """A text that says that so few seeds in common give no verdict."""
-    noun = "seed" if seeds == 1 else "seeds"
-    return f"{seeds} {noun} in common, at least {LEAST_SEEDS} are needed"
 
 
 def more_seeds_text(seeds: tuple[int, int], seen: int, seconds: float) -> str:
@@ -227,11 +210,6 @@ def comparison_name(comparison: Comparison, names: Names) -> str:
 def full_point_name(point: Point, comparison: Comparison, names: Names) -> str:
     """The name of a point, followed by that of its comparison."""
     return ", ".join(filter(None, [point_name(point, names), comparison_name(comparison, names)]))
-
-
-def point_key(point: Point) -> tuple[str, ...]:
-    """A key that points of different comparisons share if they stand for the same cells."""
-    return point.experiment, *point.labels.values()
 
 
 def _run_counts(comparison: Comparison, values: Sequence[Value], names: Names) -> str:

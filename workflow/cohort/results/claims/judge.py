@@ -13,12 +13,18 @@ import pandas as pd
 
 from cohort.core.files import write_text
 from cohort.core.sealed_json import to_sealed_json
+from cohort.core.typed import from_json
 from cohort.results.at import scaled_at
 from cohort.results.claims import CLAIMS
 from cohort.results.claims.claim import Claim, point_name, short_name
 from cohort.results.claims.evidence import Evidence, comparison_name, seeds_text
-from cohort.results.claims.judged import JudgedClaim, JudgedComparison, NamedPoint, claims_table
-from cohort.results.claims.layout import lay_out
+from cohort.results.claims.judged import (
+    JudgedClaim,
+    JudgedComparison,
+    NamedPoint,
+    claims_table,
+    lay_out,
+)
 from cohort.results.claims.matrix import Comparison, Point
 from cohort.results.claims.paper import Paper
 from cohort.results.claims.values import measured_values, paper_values, seconds_per_seed
@@ -53,20 +59,17 @@ def judged_claims(spec: Mapping[str, Any]) -> list[JudgedClaim]:
     """Judge each claim by our runs and by the paper's own values; return verdicts and evidence."""
     paper = Paper(spec["study"])
     names = Names(orders={}, titles=dict(spec.get("titles", {})))
-    read = cache(partial(_read_metric, spec["metrics"]))  # claims share experiments and metrics
-    judge_one = partial(_judge_claim, read=read, paper=paper, names=names, judged=_is_judged(spec))
-    return [judge_one(name, entry) for name, entry in spec["claims"].items()]
+    judged = spec["scale"] == "full" or not spec.get("reproduces", True)
 
+    @cache  # claims share experiments and metrics
+    def read(experiment: str, metric: str) -> pd.DataFrame | None:
+        file = spec["metrics"].get(experiment)
+        return read_metric(file, metric) if file else None
 
-def _read_metric(files: Mapping[str, str], experiment: str, metric: str) -> pd.DataFrame | None:
-    """Read an experiment's rows of a metric; None without its file. `files` are by experiment."""
-    return read_metric(files[experiment], metric) if experiment in files else None
-
-
-def _is_judged(spec: Mapping[str, Any]) -> bool:
-    """Whether runs at the spec's scale can support a claim: those of a paper's study at full scale
-    only, those of a study that reproduces no paper at any scale."""
-    return spec["scale"] == "full" or not spec.get("reproduces", True)
+    return [
+        _judge_claim(name, entry, read=read, paper=paper, names=names, judged=judged)
+        for name, entry in spec["claims"].items()
+    ]
 
 
 def _judge_claim(
@@ -78,9 +81,10 @@ def _judge_claim(
     names: Names,
     judged: bool,
 ) -> JudgedClaim:
+    """Judge a claim. Unless `judged`, our runs are at a scale that supports no verdict."""
     claim = CLAIMS[entry["kind"]].from_spec(entry)
     ours = dataclasses.replace(claim, at=scaled_at(claim.at, entry["rounds"][claim.experiment]))
-    comparisons = list(map(_comparison, entry["comparisons"]))
+    comparisons = from_json(list[Comparison], entry["comparisons"])
     points = [point for comparison in comparisons for point in comparison.points]
     runs = judge_runs(
         ours,
@@ -95,10 +99,9 @@ def _judge_claim(
     if any(is_generated(frame) for frame in frames if frame is not None):
         runs = Verdict(NO_VERDICT, GENERATED_EVIDENCE, runs.values)
         papers = Verdict(NO_VERDICT, GENERATED_EVIDENCE, [])
-    evidence = zip_longest(comparisons, runs.comparisons, papers.comparisons)
     compared = [
-        _judged_comparison(ours, comparison, names, {"paper": by_paper, "ours": by_runs})
-        for comparison, by_runs, by_paper in evidence
+        _judged_comparison(ours, names, *evidence)
+        for evidence in zip_longest(comparisons, papers.comparisons, runs.comparisons)
     ]
     return _judged_claim(name, ours, runs, papers, compared)
 
@@ -131,12 +134,12 @@ def _judged_claim(
 
 
 def _judged_comparison(
-    claim: Claim, comparison: Comparison, names: Names, sides: Mapping[str, Evidence | None]
+    claim: Claim, names: Names, comparison: Comparison, *sides: Evidence | None
 ) -> JudgedComparison:
     return JudgedComparison(
         comparison_name(comparison, names),
         [_named_point(claim, point, names) for point in comparison.points],
-        {side: evidence for side, evidence in sides.items() if evidence},
+        {side: made for side, made in zip(("paper", "ours"), sides, strict=True) if made},
     )
 
 
@@ -155,7 +158,3 @@ def _with_scaled_rounds(comparison: Comparison, shares: Mapping[str, float]) -> 
         for point in comparison.points
     ]
     return dataclasses.replace(comparison, points=points)
-
-
-def _comparison(entry: Mapping[str, Any]) -> Comparison:
-    return Comparison([Point(**point) for point in entry["points"]], entry["name"], entry["way"])

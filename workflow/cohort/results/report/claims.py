@@ -18,8 +18,14 @@ from cohort.results.claims.decision import (
     UNDECIDED,
 )
 from cohort.results.claims.evidence import Difference, Evidence, Numbers
-from cohort.results.claims.judged import JudgedClaim, JudgedComparison, read_judged
-from cohort.results.claims.layout import MEASURED, PAPER, TOO_FEW
+from cohort.results.claims.judged import (
+    MEASURED,
+    PAPER,
+    TOO_FEW,
+    JudgedClaim,
+    JudgedComparison,
+    read_judged,
+)
 from cohort.results.claims.verdict import NO_PAPER
 from cohort.results.report.render import merged, with_suffix
 from cohort.results.report.runs import StudyRuns

@@ -136,7 +136,7 @@ def texts(labels: Mapping[str, Any]) -> dict[str, str]:
         if isinstance(value, dict):
             flat |= {f"{name}.{key}": text for key, text in texts(value).items()}
         else:
-            flat[name] = NO_VALUE if value is None else label_text(value)
+            flat[name] = label_text(value)
     return flat
 
 

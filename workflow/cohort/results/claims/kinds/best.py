@@ -8,19 +8,18 @@ from typing import Any, ClassVar
 
 from cohort.core.components import parameter
 from cohort.core.errors import UserError
-from cohort.results.claims.claim import Claim, Number, above
-from cohort.results.claims.kinds.spread import check_several_points
-from cohort.results.claims.matrix import Comparison, Matrix, Point, value_text
+from cohort.results.claims.claim import ClaimAlong, Number, above
+from cohort.results.claims.matrix import Comparison, Matrix, Point
 from cohort.results.names import Names
+from cohort.results.series import label_text
 
 
 @dataclass(frozen=True, kw_only=True)
-class Best(Claim):
+class Best(ClaimAlong):
     """The best value of `along` is one of `among`, for each combination of the other labels."""
 
     name: ClassVar[str] = "best"
 
-    along: str = parameter(help="the label")
     among: list[Any] = parameter(
         minItems=1, uniqueItems=True, help="the values of which one must be better than all others"
     )
@@ -35,10 +34,8 @@ class Best(Claim):
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
         """One comparison per combination of the other labels."""
-        sweeps = check_several_points(
-            matrix.sweeps(self.experiment, self.given or {}, self.along), self.along
-        )
-        among = matrix.check_values(self.experiment, self.along, self.among, "among")
+        sweeps = self.sweeps(matrix, least=2)
+        among = self.checked(matrix, self.among, "among")
         for sweep in sweeps:
             compared = list(sweep.by(self.along))
             if not 0 < len(set(compared) & set(among)) < len(compared):
@@ -68,7 +65,7 @@ class Best(Claim):
         return "; ".join(self.placed(point, value, names) for point, value in ranked)
 
     def _is_among(self, point: Point) -> bool:
-        return point.labels[self.along] in map(value_text, self.among)
+        return point.labels[self.along] in map(label_text, self.among)
 
 
 def _ahead(candidates: Sequence[Number], other: Number) -> list[Number]:

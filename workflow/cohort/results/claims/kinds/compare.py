@@ -9,7 +9,9 @@ from typing import Any, ClassVar
 from cohort.core.components import parameter
 from cohort.core.errors import UserError
 from cohort.results.claims.claim import (
+    AT_HELP,
     AT_SCHEMA,
+    MARGIN_HELP,
     Claim,
     Number,
     above,
@@ -26,7 +28,7 @@ QUANTITY = {
         "experiment": {"type": "string"},
         "given": {"type": "object"},
         "metric": {"type": "string", "enum": BY_ROUND},
-        "at": AT_SCHEMA,
+        "at": AT_SCHEMA | {"description": AT_HELP},
     },
     "additionalProperties": False,
 }
@@ -47,11 +49,7 @@ class Compare(Claim):
     below: list[dict[str, Any]] | None = parameter(
         None, items=QUANTITY, minItems=1, help="the same"
     )
-    margin: float = parameter(
-        0.0,
-        help="by more than this, in the unit as shown; a negative margin allows the "
-        "other side, but by less",
-    )
+    margin: float = parameter(0.0, help=MARGIN_HELP)
 
     def check(self) -> None:
         """Raise UserError if there is nothing to compare with, or in another unit."""

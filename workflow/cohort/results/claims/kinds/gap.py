@@ -9,22 +9,22 @@ from typing import Any, ClassVar
 
 from cohort.core.components import parameter
 from cohort.core.errors import UserError
-from cohort.results.claims.claim import Claim, Number, above, relation, short_name
-from cohort.results.claims.matrix import Comparison, Matrix, value_text
+from cohort.results.claims.claim import ClaimAlong, Number, above, differences_text, short_name
+from cohort.results.claims.matrix import Comparison, Matrix
 from cohort.results.names import Names
+from cohort.results.series import label_text
 
 AT = "at"
 LABELS = {"type": "object", "minProperties": 1}
 
 
 @dataclass(frozen=True, kw_only=True)
-class WiderGap(Claim):
+class WiderGap(ClaimAlong):
     """The difference between values of `along` is larger with some labels than with others, or in
     some rounds than in others (`at` among the labels)."""
 
     name: ClassVar[str] = "gap"
 
-    along: str = parameter(help="the label")
     between: list[Any] = parameter(
         minItems=2,
         uniqueItems=True,
@@ -63,7 +63,7 @@ class WiderGap(Claim):
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
         """Comparisons of four points: the pair of values with larger labels, then the pair with
         smaller ones, for settings that agree in all other labels."""
-        first, *others = matrix.check_values(self.experiment, self.along, self.between, "between")
+        first, *others = self.checked(matrix, self.between, "between")
         steps = [step for chain in self.chains() for step in pairwise(chain)]
         comparisons = []
         for other, (than, larger) in product(others, steps):
@@ -115,22 +115,12 @@ class WiderGap(Claim):
 
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
         """Both differences with the values that they come from, as text."""
-        differences = self._differences(values)
-        words = []
-        for pair, difference in enumerate(differences):
-            point, (first, second) = comparison.points[2 * pair], values[2 * pair : 2 * pair + 2]
-            words.append(
-                f"{self.number(first)} - {self.number(second)} = "
-                f"{self.placed(point, difference, names)}"
-            )
-        return f" {relation(*differences)} ".join(words)
+        places = [self.place(point, names) for point in comparison.points[::2]]
+        return differences_text(self, values, places)
 
     def opening(self, comparison: Comparison, names: Names) -> str:
         """The names of the values of `along` that are subtracted, as text."""
         first, *others = (
-            short_name(self.along, value_text(value), names) for value in self.between
+            short_name(self.along, label_text(value), names) for value in self.between
         )
         return f"{first} minus {' or '.join(others)}"
-
-    def _differences(self, values: Sequence[float]) -> tuple[float, float]:
-        return round(values[0] - values[1], 9), round(values[2] - values[3], 9)
