@@ -18,7 +18,7 @@ from cohort.results.claims.decision import (
     DecidingContrast,
 )
 from cohort.results.claims.matrix import Comparison, Point
-from cohort.results.claims.values import Value, last_round
+from cohort.results.claims.values import Value, joined, last_round
 from cohort.results.names import METRICS, Names
 
 CROSS, OPEN, EQUAL = "✗", "?", "="
@@ -135,28 +135,26 @@ def evidence_text(
     """The numbers of all comparisons that could be made, how many hold, and the gap, as text."""
     several = len(comparisons) > 1
     titles = [comparison_name(comparison, names) if several else "" for comparison in comparisons]
-    pairs = [pair for pair in zip(titles, evidence, strict=True) if pair[1].shown]
-    lines, made = [part.text(title) for title, part in pairs], [part for _, part in pairs]
-    heads = [part.opening for part in made[:1]]
+    made = [part for part in evidence if part.shown]
+    lines = [part.text(title) for title, part in zip(titles, evidence, strict=True) if part.shown]
+    opening = f"{made[0].opening}: " if made and made[0].opening else ""
     if len(made) > 1 and made[0].verdict:
         hold = sum(part.verdict in (HELD, LEANS_HELD) for part in made)
-        heads.append(f"{hold} of {len(made)} hold")
-    text = "".join(f"{head}: " for head in heads if head) + "; ".join(lines)
-    return "; ".join(part for part in (text, gap) if part)
+        opening += f"{hold} of {len(made)} hold: "
+    return joined([opening + "; ".join(lines), gap])
 
 
 def statistics_text(
     comparisons: Sequence[Comparison], evidence: Sequence[Evidence], names: Names
 ) -> str:
     """Mean, deviation, interval and number of runs of each point as text, each point once."""
-    texts: dict[str, None] = {}
+    texts: list[str] = []
     for comparison, made in zip(comparisons, evidence, strict=True):
         for point, numbers in zip(comparison.points, made.numbers, strict=True):
             spread = f" ± {numbers.sd}, {numbers.low} to {numbers.high}" if numbers.sd else ""
             name = full_point_name(point, comparison, names)
-            text = f"{name}: {numbers.mean}{spread} (n = {numbers.n})"
-            texts |= {text: None} if numbers.n else {}
-    return "; ".join(texts)
+            texts.append(f"{name}: {numbers.mean}{spread} (n = {numbers.n})" if numbers.n else "")
+    return joined(texts)
 
 
 def missing_points(comparisons: Sequence[Comparison], values: Sequence[Value], names: Names) -> str:

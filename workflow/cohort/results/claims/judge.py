@@ -26,8 +26,8 @@ from cohort.results.claims.judged import (
     lay_out,
 )
 from cohort.results.claims.matrix import Comparison, Point
-from cohort.results.claims.paper import Paper
-from cohort.results.claims.values import measured_values, paper_values, seconds_per_seed
+from cohort.results.claims.paper import Paper, paper_values
+from cohort.results.claims.values import joined, measured_values, seconds_per_seed
 from cohort.results.claims.verdict import Verdict, judge_paper, judge_runs
 from cohort.results.names import Names
 from cohort.results.series import is_generated, read_metric
@@ -109,7 +109,6 @@ def _judge_claim(
 def _judged_claim(
     name: str, claim: Claim, runs: Verdict, papers: Verdict, compared: list[JudgedComparison]
 ) -> JudgedClaim:
-    doubts = dict.fromkeys(value.doubtful for value in papers.values if value.doubtful)
     return JudgedClaim(
         claim=name,
         says=claim.says,
@@ -126,7 +125,7 @@ def _judged_claim(
         seeds_to_decide=seeds_text(runs.seeds) if runs.seeds else "",
         paper=papers.word,
         paper_evidence=papers.evidence,
-        doubtful="; ".join(doubts),
+        doubtful=joined(value.doubtful for value in papers.values),
         gap=runs.gap,
         paper_gap=papers.gap,
         comparisons=compared,

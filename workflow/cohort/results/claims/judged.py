@@ -12,6 +12,7 @@ from cohort.core.sealed_json import read_sealed
 from cohort.core.typed import from_json
 from cohort.results.claims.decision import NOT_ENOUGH, NOT_JUDGED, TIE
 from cohort.results.claims.evidence import CROSS, EQUAL, OPEN, Evidence
+from cohort.results.claims.values import joined
 from cohort.results.claims.verdict import NO_PAPER
 from cohort.results.comparison import FIX
 from cohort.results.tables.layout import DAGGER, DIVERGED, DOUBLE_DAGGER, Entry, Layout
@@ -122,8 +123,8 @@ def _notes(claims: Sequence[JudgedClaim], scale: str, has_paper: bool) -> list[s
         notes.append(f"{DAGGER}: {DIVERGED}")
     if has_paper and any(claim.paper == NO_PAPER for claim in claims):
         notes.append("No value: the paper and its authors' logs do not say.")
-    doubts = dict.fromkeys(claim.doubtful for claim in claims if claim.doubtful)
-    notes += [f"{DOUBLE_DAGGER} doubtful: {'; '.join(doubts)}."] if doubts else []
+    if doubts := joined(claim.doubtful for claim in claims):
+        notes.append(f"{DOUBLE_DAGGER} doubtful: {doubts}.")
     if NOT_JUDGED in words:
         notes.append(
             f"Scale {scale} is a cheaper version of the paper's runs: what is measured here proves "
