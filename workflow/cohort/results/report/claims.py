@@ -66,21 +66,20 @@ class Row:
 class Claim:
     """A claim as the page shows it: with its verdicts, and a table with rows for each comparison.
 
-    `quote` is the paper's sentence; `against` are the paper's own numbers where they contradict it,
-    and `reading` is what to make of them.
+    `quotes` has the paper's sentence (`quote`), the paper's own numbers where they contradict it
+    (`against`), and what to make of them (`reading`).
     """
 
     judged: JudgedClaim
-    quote: str
-    against: str
-    reading: str
+    quotes: Mapping[str, str]
     verdicts: list[tuple[str, str]]
     columns: list[str]
     comparisons: list[tuple[str, list[Row]]]
-    counts: list[str]
-    notes: list[str]
-    labels: dict[str, list[str]]
-    sides: dict[str, str]
+
+    @property
+    def ours(self) -> str:
+        """The verdict by our runs, or NO_RUNS if there are none."""
+        return _our_verdict(self.judged)
 
     @property
     def heading(self) -> str:
@@ -90,29 +89,50 @@ class Claim:
         return REFUTED if self.judged.measured in (NOT_HELD, LEANS_NOT_HELD) else OTHERS
 
     @property
-    def outlook(self) -> str:
-        """What would decide an undecided claim, as text; empty for any other."""
-        return self.judged.gap if self.judged.measured == UNDECIDED else ""
-
-    @property
     def is_long(self) -> bool:
         """Whether the claim's comparisons are folded away at first."""
         return len(self.comparisons) > MOST_ROWS
 
     @property
-    def has_rows(self) -> bool:
-        """Whether any comparison of the claim has a row, of the paper's numbers or of ours."""
-        return any(rows for _, rows in self.comparisons)
+    def rows(self) -> list[Row]:
+        """The rows of all comparisons, of the paper's numbers and of ours."""
+        return [row for _, rows in self.comparisons for row in rows]
 
     @property
-    def is_named(self) -> bool:
-        """Whether any comparison of the claim has a name that tells it from the others."""
-        return any(name for name, _ in self.comparisons)
+    def labels(self) -> dict[str, list[str]]:
+        """The label values of all points, by which the page's filter finds the claim."""
+        points = (point for compared in self.judged.comparisons for point in compared.points)
+        return merged(point.labels for point in points)
 
     @property
-    def has_differences(self) -> bool:
-        """Whether any row of the claim has a difference with its bounds."""
-        return any(row.difference for _, rows in self.comparisons for row in rows)
+    def counts(self) -> list[str]:
+        """Sentences on how many comparisons hold: by the paper's numbers, and in our runs."""
+        counts, comparisons = [], self.judged.comparisons
+        for side, whose in SIDES.items():
+            evidence = [compared.sides[side] for compared in comparisons if side in compared.sides]
+            verdicts = [made.verdict for made in evidence if made.verdict]
+            if verdicts:
+                unjudged = len(comparisons) - len(verdicts)
+                rest = f", {unjudged} without a verdict" if unjudged else ""
+                hold = verdicts.count(HELD) + verdicts.count(LEANS_HELD)
+                counts.append(f"{whose}: {hold} of {len(comparisons)} hold{rest}")
+        return counts
+
+    @property
+    def outlook(self) -> str:
+        """What would decide an undecided claim, as text; empty for any other."""
+        return self.judged.gap if self.judged.measured == UNDECIDED else ""
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences on what is missing, diverged or doubtful."""
+        claim = self.judged
+        is_told = claim.gap and claim.n and not self.outlook
+        notes = [f"Our runs: {claim.gap}."] if is_told else []
+        notes += [f"Paper: {claim.paper_gap}."] if claim.paper_gap else []
+        if claim.diverged:
+            notes.append(f"{claim.diverged} runs diverged and count with the worst value.")
+        return notes + ([f"Doubtful: {claim.doubtful}."] if claim.doubtful else [])
 
 
 @dataclass(frozen=True)
@@ -149,10 +169,8 @@ def page_claims(spec: Mapping[str, Any], runs: StudyRuns) -> Claims:
 def _verdict_counts(verdicts: Sequence[str]) -> list[tuple[str, int]]:
     """Count the claims with each verdict: held first, then not held and the unclear ones."""
     counts = Counter(verdicts)
-    ordered = [verdict for verdict in ORDER if verdict in counts]
-    return [
-        (verdict, counts[verdict]) for verdict in [*ordered, *sorted(set(counts) - set(ordered))]
-    ]
+    ordered = [*ORDER, *sorted(set(counts) - set(ORDER))]
+    return [(verdict, counts[verdict]) for verdict in ordered if verdict in counts]
 
 
 def _our_verdict(claim: JudgedClaim) -> str:
@@ -167,45 +185,11 @@ def _claim(
     if (verdict := _our_verdict(claim)) not in (NO_RUNS, NOT_JUDGED):  # which the totals say once
         verdicts.append((SIDES["ours"], verdict))
     columns = _columns(claim.comparisons)
-    return Claim(
-        judged=claim,
-        **quotes,
-        verdicts=verdicts,
-        columns=columns,
-        comparisons=[
-            (_setting(comparison, columns), list(_rows(comparison, columns, runs)))
-            for comparison in claim.comparisons
-        ],
-        sides={"data-paper": claim.paper, "data-ours": _our_verdict(claim)},
-        counts=_counts(claim.comparisons),
-        notes=_notes(claim),
-        labels=merged(
-            point.labels for comparison in claim.comparisons for point in comparison.points
-        ),
-    )
-
-
-def _counts(comparisons: Sequence[JudgedComparison]) -> list[str]:
-    """Sentences on how many comparisons hold: by the paper's numbers, and in our runs."""
-    counts = []
-    for side, whose in SIDES.items():
-        evidence = [compared.sides[side] for compared in comparisons if side in compared.sides]
-        verdicts = [made.verdict for made in evidence if made.verdict]
-        if verdicts:
-            unjudged = len(comparisons) - len(verdicts)
-            rest = f", {unjudged} without a verdict" if unjudged else ""
-            hold = verdicts.count(HELD) + verdicts.count(LEANS_HELD)
-            counts.append(f"{whose}: {hold} of {len(comparisons)} hold{rest}")
-    return counts
-
-
-def _notes(claim: JudgedClaim) -> list[str]:
-    is_said = claim.measured == UNDECIDED  # above the numbers
-    notes = [f"Our runs: {claim.gap}."] if claim.gap and claim.n and not is_said else []
-    notes += [f"Paper: {claim.paper_gap}."] if claim.paper_gap else []
-    if claim.diverged:
-        notes.append(f"{claim.diverged} runs diverged and count with the worst value.")
-    return notes + ([f"Doubtful: {claim.doubtful}."] if claim.doubtful else [])
+    comparisons = [
+        (_setting(comparison, columns), list(_rows(comparison, columns, runs)))
+        for comparison in claim.comparisons
+    ]
+    return Claim(claim, quotes, verdicts, columns, comparisons)
 
 
 def _names(comparison: JudgedComparison) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -67,10 +67,12 @@ class Section:
 
 def sections(spec: Spec, runs: StudyRuns, folder: Path) -> list[Section]:
     """The sections of a page that are not empty: tables, figures, and figures across settings."""
-    tables, notes = _shared_notes([_table(item, spec, runs, folder) for item in spec["tables"]])
+    tables = [_table(item, spec, runs, folder) for item in spec["tables"]]
+    counts = Counter(note for item in tables if item.table for note in item.table.notes)
+    shared = [note for note, count in counts.items() if count > 1]
     figures = figures_of(spec, runs, folder)
     all_sections = [
-        Section("tables", "Tables", "table", tables, notes),
+        Section("tables", "Tables", "table", tables, shared),
         Section("figures", "Figures", "figure", [it for it in figures if not it.is_across], []),
         Section("across", "Across settings", "figure", [it for it in figures if it.is_across], []),
     ]
@@ -133,17 +135,3 @@ def _figure(item: Spec, spec: Spec, runs: StudyRuns, folder: Path) -> Item:
 def _table(item: Spec, spec: Spec, runs: StudyRuns, folder: Path) -> Item:
     table = shown_table(item, runs)
     return _item(item, spec, runs, folder)(table=table if table.columns else None)
-
-
-def _shared_notes(tables: list[Item]) -> tuple[list[Item], list[str]]:
-    """Take the notes that several tables have out of them; return the tables and these notes."""
-    counts = Counter(note for item in tables if item.table for note in item.table.notes)
-    shared = [note for note, count in counts.items() if count > 1]
-    return [_without(item, shared) for item in tables], shared
-
-
-def _without(item: Item, notes: Sequence[str]) -> Item:
-    if not item.table:
-        return item
-    own = [note for note in item.table.notes if note not in notes]
-    return replace(item, table=replace(item.table, notes=own))

@@ -14,6 +14,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from cohort.core.durations import duration_text
+from cohort.results.claims import evidence
+from cohort.results.claims.decision import HELD, LEANS_HELD
 
 ADDRESS = re.compile(r"(https://[^\s()<>]*[^\s()<>.,;:])")
 FILTERS = {"dataset": "Data set", "partition": "Partition", "J": "J", "strategy": "Strategy"}
@@ -28,10 +30,7 @@ FORMATS = {
     ".json": "JSON",
     ".narrow.png": "PNG for a phone",
 }
-MARKS = {
-    **{"held": "✓", "not held": "✗", "undecided": "?", "tie": "="},
-    **{"leans towards held": "✓", "leans towards not held": "✗"},
-}
+MARKS = evidence.MARKS | {HELD: "✓", LEANS_HELD: "✓"}
 CLASSES = {
     **{"held": "good", "not held": "bad", "undecided": "open", "tie": "open"},
     **{"leans towards held": "good leans", "leans towards not held": "bad leans"},

@@ -41,7 +41,6 @@ class Group:
     rest: dict[str, str]
     own: dict[str, str]
     runs: list[Cell]
-    seconds: float
 
 
 class StudyRuns:
@@ -125,7 +124,6 @@ class StudyRuns:
             rest=_other(settings, {**shared, **labels}),
             own=_other(settings, {**self.common, **labels}),
             runs=runs,
-            seconds=sum(run["seconds"] for run in runs),
         )
 
 
@@ -142,13 +140,9 @@ def texts(labels: Mapping[str, Any]) -> dict[str, str]:
 
 def _common(many: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """The settings, as text, that have the same value in all runs."""
-    runs = list(map(texts, many))
-    first = runs[0] if runs else {}
-    return {key: value for key, value in first.items() if _is_shared(key, value, runs)}
-
-
-def _is_shared(key: str, value: str, many: Iterable[Mapping[str, str]]) -> bool:
-    return all(settings.get(key) == value for settings in many)
+    first, *others = list(map(texts, many)) or [{}]
+    shared = set(first.items()).intersection(*(settings.items() for settings in others))
+    return dict(item for item in first.items() if item in shared)
 
 
 def _other(settings: Mapping[str, str], shared: Mapping[str, Any]) -> dict[str, str]:
