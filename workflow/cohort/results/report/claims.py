@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from cohort.results.claims.decision import (
     TIE,
     UNDECIDED,
 )
-from cohort.results.claims.evidence import Difference, Evidence, Numbers
+from cohort.results.claims.evidence import Evidence, Numbers
 from cohort.results.claims.judged import (
     MEASURED,
     PAPER,
@@ -52,14 +52,8 @@ class Cell:
     anchor: str = ""
 
 
-@dataclass(frozen=True)
-class Row:
-    """A side of a comparison in a claim's table: the paper's numbers or ours, and their verdict."""
-
-    whose: str
-    cells: list[Cell]
-    difference: Difference | None
-    verdict: str
+Row = tuple[str, Evidence, list[Cell]]
+"""A side of a comparison in a claim's table (`paper` or `ours`), with its evidence and its cells."""
 
 
 @dataclass(frozen=True)
@@ -157,16 +151,15 @@ def page_claims(spec: Mapping[str, Any], runs: StudyRuns) -> Claims:
     """Read the claims of a page from the JSON file that `write_judged` writes."""
     judged = read_judged(with_suffix(spec["claims"], ".json"))
     has_paper = any(claim.paper != NO_PAPER for claim in judged)
-    totals = [(SIDES["ours"], _verdict_counts(list(map(_our_verdict, judged))))]
+    totals = [(SIDES["ours"], _verdict_counts(map(_our_verdict, judged)))]
     if has_paper:
-        papers = [claim.paper for claim in judged]
-        totals.insert(0, ("the paper's own numbers", _verdict_counts(papers)))
-    quotes = spec["quotes"]
-    claims = [_claim(claim, quotes[claim.claim], runs, has_paper) for claim in judged]
+        papers = _verdict_counts(claim.paper for claim in judged)
+        totals.insert(0, ("the paper's own numbers", papers))
+    claims = [_claim(claim, spec["quotes"][claim.claim], runs, has_paper) for claim in judged]
     return Claims(claims, totals, [MEASURED, *([PAPER] if has_paper else []), TOO_FEW])
 
 
-def _verdict_counts(verdicts: Sequence[str]) -> list[tuple[str, int]]:
+def _verdict_counts(verdicts: Iterable[str]) -> list[tuple[str, int]]:
     """Count the claims with each verdict: held first, then not held and the unclear ones."""
     counts = Counter(verdicts)
     ordered = [*ORDER, *sorted(set(counts) - set(ORDER))]
@@ -211,7 +204,7 @@ def _columns(comparisons: Sequence[JudgedComparison]) -> list[str]:
 def _setting(comparison: JudgedComparison, columns: Sequence[str]) -> str:
     """The name that tells a comparison from the others, with its point's if it has only one."""
     own = _names(comparison) if columns == VALUE else []
-    return ", ".join([*([comparison.name] if comparison.name else []), *own])
+    return ", ".join(filter(None, [comparison.name, *own]))
 
 
 def _rows(comparison: JudgedComparison, columns: Sequence[str], runs: StudyRuns) -> Iterator[Row]:
@@ -219,7 +212,7 @@ def _rows(comparison: JudgedComparison, columns: Sequence[str], runs: StudyRuns)
     for side, evidence in comparison.sides.items():
         cells = _cells(comparison, evidence, columns, runs)
         if any(cell.numbers.mean for cell in cells):
-            yield Row(side, cells, evidence.difference, evidence.verdict)
+            yield side, evidence, cells
 
 
 def _cells(

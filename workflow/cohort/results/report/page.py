@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -132,13 +133,12 @@ def leader_sentences(tables: Sequence[Spec], names: Names) -> str:
 def _card(spec: Spec, runs: StudyRuns, claims: Claims | None, names: Names) -> dict[str, Any]:
     """The card of a study, plain data that the index shows of it."""
     coverage, finished = runs.coverage(), runs.finished()
-    statuses = ("planned", "done", "diverged", "unfinished", "missing")
     return {
         **{key: spec[key] for key in ("name", "title", "question", "source", "scale", "command")},
         "finding": _finding(runs, claims),
         "leaders": leader_sentences(spec["tables"], names),
         "left_out": spec["notes"],
-        "runs": {status: getattr(coverage.runs, status) for status in statuses},
+        "runs": asdict(coverage.runs),
         "phrase": coverage.runs.phrase,
         "spent": coverage.spent,
         "to_go": coverage.to_go,

@@ -97,11 +97,11 @@ class Slower(ClaimAlong):
             return [[above(values[1], self.times * values[0])]]
         sign = -1 if self.better() == "low" else 1
         goal, *later = zip(comparison.points, values, strict=True)
-        enough = self.times * self._last(goal[0])
+        enough = self.times * _last(goal[0])
         return [
             [above(sign * goal[1], sign * value) - TIE]  # who is level has reached it
             for index, (point, value) in enumerate(later)
-            if index == 0 or self._last(point) < enough
+            if index == 0 or _last(point) < enough
         ]
 
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
@@ -109,7 +109,7 @@ class Slower(ClaimAlong):
         if self.counts_rounds():
             return f"best in round {self.number(values[0])}, {_lateness(values[1], values[0])}"
         goal, reached = comparison.points[0], self._reached(comparison, values)
-        last = self._last(goal)
+        last = _last(goal)
         return f"{self.placed(goal, values[0], names)} by round {last}, {_lateness(reached, last)}"
 
     def counts_rounds(self) -> bool:
@@ -120,13 +120,12 @@ class Slower(ClaimAlong):
         sign = -1 if self.better() == "low" else 1
         for point, value in zip(comparison.points[1:], values[1:], strict=True):
             if sign * value >= sign * values[0]:
-                return self._last(point)
+                return _last(point)
         return float("inf")
 
-    def _last(self, point: Point) -> int:
-        limits = rounds_of(point.at)
-        assert limits is not None, point.at
-        return limits[1]
+
+def _last(point: Point) -> int:
+    return int(str(point.at).partition("-")[2])
 
 
 def _lateness(reached: float, by: float) -> str:
