@@ -26,7 +26,7 @@ from cohort.results.claims.judged import (
     lay_out,
 )
 from cohort.results.claims.matrix import Comparison, Point
-from cohort.results.claims.paper import Paper, paper_values
+from cohort.results.claims.paper import paper_values
 from cohort.results.claims.values import joined, measured_values, seconds_per_seed
 from cohort.results.claims.verdict import Verdict, judge_paper, judge_runs
 from cohort.results.names import Names
@@ -57,7 +57,6 @@ def write_judged(spec: Mapping[str, Any], outputs: Sequence[str | Path]) -> None
 
 def judged_claims(spec: Mapping[str, Any]) -> list[JudgedClaim]:
     """Judge each claim by our runs and by the paper's own values; return verdicts and evidence."""
-    paper = Paper(spec["study"])
     names = Names(orders={}, titles=dict(spec.get("titles", {})))
     judged = spec["scale"] == "full" or not spec.get("reproduces", True)
 
@@ -67,7 +66,7 @@ def judged_claims(spec: Mapping[str, Any]) -> list[JudgedClaim]:
         return read_metric(file, metric) if file else None
 
     return [
-        _judge_claim(name, entry, read=read, paper=paper, names=names, judged=judged)
+        _judge_claim(name, entry, read=read, study=spec["study"], names=names, judged=judged)
         for name, entry in spec["claims"].items()
     ]
 
@@ -77,7 +76,7 @@ def _judge_claim(
     entry: Mapping[str, Any],
     *,
     read: Callable[[str, str], pd.DataFrame | None],
-    paper: Paper,
+    study: str,
     names: Names,
     judged: bool,
 ) -> JudgedClaim:
@@ -94,7 +93,7 @@ def _judge_claim(
         judged=judged,
         seconds=partial(seconds_per_seed, points, read),
     )
-    papers = judge_paper(claim, comparisons, paper_values(points, paper, claim.paper), names)
+    papers = judge_paper(claim, comparisons, paper_values(points, study, claim.paper), names)
     frames = (read(point.experiment, point.metric) for point in points)
     if any(is_generated(frame) for frame in frames if frame is not None):
         runs = Verdict(NO_VERDICT, GENERATED_EVIDENCE, runs.values)

@@ -30,45 +30,40 @@ class PaperPoint:
     curve: list[PaperValue]
 
 
-class Paper:
-    """The values that a study's paper prints."""
+def paper_results(study: str, points: Sequence[Point], items: str) -> list[PaperPoint]:
+    """What these items (tables and figures) of a study's paper report of each point. Raise
+    UserError if an item is unknown or has two values for a point."""
+    results: dict[Any, PaperPoint] = {}
+    for metric, at in dict.fromkeys((point.metric, str(point.at)) for point in points):
+        same = [point for point in points if (point.metric, str(point.at)) == (metric, at)]
+        single, curves = _values_by_file(study, items, metric)
+        # the best values are printed with the rounds in which they were reached
+        printed = "max" if leader_of(at) else at
+        values = _match([value for value in single if value.at == printed], same, printed)
+        for point, value, curve in zip(same, values, _match(curves, same, ""), strict=True):
+            results[point.key, metric, at] = PaperPoint(next(iter(value), None), curve)
+    return [results[point.key, point.metric, str(point.at)] for point in points]
 
-    def __init__(self, study: str):
-        self._files = [
-            open_paper(path, "") if path.exists() else PaperFile(str(path), [])
-            for path in paper_files(study)
-        ]
 
-    def results(self, points: Sequence[Point], items: str) -> list[PaperPoint]:
-        """What the paper's `items` (tables and figures) report of each point. Raise UserError if an
-        item is unknown or has two values for a point."""
-        results: dict[Any, PaperPoint] = {}
-        for metric, at in dict.fromkeys((point.metric, str(point.at)) for point in points):
-            same = [point for point in points if (point.metric, str(point.at)) == (metric, at)]
-            single, curves = self._values_by_file(items, metric)
-            # the best values are printed with the rounds in which they were reached
-            printed = "max" if leader_of(at) else at
-            values = _match([value for value in single if value.at == printed], same, printed)
-            for point, value, curve in zip(same, values, _match(curves, same, ""), strict=True):
-                results[point.key, metric, at] = PaperPoint(next(iter(value), None), curve)
-        return [results[point.key, point.metric, str(point.at)] for point in points]
-
-    def _values_by_file(self, items: str, metric: str) -> list[list[PaperValue]]:
-        """The paper's values of a metric in these items (its tables and figures): a list from the
-        file of single values, one from that of curves. Raise UserError for an item that neither
-        holds."""
-        for item in split_items(items):
-            if not any(file.items_containing(item) for file in self._files):
-                files = " nor ".join(file.path for file in self._files)
-                available = [name for file in self._files for name in file.items]
-                raise UserError(
-                    f"paper is '{item}', which neither {files} holds{suggest(item, available)}"
-                )
-        values = []
-        for file in self._files:
-            names = [item for item in split_items(items) if file.items_containing(item)]
-            values.append(file.values(",".join(names), metric) if names else [])
-        return values
+def _values_by_file(study: str, items: str, metric: str) -> list[list[PaperValue]]:
+    """The paper's values of a metric in these items: a list from the file of single values, one
+    from that of curves. Raise UserError for an item that neither holds."""
+    opened = [
+        open_paper(path, "") if path.exists() else PaperFile(str(path), [])
+        for path in paper_files(study)
+    ]
+    for item in split_items(items):
+        if not any(file.items_containing(item) for file in opened):
+            files = " nor ".join(file.path for file in opened)
+            available = [name for file in opened for name in file.items]
+            raise UserError(
+                f"paper is '{item}', which neither {files} holds{suggest(item, available)}"
+            )
+    values = []
+    for file in opened:
+        names = [item for item in split_items(items) if file.items_containing(item)]
+        values.append(file.values(",".join(names), metric) if names else [])
+    return values
 
 
 def _match(values: list[PaperValue], points: Sequence[Point], at: str) -> list[list[PaperValue]]:
@@ -79,14 +74,14 @@ def _match(values: list[PaperValue], points: Sequence[Point], at: str) -> list[l
     return [found[tuple(cell)] for cell in cells]
 
 
-def paper_values(points: Sequence[Point], paper: Paper, items: str) -> list[Value]:
-    """The value of each point in these items of the paper; a curve counts as a run."""
+def paper_values(points: Sequence[Point], study: str, items: str) -> list[Value]:
+    """The value of each point in these items of a study's paper; a curve counts as a run."""
     if not items:
         return [Value(NOTHING)] * len(points)
-    results = paper.results(points, items)
+    results = paper_results(study, points, items)
     if not any(leader_of(point.at) for point in points):
         return list(map(_paper_value, points, results))
-    leaders = paper.results(list(map(_leader_point, points)), items)
+    leaders = paper_results(study, list(map(_leader_point, points)), items)
     return list(map(_paper_rounds, results, leaders))
 
 

@@ -46,12 +46,11 @@ class Table:
 @dataclass(frozen=True)
 class Item:
     """A figure or table on a page: a picture with its text alternative (`seen`), or a laid-out
-    table, or neither if there is nothing to show yet. `number` is the paper's (`Fig. 5`), `links`
-    are pairs of a relative URL and a format's name, `narrow` is the picture for a phone."""
+    table, or neither if there is nothing to show yet. `links` are pairs of a relative URL and a
+    format's name, `narrow` is the picture for a phone."""
 
     id: str
-    number: str
-    title: str
+    heading: str
     caption: str
     command: str
     links: list[tuple[str, str]]
@@ -67,11 +66,6 @@ class Item:
     def is_shown(self) -> bool:
         """Whether there is a picture or table to show."""
         return bool(self.image or self.table)
-
-    @property
-    def heading(self) -> str:
-        """The heading of a figure or table: `Fig. 5: Accuracy by round`, or its title alone."""
-        return ": ".join(filter(None, (self.number, self.title)))
 
 
 @dataclass(frozen=True)
@@ -112,23 +106,24 @@ def key_figure(spec: Spec, shown: Sequence[Section]) -> Item | None:
     return next(iter([*chosen, *figures]), None)
 
 
-def number_and_title(name: str, title: str, source: Mapping[str, str]) -> tuple[str, str]:
-    """Split off the paper's number for an item from its title: fig05 of a paper is its Fig. 5."""
+def _heading(name: str, title: str, source: Mapping[str, str]) -> str:
+    """The title of an item behind the number that its paper gives it: fig05 of a paper is its
+    Fig. 5."""
+    number = ""
     if table := TABLE.fullmatch(title):
-        return table[1], table[2][:1].upper() + table[2][1:]
-    figure = FIGURE.fullmatch(name) if source else None
-    return f"Fig. {figure[1]}" if figure else "", title
+        number, title = table[1], table[2][:1].upper() + table[2][1:]
+    elif source and (figure := FIGURE.fullmatch(name)):
+        number = f"Fig. {figure[1]}"
+    return ": ".join(filter(None, (number, title)))
 
 
 def _item(item: Spec, spec: Spec, runs: StudyRuns, folder: Path) -> partial[Item]:
     """The fields that figures and tables share, as a constructor that takes the rest."""
     experiment = item["experiment"]
-    number, title = number_and_title(item["name"], str(item["title"]), spec["source"])
     return partial(
         Item,
         id=item["name"],
-        number=number,
-        title=title,
+        heading=_heading(item["name"], str(item["title"]), spec["source"]),
         caption=item["caption"],
         command=item["command"],
         links=links(item["files"], folder),

@@ -81,32 +81,33 @@ class WiderGap(ClaimAlong):
     def _step(
         self, matrix: Matrix, values: list[str], more: dict[str, Any], less: dict[str, Any]
     ) -> list[Comparison]:
-        larger, than = (self._pairs(matrix, values, labels) for labels in (more, less))
         step = {*more, *less}
-
-        def rest(pair: Comparison) -> dict[str, str]:
-            return {label: value for label, value in pair.name.items() if label not in step}
-
+        larger, than = (self._pairs(matrix, values, labels, step) for labels in (more, less))
         pairs = [
-            (first, second) for first in larger for second in than if rest(first) == rest(second)
+            Comparison([*first.points, *second.points], first.name)
+            for first, second in product(larger, than)
+            if first.name == second.name
         ]
         if not pairs:
             raise UserError(
                 "two settings have no other label in common, so that nothing can be compared; "
                 "say more in given"
             )
-        return [Comparison([*first.points, *second.points], rest(first)) for first, second in pairs]
+        return pairs
 
     def _pairs(
-        self, matrix: Matrix, values: list[str], settings: dict[str, Any]
+        self, matrix: Matrix, values: list[str], settings: dict[str, Any], step: set[str]
     ) -> list[Comparison]:
+        """The pair of values in each of the settings, named by its labels outside of the step."""
         labels = {label: value for label, value in settings.items() if label != AT}
-        at = settings.get(AT, "")
         pairs = []
         for sweep in matrix.sweeps(self.experiment, (self.given or {}) | labels, self.along):
-            pair = sweep.at(self.along, values)
-            points = [replace(point, called=list(labels), at=at) for point in pair.points]
-            pairs.append(replace(pair, points=points))
+            points = [
+                replace(point, called=list(labels), at=settings.get(AT, ""))
+                for point in sweep.at(self.along, values).points
+            ]
+            name = {label: value for label, value in sweep.name.items() if label not in step}
+            pairs.append(Comparison(points, name))
         return pairs
 
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
