@@ -10,8 +10,12 @@ import pytest
 from scipy import stats
 
 from cohort.core.errors import UserError
-from cohort.results.claims.decision import _seeds_needed, decide, seeds_to_decide
-from cohort.results.claims.evidence import more_seeds_text
+from cohort.results.claims.decision import (
+    _seeds_needed,
+    decide,
+    more_seeds_text,
+    seeds_to_decide,
+)
 from cohort.results.claims.values import seconds_per_seed
 from cohort.results.claims.verdict import Verdict
 from cohort.results.intervals import Sample, holm_levels, welch_p

@@ -404,7 +404,7 @@ def test_comparisons_without_a_verdict_are_counted():
         JudgedComparison("", [], {"paper": numbers, "ours": Evidence([])}) for numbers in evidence
     ]
     judged = replace(CLAIM, comparisons=compared)
-    assert Claim(judged, {}, [], [], []).counts == [
+    assert Claim(judged, {}, "", [], [], []).counts == [
         "paper's numbers: 1 of 3 hold, 1 without a verdict"
     ]
 

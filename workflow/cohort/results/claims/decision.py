@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cohort.core.durations import duration_text
 from cohort.core.lazy import lazy
 from cohort.results.intervals import ALPHA, ENOUGH_SEEDS, Sample, holm_levels
 
@@ -26,6 +27,9 @@ else:
 HELD, NOT_HELD, UNDECIDED, TIE = "held", "not held", "undecided", "tie"
 LEANS_HELD, LEANS_NOT_HELD = "leans towards held", "leans towards not held"
 LEANING = {HELD: LEANS_HELD, NOT_HELD: LEANS_NOT_HELD}
+HOLDS = (HELD, LEANS_HELD)
+CROSS, OPEN, EQUAL = "✗", "?", "="
+MARKS = {NOT_HELD: CROSS, LEANS_NOT_HELD: CROSS, UNDECIDED: OPEN, TIE: EQUAL}
 NOT_ENOUGH, NOT_JUDGED = "not enough runs", "not judged at this scale"
 MOST_SEEDS = 1000  # beyond which nobody would go
 DRAWS, RANGE = 100, (0.1, 0.9)  # of the means and deviations that the seeds leave possible
@@ -95,6 +99,26 @@ def seeds_to_decide(comparisons: Sequence[Clauses]) -> tuple[int, int]:
     needed = sorted(_seeds_needed(_map_contrasts(comparisons, draw)) for _ in range(DRAWS))
     low, high = (needed[round(share * (DRAWS - 1))] for share in RANGE)
     return low, high
+
+
+def more_seeds_text(seeds: tuple[int, int], seen: int, seconds: float) -> str:
+    """A text on how many seeds, a range, would decide a claim, and how long the fewest further ones
+    would take at `seconds` each; `seen` seeds have run."""
+    fewest, _ = seeds
+    if fewest > MOST_SEEDS:
+        return f"more than {MOST_SEEDS} seeds would be needed to decide it"
+    more = fewest - seen
+    cost = f", about {duration_text(more * seconds)}" if seconds == seconds else ""
+    return (
+        f"{seeds_text(seeds)} seeds would decide it (10 to 90 % of what these seeds leave "
+        f"possible; at least {more} more{cost})"
+    )
+
+
+def seeds_text(seeds: tuple[int, int]) -> str:
+    """A range of numbers of seeds as text."""
+    low, high = (f"more than {MOST_SEEDS}" if count > MOST_SEEDS else str(count) for count in seeds)
+    return low if low == high else f"{low} to {high}"
 
 
 def _seeds_needed(comparisons: Sequence[Clauses]) -> int:

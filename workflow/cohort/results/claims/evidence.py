@@ -5,24 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from cohort.core.durations import duration_text
 from cohort.results.claims.claim import Claim, point_name, short_name
-from cohort.results.claims.decision import (
-    HELD,
-    LEANS_HELD,
-    LEANS_NOT_HELD,
-    MOST_SEEDS,
-    NOT_HELD,
-    TIE,
-    UNDECIDED,
-    DecidingContrast,
-)
+from cohort.results.claims.decision import HOLDS, MARKS, DecidingContrast
 from cohort.results.claims.matrix import Comparison, Point
 from cohort.results.claims.values import Value, joined, last_round
 from cohort.results.names import METRICS, Names
 
-CROSS, OPEN, EQUAL = "✗", "?", "="
-MARKS = {NOT_HELD: CROSS, LEANS_NOT_HELD: CROSS, UNDECIDED: OPEN, TIE: EQUAL}
 NAMED = 3  # how many of the points without a value the evidence names
 
 
@@ -139,7 +127,7 @@ def evidence_text(
     lines = [part.text(title) for title, part in zip(titles, evidence, strict=True) if part.shown]
     opening = f"{made[0].opening}: " if made and made[0].opening else ""
     if len(made) > 1 and made[0].verdict:
-        hold = sum(part.verdict in (HELD, LEANS_HELD) for part in made)
+        hold = sum(part.verdict in HOLDS for part in made)
         opening += f"{hold} of {len(made)} hold: "
     return joined([opening + "; ".join(lines), gap])
 
@@ -169,26 +157,6 @@ def missing_points(comparisons: Sequence[Comparison], values: Sequence[Value], n
     words = list(missing.values())
     more = len(words) - NAMED
     return " / ".join(words[:NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
-def more_seeds_text(seeds: tuple[int, int], seen: int, seconds: float) -> str:
-    """A text on how many seeds, a range, would decide a claim, and how long the fewest further ones
-    would take at `seconds` each; `seen` seeds have run."""
-    fewest, _ = seeds
-    if fewest > MOST_SEEDS:
-        return f"more than {MOST_SEEDS} seeds would be needed to decide it"
-    more = fewest - seen
-    cost = f", about {duration_text(more * seconds)}" if seconds == seconds else ""
-    return (
-        f"{seeds_text(seeds)} seeds would decide it (10 to 90 % of what these seeds leave "
-        f"possible; at least {more} more{cost})"
-    )
-
-
-def seeds_text(seeds: tuple[int, int]) -> str:
-    """A range of numbers of seeds as text."""
-    low, high = (f"more than {MOST_SEEDS}" if count > MOST_SEEDS else str(count) for count in seeds)
-    return low if low == high else f"{low} to {high}"
 
 
 def with_values(

@@ -17,7 +17,8 @@ from cohort.core.typed import from_json
 from cohort.results.at import scaled_at
 from cohort.results.claims import CLAIMS
 from cohort.results.claims.claim import Claim, point_name, short_name
-from cohort.results.claims.evidence import Evidence, comparison_name, seeds_text
+from cohort.results.claims.decision import seeds_text
+from cohort.results.claims.evidence import Evidence, comparison_name
 from cohort.results.claims.judged import (
     JudgedClaim,
     JudgedComparison,

@@ -10,8 +10,8 @@ import pandas as pd
 
 from cohort.core.sealed_json import read_sealed
 from cohort.core.typed import from_json
-from cohort.results.claims.decision import NOT_ENOUGH, NOT_JUDGED, TIE
-from cohort.results.claims.evidence import CROSS, EQUAL, OPEN, Evidence
+from cohort.results.claims.decision import CROSS, EQUAL, NOT_ENOUGH, NOT_JUDGED, OPEN, TIE
+from cohort.results.claims.evidence import Evidence
 from cohort.results.claims.values import joined
 from cohort.results.claims.verdict import NO_PAPER
 from cohort.results.comparison import FIX

@@ -134,24 +134,19 @@ def _values_by_labels(metrics: DataFrame | None, metric: str, at: int | str) -> 
     cells = value_at(metrics, metric, at)
     labels = [label for label in label_columns(metrics) if label != "seed"]
     done, diverged = cells["status"].eq("done"), cells["status"].eq("diverged")
+    is_accuracy = metric.endswith("accuracy") and not counts_rounds(at)
+    close_to_guess = cells["value"] <= 1.05 * cells["digest"].map(chance_level(metrics))
     lasted = cells["digest"].map(metrics.groupby("digest")["round"].max()).astype(float)
     runs = cells.assign(
         value=cells["value"].where(done | diverged) * display_scale(metric, at),
         lasted=lasted.mask(diverged, metrics["round"].max()),  # it would never get there
         diverged=diverged,
-        at_chance=done & _is_at_chance(cells, metrics, metric, at),
+        at_chance=done & close_to_guess & is_accuracy,
     )
     groups: defaultdict[Any, list[Mapping[Any, Any]]] = defaultdict(list)
     for run in runs.to_dict("records"):
         groups[frozenset((label, run[label]) for label in labels)].append(run)
     return {key: _value_of_runs(group) for key, group in groups.items()}
-
-
-def _is_at_chance(cells: DataFrame, metrics: DataFrame, metric: str, at: int | str) -> Series:
-    """Whether each cell's accuracy is at most that of a guess, or above it by less than 5 %."""
-    if counts_rounds(at) or not metric.endswith("accuracy"):
-        return cells["value"].isna() & False
-    return cells["value"] <= 1.05 * cells["digest"].map(chance_level(metrics))
 
 
 def _value_of_runs(planned: Sequence[Mapping[Any, Any]]) -> Value:

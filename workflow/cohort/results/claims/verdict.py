@@ -18,6 +18,7 @@ from cohort.results.claims.decision import (
     Clauses,
     decide,
     deciding_contrasts,
+    more_seeds_text,
     overall_verdict,
     seeds_to_decide,
 )
@@ -26,7 +27,6 @@ from cohort.results.claims.evidence import (
     evidence_of,
     evidence_text,
     missing_points,
-    more_seeds_text,
     statistics_text,
     with_values,
 )

@@ -9,6 +9,7 @@ from typing import Any
 
 from cohort.results.claims.decision import (
     HELD,
+    HOLDS,
     LEANS_HELD,
     LEANS_NOT_HELD,
     NOT_ENOUGH,
@@ -39,7 +40,6 @@ SIDES = {"paper": "paper's numbers", "ours": "our runs"}
 PLACES = ("First", "Second", "Third", "Fourth")
 ORDER = (HELD, NOT_HELD, LEANS_HELD, LEANS_NOT_HELD, TIE, UNDECIDED)
 MOST_COLUMNS = 10  # a comparison of more points is shown as one line of text
-MOST_ROWS = 3  # more comparisons are folded away
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,8 @@ Row = tuple[str, Evidence, list[Cell]]
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim as the page shows it: with its verdicts, and a table with rows for each comparison.
+    """A claim as the page shows it: with our verdict (`ours`), the verdicts to show, and a table
+    with rows for each comparison.
 
     `quotes` has the paper's sentence (`quote`), the paper's own numbers where they contradict it
     (`against`), and what to make of them (`reading`).
@@ -66,14 +67,10 @@ class Claim:
 
     judged: JudgedClaim
     quotes: Mapping[str, str]
+    ours: str
     verdicts: list[tuple[str, str]]
     columns: list[str]
     comparisons: list[tuple[str, list[Row]]]
-
-    @property
-    def ours(self) -> str:
-        """The verdict by our runs, or NO_RUNS if there are none."""
-        return _our_verdict(self.judged)
 
     @property
     def heading(self) -> str:
@@ -81,11 +78,6 @@ class Claim:
         if self.judged.paper == NOT_HELD:
             return CONTRADICTED
         return REFUTED if self.judged.measured in (NOT_HELD, LEANS_NOT_HELD) else OTHERS
-
-    @property
-    def is_long(self) -> bool:
-        """Whether the claim's comparisons are folded away at first."""
-        return len(self.comparisons) > MOST_ROWS
 
     @property
     def rows(self) -> list[Row]:
@@ -108,21 +100,16 @@ class Claim:
             if verdicts:
                 unjudged = len(comparisons) - len(verdicts)
                 rest = f", {unjudged} without a verdict" if unjudged else ""
-                hold = verdicts.count(HELD) + verdicts.count(LEANS_HELD)
+                hold = sum(verdict in HOLDS for verdict in verdicts)
                 counts.append(f"{whose}: {hold} of {len(comparisons)} hold{rest}")
         return counts
-
-    @property
-    def outlook(self) -> str:
-        """What would decide an undecided claim, as text; empty for any other."""
-        return self.judged.gap if self.judged.measured == UNDECIDED else ""
 
     @property
     def notes(self) -> list[str]:
         """Sentences on what is missing, diverged or doubtful."""
         claim = self.judged
-        is_told = claim.gap and claim.n and not self.outlook
-        notes = [f"Our runs: {claim.gap}."] if is_told else []
+        is_said = claim.measured == UNDECIDED  # above the numbers
+        notes = [f"Our runs: {claim.gap}."] if claim.gap and claim.n and not is_said else []
         notes += [f"Paper: {claim.paper_gap}."] if claim.paper_gap else []
         if claim.diverged:
             notes.append(f"{claim.diverged} runs diverged and count with the worst value.")
@@ -175,14 +162,15 @@ def _claim(
     claim: JudgedClaim, quotes: Mapping[str, str], runs: StudyRuns, has_paper: bool
 ) -> Claim:
     verdicts = [(SIDES["paper"], claim.paper)] if has_paper else []
-    if (verdict := _our_verdict(claim)) not in (NO_RUNS, NOT_JUDGED):  # which the totals say once
-        verdicts.append((SIDES["ours"], verdict))
+    ours = _our_verdict(claim)
+    if ours not in (NO_RUNS, NOT_JUDGED):  # which the totals say once
+        verdicts.append((SIDES["ours"], ours))
     columns = _columns(claim.comparisons)
     comparisons = [
         (_setting(comparison, columns), list(_rows(comparison, columns, runs)))
         for comparison in claim.comparisons
     ]
-    return Claim(claim, quotes, verdicts, columns, comparisons)
+    return Claim(claim, quotes, ours, verdicts, columns, comparisons)
 
 
 def _names(comparison: JudgedComparison) -> list[str]:

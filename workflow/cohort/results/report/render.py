@@ -14,8 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from cohort.core.durations import duration_text
-from cohort.results.claims import evidence
-from cohort.results.claims.decision import HELD, LEANS_HELD
+from cohort.results.claims.decision import HOLDS, MARKS
 
 ADDRESS = re.compile(r"(https://[^\s()<>]*[^\s()<>.,;:])")
 FILTERS = {"dataset": "Data set", "partition": "Partition", "J": "J", "strategy": "Strategy"}
@@ -30,7 +29,6 @@ FORMATS = {
     ".json": "JSON",
     ".narrow.png": "PNG for a phone",
 }
-MARKS = evidence.MARKS | {HELD: "✓", LEANS_HELD: "✓"}
 CLASSES = {
     **{"held": "good", "not held": "bad", "undecided": "open", "tie": "open"},
     **{"leans towards held": "good leans", "leans towards not held": "bad leans"},
@@ -46,7 +44,11 @@ def render(template: str, **content: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals |= {"marks": MARKS, "classes": CLASSES, "filters": FILTERS}
+    environment.globals |= {
+        "marks": MARKS | dict.fromkeys(HOLDS, "✓"),
+        "classes": CLASSES,
+        "filters": FILTERS,
+    }
     environment.filters |= {
         "duration": duration_text,
         "attributes": attributes,

@@ -35,7 +35,6 @@ class Group:
     """Finished runs that differ in their seed only; `rest` are the settings that tell the group
     from others of its name, `own` all that not every run of the study has."""
 
-    anchor: str
     name: str
     labels: dict[str, list[str]]
     rest: dict[str, str]
@@ -110,7 +109,9 @@ class StudyRuns:
 
     @cached_property
     def _group_of(self) -> dict[str, str]:
-        return {run["digest"]: group.anchor for group in self.groups for run in group.runs}
+        return {
+            run["digest"]: group.runs[0]["digest"] for group in self.groups for run in group.runs
+        }
 
     def _group(self, cells: list[Cell], shared: Mapping[str, str]) -> Group:
         runs = sorted(cells, key=lambda cell: cell["settings"]["seed"])
@@ -118,7 +119,6 @@ class StudyRuns:
         labels = {key: [settings[key]] for key in PLACE}
         words = [self._names.value(key, settings[key]) for key in PLACE]
         return Group(
-            anchor=runs[0]["digest"],
             name=" · ".join(words),
             labels=labels,
             rest=_other(settings, {**shared, **labels}),
