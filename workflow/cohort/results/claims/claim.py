@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
@@ -67,24 +68,20 @@ class Claim(Component):
     def planned_comparisons(self, matrix: Matrix) -> list[Comparison]:
         """The comparisons that the claim makes between planned cells, as `comparisons` gives them,
         each point with its metric, `at` and number of seeds filled in."""
-        return [
-            self._filled(comparison, at, matrix)
-            for comparison in self.comparisons(matrix)
-            for at in self._ats()
-        ]
-
-    def _filled(self, comparison: Comparison, at: int | str, matrix: Matrix) -> Comparison:
-        points = [
-            replace(
-                point,
-                metric=point.metric or self.metric,
-                at=point.at or at,
-                seeds=matrix.seeds(point),
-            )
-            for point in comparison.points
-        ]
-        name = comparison.name | ({"rounds": str(at)} if self.buckets else {})
-        return replace(comparison, points=points, name=name)
+        planned = []
+        for comparison, at in product(self.comparisons(matrix), self._ats()):
+            points = [
+                replace(
+                    point,
+                    metric=point.metric or self.metric,
+                    at=point.at or at,
+                    seeds=matrix.seeds(point),
+                )
+                for point in comparison.points
+            ]
+            name = comparison.name | ({"rounds": str(at)} if self.buckets else {})
+            planned.append(replace(comparison, points=points, name=name))
+        return planned
 
     def _ats(self) -> list[int | str]:
         """The rounds at which the claim is judged: its `at`, or each bucket of that range."""

@@ -28,6 +28,7 @@ HELD, NOT_HELD, UNDECIDED, TIE = "held", "not held", "undecided", "tie"
 LEANS_HELD, LEANS_NOT_HELD = "leans towards held", "leans towards not held"
 LEANING = {HELD: LEANS_HELD, NOT_HELD: LEANS_NOT_HELD}
 HOLDS = (HELD, LEANS_HELD)
+SHOWN_ORDER = (HELD, NOT_HELD, LEANS_HELD, LEANS_NOT_HELD, TIE, UNDECIDED)
 CROSS, OPEN, EQUAL = "✗", "?", "="
 MARKS = {NOT_HELD: CROSS, LEANS_NOT_HELD: CROSS, UNDECIDED: OPEN, TIE: EQUAL}
 NOT_ENOUGH, NOT_JUDGED = "not enough runs", "not judged at this scale"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from cohort.results.claims.claim import Claim, point_name, short_name
 from cohort.results.claims.decision import HOLDS, MARKS, DecidingContrast
@@ -115,10 +116,7 @@ def _difference(claim: Claim, deciding: DecidingContrast) -> Difference:
 
 
 def evidence_text(
-    comparisons: Sequence[Comparison],
-    evidence: Sequence[Evidence],
-    gap: str,
-    names: Names,
+    comparisons: Sequence[Comparison], evidence: Sequence[Evidence], gap: str, names: Names
 ) -> str:
     """The numbers of all comparisons that could be made, how many hold, and the gap, as text."""
     several = len(comparisons) > 1
@@ -161,11 +159,10 @@ def missing_points(comparisons: Sequence[Comparison], values: Sequence[Value], n
 
 def with_values(
     comparisons: Sequence[Comparison], values: Sequence[Value]
-) -> Iterator[tuple[Comparison, list[Value]]]:
+) -> list[tuple[Comparison, list[Value]]]:
     """Pair each comparison with the values of its points; `values` holds all of them in order."""
     rest = iter(values)
-    for comparison in comparisons:
-        yield comparison, [next(rest) for _ in comparison.points]
+    return [(comparison, list(islice(rest, len(comparison.points)))) for comparison in comparisons]
 
 
 def comparison_name(comparison: Comparison, names: Names) -> str:

@@ -48,9 +48,7 @@ def write_judged(spec: Mapping[str, Any], outputs: Sequence[str | Path]) -> None
         ".csv": lambda: claims_table(claims).to_csv(index=False, lineterminator="\n"),
         ".md": lambda: markdown(layout, TITLE, ""),
         ".tex": lambda: latex(layout, TITLE, ""),
-        ".json": lambda: to_sealed_json(
-            {"claims": [dataclasses.asdict(claim) for claim in claims]}
-        ),
+        ".json": lambda: to_sealed_json({"claims": list(map(dataclasses.asdict, claims))}),
     }
     for output in outputs:
         write_text(output, formats[Path(output).suffix]())

@@ -14,13 +14,7 @@ from cohort.results.claims.claim import FIRST, counts_rounds, leader_of
 from cohort.results.claims.matrix import Point
 from cohort.results.intervals import Sample
 from cohort.results.names import METRICS
-from cohort.results.series import (
-    cells_of,
-    chance_level,
-    finite_rows,
-    label_columns,
-    value_per_cell,
-)
+from cohort.results.series import cells_of, chance_level, finite_rows, label_columns, value_per_cell
 
 if TYPE_CHECKING:
     import pandas as pd

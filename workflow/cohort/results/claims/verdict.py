@@ -71,7 +71,7 @@ def judge_runs(
     `values` are those of the points of all comparisons, in order; `seconds` returns how long the
     runs of one seed take.
     """
-    pairs = list(with_values(comparisons, values))
+    pairs = with_values(comparisons, values)
     gap = _missing_runs_text(comparisons, values, names)
     rows = [] if gap else [values_by_seed(own_values) for _, own_values in pairs]
     fewest = min((row.shape[1] for row in rows), default=0)

@@ -8,14 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from cohort.results.claims.decision import (
-    HELD,
     HOLDS,
-    LEANS_HELD,
     LEANS_NOT_HELD,
     NOT_ENOUGH,
     NOT_HELD,
     NOT_JUDGED,
-    TIE,
+    SHOWN_ORDER,
     UNDECIDED,
 )
 from cohort.results.claims.evidence import Evidence, Numbers
@@ -38,7 +36,6 @@ OTHERS, ALL = "All other claims", "All claims"
 EVIDENCE, VALUE = ["Evidence"], ["Value"]
 SIDES = {"paper": "paper's numbers", "ours": "our runs"}
 PLACES = ("First", "Second", "Third", "Fourth")
-ORDER = (HELD, NOT_HELD, LEANS_HELD, LEANS_NOT_HELD, TIE, UNDECIDED)
 MOST_COLUMNS = 10  # a comparison of more points is shown as one line of text
 
 
@@ -149,7 +146,7 @@ def page_claims(spec: Mapping[str, Any], runs: StudyRuns) -> Claims:
 def _verdict_counts(verdicts: Iterable[str]) -> list[tuple[str, int]]:
     """Count the claims with each verdict: held first, then not held and the unclear ones."""
     counts = Counter(verdicts)
-    ordered = [*ORDER, *sorted(set(counts) - set(ORDER))]
+    ordered = [*SHOWN_ORDER, *sorted(set(counts) - set(SHOWN_ORDER))]
     return [(verdict, counts[verdict]) for verdict in ordered if verdict in counts]
 
 

@@ -85,9 +85,8 @@ def _provenance_counts(cells: Sequence[Cell]) -> list[tuple[str, list[tuple[str,
 def _made_by_another(spec: Spec, runs: StudyRuns) -> list[str]:
     """A sentence for each of the user's own files of which some record was made with another
     version than the spec's."""
-    current = spec["my"]
     changed = (
-        user_files.changed_files(cell["my"], lambda module: current.get(module, ""))
+        user_files.changed_files(cell["my"], lambda module: spec["my"].get(module, ""))
         for cell in runs.finished()
     )
     return user_files.changed_sentences("record", changed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 from cohort.core.components import parameter
@@ -52,7 +53,7 @@ class Best(ClaimAlong):
         others: list[Number] = []
         for point, value in zip(comparison.points, values, strict=True):
             (candidates if self._is_among(point) else others).append(sign * value)
-        return [_ahead(candidates, other) for other in others]
+        return [list(map(partial(above, second=other), candidates)) for other in others]
 
     def has_enough(self, points: Sequence[Point]) -> bool:
         """Whether the points include one with a value in `among` and one with another value."""
@@ -66,7 +67,3 @@ class Best(ClaimAlong):
 
     def _is_among(self, point: Point) -> bool:
         return point.labels[self.along] in map(label_text, self.among)
-
-
-def _ahead(candidates: Sequence[Number], other: Number) -> list[Number]:
-    return [above(candidate, other) for candidate in candidates]

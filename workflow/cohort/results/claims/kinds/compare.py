@@ -19,7 +19,7 @@ from cohort.results.claims.claim import (
     margin_text,
     relation,
 )
-from cohort.results.claims.matrix import Comparison, Matrix, Point
+from cohort.results.claims.matrix import Comparison, Matrix
 from cohort.results.names import BY_ROUND, METRICS, Names
 
 QUANTITY = {
@@ -67,16 +67,13 @@ class Compare(Claim):
         """A comparison of each point of `given` with each of every entry of `above` and `below`."""
         subjects = matrix.points(self.experiment, self.given or {})
         entries = [(way, entry) for way in ("above", "below") for entry in getattr(self, way) or []]
-        others = [(way, point) for way, entry in entries for point in self._other(entry, matrix)]
+        others = []
+        for way, entry in entries:
+            points = matrix.points(entry.get("experiment", self.experiment), entry.get("given", {}))
+            metric, at = entry.get("metric", ""), entry.get("at", "")
+            others += [(way, replace(point, metric=metric, at=at)) for point in points]
         return [
             Comparison([subject, point], way=way) for subject in subjects for way, point in others
-        ]
-
-    def _other(self, entry: dict[str, Any], matrix: Matrix) -> list[Point]:
-        points = matrix.points(entry.get("experiment", self.experiment), entry.get("given", {}))
-        return [
-            replace(point, metric=entry.get("metric", ""), at=entry.get("at", ""))
-            for point in points
         ]
 
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
