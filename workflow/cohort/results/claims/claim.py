@@ -173,12 +173,15 @@ class ClaimAlong(Claim):
 
     along: str = parameter(help="the label")
 
-    def sweeps(self, matrix: Matrix, least: int = 1) -> list[Comparison]:
-        """The cells along the label, a comparison for each combination of the other labels. Raise
-        UserError if one has fewer points than `least`."""
-        sweeps = matrix.sweeps(self.experiment, self.given or {}, self.along)
+    def sweeps(self, matrix: Matrix) -> list[Comparison]:
+        """The cells along the label, a comparison for each combination of the other labels."""
+        return matrix.sweeps(self.experiment, self.given or {}, self.along)
+
+    def comparisons(self, matrix: Matrix) -> list[Comparison]:
+        """One comparison per combination of the other labels, each of at least two points."""
+        sweeps = self.sweeps(matrix)
         for sweep in sweeps:
-            if len(sweep.points) < least:
+            if len(sweep.points) < 2:
                 raise UserError(
                     f"there is nothing to compare with {self.along} "
                     f"{sweep.points[0].labels[self.along]} of {self.experiment}; "

@@ -70,8 +70,11 @@ def _match(values: list[PaperValue], points: Sequence[Point], at: str) -> list[l
     labels = list(dict.fromkeys(label for point in points for label in point.labels))
     matches = match_values(values, [point.labels for point in points], labels, labels, at=at)
     found = {tuple(match.labels.values()): match.values for match in matches}
-    cells = [[point.labels.get(label, NO_VALUE) for label in labels] for point in points]
-    return [found[tuple(cell)] for cell in cells]
+    values_of_points = []
+    for point in points:
+        texts = tuple(point.labels.get(label, NO_VALUE) for label in labels)
+        values_of_points.append(found[texts])
+    return values_of_points
 
 
 def paper_values(points: Sequence[Point], study: str, items: str) -> list[Value]:

@@ -50,7 +50,7 @@ class Cell:
 
 
 Row = tuple[str, Evidence, list[Cell]]
-"""A side of a comparison in a claim's table (`paper` or `ours`), with its evidence and its cells."""
+"""A side of a comparison in a claim's table (`paper` or `ours`), its evidence and its cells."""
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ class Best(ClaimAlong):
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
         """One comparison per combination of the other labels."""
-        sweeps = self.sweeps(matrix, least=2)
+        sweeps = super().comparisons(matrix)
         among = self.checked(matrix, self.among, "among")
         for sweep in sweeps:
             compared = list(sweep.by(self.along))

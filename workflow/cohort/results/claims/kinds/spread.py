@@ -10,7 +10,7 @@ from typing import ClassVar
 from cohort.core.components import parameter
 from cohort.core.errors import UserError
 from cohort.results.claims.claim import ClaimAlong, Number, above, at_least
-from cohort.results.claims.matrix import Comparison, Matrix, Point
+from cohort.results.claims.matrix import Comparison, Point
 from cohort.results.names import Names
 
 
@@ -43,10 +43,6 @@ class Spread(ClaimAlong):
             )
         if self.between and self.between[0] >= self.between[1]:
             raise UserError(f"between is {self.between}, a range that ends before it begins")
-
-    def comparisons(self, matrix: Matrix) -> list[Comparison]:
-        """One comparison per combination of the other labels."""
-        return self.sweeps(matrix, least=2)
 
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
         """Clauses that are all true if each two values are within `within`, some two are apart by
