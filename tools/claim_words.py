@@ -16,8 +16,9 @@ from cohort.results.claims.kinds.gap import AT, WiderGap
 from cohort.results.claims.kinds.order import Order
 from cohort.results.claims.kinds.slower import Slower
 from cohort.results.claims.kinds.spread import Spread
-from cohort.results.claims.matrix import as_list, value_text
+from cohort.results.claims.matrix import as_list
 from cohort.results.names import METRICS, Names
+from cohort.results.series import label_text
 
 WORDS = {
     "last": "at the end",
@@ -86,7 +87,7 @@ def labels_phrase(labels: Labels, names: Names) -> str:
 
 def values_of(label: str, values: Sequence[Any], names: Names) -> str:
     """The names of some values of a label as text, each once."""
-    return ", ".join(dict.fromkeys(short_name(label, value_text(value), names) for value in values))
+    return ", ".join(dict.fromkeys(short_name(label, label_text(value), names) for value in values))
 
 
 def _by_docstring(claim: Claim, names: Names) -> str:
@@ -120,7 +121,7 @@ def _best(claim: Best, names: Names) -> str:
     others = [
         value
         for value in as_list((claim.given or {}).get(claim.along, []))
-        if value_text(value) not in map(value_text, claim.among)
+        if label_text(value) not in map(label_text, claim.among)
     ]
     rest = values_of(claim.along, others, names) or "all others"
     rest = f"each of {rest}" if len(others) > 1 else rest
@@ -162,7 +163,7 @@ def _beyond(claim: Average | Compare | Gain, way: str) -> str:
 
 def _gain(claim: Gain, names: Names) -> str:
     over = [
-        " minus ".join(short_name(claim.along, value_text(value), names) for value in pair)
+        " minus ".join(short_name(claim.along, label_text(value), names) for value in pair)
         for pair in claim.over or []
     ]
     return _pairs(claim, names) + (f", by more than {', '.join(over)}" if over else "")
@@ -175,7 +176,7 @@ def _average(claim: Average, names: Names) -> str:
 def _pairs(claim: Average | Gain, names: Names) -> str:
     groups: dict[str, list[Any]] = {}
     for first, second in claim.pairs:
-        groups.setdefault(value_text(first), []).append(second)
+        groups.setdefault(label_text(first), []).append(second)
     parts = [
         f"{short_name(claim.along, first, names)} is {_beyond(claim, 'above')} "
         + values_of(claim.along, seconds, names)

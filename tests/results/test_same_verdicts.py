@@ -15,8 +15,8 @@ from cohort.results.comparison import Comparison
 from cohort.results.files import write_metrics
 from cohort.results.names import Names
 from cohort.results.report.claims import page_claims
+from cohort.results.report.items import shown_table
 from cohort.results.report.runs import StudyRuns
-from cohort.results.report.tables import shown_table
 from cohort.results.tables.tabulate import tabulate
 from tests.results.claims.samples import claim, final, frame, matrix
 
@@ -74,6 +74,7 @@ def test_whether_a_paper_agrees(spec: dict[str, Any]) -> None:
     tabulate(spec, "main.parquet", ["tab1.json", "tab1.csv", "tab1.md", "tab1.tex"])
     comparison = Comparison.read("tab1.json")
     page = shown_table(spec, RUNS)
+    ((_, cells, _),) = page.lines
     printed = list(_result_lines(comparison.results, NAMES, "full", against=False))
     rows = [
         Path("tab1.csv").read_text().splitlines(),
@@ -82,7 +83,8 @@ def test_whether_a_paper_agrees(spec: dict[str, Any]) -> None:
     ]
     for strategy, verdict in VERDICTS.items():
         index = [name for name, _ in page.columns].index(strategy)
-        assert page.lines[0].cells[index].entry.verdict == verdict
+        entry, _ = cells[index]
+        assert entry.verdict == verdict
         texts = [next(row for row in lines if re.search(rf"\b{strategy}\b", row)) for lines in rows]
         texts.append(next(row for row in printed if row.startswith(f"  {strategy} ")))
         assert all(re.search(rf"\b{verdict}\b", text) for text in texts), texts

@@ -15,9 +15,15 @@ import pytest
 from cohort.core.errors import UserError
 from cohort.results.claims.evidence import Difference, Numbers
 from cohort.results.claims.judge import judged_claims, write_judged
-from cohort.results.claims.judged import NamedPoint, read_judged
-from cohort.results.claims.layout import MEASURED, PAPER, TOO_FEW, lay_out
-from cohort.results.claims.paper import Paper
+from cohort.results.claims.judged import (
+    MEASURED,
+    PAPER,
+    TOO_FEW,
+    NamedPoint,
+    lay_out,
+    read_judged,
+)
+from cohort.results.claims.paper import paper_results
 from cohort.results.files import write_metrics
 from tests.results.claims.samples import FRAME, Cell, claim, final, frame, matrix
 
@@ -201,13 +207,13 @@ def test_an_item_may_lie_in_either_file(spec: Write) -> None:
         replace(point, metric="test_accuracy", at="last")
         for point in matrix(main=CELLS).points("main", {"partition": "a"})
     ]
-    (result,) = Paper("demo").results(points, "Fig4, Fig1")
+    (result,) = paper_results("demo", points, "Fig4, Fig1")
     assert result.value is not None and (result.value.value, len(result.curve)) == (0.5, 2)
     with pytest.raises(
         UserError,
         match=r"paper is 'Fig5', which neither .*demo.csv nor .*demo_curves.csv holds; did you mean",
     ):
-        Paper("demo").results(points, "Fig5")
+        paper_results("demo", points, "Fig5")
 
 
 FILES = {

@@ -10,8 +10,12 @@ import pytest
 from scipy import stats
 
 from cohort.core.errors import UserError
-from cohort.results.claims.decision import _seeds_needed, decide, seeds_to_decide
-from cohort.results.claims.evidence import more_seeds_text
+from cohort.results.claims.decision import (
+    _seeds_needed,
+    decide,
+    more_seeds_text,
+    seeds_to_decide,
+)
 from cohort.results.claims.values import seconds_per_seed
 from cohort.results.claims.verdict import Verdict
 from cohort.results.intervals import Sample, holm_levels, welch_p
@@ -198,6 +202,14 @@ def test_one_of_several_may_be_better() -> None:
     assert decide([[[unclear, down]]]) == ["undecided"]
     assert decide([[[down, down]]]) == ["not held"]
     assert decide([[[up], [down, down]], [[up]]]) == ["not held", "held"]
+
+
+def test_each_clause_is_tested_at_its_own_level() -> None:
+    """By Holm: p-values of 0.02, 2e-6 and 0.04 are tested at 0.05 / 2, 0.05 / 3 and 0.05."""
+    second, first, third = (
+        Sample(10, -t / 10**0.5, 1.0, above=0, below=10) for t in (2.4, 10.0, 1.98)
+    )
+    assert decide([[[second], [first]], [[third]]]) == ["not held", "not held"]
 
 
 def test_the_forecast_is_a_range_that_covers_the_truth_in_eight_of_ten_studies() -> None:

@@ -17,7 +17,7 @@ from cohort.results.claims.evidence import Evidence
 from cohort.results.claims.judged import JudgedComparison
 from cohort.results.files import read_experiment, write_metrics
 from cohort.results.paper import PaperValue
-from cohort.results.report.claims import _counts
+from cohort.results.report.claims import Claim
 from cohort.results.report.index import write_index
 from tests.results.report.conftest import (
     CLAIM,
@@ -403,7 +403,10 @@ def test_comparisons_without_a_verdict_are_counted():
     compared = [
         JudgedComparison("", [], {"paper": numbers, "ours": Evidence([])}) for numbers in evidence
     ]
-    assert _counts(compared) == ["paper's numbers: 1 of 3 hold, 1 without a verdict"]
+    judged = replace(CLAIM, comparisons=compared)
+    assert Claim(judged, {}, "", [], [], []).counts == [
+        "paper's numbers: 1 of 3 hold, 1 without a verdict"
+    ]
 
 
 def test_records_of_an_edited_file_are_counted(spec: Spec, page: Callable[[Spec], str]):

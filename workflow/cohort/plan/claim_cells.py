@@ -10,7 +10,7 @@ from cohort.plan.axes import Values
 from cohort.plan.located import errors_at
 from cohort.results.at import check_at
 from cohort.results.claims import CLAIMS, Claim, Comparison, Matrix
-from cohort.results.claims.paper import Paper
+from cohort.results.claims.paper import paper_results
 from cohort.results.paper import paper_files
 
 
@@ -23,22 +23,21 @@ def resolve_claims(
     """
     if not claims:
         return {}
-    paper = Paper(study)
     resolved = {}
     for name, spec in claims.items():
         with errors_at(f"claims.{name}"):
-            resolved[name] = _resolved_claim(spec, matrix, shares, paper, study)
+            resolved[name] = _resolved_claim(spec, matrix, shares, study)
     return resolved
 
 
 def _resolved_claim(
-    spec: Values, matrix: Matrix, shares: Mapping[str, float], paper: Paper, study: str
+    spec: Values, matrix: Matrix, shares: Mapping[str, float], study: str
 ) -> Values:
     claim = CLAIMS[spec["kind"]].from_spec(spec)
     claim.check()
     comparisons = claim.planned_comparisons(matrix)
     _check_rounds(comparisons, matrix)
-    _check_paper(claim, comparisons, paper, study)
+    _check_paper(claim, comparisons, study)
     experiments = [point.experiment for comparison in comparisons for point in comparison.points]
     return spec | {
         "rounds": {name: shares[name] for name in dict.fromkeys([claim.experiment, *experiments])},
@@ -53,13 +52,13 @@ def _check_rounds(comparisons: list[Comparison], matrix: Matrix) -> None:
         check_at(point.at, matrix.rounds(point), owner)
 
 
-def _check_paper(claim: Claim, comparisons: list[Comparison], paper: Paper, study: str) -> None:
+def _check_paper(claim: Claim, comparisons: list[Comparison], study: str) -> None:
     """Reject a paper's item that is unknown, fits nothing compared, or has two values for a
     point."""
     if not claim.paper:
         return
     points = [point for comparison in comparisons for point in comparison.points]
-    results = paper.results(points, claim.paper)
+    results = paper_results(study, points, claim.paper)
     if not any(result.value or result.curve for result in results):
         files = " or ".join(map(str, paper_files(study)))
         raise UserError(

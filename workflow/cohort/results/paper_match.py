@@ -43,7 +43,7 @@ def match_values(
         by_labels.setdefault(tuple(value.labels.items()), []).append(value)
     groups: dict[tuple[str, ...], list[Cell]] = {}
     for cell in cells:
-        groups.setdefault(tuple(_text(cell.get(name)) for name in shown), []).append(cell)
+        groups.setdefault(tuple(label_text(cell.get(name)) for name in shown), []).append(cell)
     matches = []
     for key, group in groups.items():
         shared = _shared_labels(group, labels)
@@ -59,7 +59,7 @@ def _shared_labels(group: list[Cell], labels: Iterable[str]) -> dict[str, str]:
     """The labels that have one and the same value in all cells of a group."""
     shared = {}
     for name in labels:
-        text, *others = {_text(cell.get(name)) for cell in group}
+        text, *others = {label_text(cell.get(name)) for cell in group}
         if not others and text != NO_VALUE:
             shared[name] = text
     return shared
@@ -98,7 +98,3 @@ def _of_best_source(values: list[PaperValue]) -> list[PaperValue]:
     derived, before approximate."""
     best = min((SOURCES.index(value.source) for value in values), default=0)
     return [value for value in values if value.source == SOURCES[best]]
-
-
-def _text(value: Any) -> str:
-    return NO_VALUE if value is None else label_text(value)

@@ -210,7 +210,9 @@ def subtract_partners(cells: DataFrame, minus: Mapping[str, Mapping[str, str]]) 
 
 
 def label_text(value: Any) -> str:
-    """A label's value as text, the same for 1, 1.0 and "1"."""
+    """A label's value as text, the same for 1, 1.0 and "1"; a dash for None."""
+    if value is None:
+        return NO_VALUE
     if isinstance(value, float):
         return NO_VALUE if value != value else f"{value:g}"
     return str(value)

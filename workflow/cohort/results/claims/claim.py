@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,13 +23,15 @@ FIRST = "first "
 BEST_OF = f"{FIRST}best of "  # followed by a label and its value
 TIE = 1e-9  # below what the rounding to nine decimals can tell apart
 NUMBER = re.compile(r"[-+.e0-9]+")
+AT_HELP = f"{SIMPLE}, a range such as 21-30, or 'first 0.2' (the round that first reaches it)"
 AT_SCHEMA: dict[str, Any] = {
     "type": ["integer", "string"],
     "minimum": 1,
     "pattern": rf"^({'|'.join(WORDS)}|{RANGE}|{FIRST}[0-9]*\.?[0-9]+)$",
-    "description": f"{SIMPLE}, a range such as 21-30, or 'first 0.2' (the round that first "
-    "reaches it)",
 }
+MARGIN_HELP = (
+    "by more than this, in the unit as shown; a negative margin allows the other side, but by less"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,12 +50,7 @@ class Claim(Component):
     reading: str = parameter("", help="what to make of these numbers")
     experiment: str = parameter(help="the experiment whose cells it is about")
     metric: str = parameter(enum=BY_ROUND, help="what is compared")
-    at: int | str = parameter(
-        "last",
-        help=AT_SCHEMA["description"],
-        minimum=AT_SCHEMA["minimum"],
-        pattern=AT_SCHEMA["pattern"],
-    )
+    at: int | str = parameter("last", help=AT_HELP, **AT_SCHEMA)
     buckets: int | None = parameter(
         None,
         minimum=1,
@@ -70,24 +68,20 @@ class Claim(Component):
     def planned_comparisons(self, matrix: Matrix) -> list[Comparison]:
         """The comparisons that the claim makes between planned cells, as `comparisons` gives them,
         each point with its metric, `at` and number of seeds filled in."""
-        return [
-            self._filled(comparison, at, matrix)
-            for comparison in self.comparisons(matrix)
-            for at in self._ats()
-        ]
-
-    def _filled(self, comparison: Comparison, at: int | str, matrix: Matrix) -> Comparison:
-        points = [
-            replace(
-                point,
-                metric=point.metric or self.metric,
-                at=point.at or at,
-                seeds=matrix.seeds(point),
-            )
-            for point in comparison.points
-        ]
-        name = comparison.name | ({"rounds": str(at)} if self.buckets else {})
-        return replace(comparison, points=points, name=name)
+        planned = []
+        for comparison, at in product(self.comparisons(matrix), self._ats()):
+            points = [
+                replace(
+                    point,
+                    metric=point.metric or self.metric,
+                    at=point.at or at,
+                    seeds=matrix.seeds(point),
+                )
+                for point in comparison.points
+            ]
+            name = comparison.name | ({"rounds": str(at)} if self.buckets else {})
+            planned.append(replace(comparison, points=points, name=name))
+        return planned
 
     def _ats(self) -> list[int | str]:
         """The rounds at which the claim is judged: its `at`, or each bucket of that range."""
@@ -150,12 +144,15 @@ class Claim(Component):
         return f"{value:.{digits}f}"
 
     def placed(self, point: Point, value: float, names: Names) -> str:
-        """A value as text, followed by the name of its point in parentheses."""
+        """A value as text, followed by the place of its point in parentheses."""
+        return f"{self.number(value)} ({self.place(point, names)})"
+
+    def place(self, point: Point, names: Names) -> str:
+        """The name of a point, with its metric and its rounds where they are not the claim's."""
         words = [point_name(point, names)]
         words += [point.metric.replace("_", " ")] if point.metric != self.metric else []
         is_named = self.buckets or str(point.at) == str(self.at)
-        words += [] if is_named else [str(point.at)]
-        return f"{self.number(value)} ({', '.join(words)})"
+        return ", ".join(words if is_named else [*words, str(point.at)])
 
     def better(self) -> str:
         """Which of the compared values are better: `high`, `low`, or neither (an empty text)."""
@@ -168,6 +165,37 @@ class Claim(Component):
 
 def _sign(value: Number) -> int:
     return 1 if value > 0 else 0 if value == 0 else -1
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimAlong(Claim):
+    """Base of the kinds that compare the values of one label."""
+
+    along: str = parameter(help="the label")
+
+    def sweeps(self, matrix: Matrix) -> list[Comparison]:
+        """The cells along the label, a comparison for each combination of the other labels."""
+        return matrix.sweeps(self.experiment, self.given or {}, self.along)
+
+    def comparisons(self, matrix: Matrix) -> list[Comparison]:
+        """One comparison per combination of the other labels, each of at least two points."""
+        sweeps = self.sweeps(matrix)
+        for sweep in sweeps:
+            if len(sweep.points) < 2:
+                raise UserError(
+                    f"there is nothing to compare with {self.along} "
+                    f"{sweep.points[0].labels[self.along]} of {self.experiment}; "
+                    "let given leave more"
+                )
+        return sweeps
+
+    def checked(self, matrix: Matrix, values: Sequence[Any], where: str) -> list[str]:
+        """Values of the label as text. Raise UserError, naming key `where`, for an unknown one."""
+        return matrix.check_values(self.experiment, self.along, values, where)
+
+    def value_name(self, point: Point, names: Names) -> str:
+        """The short name of a point's value of the label."""
+        return short_name(self.along, point.labels[self.along], names)
 
 
 def margin_text(margin: float) -> str:
@@ -222,6 +250,18 @@ def short_name(label: str, value: str, names: Names) -> str:
     if names.has_title(label, value):
         return names.value(label, value)
     return f"{word(label)} {value}" if NUMBER.fullmatch(value) else value
+
+
+def differences_text(claim: Claim, values: Sequence[float], places: Sequence[str]) -> str:
+    """The differences of each two values, with the values and the place of the difference, as text;
+    two differences with the sign between them."""
+    pairs = list(zip(values[::2], values[1::2], strict=True))
+    differences = [round(first - second, 9) for first, second in pairs]
+    texts = [
+        f"{claim.number(first)} - {claim.number(second)} = {claim.number(difference)} ({place})"
+        for (first, second), difference, place in zip(pairs, differences, places, strict=True)
+    ]
+    return f" {relation(differences[0], differences[-1])} ".join(texts)
 
 
 def relation(first: float, second: float) -> str:

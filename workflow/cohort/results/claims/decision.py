@@ -7,13 +7,15 @@ tested at 5 %, which its alternatives share. For not held Holm's correction cove
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cohort.core.durations import duration_text
 from cohort.core.lazy import lazy
 from cohort.results.intervals import ALPHA, ENOUGH_SEEDS, Sample, holm_levels
 
@@ -25,6 +27,10 @@ else:
 HELD, NOT_HELD, UNDECIDED, TIE = "held", "not held", "undecided", "tie"
 LEANS_HELD, LEANS_NOT_HELD = "leans towards held", "leans towards not held"
 LEANING = {HELD: LEANS_HELD, NOT_HELD: LEANS_NOT_HELD}
+HOLDS = (HELD, LEANS_HELD)
+SHOWN_ORDER = (HELD, NOT_HELD, LEANS_HELD, LEANS_NOT_HELD, TIE, UNDECIDED)
+CROSS, OPEN, EQUAL = "✗", "?", "="
+MARKS = {NOT_HELD: CROSS, LEANS_NOT_HELD: CROSS, UNDECIDED: OPEN, TIE: EQUAL}
 NOT_ENOUGH, NOT_JUDGED = "not enough runs", "not judged at this scale"
 MOST_SEEDS = 1000  # beyond which nobody would go
 DRAWS, RANGE = 100, (0.1, 0.9)  # of the means and deviations that the seeds leave possible
@@ -41,28 +47,25 @@ class DecidingContrast:
     low: float
     high: float
 
-    @classmethod
-    def with_bounds(cls, contrast: Sample, alternatives: int, level: float) -> DecidingContrast:
-        """Bound a contrast's mean from below at 5 % divided by the `alternatives`, the number of
-        contrasts of its clause, and from above at `level`."""
-        low, _ = contrast.interval(2 * ALPHA / alternatives)
-        return cls(contrast, low, contrast.interval(2 * level)[1])
-
 
 def decide(comparisons: Sequence[Clauses], *, every_run: bool = False) -> list[str]:
     """The verdict on each comparison of a claim; with `every_run` all runs must bear it out."""
-    if every_run:
-        return [_leaning_verdict(_verdict_of_runs(clauses), clauses) for clauses in comparisons]
-    verdicts, levels = [], _levels(comparisons)
-    for clauses in comparisons:
-        tested = zip(clauses, levels, strict=False)
-        if any(_refutation(clause) <= level for clause, level in tested):
+    verdicts = []
+    for clauses, levels in zip(comparisons, _levels(comparisons), strict=True):
+        contrasts = [contrast for clause in clauses for contrast in clause]
+        if every_run:
+            is_held = all(contrast.above == contrast.n for contrast in contrasts)
+            verdict = HELD if is_held else NOT_HELD
+        elif any(
+            _refutation(clause) <= level for clause, level in zip(clauses, levels, strict=True)
+        ):
             verdict = NOT_HELD
         elif all(_confirmation(clause) <= ALPHA for clause in clauses):
             verdict = HELD
         else:
             verdict = TIE if any(map(_is_tie, clauses)) else UNDECIDED
-        verdicts.append(_leaning_verdict(verdict, clauses))
+        is_leaning = any(contrast.n < ENOUGH_SEEDS for contrast in contrasts)
+        verdicts.append(LEANING.get(verdict, verdict) if is_leaning else verdict)
     return verdicts
 
 
@@ -74,15 +77,16 @@ def overall_verdict(verdicts: Sequence[str]) -> str:
 
 def deciding_contrasts(comparisons: Sequence[Clauses]) -> list[DecidingContrast | None]:
     """The best contrast of each comparison's worst clause; None if it has no clause."""
-    contrasts: list[DecidingContrast | None] = []
-    levels = _levels(comparisons)
-    for clauses in comparisons:
-        best = [
-            DecidingContrast.with_bounds(max(clause, key=_strength), len(clause), level)
-            for clause, level in zip(clauses, levels, strict=False)
-        ]
-        contrasts.append(min(best, key=lambda bounds: _strength(bounds.contrast), default=None))
-    return contrasts
+    deciding: list[DecidingContrast | None] = []
+    for clauses, levels in zip(comparisons, _levels(comparisons), strict=True):
+        bounded = []
+        for clause, level in zip(clauses, levels, strict=True):
+            best = max(clause, key=_strength)
+            low, _ = best.interval(2 * ALPHA / len(clause))
+            _, high = best.interval(2 * level)
+            bounded.append(DecidingContrast(best, low, high))
+        deciding.append(min(bounded, key=lambda bounds: _strength(bounds.contrast), default=None))
+    return deciding
 
 
 def seeds_to_decide(comparisons: Sequence[Clauses]) -> tuple[int, int]:
@@ -96,6 +100,26 @@ def seeds_to_decide(comparisons: Sequence[Clauses]) -> tuple[int, int]:
     needed = sorted(_seeds_needed(_map_contrasts(comparisons, draw)) for _ in range(DRAWS))
     low, high = (needed[round(share * (DRAWS - 1))] for share in RANGE)
     return low, high
+
+
+def more_seeds_text(seeds: tuple[int, int], seen: int, seconds: float) -> str:
+    """A text on how many seeds, a range, would decide a claim, and how long the fewest further ones
+    would take at `seconds` each; `seen` seeds have run."""
+    fewest, _ = seeds
+    if fewest > MOST_SEEDS:
+        return f"more than {MOST_SEEDS} seeds would be needed to decide it"
+    more = fewest - seen
+    cost = f", about {duration_text(more * seconds)}" if seconds == seconds else ""
+    return (
+        f"{seeds_text(seeds)} seeds would decide it (10 to 90 % of what these seeds leave "
+        f"possible; at least {more} more{cost})"
+    )
+
+
+def seeds_text(seeds: tuple[int, int]) -> str:
+    """A range of numbers of seeds as text."""
+    low, high = (f"more than {MOST_SEEDS}" if count > MOST_SEEDS else str(count) for count in seeds)
+    return low if low == high else f"{low} to {high}"
 
 
 def _seeds_needed(comparisons: Sequence[Clauses]) -> int:
@@ -137,9 +161,11 @@ def _expected_contrast(contrast: Sample, n: int) -> Sample:
     return replace(contrast, n=n, above=above, below=n - above)
 
 
-def _levels(comparisons: Sequence[Clauses]) -> Iterator[float]:
+def _levels(comparisons: Sequence[Clauses]) -> list[list[float]]:
     """The level at which each clause is tested for not held, by Holm's procedure."""
-    return iter(holm_levels([_refutation(clause) for clauses in comparisons for clause in clauses]))
+    p_values = [_refutation(clause) for clauses in comparisons for clause in clauses]
+    levels = iter(holm_levels(p_values))
+    return [list(islice(levels, len(clauses))) for clauses in comparisons]
 
 
 def _confirmation(clause: Sequence[Sample]) -> float:
@@ -152,21 +178,10 @@ def _refutation(clause: Sequence[Sample]) -> float:
     return max((-contrast).p_above() for contrast in clause)
 
 
-def _verdict_of_runs(clauses: Clauses) -> str:
-    contrasts = [contrast for clause in clauses for contrast in clause]
-    return HELD if all(contrast.above == contrast.n for contrast in contrasts) else NOT_HELD
-
-
 def _is_tie(clause: Sequence[Sample]) -> bool:
     """Whether the clause's best contrast is 0 in every seed, so that no number of seeds decides."""
     best = max(clause, key=_strength)
     return best.mean == 0 and best.sd == 0
-
-
-def _leaning_verdict(verdict: str, clauses: Clauses) -> str:
-    """The verdict, weakened to `leans towards ...` if there are too few seeds for it."""
-    seeds = min((contrast.n for clause in clauses for contrast in clause), default=ENOUGH_SEEDS)
-    return LEANING.get(verdict, verdict) if seeds < ENOUGH_SEEDS else verdict
 
 
 def _strength(contrast: Sample) -> float:

@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
-from cohort.core.durations import duration_text
 from cohort.results.claims.claim import Claim, point_name, short_name
-from cohort.results.claims.decision import (
-    HELD,
-    LEANS_HELD,
-    LEANS_NOT_HELD,
-    MOST_SEEDS,
-    NOT_HELD,
-    TIE,
-    UNDECIDED,
-    DecidingContrast,
-)
+from cohort.results.claims.decision import HOLDS, MARKS, DecidingContrast
 from cohort.results.claims.matrix import Comparison, Point
-from cohort.results.claims.values import Value, last_round
-from cohort.results.intervals import LEAST_SEEDS
+from cohort.results.claims.values import Value, joined, last_round
 from cohort.results.names import METRICS, Names
 
-CROSS, OPEN, EQUAL = "✗", "?", "="
-MARKS = {
-    NOT_HELD: f"{CROSS} ",
-    LEANS_NOT_HELD: f"{CROSS} ",
-    UNDECIDED: f"{OPEN} ",
-    TIE: f"{EQUAL} ",
-}
 NAMED = 3  # how many of the points without a value the evidence names
 
 
@@ -76,7 +59,8 @@ class Evidence:
 
     def text(self, name: str) -> str:
         """The numbers in one line, with a mark where the comparison of this name does not hold."""
-        mark, opening = MARKS.get(self.verdict, ""), f"{name}: " if name else ""
+        mark = f"{MARKS[self.verdict]} " if self.verdict in MARKS else ""
+        opening = f"{name}: " if name else ""
         bracket = f" [{self.difference.text}]" if self.difference else ""
         return f"{mark}{opening}{self.shown}{bracket}{self.remarks}"
 
@@ -92,10 +76,9 @@ def evidence_of(
 ) -> Evidence:
     """The evidence of a comparison with the values of its points. `part` is the part of it that can
     be judged; by default the whole if all values are complete, else nothing."""
-    by_point = dict(zip(map(id, comparison.points), values, strict=True))
     if part is None and all(value.is_complete for value in values):
         part = comparison
-    shown = [by_point[id(point)].value for point in part.points] if part else []
+    shown = [value.value for value in values if value.is_complete]
     return Evidence(
         numbers=[_numbers(claim, value) for value in values],
         opening=claim.opening(part, names) if part else "",
@@ -109,13 +92,9 @@ def evidence_of(
 def _numbers(claim: Claim, value: Value) -> Numbers:
     """Format the runs behind a point, or the paper's value for it."""
     sample = value.sample
-    if not sample.n:
-        return Numbers(
-            claim.number(value.value) if value.is_complete else "", planned=value.planned
-        )
-    mean = claim.number(value.value)
-    if sample.n == 1:
-        return Numbers(mean, n=1, planned=value.planned)
+    mean = claim.number(value.value) if value.is_complete or sample.n else ""
+    if sample.n < 2:
+        return Numbers(mean, n=sample.n, planned=value.planned)
     interval = sample.interval()
     if not claim.counts_rounds():
         interval = METRICS[claim.metric].clip_interval(sample.mean, interval)
@@ -131,43 +110,37 @@ def _difference(claim: Claim, deciding: DecidingContrast) -> Difference:
         f"{'+' if value > 0 else ''}{claim.number(value)}"
         for value in (contrast.mean, deciding.low, deciding.high)
     )
-    if not contrast.above and not contrast.below:
-        return Difference(mean, low, high, f"tie in all {contrast.n} {contrast.unit}")
-    above = f"above 0 in {contrast.above} of {contrast.n} {contrast.unit}"
-    return Difference(mean, low, high, above)
+    is_tie = not contrast.above and not contrast.below
+    where = "tie in all" if is_tie else f"above 0 in {contrast.above} of"
+    return Difference(mean, low, high, f"{where} {contrast.n} {contrast.unit}")
 
 
 def evidence_text(
-    comparisons: Sequence[Comparison],
-    evidence: Sequence[Evidence],
-    gap: str,
-    names: Names,
+    comparisons: Sequence[Comparison], evidence: Sequence[Evidence], gap: str, names: Names
 ) -> str:
     """The numbers of all comparisons that could be made, how many hold, and the gap, as text."""
     several = len(comparisons) > 1
     titles = [comparison_name(comparison, names) if several else "" for comparison in comparisons]
-    pairs = [pair for pair in zip(titles, evidence, strict=True) if pair[1].shown]
-    lines, made = [part.text(title) for title, part in pairs], [part for _, part in pairs]
-    heads = [part.opening for part in made[:1]]
+    made = [part for part in evidence if part.shown]
+    lines = [part.text(title) for title, part in zip(titles, evidence, strict=True) if part.shown]
+    opening = f"{made[0].opening}: " if made and made[0].opening else ""
     if len(made) > 1 and made[0].verdict:
-        hold = sum(part.verdict in (HELD, LEANS_HELD) for part in made)
-        heads.append(f"{hold} of {len(made)} hold")
-    text = "".join(f"{head}: " for head in heads if head) + "; ".join(lines)
-    return "; ".join(part for part in (text, gap) if part)
+        hold = sum(part.verdict in HOLDS for part in made)
+        opening += f"{hold} of {len(made)} hold: "
+    return joined([opening + "; ".join(lines), gap])
 
 
 def statistics_text(
     comparisons: Sequence[Comparison], evidence: Sequence[Evidence], names: Names
 ) -> str:
     """Mean, deviation, interval and number of runs of each point as text, each point once."""
-    texts: dict[str, None] = {}
+    texts: list[str] = []
     for comparison, made in zip(comparisons, evidence, strict=True):
         for point, numbers in zip(comparison.points, made.numbers, strict=True):
             spread = f" ± {numbers.sd}, {numbers.low} to {numbers.high}" if numbers.sd else ""
             name = full_point_name(point, comparison, names)
-            text = f"{name}: {numbers.mean}{spread} (n = {numbers.n})"
-            texts |= {text: None} if numbers.n else {}
-    return "; ".join(texts)
+            texts.append(f"{name}: {numbers.mean}{spread} (n = {numbers.n})" if numbers.n else "")
+    return joined(texts)
 
 
 def missing_points(comparisons: Sequence[Comparison], values: Sequence[Value], names: Names) -> str:
@@ -175,7 +148,7 @@ def missing_points(comparisons: Sequence[Comparison], values: Sequence[Value], n
     missing: dict[tuple[str, ...], str] = {}
     for comparison, point_values in with_values(comparisons, values):
         missing |= {
-            point_key(point): full_point_name(point, comparison, names)
+            point.key: full_point_name(point, comparison, names)
             for point, value in zip(comparison.points, point_values, strict=True)
             if not value.is_complete
         }
@@ -184,39 +157,12 @@ def missing_points(comparisons: Sequence[Comparison], values: Sequence[Value], n
     return " / ".join(words[:NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def too_few_seeds_text(seeds: int) -> str:
-    """A text that says that so few seeds in common give no verdict."""
-    noun = "seed" if seeds == 1 else "seeds"
-    return f"{seeds} {noun} in common, at least {LEAST_SEEDS} are needed"
-
-
-def more_seeds_text(seeds: tuple[int, int], seen: int, seconds: float) -> str:
-    """A text on how many seeds, a range, would decide a claim, and how long the fewest further ones
-    would take at `seconds` each; `seen` seeds have run."""
-    fewest, _ = seeds
-    if fewest > MOST_SEEDS:
-        return f"more than {MOST_SEEDS} seeds would be needed to decide it"
-    more = fewest - seen
-    cost = f", about {duration_text(more * seconds)}" if seconds == seconds else ""
-    return (
-        f"{seeds_text(seeds)} seeds would decide it (10 to 90 % of what these seeds leave "
-        f"possible; at least {more} more{cost})"
-    )
-
-
-def seeds_text(seeds: tuple[int, int]) -> str:
-    """A range of numbers of seeds as text."""
-    low, high = (f"more than {MOST_SEEDS}" if count > MOST_SEEDS else str(count) for count in seeds)
-    return low if low == high else f"{low} to {high}"
-
-
 def with_values(
     comparisons: Sequence[Comparison], values: Sequence[Value]
-) -> Iterator[tuple[Comparison, list[Value]]]:
+) -> list[tuple[Comparison, list[Value]]]:
     """Pair each comparison with the values of its points; `values` holds all of them in order."""
     rest = iter(values)
-    for comparison in comparisons:
-        yield comparison, [next(rest) for _ in comparison.points]
+    return [(comparison, list(islice(rest, len(comparison.points)))) for comparison in comparisons]
 
 
 def comparison_name(comparison: Comparison, names: Names) -> str:
@@ -227,11 +173,6 @@ def comparison_name(comparison: Comparison, names: Names) -> str:
 def full_point_name(point: Point, comparison: Comparison, names: Names) -> str:
     """The name of a point, followed by that of its comparison."""
     return ", ".join(filter(None, [point_name(point, names), comparison_name(comparison, names)]))
-
-
-def point_key(point: Point) -> tuple[str, ...]:
-    """A key that points of different comparisons share if they stand for the same cells."""
-    return point.experiment, *point.labels.values()
 
 
 def _run_counts(comparison: Comparison, values: Sequence[Value], names: Names) -> str:

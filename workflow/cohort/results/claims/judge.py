@@ -13,15 +13,22 @@ import pandas as pd
 
 from cohort.core.files import write_text
 from cohort.core.sealed_json import to_sealed_json
+from cohort.core.typed import from_json
 from cohort.results.at import scaled_at
 from cohort.results.claims import CLAIMS
 from cohort.results.claims.claim import Claim, point_name, short_name
-from cohort.results.claims.evidence import Evidence, comparison_name, seeds_text
-from cohort.results.claims.judged import JudgedClaim, JudgedComparison, NamedPoint, claims_table
-from cohort.results.claims.layout import lay_out
+from cohort.results.claims.decision import seeds_text
+from cohort.results.claims.evidence import Evidence, comparison_name
+from cohort.results.claims.judged import (
+    JudgedClaim,
+    JudgedComparison,
+    NamedPoint,
+    claims_table,
+    lay_out,
+)
 from cohort.results.claims.matrix import Comparison, Point
-from cohort.results.claims.paper import Paper
-from cohort.results.claims.values import measured_values, paper_values, seconds_per_seed
+from cohort.results.claims.paper import paper_values
+from cohort.results.claims.values import joined, measured_values, seconds_per_seed
 from cohort.results.claims.verdict import Verdict, judge_paper, judge_runs
 from cohort.results.names import Names
 from cohort.results.series import is_generated, read_metric
@@ -41,9 +48,7 @@ def write_judged(spec: Mapping[str, Any], outputs: Sequence[str | Path]) -> None
         ".csv": lambda: claims_table(claims).to_csv(index=False, lineterminator="\n"),
         ".md": lambda: markdown(layout, TITLE, ""),
         ".tex": lambda: latex(layout, TITLE, ""),
-        ".json": lambda: to_sealed_json(
-            {"claims": [dataclasses.asdict(claim) for claim in claims]}
-        ),
+        ".json": lambda: to_sealed_json({"claims": list(map(dataclasses.asdict, claims))}),
     }
     for output in outputs:
         write_text(output, formats[Path(output).suffix]())
@@ -51,22 +56,18 @@ def write_judged(spec: Mapping[str, Any], outputs: Sequence[str | Path]) -> None
 
 def judged_claims(spec: Mapping[str, Any]) -> list[JudgedClaim]:
     """Judge each claim by our runs and by the paper's own values; return verdicts and evidence."""
-    paper = Paper(spec["study"])
     names = Names(orders={}, titles=dict(spec.get("titles", {})))
-    read = cache(partial(_read_metric, spec["metrics"]))  # claims share experiments and metrics
-    judge_one = partial(_judge_claim, read=read, paper=paper, names=names, judged=_is_judged(spec))
-    return [judge_one(name, entry) for name, entry in spec["claims"].items()]
+    judged = spec["scale"] == "full" or not spec.get("reproduces", True)
 
+    @cache  # claims share experiments and metrics
+    def read(experiment: str, metric: str) -> pd.DataFrame | None:
+        file = spec["metrics"].get(experiment)
+        return read_metric(file, metric) if file else None
 
-def _read_metric(files: Mapping[str, str], experiment: str, metric: str) -> pd.DataFrame | None:
-    """Read an experiment's rows of a metric; None without its file. `files` are by experiment."""
-    return read_metric(files[experiment], metric) if experiment in files else None
-
-
-def _is_judged(spec: Mapping[str, Any]) -> bool:
-    """Whether runs at the spec's scale can support a claim: those of a paper's study at full scale
-    only, those of a study that reproduces no paper at any scale."""
-    return spec["scale"] == "full" or not spec.get("reproduces", True)
+    return [
+        _judge_claim(name, entry, read=read, study=spec["study"], names=names, judged=judged)
+        for name, entry in spec["claims"].items()
+    ]
 
 
 def _judge_claim(
@@ -74,13 +75,14 @@ def _judge_claim(
     entry: Mapping[str, Any],
     *,
     read: Callable[[str, str], pd.DataFrame | None],
-    paper: Paper,
+    study: str,
     names: Names,
     judged: bool,
 ) -> JudgedClaim:
+    """Judge a claim. Unless `judged`, our runs are at a scale that supports no verdict."""
     claim = CLAIMS[entry["kind"]].from_spec(entry)
     ours = dataclasses.replace(claim, at=scaled_at(claim.at, entry["rounds"][claim.experiment]))
-    comparisons = list(map(_comparison, entry["comparisons"]))
+    comparisons = from_json(list[Comparison], entry["comparisons"])
     points = [point for comparison in comparisons for point in comparison.points]
     runs = judge_runs(
         ours,
@@ -90,15 +92,14 @@ def _judge_claim(
         judged=judged,
         seconds=partial(seconds_per_seed, points, read),
     )
-    papers = judge_paper(claim, comparisons, paper_values(points, paper, claim.paper), names)
+    papers = judge_paper(claim, comparisons, paper_values(points, study, claim.paper), names)
     frames = (read(point.experiment, point.metric) for point in points)
     if any(is_generated(frame) for frame in frames if frame is not None):
         runs = Verdict(NO_VERDICT, GENERATED_EVIDENCE, runs.values)
         papers = Verdict(NO_VERDICT, GENERATED_EVIDENCE, [])
-    evidence = zip_longest(comparisons, runs.comparisons, papers.comparisons)
     compared = [
-        _judged_comparison(ours, comparison, names, {"paper": by_paper, "ours": by_runs})
-        for comparison, by_runs, by_paper in evidence
+        _judged_comparison(ours, names, *evidence)
+        for evidence in zip_longest(comparisons, papers.comparisons, runs.comparisons)
     ]
     return _judged_claim(name, ours, runs, papers, compared)
 
@@ -106,7 +107,6 @@ def _judge_claim(
 def _judged_claim(
     name: str, claim: Claim, runs: Verdict, papers: Verdict, compared: list[JudgedComparison]
 ) -> JudgedClaim:
-    doubts = dict.fromkeys(value.doubtful for value in papers.values if value.doubtful)
     return JudgedClaim(
         claim=name,
         says=claim.says,
@@ -123,7 +123,7 @@ def _judged_claim(
         seeds_to_decide=seeds_text(runs.seeds) if runs.seeds else "",
         paper=papers.word,
         paper_evidence=papers.evidence,
-        doubtful="; ".join(doubts),
+        doubtful=joined(value.doubtful for value in papers.values),
         gap=runs.gap,
         paper_gap=papers.gap,
         comparisons=compared,
@@ -131,12 +131,12 @@ def _judged_claim(
 
 
 def _judged_comparison(
-    claim: Claim, comparison: Comparison, names: Names, sides: Mapping[str, Evidence | None]
+    claim: Claim, names: Names, comparison: Comparison, *sides: Evidence | None
 ) -> JudgedComparison:
     return JudgedComparison(
         comparison_name(comparison, names),
         [_named_point(claim, point, names) for point in comparison.points],
-        {side: evidence for side, evidence in sides.items() if evidence},
+        {side: made for side, made in zip(("paper", "ours"), sides, strict=True) if made},
     )
 
 
@@ -155,7 +155,3 @@ def _with_scaled_rounds(comparison: Comparison, shares: Mapping[str, float]) -> 
         for point in comparison.points
     ]
     return dataclasses.replace(comparison, points=points)
-
-
-def _comparison(entry: Mapping[str, Any]) -> Comparison:
-    return Comparison([Point(**point) for point in entry["points"]], entry["name"], entry["way"])

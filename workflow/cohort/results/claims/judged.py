@@ -1,8 +1,7 @@
-"""Claims with their verdicts, as they are written and read."""
+"""Claims with their verdicts, as they are written, read, and laid out as a table."""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +10,22 @@ import pandas as pd
 
 from cohort.core.sealed_json import read_sealed
 from cohort.core.typed import from_json
+from cohort.results.claims.decision import CROSS, EQUAL, NOT_ENOUGH, NOT_JUDGED, OPEN, TIE
 from cohort.results.claims.evidence import Evidence
+from cohort.results.claims.values import joined
+from cohort.results.claims.verdict import NO_PAPER
 from cohort.results.comparison import FIX
+from cohort.results.tables.layout import DAGGER, DIVERGED, DOUBLE_DAGGER, Entry, Layout
+
+MEASURED = (
+    "Measured: a verdict is about the typical seed, and all comparisons of a claim must hold. Held "
+    "or not held: at least 5 seeds, paired, of which the interval of the mean (Student's t) and an "
+    "exact sign test are both on one side of what the claim asks; leans: the interval of 3 or 4 "
+    "seeds is. In brackets: by how much the closest comparison exceeds what the claim asks, the "
+    "one-sided 95 % bounds of that, and in how many seeds it does."
+)
+PAPER = "The paper's own numbers are compared as they are, without intervals."
+TOO_FEW = f"{NOT_ENOUGH.capitalize()}: a planned run is missing, or there are fewer than 3 seeds."
 
 
 @dataclass(frozen=True)
@@ -62,13 +75,8 @@ class JudgedClaim:
 
 def claims_table(claims: Sequence[JudgedClaim]) -> pd.DataFrame:
     """The claims as a table, a row each, without their single comparisons."""
-    rows = []
-    for claim in claims:
-        row = dataclasses.asdict(claim)
-        rows.append(
-            {key: row[key] for key in row if key not in ("comparisons", "gap", "paper_gap")}
-        )
-    return pd.DataFrame(rows)
+    without = ["comparisons", "gap", "paper_gap"]
+    return pd.DataFrame(list(map(vars, claims))).drop(columns=without)
 
 
 def read_judged(file: str | Path) -> list[JudgedClaim]:
@@ -78,3 +86,48 @@ def read_judged(file: str | Path) -> list[JudgedClaim]:
         list[JudgedClaim], read_sealed(file, "judged claims", FIX)["claims"]
     )
     return claims
+
+
+def lay_out(claims: Sequence[JudgedClaim], scale: str) -> Layout:
+    """Lay out claims as a table, a row each: sentence, where the paper says it, and the verdicts on
+    our runs and, if there are any, on the paper's values."""
+    has_paper = any(claim.paper != NO_PAPER for claim in claims)
+    columns = ["Measured", "The paper's own numbers say"] if has_paper else ["Measured"]
+    layout = Layout(["Claim", "Where"], columns, prose=True)
+    for claim in claims:
+        runs = Entry(
+            claim.measured,
+            f"{claim.n} of {claim.planned} runs",
+            mark=DAGGER if claim.diverged else "",
+            more=claim.measured_evidence,
+        )
+        mark = DOUBLE_DAGGER if claim.doubtful else ""
+        paper = Entry(claim.paper, mark=mark, more=claim.paper_evidence)
+        entries = [runs, paper] if has_paper else [runs]
+        layout.lines.append(([claim.says, claim.where], entries))
+    layout.notes.extend(_notes(claims, scale, has_paper))
+    return layout
+
+
+def _notes(claims: Sequence[JudgedClaim], scale: str, has_paper: bool) -> list[str]:
+    notes = [f"{MEASURED} {PAPER}" if has_paper else MEASURED]
+    words = [claim.measured for claim in claims]
+    notes += [TOO_FEW] if NOT_ENOUGH in words else []
+    if any(CROSS in claim.measured_evidence + claim.paper_evidence for claim in claims):
+        notes.append(f"{CROSS}: what does not hold.")
+    if any(f"{OPEN} " in claim.measured_evidence for claim in claims):
+        notes.append(f"{OPEN}: what is undecided.")
+    if TIE in words or any(claim.paper == TIE for claim in claims):
+        notes.append(f"{EQUAL}: an exact tie.")
+    if any(claim.diverged for claim in claims):
+        notes.append(f"{DAGGER}: {DIVERGED}")
+    if has_paper and any(claim.paper == NO_PAPER for claim in claims):
+        notes.append("No value: the paper and its authors' logs do not say.")
+    if doubts := joined(claim.doubtful for claim in claims):
+        notes.append(f"{DOUBLE_DAGGER} doubtful: {doubts}.")
+    if NOT_JUDGED in words:
+        notes.append(
+            f"Scale {scale} is a cheaper version of the paper's runs: what is measured here proves "
+            "nothing about the paper."
+        )
+    return notes

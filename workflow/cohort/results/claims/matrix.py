@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cohort.core.errors import UserError, suggest
-from cohort.results.series import NO_VALUE, label_text
+from cohort.results.series import label_text
 
 Labels = dict[str, str]
 Given = Mapping[str, Any]
@@ -28,6 +28,11 @@ class Point:
     metric: str = ""
     at: int | str = ""
     seeds: int = 1
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What points of different comparisons share if they stand for the same cells."""
+        return self.experiment, *self.labels.values()
 
 
 @dataclass(frozen=True)
@@ -73,23 +78,22 @@ class Matrix:
     ) -> None:
         """Add an experiment with its axes and cells."""
         names = [axis for axis in axes if axis != "seed"]
-        self._axes[experiment] = {axis: list(map(value_text, axes[axis])) for axis in names}
+        self._axes[experiment] = {axis: list(map(label_text, axes[axis])) for axis in names}
         points: dict[tuple[str, ...], Labels] = {}
         for cell in cells:
-            labels = {axis: value_text(cell.get(axis)) for axis in names}
-            key = tuple(labels.values())
-            points[key] = labels
-            self._rounds[experiment, *key] = cell.get("rounds", 0)
-            self._seeds[experiment, *key] += 1
+            point = Point(experiment, {axis: label_text(cell.get(axis)) for axis in names}, [])
+            points[point.key] = point.labels
+            self._rounds[point.key] = cell.get("rounds", 0)
+            self._seeds[point.key] += 1
         self._cells[experiment] = list(points.values())
 
     def rounds(self, point: Point) -> int:
         """The number of rounds of a point's cells."""
-        return self._rounds[point.experiment, *point.labels.values()]
+        return self._rounds[point.key]
 
     def seeds(self, point: Point) -> int:
         """The number of a point's cells, which differ in their seed only."""
-        return self._seeds[point.experiment, *point.labels.values()]
+        return self._seeds[point.key]
 
     def sweeps(self, experiment: str, given: Given, along: str) -> list[Comparison]:
         """The cells along the label `along` in the order of its axis: one comparison for each
@@ -98,11 +102,7 @@ class Matrix:
         A label that varies together with `along`, such as rounds paired with J, is not held fixed.
         """
         cells = self._select(experiment, given)
-        if along not in self._axes[experiment]:
-            raise UserError(
-                f"along is '{along}', which is no axis of {experiment}"
-                f"{suggest(along, self._axes[experiment])}"
-            )
+        self._check_axis(experiment, along, "along is")
         apart = [
             label for label in self._varying(experiment, cells) if not _follows(label, along, cells)
         ]
@@ -144,7 +144,7 @@ class Matrix:
     ) -> list[str]:
         """The values as text. Raise UserError, naming key `where`, if one is not on the axis."""
         axis = self._axes[experiment].get(label, [])
-        texts = [value_text(value) for value in values]
+        texts = [label_text(value) for value in values]
         for value in texts:
             if value not in axis:
                 raise UserError(
@@ -159,31 +159,25 @@ class Matrix:
                 f"experiment is '{experiment}', which is not known"
                 f"{suggest(experiment, self._cells)}"
             )
-        for label in given:
-            if label not in self._axes[experiment]:
-                raise UserError(
-                    f"given names '{label}', which is no axis of {experiment}"
-                    f"{suggest(label, self._axes[experiment])}"
-                )
-        wanted = {
-            label: self.check_values(experiment, label, as_list(value), "given")
-            for label, value in given.items()
-        }
         cells = self._cells[experiment]
-        for label, texts in wanted.items():
+        for label, value in given.items():
+            self._check_axis(experiment, label, "given names")
+            texts = self.check_values(experiment, label, as_list(value), "given")
             cells = [cell for cell in cells if cell[label] in texts]
         if not cells:
             labels = ", ".join(f"{label} {value}" for label, value in given.items())
             raise UserError(f"{experiment} has no cell with {labels}")
         return cells
 
+    def _check_axis(self, experiment: str, label: str, where: str) -> None:
+        if label not in self._axes[experiment]:
+            raise UserError(
+                f"{where} '{label}', which is no axis of {experiment}"
+                f"{suggest(label, self._axes[experiment])}"
+            )
+
     def _varying(self, experiment: str, cells: list[Labels]) -> list[str]:
         return [label for label in self._axes[experiment] if _count_distinct([label], cells) > 1]
-
-
-def value_text(value: Any) -> str:
-    """A label's value as text, as the metrics have it; a dash for None."""
-    return NO_VALUE if value is None else label_text(value)
 
 
 def as_list(value: Any) -> list[Any]:

@@ -1,47 +1,28 @@
-"""The values of a claim's points: measured in our runs, or taken from the paper."""
+"""The values of a claim's points, measured in our runs."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cohort.core.lazy import lazy
 from cohort.results.claims.claim import FIRST, counts_rounds, leader_of
 from cohort.results.claims.matrix import Point
-from cohort.results.claims.paper import Paper, PaperPoint
 from cohort.results.intervals import Sample
 from cohort.results.names import METRICS
-from cohort.results.series import (
-    cells_of,
-    chance_level,
-    finite_rows,
-    label_columns,
-    value_per_cell,
-)
+from cohort.results.series import cells_of, chance_level, finite_rows, label_columns, value_per_cell
 
 if TYPE_CHECKING:
     import pandas as pd
     from pandas import DataFrame, Series
-
-    from cohort.results.paper import PaperValue
 else:
     pd = lazy("pandas")
 
 NOTHING, NEVER = float("nan"), float("inf")
-
-
-class Run(NamedTuple):
-    """A planned run of a point; `value` is NaN if it is not finished, `lasted` its last round."""
-
-    seed: Any
-    value: float
-    lasted: float
-    diverged: bool
-    at_chance: bool
 
 
 @dataclass(frozen=True)
@@ -77,6 +58,11 @@ class Value:
     def sample(self) -> Sample:
         """Mean and deviation over the runs, restricted to the rounds that all were trained."""
         return Sample.of([cut_off(value, self.rounds) for value in self.seeds.values()])
+
+
+def joined(texts: Iterable[str]) -> str:
+    """The texts that are not empty, each once, separated by semicolons."""
+    return "; ".join(dict.fromkeys(filter(None, texts)))
 
 
 def cut_off(value: float, rounds: float) -> float:
@@ -129,8 +115,8 @@ def measured_values(
     }
     values = []
     for point in points:
-        labels = tuple(sorted(point.labels.items()))
-        value = results[point.experiment, point.metric, point.at].get(labels, Value(NOTHING))
+        by_labels = results[point.experiment, point.metric, point.at]
+        value = by_labels.get(frozenset(point.labels.items()), Value(NOTHING))
         planned = max(value.planned, point.seeds) if value.planned else 0
         values.append(replace(value, planned=planned))
     return values
@@ -141,110 +127,54 @@ def _values_by_labels(metrics: DataFrame | None, metric: str, at: int | str) -> 
         return {}
     cells = value_at(metrics, metric, at)
     labels = [label for label in label_columns(metrics) if label != "seed"]
-    finished = cells["status"].isin(["done", "diverged"])
-    counted = cells.assign(
-        value=cells["value"].where(finished) * _display_scale(metric, at),
-        diverged=cells["status"].eq("diverged"),
+    done, diverged = cells["status"].eq("done"), cells["status"].eq("diverged")
+    is_accuracy = metric.endswith("accuracy") and not counts_rounds(at)
+    close_to_guess = cells["value"] <= 1.05 * cells["digest"].map(chance_level(metrics))
+    lasted = cells["digest"].map(metrics.groupby("digest")["round"].max()).astype(float)
+    runs = cells.assign(
+        value=cells["value"].where(done | diverged) * display_scale(metric, at),
+        lasted=lasted.mask(diverged, metrics["round"].max()),  # it would never get there
+        diverged=diverged,
+        at_chance=done & close_to_guess & is_accuracy,
     )
-    lasted = counted["digest"].map(metrics.groupby("digest")["round"].max()).astype(float)
-    counted = counted.assign(
-        lasted=lasted.mask(counted["diverged"], metrics["round"].max()),  # it would never get there
-        at_chance=cells["status"].eq("done") & is_at_chance(cells, metrics, metric, at),
-    )
-    of_run = ["seed" if "seed" in counted else "digest", *Run._fields[1:]]
-    columns = [counted[name].tolist() for name in (*labels, *of_run)]
-    groups: defaultdict[Any, list[Run]] = defaultdict(list)
-    for row in zip(*columns, strict=True):
-        key = tuple(sorted(zip(labels, row, strict=False)))
-        groups[key].append(Run(*row[len(labels) :]))
-    return {key: _value_of_runs(runs) for key, runs in groups.items()}
+    groups: defaultdict[Any, list[Mapping[Any, Any]]] = defaultdict(list)
+    for run in runs.to_dict("records"):
+        groups[frozenset((label, run[label]) for label in labels)].append(run)
+    return {key: _value_of_runs(group) for key, group in groups.items()}
 
 
-def is_at_chance(cells: DataFrame, metrics: DataFrame, metric: str, at: int | str) -> Series:
-    """Whether each cell's accuracy is at most that of a guess, or above it by less than 5 %."""
-    if counts_rounds(at) or not metric.endswith("accuracy"):
-        return cells["value"].isna() & False
-    return cells["value"] <= 1.05 * cells["digest"].map(chance_level(metrics))
-
-
-def _value_of_runs(cells: Sequence[Run]) -> Value:
-    """The mean value over runs that differ in their seed only."""
-    runs = [run for run in cells if run.value == run.value]
-    seeds = {str(run.seed): run.value for run in runs}
-    lasted = [run.lasted for run in runs if run.lasted == run.lasted]
+def _value_of_runs(planned: Sequence[Mapping[Any, Any]]) -> Value:
+    """The mean value over planned runs that differ in their seed only. A run's `value` is NaN if it
+    is not finished; `lasted` is its last round."""
+    runs = [run for run in planned if run["value"] == run["value"]]
+    seeds = {str(run.get("seed", run["digest"])): run["value"] for run in runs}
+    lasted = [run["lasted"] for run in runs if run["lasted"] == run["lasted"]]
     rounds = min(lasted, default=NOTHING if runs else NEVER)
     reached = any(value < NEVER for value in seeds.values())
     cut = [cut_off(value, rounds) if reached else value for value in seeds.values()]
-    mean = round(float(np.mean(cut)), 9) if cut else NOTHING
-    diverged, at_chance = sum(run.diverged for run in cells), sum(run.at_chance for run in cells)
-    return Value(mean, len(runs), len(cells), diverged, at_chance, seeds=seeds, rounds=rounds)
+    return Value(
+        round(float(np.mean(cut)), 9) if cut else NOTHING,
+        n=len(runs),
+        planned=len(planned),
+        diverged=sum(run["diverged"] for run in planned),
+        at_chance=sum(run["at_chance"] for run in planned),
+        seeds=seeds,
+        rounds=rounds,
+    )
 
 
 def seconds_per_seed(
     points: Sequence[Point], read: Callable[[str, str], DataFrame | None]
 ) -> float:
     """The seconds that the runs of one seed of these points took; NaN if the metrics do not say."""
-    cells = {(point.experiment, *point.labels.values()): point for point in points}
+    cells = {point.key: point for point in points}
     timed = [replace(point, metric="seconds", at="mean") for point in cells.values()]
     return sum(value.value * value.rounds for value in measured_values(timed, read))
 
 
-def paper_values(points: Sequence[Point], paper: Paper, items: str) -> list[Value]:
-    """The value of each point in these items of the paper; a curve counts as a run."""
-    if not items:
-        return [Value(NOTHING)] * len(points)
-    results = paper.results(points, items)
-    if not any(leader_of(point.at) for point in points):
-        return [_paper_value(point, result) for point, result in zip(points, results, strict=True)]
-    leaders = paper.results(list(map(_leader_point, points)), items)
-    return list(map(_paper_rounds, results, leaders))
-
-
-def _leader_point(point: Point) -> Point:
-    """The point whose best value the given point is to reach."""
-    leader = leader_of(point.at)
-    assert leader, point.at
-    return replace(point, labels=point.labels | dict([leader]))
-
-
-def _paper_rounds(result: PaperPoint, leader: PaperPoint) -> Value:
-    """The round of the paper's best value, all that it prints, if that reaches the leader's
-    best."""
-    value, goal = result.value, leader.value
-    if value is None or goal is None or value.round is None:
-        return Value(NOTHING)
-    reached = value.value >= goal.value
-    doubts = dict.fromkeys(result.doubtful for result in (value, goal) if result.doubtful)
-    return Value(float(value.round) if reached else NEVER, 1, 1, doubtful="; ".join(doubts))
-
-
-def _paper_value(point: Point, result: PaperPoint) -> Value:
-    used = [result.value] if result.value else result.curve
-    if not used:
-        return Value(NOTHING)
-    number = result.value.value if result.value else _curve_value(point, result.curve)
-    doubts = dict.fromkeys(value.doubtful for value in used if value.doubtful)
-    return Value(
-        round(number * _display_scale(point.metric, point.at), 9), 1, 1, doubtful="; ".join(doubts)
-    )
-
-
-def _display_scale(metric: str, at: int | str) -> float:
+def display_scale(metric: str, at: int | str) -> float:
     """The factor from a value as stored to the value as shown."""
     return 1.0 if counts_rounds(at) else METRICS[metric].scale
-
-
-def _curve_value(point: Point, curve: list[PaperValue]) -> float:
-    frame = pd.DataFrame(
-        {
-            "digest": "paper",
-            "status": "done",
-            "metric": point.metric,
-            "round": [value.round for value in curve],
-            "value": [value.value for value in curve],
-        }
-    )
-    return float(value_at(frame, point.metric, point.at)["value"].iloc[0])
 
 
 def value_at(metrics: DataFrame, metric: str, at: int | str) -> DataFrame:
@@ -257,9 +187,11 @@ def value_at(metrics: DataFrame, metric: str, at: int | str) -> DataFrame:
     if not counts_rounds(at):
         return value_per_cell(metrics, metric, at)
     rows, cells = finite_rows(metrics, metric), cells_of(metrics)
-    falls = METRICS[metric].better == "low"
     thresholds = _thresholds(rows, cells, at)
-    rounds = _first_round(rows, thresholds, falls)
+    goals = rows["digest"].map(thresholds).astype(float)
+    falls = METRICS[metric].better == "low"
+    reached = rows["value"] <= goals if falls else rows["value"] >= goals
+    rounds = rows[reached].groupby("digest")["round"].min()
     has_metric = cells["digest"].isin(metrics.loc[metrics["metric"] == metric, "digest"])
     diverged = cells["status"] == "diverged"
     ended = (cells["status"] == "done") & has_metric | diverged
@@ -273,19 +205,9 @@ def _thresholds(rows: DataFrame, cells: DataFrame, at: int | str) -> Series:
     leader = leader_of(at)
     if leader is None:
         return pd.Series(float(str(at).removeprefix(FIRST)), index=cells["digest"])
-    best = rows.groupby("digest", observed=True)["value"].max()
     label, value = leader
+    best = rows.groupby("digest", observed=True)["value"].max()
     others = [column for column in label_columns(cells) if column != label]
-    settings = list(cells[others].itertuples(index=False, name=None))
-    goals = {
-        setting: best.get(digest, NOTHING)
-        for setting, digest, cell_value in zip(settings, cells["digest"], cells[label], strict=True)
-        if cell_value == value
-    }
-    return pd.Series([goals.get(setting, NOTHING) for setting in settings], index=cells["digest"])
-
-
-def _first_round(rows: DataFrame, thresholds: Series, falls: bool) -> Series:
-    goals = rows["digest"].map(thresholds).astype(float)
-    reached = rows["value"] <= goals if falls else rows["value"] >= goals
-    return rows[reached].groupby("digest")["round"].min()
+    leaders = cells[cells[label] == value]
+    goals = leaders[others].assign(goal=leaders["digest"].map(best).astype(float))
+    return cells.merge(goals, how="left", on=others).set_index("digest")["goal"]

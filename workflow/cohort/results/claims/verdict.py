@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,6 +18,7 @@ from cohort.results.claims.decision import (
     Clauses,
     decide,
     deciding_contrasts,
+    more_seeds_text,
     overall_verdict,
     seeds_to_decide,
 )
@@ -26,10 +27,7 @@ from cohort.results.claims.evidence import (
     evidence_of,
     evidence_text,
     missing_points,
-    more_seeds_text,
-    point_key,
     statistics_text,
-    too_few_seeds_text,
     with_values,
 )
 from cohort.results.claims.matrix import Comparison
@@ -73,21 +71,17 @@ def judge_runs(
     `values` are those of the points of all comparisons, in order; `seconds` returns how long the
     runs of one seed take.
     """
-    pairs = list(with_values(comparisons, values))
+    pairs = with_values(comparisons, values)
     gap = _missing_runs_text(comparisons, values, names)
-    rows = [values_by_seed(own_values) for _, own_values in pairs if _are_complete(own_values)]
+    rows = [] if gap else [values_by_seed(own_values) for _, own_values in pairs]
     fewest = min((row.shape[1] for row in rows), default=0)
     if not gap and fewest < (1 if claim.is_over_settings else LEAST_SEEDS):
-        gap = too_few_seeds_text(fewest)
+        noun = "seed" if fewest == 1 else "seeds"
+        gap = f"{fewest} {noun} in common, at least {LEAST_SEEDS} are needed"
     needed, word = None, NOT_ENOUGH if judged else NOT_JUDGED
     if judged and not gap:
-        compared = zip(comparisons, rows, strict=True)
-        contrasts = [contrasts_of(claim, *pair) for pair in compared]
-        pairs = [
-            (comparison, with_common_seeds(own_values, row))
-            for (comparison, own_values), row in zip(pairs, rows, strict=True)
-        ]
-        made = _decided_evidence(claim, pairs, contrasts, names)
+        contrasts = [contrasts_of(claim, *pair) for pair in zip(comparisons, rows, strict=True)]
+        made = _decided_evidence(claim, pairs, rows, contrasts, names)
         word = overall_verdict([evidence.verdict for evidence in made])
         if word == UNDECIDED and not claim.is_over_settings:
             needed = seeds_to_decide(contrasts)
@@ -97,7 +91,7 @@ def judge_runs(
     return Verdict(
         word,
         evidence_text(comparisons, made, gap, names),
-        list(_value_by_point(comparisons, values).values()),
+        _values_of_points(comparisons, values),
         statistics_text(comparisons, made, names),
         needed,
         made,
@@ -107,17 +101,21 @@ def judge_runs(
 
 def _decided_evidence(
     claim: Claim,
-    pairs: Iterable[tuple[Comparison, Sequence[Value]]],
+    pairs: Sequence[tuple[Comparison, list[Value]]],
+    rows: Sequence[np.ndarray],
     contrasts: Sequence[Clauses],
     names: Names,
 ) -> list[Evidence]:
-    """The evidence of every comparison, with the verdict by its contrasts."""
+    """The evidence of every comparison in the seeds that all its points have, with the verdict by
+    its contrasts; `rows` has the values of these seeds."""
     words = decide(contrasts, every_run=claim.is_about_every_run())
-    deciding = deciding_contrasts(contrasts)
-    return [
-        evidence_of(claim, comparison, values, names, word, clear)
-        for (comparison, values), word, clear in zip(pairs, words, deciding, strict=True)
-    ]
+    made = []
+    for (comparison, values), row, word, deciding in zip(
+        pairs, rows, words, deciding_contrasts(contrasts), strict=True
+    ):
+        shared = with_common_seeds(values, row)
+        made.append(evidence_of(claim, comparison, shared, names, word, deciding))
+    return made
 
 
 def judge_paper(
@@ -131,24 +129,23 @@ def judge_paper(
         _paper_evidence(claim, comparison, own_values, names)
         for comparison, own_values in with_values(comparisons, values)
     ]
-    some = any(value.is_complete for value in values)
     words = [evidence.verdict for evidence in made]
     missing = missing_points(comparisons, values, names)
-    gap = f"no value for {missing}" if missing and some else ""
-    word = overall_verdict(words) if all(words) else NO_PAPER
-    points = list(_value_by_point(comparisons, values).values())
-    text = evidence_text(comparisons, made, gap, names)
-    return Verdict(word, text, points, comparisons=made, gap=gap)
+    has_some = any(value.is_complete for value in values)
+    gap = f"no value for {missing}" if missing and has_some else ""
+    return Verdict(
+        overall_verdict(words) if all(words) else NO_PAPER,
+        evidence_text(comparisons, made, gap, names),
+        _values_of_points(comparisons, values),
+        comparisons=made,
+        gap=gap,
+    )
 
 
 def contrasts_of(claim: Claim, comparison: Comparison, rows: np.ndarray) -> Clauses:
     """A comparison's clauses of contrasts over seeds; `rows` has a row of values for each point."""
     clauses = claim.clauses(comparison, list(rows))
     return [list(map(claim.contrast, clause)) for clause in clauses]
-
-
-def _are_complete(values: Sequence[Value]) -> bool:
-    return all(value.is_complete for value in values)
 
 
 def _paper_evidence(
@@ -171,20 +168,17 @@ def _missing_runs_text(
     comparisons: Sequence[Comparison], values: Sequence[Value], names: Names
 ) -> str:
     """A text that says which runs are missing; empty if none is."""
-    points = _value_by_point(comparisons, values).values()
+    points = _values_of_points(comparisons, values)
     missing = missing_points(comparisons, values, names)
     unplanned = sum(not value.planned for value in points)
     gap = f"lacks runs of {missing}" if missing else ""
     return gap + (f" ({unplanned} of {len(points)} settings are not planned)" if unplanned else "")
 
 
-def _value_by_point(
-    comparisons: Sequence[Comparison], values: Sequence[Value]
-) -> dict[tuple[str, ...], Value]:
-    """The value of each point by key; if comparisons disagree on it, that of fewest runs."""
+def _values_of_points(comparisons: Sequence[Comparison], values: Sequence[Value]) -> list[Value]:
+    """The value of each point, once; if comparisons disagree on it, that of fewest runs."""
     points = [point for comparison in comparisons for point in comparison.points]
     once: dict[tuple[str, ...], Value] = {}
     for point, value in zip(points, values, strict=True):
-        key = point_key(point)
-        once[key] = min(once.get(key, value), value, key=lambda shared: shared.n)
-    return once
+        once[point.key] = min(once.get(point.key, value), value, key=lambda shared: shared.n)
+    return list(once.values())

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from cohort.results.claims.decision import (
-    HELD,
-    LEANS_HELD,
+    HOLDS,
     LEANS_NOT_HELD,
     NOT_ENOUGH,
     NOT_HELD,
     NOT_JUDGED,
-    TIE,
+    SHOWN_ORDER,
     UNDECIDED,
 )
-from cohort.results.claims.evidence import Difference, Evidence, Numbers
-from cohort.results.claims.judged import JudgedClaim, JudgedComparison, read_judged
-from cohort.results.claims.layout import MEASURED, PAPER, TOO_FEW
+from cohort.results.claims.evidence import Evidence, Numbers
+from cohort.results.claims.judged import (
+    MEASURED,
+    PAPER,
+    TOO_FEW,
+    JudgedClaim,
+    JudgedComparison,
+    read_judged,
+)
 from cohort.results.claims.verdict import NO_PAPER
 from cohort.results.report.render import merged, with_suffix
 from cohort.results.report.runs import StudyRuns
@@ -31,9 +36,7 @@ OTHERS, ALL = "All other claims", "All claims"
 EVIDENCE, VALUE = ["Evidence"], ["Value"]
 SIDES = {"paper": "paper's numbers", "ours": "our runs"}
 PLACES = ("First", "Second", "Third", "Fourth")
-ORDER = (HELD, NOT_HELD, LEANS_HELD, LEANS_NOT_HELD, TIE, UNDECIDED)
 MOST_COLUMNS = 10  # a comparison of more points is shown as one line of text
-MOST_ROWS = 3  # more comparisons are folded away
 
 
 @dataclass(frozen=True)
@@ -46,35 +49,25 @@ class Cell:
     anchor: str = ""
 
 
-@dataclass(frozen=True)
-class Row:
-    """A side of a comparison in a claim's table: the paper's numbers or ours, and their verdict."""
-
-    whose: str
-    cells: list[Cell]
-    difference: Difference | None
-    verdict: str
+Row = tuple[str, Evidence, list[Cell]]
+"""A side of a comparison in a claim's table (`paper` or `ours`), its evidence and its cells."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim as the page shows it: with its verdicts, and a table with rows for each comparison.
+    """A claim as the page shows it: with our verdict (`ours`), the verdicts to show, and a table
+    with rows for each comparison.
 
-    `quote` is the paper's sentence; `against` are the paper's own numbers where they contradict it,
-    and `reading` is what to make of them.
+    `quotes` has the paper's sentence (`quote`), the paper's own numbers where they contradict it
+    (`against`), and what to make of them (`reading`).
     """
 
     judged: JudgedClaim
-    quote: str
-    against: str
-    reading: str
+    quotes: Mapping[str, str]
+    ours: str
     verdicts: list[tuple[str, str]]
     columns: list[str]
     comparisons: list[tuple[str, list[Row]]]
-    counts: list[str]
-    notes: list[str]
-    labels: dict[str, list[str]]
-    sides: dict[str, str]
 
     @property
     def heading(self) -> str:
@@ -84,29 +77,40 @@ class Claim:
         return REFUTED if self.judged.measured in (NOT_HELD, LEANS_NOT_HELD) else OTHERS
 
     @property
-    def outlook(self) -> str:
-        """What would decide an undecided claim, as text; empty for any other."""
-        return self.judged.gap if self.judged.measured == UNDECIDED else ""
+    def rows(self) -> list[Row]:
+        """The rows of all comparisons, of the paper's numbers and of ours."""
+        return [row for _, rows in self.comparisons for row in rows]
 
     @property
-    def is_long(self) -> bool:
-        """Whether the claim's comparisons are folded away at first."""
-        return len(self.comparisons) > MOST_ROWS
+    def labels(self) -> dict[str, list[str]]:
+        """The label values of all points, by which the page's filter finds the claim."""
+        points = (point for compared in self.judged.comparisons for point in compared.points)
+        return merged(point.labels for point in points)
 
     @property
-    def has_rows(self) -> bool:
-        """Whether any comparison of the claim has a row, of the paper's numbers or of ours."""
-        return any(rows for _, rows in self.comparisons)
+    def counts(self) -> list[str]:
+        """Sentences on how many comparisons hold: by the paper's numbers, and in our runs."""
+        counts, comparisons = [], self.judged.comparisons
+        for side, whose in SIDES.items():
+            evidence = [compared.sides[side] for compared in comparisons if side in compared.sides]
+            verdicts = [made.verdict for made in evidence if made.verdict]
+            if verdicts:
+                unjudged = len(comparisons) - len(verdicts)
+                rest = f", {unjudged} without a verdict" if unjudged else ""
+                hold = sum(verdict in HOLDS for verdict in verdicts)
+                counts.append(f"{whose}: {hold} of {len(comparisons)} hold{rest}")
+        return counts
 
     @property
-    def is_named(self) -> bool:
-        """Whether any comparison of the claim has a name that tells it from the others."""
-        return any(name for name, _ in self.comparisons)
-
-    @property
-    def has_differences(self) -> bool:
-        """Whether any row of the claim has a difference with its bounds."""
-        return any(row.difference for _, rows in self.comparisons for row in rows)
+    def notes(self) -> list[str]:
+        """Sentences on what is missing, diverged or doubtful."""
+        claim = self.judged
+        is_said = claim.measured == UNDECIDED  # above the numbers
+        notes = [f"Our runs: {claim.gap}."] if claim.gap and claim.n and not is_said else []
+        notes += [f"Paper: {claim.paper_gap}."] if claim.paper_gap else []
+        if claim.diverged:
+            notes.append(f"{claim.diverged} runs diverged and count with the worst value.")
+        return notes + ([f"Doubtful: {claim.doubtful}."] if claim.doubtful else [])
 
 
 @dataclass(frozen=True)
@@ -131,22 +135,19 @@ def page_claims(spec: Mapping[str, Any], runs: StudyRuns) -> Claims:
     """Read the claims of a page from the JSON file that `write_judged` writes."""
     judged = read_judged(with_suffix(spec["claims"], ".json"))
     has_paper = any(claim.paper != NO_PAPER for claim in judged)
-    totals = [(SIDES["ours"], _verdict_counts(list(map(_our_verdict, judged))))]
+    totals = [(SIDES["ours"], _verdict_counts(map(_our_verdict, judged)))]
     if has_paper:
-        papers = [claim.paper for claim in judged]
-        totals.insert(0, ("the paper's own numbers", _verdict_counts(papers)))
-    quotes = spec["quotes"]
-    claims = [_claim(claim, quotes[claim.claim], runs, has_paper) for claim in judged]
+        papers = _verdict_counts(claim.paper for claim in judged)
+        totals.insert(0, ("the paper's own numbers", papers))
+    claims = [_claim(claim, spec["quotes"][claim.claim], runs, has_paper) for claim in judged]
     return Claims(claims, totals, [MEASURED, *([PAPER] if has_paper else []), TOO_FEW])
 
 
-def _verdict_counts(verdicts: Sequence[str]) -> list[tuple[str, int]]:
+def _verdict_counts(verdicts: Iterable[str]) -> list[tuple[str, int]]:
     """Count the claims with each verdict: held first, then not held and the unclear ones."""
     counts = Counter(verdicts)
-    ordered = [verdict for verdict in ORDER if verdict in counts]
-    return [
-        (verdict, counts[verdict]) for verdict in [*ordered, *sorted(set(counts) - set(ordered))]
-    ]
+    ordered = [*SHOWN_ORDER, *sorted(set(counts) - set(SHOWN_ORDER))]
+    return [(verdict, counts[verdict]) for verdict in ordered if verdict in counts]
 
 
 def _our_verdict(claim: JudgedClaim) -> str:
@@ -158,48 +159,15 @@ def _claim(
     claim: JudgedClaim, quotes: Mapping[str, str], runs: StudyRuns, has_paper: bool
 ) -> Claim:
     verdicts = [(SIDES["paper"], claim.paper)] if has_paper else []
-    if (verdict := _our_verdict(claim)) not in (NO_RUNS, NOT_JUDGED):  # which the totals say once
-        verdicts.append((SIDES["ours"], verdict))
+    ours = _our_verdict(claim)
+    if ours not in (NO_RUNS, NOT_JUDGED):  # which the totals say once
+        verdicts.append((SIDES["ours"], ours))
     columns = _columns(claim.comparisons)
-    return Claim(
-        judged=claim,
-        **quotes,
-        verdicts=verdicts,
-        columns=columns,
-        comparisons=[
-            (_setting(comparison, columns), list(_rows(comparison, columns, runs)))
-            for comparison in claim.comparisons
-        ],
-        sides={"data-paper": claim.paper, "data-ours": _our_verdict(claim)},
-        counts=_counts(claim.comparisons),
-        notes=_notes(claim),
-        labels=merged(
-            point.labels for comparison in claim.comparisons for point in comparison.points
-        ),
-    )
-
-
-def _counts(comparisons: Sequence[JudgedComparison]) -> list[str]:
-    """Sentences on how many comparisons hold: by the paper's numbers, and in our runs."""
-    counts = []
-    for side, whose in SIDES.items():
-        evidence = [compared.sides[side] for compared in comparisons if side in compared.sides]
-        verdicts = [made.verdict for made in evidence if made.verdict]
-        if verdicts:
-            unjudged = len(comparisons) - len(verdicts)
-            rest = f", {unjudged} without a verdict" if unjudged else ""
-            hold = verdicts.count(HELD) + verdicts.count(LEANS_HELD)
-            counts.append(f"{whose}: {hold} of {len(comparisons)} hold{rest}")
-    return counts
-
-
-def _notes(claim: JudgedClaim) -> list[str]:
-    is_said = claim.measured == UNDECIDED  # above the numbers
-    notes = [f"Our runs: {claim.gap}."] if claim.gap and claim.n and not is_said else []
-    notes += [f"Paper: {claim.paper_gap}."] if claim.paper_gap else []
-    if claim.diverged:
-        notes.append(f"{claim.diverged} runs diverged and count with the worst value.")
-    return notes + ([f"Doubtful: {claim.doubtful}."] if claim.doubtful else [])
+    comparisons = [
+        (_setting(comparison, columns), list(_rows(comparison, columns, runs)))
+        for comparison in claim.comparisons
+    ]
+    return Claim(claim, quotes, ours, verdicts, columns, comparisons)
 
 
 def _names(comparison: JudgedComparison) -> list[str]:
@@ -221,7 +189,7 @@ def _columns(comparisons: Sequence[JudgedComparison]) -> list[str]:
 def _setting(comparison: JudgedComparison, columns: Sequence[str]) -> str:
     """The name that tells a comparison from the others, with its point's if it has only one."""
     own = _names(comparison) if columns == VALUE else []
-    return ", ".join([*([comparison.name] if comparison.name else []), *own])
+    return ", ".join(filter(None, [comparison.name, *own]))
 
 
 def _rows(comparison: JudgedComparison, columns: Sequence[str], runs: StudyRuns) -> Iterator[Row]:
@@ -229,7 +197,7 @@ def _rows(comparison: JudgedComparison, columns: Sequence[str], runs: StudyRuns)
     for side, evidence in comparison.sides.items():
         cells = _cells(comparison, evidence, columns, runs)
         if any(cell.numbers.mean for cell in cells):
-            yield Row(side, cells, evidence.difference, evidence.verdict)
+            yield side, evidence, cells
 
 
 def _cells(

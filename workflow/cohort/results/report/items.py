@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,29 +14,48 @@ from cohort.results.comparison import Comparison
 from cohort.results.figures import KINDS
 from cohort.results.figures.across import NOTHING_IN_COMMON
 from cohort.results.figures.alternative import alternative_text
+from cohort.results.names import Names
 from cohort.results.report.render import data_url, links, merged, with_suffix
 from cohort.results.report.runs import Coverage, StudyRuns
-from cohort.results.report.tables import Table, shown_table
+from cohort.results.tables.layout import Entry
+from cohort.results.tables.sizes import lay_out_sizes, needs_no_runs, read_sizes
+from cohort.results.tables.tabulate import lay_out_table
 
 Spec = Mapping[str, Any]
 FIGURE = re.compile(r"fig0*(\d+)")
 TABLE = re.compile(r"(Table [IVX0-9]+)(?:: |$)(.*)")
+SEPARATOR, EQUALS = " · ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"
+Labels = dict[str, list[str]]
+Cell = tuple[Entry, str]
+"""A table's entry, with the page anchor of its runs."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table: the head of its rows, its columns with the label values that they stand for, its
+    lines (a name, the cells, and the label values that these share), and the sentence on what is
+    the same everywhere."""
+
+    head: str
+    columns: list[tuple[str, Labels]]
+    lines: list[tuple[str, list[Cell], Labels]]
+    everywhere: str
+    notes: list[str]
 
 
 @dataclass(frozen=True)
 class Item:
     """A figure or table on a page: a picture with its text alternative (`seen`), or a laid-out
-    table, or neither if there is nothing to show yet. `number` is the paper's (`Fig. 5`), `links`
-    are pairs of a relative URL and a format's name, `narrow` is the picture for a phone."""
+    table, or neither if there is nothing to show yet. `links` are pairs of a relative URL and a
+    format's name, `narrow` is the picture for a phone."""
 
     id: str
-    number: str
-    title: str
+    heading: str
     caption: str
     command: str
     links: list[tuple[str, str]]
     coverage: Coverage | None
-    labels: dict[str, list[str]]
+    labels: Labels
     image: str = ""
     narrow: str = ""
     seen: str = ""
@@ -47,11 +66,6 @@ class Item:
     def is_shown(self) -> bool:
         """Whether there is a picture or table to show."""
         return bool(self.image or self.table)
-
-    @property
-    def heading(self) -> str:
-        """The heading of a figure or table: `Fig. 5: Accuracy by round`, or its title alone."""
-        return ": ".join(filter(None, (self.number, self.title)))
 
 
 @dataclass(frozen=True)
@@ -67,10 +81,12 @@ class Section:
 
 def sections(spec: Spec, runs: StudyRuns, folder: Path) -> list[Section]:
     """The sections of a page that are not empty: tables, figures, and figures across settings."""
-    tables, notes = _shared_notes([_table(item, spec, runs, folder) for item in spec["tables"]])
+    tables = [_table(item, spec, runs, folder) for item in spec["tables"]]
+    counts = Counter(note for item in tables if item.table for note in item.table.notes)
+    shared = [note for note, count in counts.items() if count > 1]
     figures = figures_of(spec, runs, folder)
     all_sections = [
-        Section("tables", "Tables", "table", tables, notes),
+        Section("tables", "Tables", "table", tables, shared),
         Section("figures", "Figures", "figure", [it for it in figures if not it.is_across], []),
         Section("across", "Across settings", "figure", [it for it in figures if it.is_across], []),
     ]
@@ -90,23 +106,24 @@ def key_figure(spec: Spec, shown: Sequence[Section]) -> Item | None:
     return next(iter([*chosen, *figures]), None)
 
 
-def number_and_title(name: str, title: str, source: Mapping[str, str]) -> tuple[str, str]:
-    """Split off the paper's number for an item from its title: fig05 of a paper is its Fig. 5."""
+def _heading(name: str, title: str, source: Mapping[str, str]) -> str:
+    """The title of an item behind the number that its paper gives it: fig05 of a paper is its
+    Fig. 5."""
+    number = ""
     if table := TABLE.fullmatch(title):
-        return table[1], table[2][:1].upper() + table[2][1:]
-    figure = FIGURE.fullmatch(name) if source else None
-    return f"Fig. {figure[1]}" if figure else "", title
+        number, title = table[1], table[2][:1].upper() + table[2][1:]
+    elif source and (figure := FIGURE.fullmatch(name)):
+        number = f"Fig. {figure[1]}"
+    return ": ".join(filter(None, (number, title)))
 
 
 def _item(item: Spec, spec: Spec, runs: StudyRuns, folder: Path) -> partial[Item]:
     """The fields that figures and tables share, as a constructor that takes the rest."""
     experiment = item["experiment"]
-    number, title = number_and_title(item["name"], str(item["title"]), spec["source"])
     return partial(
         Item,
         id=item["name"],
-        number=number,
-        title=title,
+        heading=_heading(item["name"], str(item["title"]), spec["source"]),
         caption=item["caption"],
         command=item["command"],
         links=links(item["files"], folder),
@@ -135,15 +152,27 @@ def _table(item: Spec, spec: Spec, runs: StudyRuns, folder: Path) -> Item:
     return _item(item, spec, runs, folder)(table=table if table.columns else None)
 
 
-def _shared_notes(tables: list[Item]) -> tuple[list[Item], list[str]]:
-    """Take the notes that several tables have out of them; return the tables and these notes."""
-    counts = Counter(note for item in tables if item.table for note in item.table.notes)
-    shared = [note for note, count in counts.items() if count > 1]
-    return [_without(item, shared) for item in tables], shared
+def shown_table(item: Spec, runs: StudyRuns) -> Table:
+    """Read an item's table from the JSON file that `tabulate` writes; lay it out for the page."""
+    file = with_suffix(item["files"], ".json")
+    if needs_no_runs(item):
+        layout = lay_out_sizes(read_sizes(file), Names.of(item["look"]))
+    else:
+        layout = lay_out_table(item, Comparison.read(file))
+    lines = []
+    for words, entries in layout.lines:
+        cells = [(entry, _anchor(entry, item["experiment"], runs)) for entry in entries]
+        lines.append((SEPARATOR.join(words).replace(" = ", EQUALS), cells, _shared(entries)))
+    by_column = zip(*(entries for _, entries in layout.lines), strict=True)
+    columns = list(zip(layout.columns, map(_shared, by_column), strict=True))
+    return Table(SEPARATOR.join(layout.heads), columns, lines, layout.everywhere, layout.notes)
 
 
-def _without(item: Item, notes: Sequence[str]) -> Item:
-    if not item.table:
-        return item
-    own = [note for note in item.table.notes if note not in notes]
-    return replace(item, table=replace(item.table, notes=own))
+def _anchor(entry: Entry, experiment: str, runs: StudyRuns) -> str:
+    return runs.anchor(experiment, entry.labels) if entry.labels and entry.has_runs else ""
+
+
+def _shared(entries: Iterable[Entry]) -> Labels:
+    """The label values that all entries with labels have in common."""
+    labels = merged(entry.labels for entry in entries if entry.labels)
+    return {name: values for name, values in labels.items() if len(values) == 1}

@@ -6,8 +6,9 @@ The HTML is in `templates/`; this package gathers what the templates show.
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -49,26 +50,21 @@ def write_page(spec: Spec, outputs: Sequence[str | Path]) -> None:
         made=_provenance_counts(runs.finished()),
         choices=_choices(runs, names),
         made_by_another=_made_by_another(spec, runs),
-        generated=GENERATED if _is_generated(runs) else "",
+        generated=GENERATED if card["generated"] else "",
     )
     write_text(page, html)
     write_text(card_file, json.dumps(card))
 
 
-def _is_generated(runs: StudyRuns) -> bool:
-    return any(cell.get("generated") for cell in runs.cells.values())
-
-
 def _choices(runs: StudyRuns, names: Names) -> list[tuple[str, str, list[tuple[str, str]]]]:
     """The choices of the page's filters: for each label its name, its title, and pairs of the
     values, separated by spaces, and the title that they share."""
-    cells = (cell["labels"] for cells in runs.experiments.values() for cell in cells)
-    labels = merged(cells)
+    labels = merged(cell["labels"] for cells in runs.experiments.values() for cell in cells)
     choices = []
     for label, title in FILTERS.items():
-        by_title: dict[str, list[str]] = {}
+        by_title: defaultdict[str, list[str]] = defaultdict(list)
         for value in labels.get(label, []):
-            by_title.setdefault(names.value(label, value), []).append(value)
+            by_title[names.value(label, value)].append(value)
         options = [(" ".join(values), name) for name, values in by_title.items()]
         if len(options) > 1:
             choices.append((label.lower(), title, options))
@@ -81,7 +77,7 @@ def _provenance_counts(cells: Sequence[Cell]) -> list[tuple[str, list[tuple[str,
         "Device": [", ".join(cell["devices"]) for cell in cells],
         "Trainer": [cell["trainer"] for cell in cells],
         "Commit": [cell["commit"] for cell in cells],
-        "Versions": [_versions(cell["versions"]) for cell in cells],
+        "Versions": [", ".join(map(" ".join, cell["versions"].items())) for cell in cells],
     }
     return [(title, Counter(values).most_common()) for title, values in kinds.items() if values]
 
@@ -89,16 +85,11 @@ def _provenance_counts(cells: Sequence[Cell]) -> list[tuple[str, list[tuple[str,
 def _made_by_another(spec: Spec, runs: StudyRuns) -> list[str]:
     """A sentence for each of the user's own files of which some record was made with another
     version than the spec's."""
-    current = spec["my"]
     changed = (
-        user_files.changed_files(cell["my"], lambda module: current.get(module, ""))
+        user_files.changed_files(cell["my"], lambda module: spec["my"].get(module, ""))
         for cell in runs.finished()
     )
     return user_files.changed_sentences("record", changed)
-
-
-def _versions(versions: Mapping[str, str]) -> str:
-    return ", ".join(f"{name} {version}" for name, version in versions.items())
 
 
 def _finding(runs: StudyRuns, claims: Claims | None) -> str:
@@ -141,18 +132,17 @@ def leader_sentences(tables: Sequence[Spec], names: Names) -> str:
 def _card(spec: Spec, runs: StudyRuns, claims: Claims | None, names: Names) -> dict[str, Any]:
     """The card of a study, plain data that the index shows of it."""
     coverage, finished = runs.coverage(), runs.finished()
-    statuses = ("planned", "done", "diverged", "unfinished", "missing")
     return {
         **{key: spec[key] for key in ("name", "title", "question", "source", "scale", "command")},
         "finding": _finding(runs, claims),
         "leaders": leader_sentences(spec["tables"], names),
         "left_out": spec["notes"],
-        "runs": {status: getattr(coverage.runs, status) for status in statuses},
+        "runs": asdict(coverage.runs),
         "phrase": coverage.runs.phrase,
         "spent": coverage.spent,
         "to_go": coverage.to_go,
         "verdicts": claims.totals if claims else [],
         "date": max((cell["started"][:10] for cell in finished), default=""),
         "commits": list(dict(Counter(cell["commit"] for cell in finished).most_common())),
-        "generated": _is_generated(runs),
+        "generated": any(cell.get("generated") for cell in runs.cells.values()),
     }

@@ -14,6 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from cohort.core.durations import duration_text
+from cohort.results.claims.decision import HOLDS, MARKS
 
 ADDRESS = re.compile(r"(https://[^\s()<>]*[^\s()<>.,;:])")
 FILTERS = {"dataset": "Data set", "partition": "Partition", "J": "J", "strategy": "Strategy"}
@@ -27,10 +28,6 @@ FORMATS = {
     ".tex": "LaTeX",
     ".json": "JSON",
     ".narrow.png": "PNG for a phone",
-}
-MARKS = {
-    **{"held": "✓", "not held": "✗", "undecided": "?", "tie": "="},
-    **{"leans towards held": "✓", "leans towards not held": "✗"},
 }
 CLASSES = {
     **{"held": "good", "not held": "bad", "undecided": "open", "tie": "open"},
@@ -47,7 +44,11 @@ def render(template: str, **content: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals |= {"marks": MARKS, "classes": CLASSES, "filters": FILTERS}
+    environment.globals |= {
+        "marks": MARKS | dict.fromkeys(HOLDS, "✓"),
+        "classes": CLASSES,
+        "filters": FILTERS,
+    }
     environment.filters |= {
         "duration": duration_text,
         "attributes": attributes,

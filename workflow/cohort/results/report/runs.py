@@ -35,13 +35,11 @@ class Group:
     """Finished runs that differ in their seed only; `rest` are the settings that tell the group
     from others of its name, `own` all that not every run of the study has."""
 
-    anchor: str
     name: str
     labels: dict[str, list[str]]
     rest: dict[str, str]
     own: dict[str, str]
     runs: list[Cell]
-    seconds: float
 
 
 class StudyRuns:
@@ -111,7 +109,9 @@ class StudyRuns:
 
     @cached_property
     def _group_of(self) -> dict[str, str]:
-        return {run["digest"]: group.anchor for group in self.groups for run in group.runs}
+        return {
+            run["digest"]: group.runs[0]["digest"] for group in self.groups for run in group.runs
+        }
 
     def _group(self, cells: list[Cell], shared: Mapping[str, str]) -> Group:
         runs = sorted(cells, key=lambda cell: cell["settings"]["seed"])
@@ -119,13 +119,11 @@ class StudyRuns:
         labels = {key: [settings[key]] for key in PLACE}
         words = [self._names.value(key, settings[key]) for key in PLACE]
         return Group(
-            anchor=runs[0]["digest"],
             name=" · ".join(words),
             labels=labels,
             rest=_other(settings, {**shared, **labels}),
             own=_other(settings, {**self.common, **labels}),
             runs=runs,
-            seconds=sum(run["seconds"] for run in runs),
         )
 
 
@@ -136,19 +134,15 @@ def texts(labels: Mapping[str, Any]) -> dict[str, str]:
         if isinstance(value, dict):
             flat |= {f"{name}.{key}": text for key, text in texts(value).items()}
         else:
-            flat[name] = NO_VALUE if value is None else label_text(value)
+            flat[name] = label_text(value)
     return flat
 
 
 def _common(many: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """The settings, as text, that have the same value in all runs."""
-    runs = list(map(texts, many))
-    first = runs[0] if runs else {}
-    return {key: value for key, value in first.items() if _is_shared(key, value, runs)}
-
-
-def _is_shared(key: str, value: str, many: Iterable[Mapping[str, str]]) -> bool:
-    return all(settings.get(key) == value for settings in many)
+    first, *others = list(map(texts, many)) or [{}]
+    shared = set(first.items()).intersection(*(settings.items() for settings in others))
+    return dict(item for item in first.items() if item in shared)
 
 
 def _other(settings: Mapping[str, str], shared: Mapping[str, Any]) -> dict[str, str]:

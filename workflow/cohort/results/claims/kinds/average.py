@@ -10,8 +10,8 @@ import numpy as np
 
 from cohort.core.components import parameter
 from cohort.core.errors import UserError
-from cohort.results.claims.claim import Claim, Number, above, margin_text, short_name
-from cohort.results.claims.kinds.gain import PAIR
+from cohort.results.claims.claim import MARGIN_HELP, ClaimAlong, Number, above, margin_text
+from cohort.results.claims.kinds.gain import PAIR, PAIRS_HELP
 from cohort.results.claims.matrix import Comparison, Matrix, Point
 from cohort.results.intervals import ALPHA
 from cohort.results.names import Names
@@ -21,7 +21,7 @@ FEWEST_SETTINGS = 5  # of fewer not even all on one side are clear: of four, one
 
 
 @dataclass(frozen=True, kw_only=True)
-class Average(Claim):
+class Average(ClaimAlong):
     """On average over all combinations of the other labels, the first of each pair of values
     exceeds the second by a margin.
 
@@ -32,24 +32,13 @@ class Average(Claim):
     name: ClassVar[str] = "average"
     is_over_settings: ClassVar[bool] = True
 
-    along: str = parameter(help="the label")
-    pairs: list[list[Any]] = parameter(
-        items=PAIR,
-        minItems=1,
-        help="pairs of its values: the first one's metric minus the second's",
-    )
-    margin: float = parameter(
-        0.0,
-        help="by more than this, in the unit as shown; a negative margin allows the "
-        "other side, but by less",
-    )
+    pairs: list[list[Any]] = parameter(items=PAIR, minItems=1, help=PAIRS_HELP)
+    margin: float = parameter(0.0, help=MARGIN_HELP)
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
         """One comparison per pair: the points of its two values in each setting."""
-        sweeps = matrix.sweeps(self.experiment, self.given or {}, self.along)
-        pairs = [
-            matrix.check_values(self.experiment, self.along, pair, "pairs") for pair in self.pairs
-        ]
+        sweeps = self.sweeps(matrix)
+        pairs = [self.checked(matrix, pair, "pairs") for pair in self.pairs]
         return [Comparison(self._points(sweeps, pair)) for pair in pairs]
 
     def _points(self, sweeps: Sequence[Comparison], pair: Sequence[str]) -> list[Point]:
@@ -87,10 +76,7 @@ class Average(Claim):
         """The mean difference, in how many settings it is above 0, and the p-value, as text."""
         ((difference,),) = self.clauses(comparison, values)
         ranks = self.contrast(difference)
-        first, second = (
-            short_name(self.along, point.labels[self.along], names)
-            for point in comparison.points[:2]
-        )
+        first, second = (self.value_name(point, names) for point in comparison.points[:2])
         mean = self.number(ranks.mean + self.margin)
         return (
             f"{first} minus {second} {mean} on average{margin_text(self.margin)}, "

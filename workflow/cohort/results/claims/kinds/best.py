@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 from cohort.core.components import parameter
 from cohort.core.errors import UserError
-from cohort.results.claims.claim import Claim, Number, above
-from cohort.results.claims.kinds.spread import check_several_points
-from cohort.results.claims.matrix import Comparison, Matrix, Point, value_text
+from cohort.results.claims.claim import ClaimAlong, Number, above
+from cohort.results.claims.matrix import Comparison, Matrix, Point
 from cohort.results.names import Names
+from cohort.results.series import label_text
 
 
 @dataclass(frozen=True, kw_only=True)
-class Best(Claim):
+class Best(ClaimAlong):
     """The best value of `along` is one of `among`, for each combination of the other labels."""
 
     name: ClassVar[str] = "best"
 
-    along: str = parameter(help="the label")
     among: list[Any] = parameter(
         minItems=1, uniqueItems=True, help="the values of which one must be better than all others"
     )
@@ -35,10 +35,8 @@ class Best(Claim):
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
         """One comparison per combination of the other labels."""
-        sweeps = check_several_points(
-            matrix.sweeps(self.experiment, self.given or {}, self.along), self.along
-        )
-        among = matrix.check_values(self.experiment, self.along, self.among, "among")
+        sweeps = super().comparisons(matrix)
+        among = self.checked(matrix, self.among, "among")
         for sweep in sweeps:
             compared = list(sweep.by(self.along))
             if not 0 < len(set(compared) & set(among)) < len(compared):
@@ -55,7 +53,7 @@ class Best(Claim):
         others: list[Number] = []
         for point, value in zip(comparison.points, values, strict=True):
             (candidates if self._is_among(point) else others).append(sign * value)
-        return [_ahead(candidates, other) for other in others]
+        return [list(map(partial(above, second=other), candidates)) for other in others]
 
     def has_enough(self, points: Sequence[Point]) -> bool:
         """Whether the points include one with a value in `among` and one with another value."""
@@ -68,8 +66,4 @@ class Best(Claim):
         return "; ".join(self.placed(point, value, names) for point, value in ranked)
 
     def _is_among(self, point: Point) -> bool:
-        return point.labels[self.along] in map(value_text, self.among)
-
-
-def _ahead(candidates: Sequence[Number], other: Number) -> list[Number]:
-    return [above(candidate, other) for candidate in candidates]
+        return point.labels[self.along] in map(label_text, self.among)

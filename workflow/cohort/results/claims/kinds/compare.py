@@ -9,7 +9,9 @@ from typing import Any, ClassVar
 from cohort.core.components import parameter
 from cohort.core.errors import UserError
 from cohort.results.claims.claim import (
+    AT_HELP,
     AT_SCHEMA,
+    MARGIN_HELP,
     Claim,
     Number,
     above,
@@ -17,7 +19,7 @@ from cohort.results.claims.claim import (
     margin_text,
     relation,
 )
-from cohort.results.claims.matrix import Comparison, Matrix, Point
+from cohort.results.claims.matrix import Comparison, Matrix
 from cohort.results.names import BY_ROUND, METRICS, Names
 
 QUANTITY = {
@@ -26,7 +28,7 @@ QUANTITY = {
         "experiment": {"type": "string"},
         "given": {"type": "object"},
         "metric": {"type": "string", "enum": BY_ROUND},
-        "at": AT_SCHEMA,
+        "at": AT_SCHEMA | {"description": AT_HELP},
     },
     "additionalProperties": False,
 }
@@ -47,11 +49,7 @@ class Compare(Claim):
     below: list[dict[str, Any]] | None = parameter(
         None, items=QUANTITY, minItems=1, help="the same"
     )
-    margin: float = parameter(
-        0.0,
-        help="by more than this, in the unit as shown; a negative margin allows the "
-        "other side, but by less",
-    )
+    margin: float = parameter(0.0, help=MARGIN_HELP)
 
     def check(self) -> None:
         """Raise UserError if there is nothing to compare with, or in another unit."""
@@ -69,16 +67,13 @@ class Compare(Claim):
         """A comparison of each point of `given` with each of every entry of `above` and `below`."""
         subjects = matrix.points(self.experiment, self.given or {})
         entries = [(way, entry) for way in ("above", "below") for entry in getattr(self, way) or []]
-        others = [(way, point) for way, entry in entries for point in self._other(entry, matrix)]
+        others = []
+        for way, entry in entries:
+            points = matrix.points(entry.get("experiment", self.experiment), entry.get("given", {}))
+            metric, at = entry.get("metric", ""), entry.get("at", "")
+            others += [(way, replace(point, metric=metric, at=at)) for point in points]
         return [
             Comparison([subject, point], way=way) for subject in subjects for way, point in others
-        ]
-
-    def _other(self, entry: dict[str, Any], matrix: Matrix) -> list[Point]:
-        points = matrix.points(entry.get("experiment", self.experiment), entry.get("given", {}))
-        return [
-            replace(point, metric=entry.get("metric", ""), at=entry.get("at", ""))
-            for point in points
         ]
 
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:

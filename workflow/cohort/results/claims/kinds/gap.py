@@ -9,22 +9,22 @@ from typing import Any, ClassVar
 
 from cohort.core.components import parameter
 from cohort.core.errors import UserError
-from cohort.results.claims.claim import Claim, Number, above, relation, short_name
-from cohort.results.claims.matrix import Comparison, Matrix, value_text
+from cohort.results.claims.claim import ClaimAlong, Number, above, differences_text, short_name
+from cohort.results.claims.matrix import Comparison, Matrix
 from cohort.results.names import Names
+from cohort.results.series import label_text
 
 AT = "at"
 LABELS = {"type": "object", "minProperties": 1}
 
 
 @dataclass(frozen=True, kw_only=True)
-class WiderGap(Claim):
+class WiderGap(ClaimAlong):
     """The difference between values of `along` is larger with some labels than with others, or in
     some rounds than in others (`at` among the labels)."""
 
     name: ClassVar[str] = "gap"
 
-    along: str = parameter(help="the label")
     between: list[Any] = parameter(
         minItems=2,
         uniqueItems=True,
@@ -63,7 +63,7 @@ class WiderGap(Claim):
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
         """Comparisons of four points: the pair of values with larger labels, then the pair with
         smaller ones, for settings that agree in all other labels."""
-        first, *others = matrix.check_values(self.experiment, self.along, self.between, "between")
+        first, *others = self.checked(matrix, self.between, "between")
         steps = [step for chain in self.chains() for step in pairwise(chain)]
         comparisons = []
         for other, (than, larger) in product(others, steps):
@@ -81,32 +81,33 @@ class WiderGap(Claim):
     def _step(
         self, matrix: Matrix, values: list[str], more: dict[str, Any], less: dict[str, Any]
     ) -> list[Comparison]:
-        larger, than = (self._pairs(matrix, values, labels) for labels in (more, less))
         step = {*more, *less}
-
-        def rest(pair: Comparison) -> dict[str, str]:
-            return {label: value for label, value in pair.name.items() if label not in step}
-
+        larger, than = (self._pairs(matrix, values, labels, step) for labels in (more, less))
         pairs = [
-            (first, second) for first in larger for second in than if rest(first) == rest(second)
+            Comparison([*first.points, *second.points], first.name)
+            for first, second in product(larger, than)
+            if first.name == second.name
         ]
         if not pairs:
             raise UserError(
                 "two settings have no other label in common, so that nothing can be compared; "
                 "say more in given"
             )
-        return [Comparison([*first.points, *second.points], rest(first)) for first, second in pairs]
+        return pairs
 
     def _pairs(
-        self, matrix: Matrix, values: list[str], settings: dict[str, Any]
+        self, matrix: Matrix, values: list[str], settings: dict[str, Any], step: set[str]
     ) -> list[Comparison]:
+        """The pair of values in each of the settings, named by its labels outside of the step."""
         labels = {label: value for label, value in settings.items() if label != AT}
-        at = settings.get(AT, "")
         pairs = []
         for sweep in matrix.sweeps(self.experiment, (self.given or {}) | labels, self.along):
-            pair = sweep.at(self.along, values)
-            points = [replace(point, called=list(labels), at=at) for point in pair.points]
-            pairs.append(replace(pair, points=points))
+            points = [
+                replace(point, called=list(labels), at=settings.get(AT, ""))
+                for point in sweep.at(self.along, values).points
+            ]
+            name = {label: value for label, value in sweep.name.items() if label not in step}
+            pairs.append(Comparison(points, name))
         return pairs
 
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
@@ -115,22 +116,12 @@ class WiderGap(Claim):
 
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
         """Both differences with the values that they come from, as text."""
-        differences = self._differences(values)
-        words = []
-        for pair, difference in enumerate(differences):
-            point, (first, second) = comparison.points[2 * pair], values[2 * pair : 2 * pair + 2]
-            words.append(
-                f"{self.number(first)} - {self.number(second)} = "
-                f"{self.placed(point, difference, names)}"
-            )
-        return f" {relation(*differences)} ".join(words)
+        places = [self.place(point, names) for point in comparison.points[::2]]
+        return differences_text(self, values, places)
 
     def opening(self, comparison: Comparison, names: Names) -> str:
         """The names of the values of `along` that are subtracted, as text."""
         first, *others = (
-            short_name(self.along, value_text(value), names) for value in self.between
+            short_name(self.along, label_text(value), names) for value in self.between
         )
         return f"{first} minus {' or '.join(others)}"
-
-    def _differences(self, values: Sequence[float]) -> tuple[float, float]:
-        return round(values[0] - values[1], 9), round(values[2] - values[3], 9)

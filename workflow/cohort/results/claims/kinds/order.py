@@ -8,13 +8,13 @@ from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
 from cohort.core.components import parameter
-from cohort.results.claims.claim import Claim, Number, above, point_name, relation
+from cohort.results.claims.claim import ClaimAlong, Number, above, point_name, relation
 from cohort.results.claims.matrix import Comparison, Matrix, Point
 from cohort.results.names import Names
 
 
 @dataclass(frozen=True, kw_only=True)
-class Order(Claim):
+class Order(ClaimAlong):
     """The metric falls (or rises) from each value of `along` to the next.
 
     The claim is about each combination of the other labels.
@@ -22,7 +22,6 @@ class Order(Claim):
 
     name: ClassVar[str] = "order"
 
-    along: str = parameter(help="the label")
     values: list[Any] = parameter(
         minItems=2, uniqueItems=True, help="its values, in the order of the claim"
     )
@@ -32,8 +31,8 @@ class Order(Claim):
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
         """One comparison per combination of the other labels, its points in the claim's order."""
-        sweeps = matrix.sweeps(self.experiment, self.given or {}, self.along)
-        values = matrix.check_values(self.experiment, self.along, self.values, "values")
+        sweeps = self.sweeps(matrix)
+        values = self.checked(matrix, self.values, "values")
         return [sweep.at(self.along, values) for sweep in sweeps]
 
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:

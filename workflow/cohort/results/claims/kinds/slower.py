@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 from cohort.core.components import parameter
 from cohort.core.errors import UserError
 from cohort.results.at import rounds_of
-from cohort.results.claims.claim import TIE, Claim, Number, above, best_of
+from cohort.results.claims.claim import TIE, ClaimAlong, Number, above, best_of
 from cohort.results.claims.matrix import Comparison, Matrix, Point
 from cohort.results.names import METRICS, Names
 
 
 @dataclass(frozen=True, kw_only=True)
-class Slower(Claim):
+class Slower(ClaimAlong):
     """Other values of a label take `times` as many rounds to what the leader has in a range.
 
     Others are looked at in later ranges of the same length, up to the end of their runs; one that
@@ -26,7 +26,6 @@ class Slower(Claim):
 
     name: ClassVar[str] = "slower"
 
-    along: str = parameter(help="the label")
     leader: float | str = parameter(help="its value that sets the goal, in the rounds of `at`")
     others: list[Any] = parameter(
         minItems=1, uniqueItems=True, help="its values that are compared with that, one by one"
@@ -46,12 +45,12 @@ class Slower(Claim):
             )
         if self.buckets:
             raise UserError("buckets are for other kinds: this one compares ranges itself")
-        if self._by_best() and better == "low":
+        if self.counts_rounds() and better == "low":
             raise UserError(
                 f"at is 'max', which is no goal: low values of {self.metric} are better"
             )
         limits = rounds_of(self.at)
-        if not self._by_best() and (limits is None or str(self.at).isdigit()):
+        if not self.counts_rounds() and (limits is None or str(self.at).isdigit()):
             raise UserError(
                 f"at is '{self.at}', but must be a range of rounds such as 21-30, or max"
             )
@@ -59,25 +58,20 @@ class Slower(Claim):
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
         """A comparison with each other value: the leader's point in the range of `at`, the other's
         in this and each later range; with `at: max` both points at the leader's best value."""
-        leader, *others = matrix.check_values(
-            self.experiment, self.along, [self.leader, *self.others], "leader or others"
-        )
+        values = [self.leader, *self.others]
+        leader, *others = self.checked(matrix, values, "leader or others")
         comparisons = []
-        for sweep in matrix.sweeps(self.experiment, self.given or {}, self.along):
+        for sweep in self.sweeps(matrix):
             points = sweep.by(self.along)
             for other in filter(points.__contains__, others):
                 name = sweep.name | {self.along: other}
                 first, second = sweep.at(self.along, [leader, other]).points
-                if self._by_best():
+                if self.counts_rounds():
                     pair = self._at_best(first, second)
                 else:
                     pair = [first, *self._later(second, matrix.rounds(second))]
                 comparisons.append(replace(sweep, points=pair, name=name))
         return comparisons
-
-    def _by_best(self) -> bool:
-        """Whether the goal is the leader's best value."""
-        return str(self.at) == "max"
 
     def _at_best(self, leader: Point, other: Point) -> list[Point]:
         for label, value in leader.labels.items():
@@ -99,40 +93,39 @@ class Slower(Claim):
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
         """A clause for each range that would be too early: the other is still behind the goal in
         it. With `at: max` one clause: the other needs more rounds than `times` the leader's."""
-        if self._by_best():
+        if self.counts_rounds():
             return [[above(values[1], self.times * values[0])]]
         sign = -1 if self.better() == "low" else 1
         goal, *later = zip(comparison.points, values, strict=True)
-        enough = self.times * self._last(goal[0])
+        enough = self.times * _last(goal[0])
         return [
             [above(sign * goal[1], sign * value) - TIE]  # who is level has reached it
             for index, (point, value) in enumerate(later)
-            if index == 0 or self._last(point) < enough
+            if index == 0 or _last(point) < enough
         ]
 
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
         """The leader's goal, and the round in which the other reaches it, as text."""
-        if self._by_best():
+        if self.counts_rounds():
             return f"best in round {self.number(values[0])}, {_lateness(values[1], values[0])}"
         goal, reached = comparison.points[0], self._reached(comparison, values)
-        last = self._last(goal)
+        last = _last(goal)
         return f"{self.placed(goal, values[0], names)} by round {last}, {_lateness(reached, last)}"
 
     def counts_rounds(self) -> bool:
-        """Whether the claim compares rounds, not values of the metric."""
-        return self._by_best()
+        """Whether the goal is the leader's best value, so that rounds are compared."""
+        return self.at == "max"
 
     def _reached(self, comparison: Comparison, values: Sequence[float]) -> float:
         sign = -1 if self.better() == "low" else 1
         for point, value in zip(comparison.points[1:], values[1:], strict=True):
             if sign * value >= sign * values[0]:
-                return self._last(point)
+                return _last(point)
         return float("inf")
 
-    def _last(self, point: Point) -> int:
-        limits = rounds_of(point.at)
-        assert limits is not None, point.at
-        return limits[1]
+
+def _last(point: Point) -> int:
+    return int(str(point.at).partition("-")[2])
 
 
 def _lateness(reached: float, by: float) -> str:

@@ -9,19 +9,18 @@ from typing import ClassVar
 
 from cohort.core.components import parameter
 from cohort.core.errors import UserError
-from cohort.results.claims.claim import Claim, Number, above, at_least
-from cohort.results.claims.matrix import Comparison, Matrix, Point
+from cohort.results.claims.claim import ClaimAlong, Number, above, at_least
+from cohort.results.claims.matrix import Comparison, Point
 from cohort.results.names import Names
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spread(Claim):
+class Spread(ClaimAlong):
     """Along a label the metric varies by at most `within`, by more than `beyond`, or all its values
     lie in the range `between`, for each combination of the other labels."""
 
     name: ClassVar[str] = "spread"
 
-    along: str = parameter(help="the label")
     within: float | None = parameter(
         None, minimum=0, help="how far they may lie apart, in the unit as shown"
     )
@@ -44,12 +43,6 @@ class Spread(Claim):
             )
         if self.between and self.between[0] >= self.between[1]:
             raise UserError(f"between is {self.between}, a range that ends before it begins")
-
-    def comparisons(self, matrix: Matrix) -> list[Comparison]:
-        """One comparison per combination of the other labels."""
-        return check_several_points(
-            matrix.sweeps(self.experiment, self.given or {}, self.along), self.along
-        )
 
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
         """Clauses that are all true if each two values are within `within`, some two are apart by
@@ -81,15 +74,3 @@ class Spread(Claim):
         asked = f", asked for {' to '.join(map(self.number, between))}" if between else ""
         asked += f", asked for more than {self.beyond:g}" if self.beyond is not None else ""
         return f"{self.number(values[high] - values[low])} apart, {ends}{asked}"
-
-
-def check_several_points(comparisons: list[Comparison], along: str) -> list[Comparison]:
-    """Return the comparisons. Raise UserError if one has fewer than two points along the label."""
-    for comparison in comparisons:
-        if len(comparison.points) < 2:
-            point = comparison.points[0]
-            raise UserError(
-                f"there is nothing to compare with {along} {point.labels[along]} of "
-                f"{point.experiment}; let given leave more"
-            )
-    return comparisons
