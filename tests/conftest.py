@@ -60,3 +60,14 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             (folder / part).symlink_to(ROOT / part)
     monkeypatch.chdir(folder)
     return folder
+
+
+@pytest.fixture
+def float32_again() -> Iterator[None]:
+    """Set the process back to float32 after a test of other precisions."""
+    from torch import device
+
+    from cohort.training.job.precision import set_up
+
+    yield
+    set_up("float32", device("cpu"))

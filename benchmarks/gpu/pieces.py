@@ -31,8 +31,9 @@ PIECES: Mapping[str, Piece] = {
         "normalization, which only the serial one takes. TFLOPS: floating-point operations of the "
         "round, three times those of the forward passes, in a second. us/layer: microseconds for "
         "each layer of each step, where clients that step together count as one. Memory: the most "
-        "that tensors took on the GPU beyond what they took before. Difference: of the weights after the first round from those "
-        "of the serial trainer, relative to the largest weight.",
+        "that tensors took on the GPU beyond what they took before. Difference: of the weights "
+        "after the first round from those of the serial trainer, relative to the largest weight. "
+        "Estimated: by `cohort cost`, from config/gpus.yaml.",
     ),
     "cells": Piece(
         "Cells side by side",

@@ -1,5 +1,5 @@
-"""Every strategy chooses the same clients and reaches the same losses by any trainer, on a GPU if there
-is one."""
+"""Every strategy chooses the same clients and reaches the same losses by two trainers, of which one
+is on a GPU if there is any."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from cohort.core.paths import plan_file
 from cohort.plan import Plan, load
 from cohort.records.record import Record, read
 from cohort.training.cell import Cell
-from cohort.training.job.precision import set_up
 from cohort.training.job.train import train
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("float32_again")]
 BOTH = {"serial": "cpu", "auto" if torch.cuda.is_available() else "batched": "auto"}
 """The device of each trainer; on a GPU `auto` is the batched one where it takes the procedure."""
 
@@ -51,12 +50,6 @@ OTHER_PROCEDURES = {
 }
 
 
-@pytest.fixture(autouse=True)
-def float32_again() -> Any:
-    yield
-    set_up("float32", torch.device("cpu"))
-
-
 def plan_of(experiments: dict[str, Any]) -> Plan:
     (STUDIES / "every.yaml").write_text(
         yaml.safe_dump({"title": "All", "experiments": experiments})
@@ -76,13 +69,13 @@ def compare(plan: Plan) -> None:
     for cell in plan.cells.values():
         make_inputs(plan, cell)
         write_plan(cell.planned())
-        one, other = (trained(cell, trainer).history for trainer in BOTH)
+        serial, batched = (trained(cell, trainer).history for trainer in BOTH)
         name = cell.settings.strategy, cell.settings.procedure, cell.settings.precision
-        for chosen, again in zip(one.cohorts, other.cohorts, strict=True):
+        for chosen, again in zip(serial.cohorts, batched.cohorts, strict=True):
             assert np.array_equal(chosen, again), name
-        for metric, values in one.metrics.items():
+        for metric, values in serial.metrics.items():
             if metric.endswith("_loss"):
-                again = list(dict(other.metrics[metric]).values())
+                again = list(dict(batched.metrics[metric]).values())
                 assert np.allclose(list(dict(values).values()), again, rtol=1e-3, equal_nan=True), (
                     name,
                     metric,

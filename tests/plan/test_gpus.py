@@ -49,8 +49,8 @@ RATES = {"layer_seconds": 2e-4, "graph_layer_seconds": 3e-5, "client_layer_secon
     ],
 )
 def test_seconds_by_hand(changes: dict[str, Any], steps: int, per_layer: float):
-    """The small MLP has four layers (flatten, linear, ReLU, linear). Four clients take 4 or 5 steps in
-    each of ten rounds, together where the batched trainer takes them."""
+    """The small MLP has four layers (flatten, linear, ReLU, linear). Four clients take 4 or 5 steps
+    in each of ten rounds, together where the batched trainer takes them."""
     cell, gpu = cell_with(DEMO | changes), Gpu("X", 1e9, **RATES)
     expected = operations(cell, DIGITS) / 1e9 + steps * 4 * per_layer
     assert gpu.seconds(cell, DIGITS) == pytest.approx(expected)

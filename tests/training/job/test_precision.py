@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -22,10 +21,7 @@ from tests.training.small_task import run, small_task, train, trainer_of
 CPU = torch.device("cpu")
 
 
-@pytest.fixture(autouse=True)
-def float32_again() -> Iterator[None]:
-    yield
-    set_up("float32", CPU)
+pytestmark = pytest.mark.usefixtures("float32_again")
 
 
 def image_task(precision: str) -> Task:

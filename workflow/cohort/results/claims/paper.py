@@ -69,11 +69,11 @@ def _values_by_file(study: str, items: str, metric: str) -> list[list[PaperValue
 def _match(values: list[PaperValue], points: Sequence[Point], at: str) -> list[list[PaperValue]]:
     labels = list(dict.fromkeys(label for point in points for label in point.labels))
     matches = match_values(values, [point.labels for point in points], labels, labels, at=at)
-    found = {tuple(match.labels.values()): match.values for match in matches}
+    values_by_labels = {tuple(match.labels.values()): match.values for match in matches}
     values_of_points = []
     for point in points:
         texts = tuple(point.labels.get(label, NO_VALUE) for label in labels)
-        values_of_points.append(found[texts])
+        values_of_points.append(values_by_labels[texts])
     return values_of_points
 
 

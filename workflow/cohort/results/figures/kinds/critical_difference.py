@@ -117,15 +117,15 @@ class CriticalDifference(AcrossSettings):
                 )
 
     def describe_scores(self, scores: Scores, names: Names) -> str:
-        found = ranking(scores)
-        if found is None:
+        ranked = ranking(scores)
+        if ranked is None:
             return TOO_FEW
-        ranks = [f"{names.value(self.hue, name)} {rank:.2f}" for name, rank in found.ranks.items()]
+        ranks = [f"{names.value(self.hue, name)} {rank:.2f}" for name, rank in ranked.ranks.items()]
         groups = []
-        for group in found.groups:
+        for group in ranked.groups:
             members = ", ".join(names.value(self.hue, name) for name in group)
             groups.append(f"not told apart: {members}")
-        tests = f"critical difference {found.difference:.2f}, Friedman's {_p_value(found)}"
+        tests = f"critical difference {ranked.difference:.2f}, Friedman's {_p_value(ranked)}"
         return "; ".join(["Mean ranks: " + ", ".join(ranks), tests, *groups])
 
     def subject(self) -> str:
