@@ -87,7 +87,7 @@ def test_what_follows_config_is_not_part_of_it(arguments: str, order: str):
 def test_a_cell_trains_until_a_round(rounds: str, capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit):
         main(["run", "k123", f"--until={rounds}"])
-    assert f"'{rounds}' is no round: rounds are 1, 2, 3, ..." in capsys.readouterr().err
+    assert f"'{rounds}' is not a round: rounds are 1, 2, 3, ..." in capsys.readouterr().err
 
 
 def test_version(capsys: pytest.CaptureFixture[str]):

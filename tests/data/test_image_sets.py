@@ -156,24 +156,24 @@ PICKLES = {
     "a list": (pickle.dumps([1, 2]), "holds no mapping"),
     "no images": (
         python2_pickle({"fine_labels": [0, 1]}),
-        "data is no array of bytes with 3072 in each row",
+        "data is not an array of bytes with 3072 in each row",
     ),
     "images of another size": (
         python2_pickle({"data": ROWS[:, 1:], "fine_labels": [0, 1]}),
-        "data is no array of bytes",
+        "data is not an array of bytes",
     ),
     "images of numbers": (
         python2_pickle({"data": ROWS.astype(float), "fine_labels": [0, 1]}),
-        "data is no array of bytes",
+        "data is not an array of bytes",
     ),
-    "no labels": (python2_pickle({"data": ROWS}), "fine_labels is no list of 2 whole numbers"),
+    "no labels": (python2_pickle({"data": ROWS}), "fine_labels is not a list of 2 whole numbers"),
     "too few labels": (
         python2_pickle({"data": ROWS, "fine_labels": [0]}),
-        "fine_labels is no list of 2 whole numbers",
+        "fine_labels is not a list of 2 whole numbers",
     ),
     "labels of text": (
         python2_pickle({"data": ROWS, "fine_labels": ["0", "1"]}),
-        "fine_labels is no list of 2 whole numbers",
+        "fine_labels is not a list of 2 whole numbers",
     ),
 }
 
@@ -191,14 +191,14 @@ IMAGES, LABELS = idx(np.zeros((2, 28, 28), dtype=np.uint8)), idx(np.zeros(2, dty
 IDX = {
     "truncated": (IMAGES[:-1], LABELS, "holds 1567 values, but its head names 2 x 28 x 28"),
     "too long": (IMAGES + b"x", LABELS, "holds 1569 values"),
-    "labels in place of images": (LABELS, LABELS, "is no IDX file of bytes in 3 dimensions"),
+    "labels in place of images": (LABELS, LABELS, "is not an IDX file of bytes in 3 dimensions"),
     "numbers in place of bytes": (
         b"\0\0\x0d\x03" + IMAGES[4:],
         LABELS,
-        "is no IDX file of bytes in 3 dimensions",
+        "is not an IDX file of bytes in 3 dimensions",
     ),
-    "a web page": (b"<!doctype html>" * 10, LABELS, "is no IDX file of bytes in 3 dimensions"),
-    "empty": (b"", LABELS, "is no IDX file of bytes in 3 dimensions"),
+    "a web page": (b"<!doctype html>" * 10, LABELS, "is not an IDX file of bytes in 3 dimensions"),
+    "empty": (b"", LABELS, "is not an IDX file of bytes in 3 dimensions"),
     "sizes that overflow": (
         struct.pack(">4B3I", 0, 0, 8, 3, *[2**32 - 1] * 3),
         LABELS,

@@ -58,8 +58,8 @@ def test_codes_keep_the_order_and_standardize_alike():
     ("text", "sentence"),
     [
         ("a,b\n1,2\n", "has no column 'label'"),
-        ("a,label\n1,x\nold,y\n", "line 3: a is 'old', which is no number"),
-        ("a,label\n1,x\n,y\n", "line 3: a is '', which is no number"),
+        ("a,label\n1,x\nold,y\n", "line 3: a is 'old', which is not a number"),
+        ("a,label\n1,x\n,y\n", "line 3: a is '', which is not a number"),
         ("a,label\n1,x,4\n", "line 2: has 3 columns, not 2"),
         ("a,label,split\n1,x,train\n1,y,dev\n", "line 3: split is 'dev', not train or test"),
         ("a,label,split\n1,x,train\n1,y,test\n", "class 'y' has no training sample"),
@@ -154,7 +154,7 @@ def test_a_broken_or_smaller_picture_is_named(tmp_path: Path):
     with pytest.raises(UserError, match=r"dog/c\.png: is a picture of 3 x 3 pixels, 4 x 4 are"):
         taken(tmp_path)
     (tmp_path / "dog/c.png").write_bytes(b"no picture")
-    with pytest.raises(UserError, match=r"dog/c\.png: is no picture"):
+    with pytest.raises(UserError, match=r"dog/c\.png: is not a readable picture"):
         taken(tmp_path)
 
 

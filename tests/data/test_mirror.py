@@ -122,6 +122,6 @@ def test_a_damaged_file_in_the_mirror_is_named(
 def test_a_mirror_that_is_no_folder():
     assert (
         refusal(declared(NOWHERE), "no-mirror")
-        == "data_mirror is 'no-mirror', which is no folder; name one with the publishers' files, "
+        == "data_mirror is 'no-mirror', which is not a folder; name one with the publishers' files, "
         "or leave it out to download them"
     )

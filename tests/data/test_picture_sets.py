@@ -158,7 +158,7 @@ WRONG = {
         "tiny-imagenet",
         f"{TINY}/val/val_annotations.txt",
         b"val_0.JPEG n01443537\n",
-        "val_annotations.txt, line 1: is no file and class with a tab between them",
+        "val_annotations.txt, line 1: is not a file and a class with a tab between them",
     ),
     "a picture that is listed, but not there": (
         "tiny-imagenet",
@@ -171,7 +171,7 @@ WRONG = {
         "pacs",
         ART,
         b"../../etc/passwd 1\n",
-        "line 1: '../../etc/passwd' is no file of art_painting",
+        "line 1: '../../etc/passwd' is not a file of art_painting",
     ),
     "an animal of another set": (
         "pacs",
@@ -183,7 +183,7 @@ WRONG = {
         "digits-dg",
         "digits_dg/syn/val/9/00000.jpg",
         b"<html>",
-        "digits_dg/syn/val/9/00000.jpg: is no picture that can be read",
+        "digits_dg/syn/val/9/00000.jpg: is not a readable picture",
     ),
     "one picture less": (
         "digits-dg",

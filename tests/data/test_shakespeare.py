@@ -285,7 +285,7 @@ def strange(title: str, begin: str) -> bytes:
 
 
 TEXTS = {
-    "bytes of an image": (b"\x89PNG\r\n\x1a\n\xff", "is no text in UTF-8"),
+    "bytes of an image": (b"\x89PNG\r\n\x1a\n\xff", "is not text in UTF-8"),
     "a web page": (b"<!doctype html>\n<html>\n", "names 'by William Shakespeare' less than twice"),
     "of no play": (strange("FAUST", ""), "'FAUST_A' is a role of no known play"),
     "with another alphabet": (

@@ -154,7 +154,7 @@ def test_values_that_do_not_fit_are_reported(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(
         Noise, "splits", (Split(TRAIN.values.astype(np.int64) + 1000, TRAIN.labels), TEST)
     )
-    with pytest.raises(UserError, match=r"^noise: train holds values that are no uint8$"):
+    with pytest.raises(UserError, match=r"^noise: train holds values that are not uint8$"):
         prepared()
     assert prepared(kind="table").exists()
 

@@ -187,20 +187,20 @@ def pictures_of(pixels: np.ndarray):
 BROKEN = {
     "a truncated JPEG": (
         lambda: JPEG[: len(JPEG) // 2],
-        "is no picture that can be read (image file is truncated",
+        "is not a readable picture (image file is truncated",
     ),
-    "a truncated PNG": (lambda: PNG[: len(PNG) // 2], "is no picture that can be read ("),
+    "a truncated PNG": (lambda: PNG[: len(PNG) // 2], "is not a readable picture ("),
     "a damaged PNG": (
         lambda: PNG[:60] + b"\xff" * 30 + PNG[90:],
-        "is no picture that can be read (",
+        "is not a readable picture (",
     ),
-    "text": (lambda: b"<html>", "is no picture that can be read (cannot identify image file it)"),
-    "empty": (lambda: b"", "is no picture that can be read (cannot identify image file it)"),
-    "another form": (as_gif, "is no picture that can be read (cannot identify image file it)"),
-    "a bomb": (lambda: huge(20_000, 10_000), "is no picture that can be read ("),
+    "text": (lambda: b"<html>", "is not a readable picture (cannot identify image file it)"),
+    "empty": (lambda: b"", "is not a readable picture (cannot identify image file it)"),
+    "another form": (as_gif, "is not a readable picture (cannot identify image file it)"),
+    "a bomb": (lambda: huge(20_000, 10_000), "is not a readable picture ("),
     "half a bomb": (
         lambda: huge(8_000, 7_000),
-        "is no picture that can be read (8000 x 7000 pixels are more than are allowed)",
+        "is not a readable picture (8000 x 7000 pixels are more than are allowed)",
     ),
     "another size": (
         lambda: picture_file(PIXELS[:31], "PNG"),
@@ -263,10 +263,10 @@ ARRAYS = {
         by_hand(RIGHT.replace("(3, 2)", "(-3, -2)")),
         "values is of uint8, not a list of whole numbers",
     ),
-    "code": (by_hand("__import__('os').system('touch written')"), "values is no array of NumPy"),
-    "a later version": (by_hand(RIGHT, b"\7\0"), "values is no array of NumPy"),
-    "a picture": (PNG, "values is no array of NumPy"),
-    "empty": (b"", "values is no array of NumPy"),
+    "code": (by_hand("__import__('os').system('touch written')"), "values is not a NumPy array"),
+    "a later version": (by_hand(RIGHT, b"\7\0"), "values is not a NumPy array"),
+    "a picture": (PNG, "values is not a NumPy array"),
+    "empty": (b"", "values is not a NumPy array"),
 }
 
 

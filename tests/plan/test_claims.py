@@ -156,15 +156,15 @@ MISTAKES = {
     ),
     "no axis along": (
         ORDER | {"along": "partitions"},
-        "claims.one: along is 'partitions', which is no axis of main; did you mean 'partition'?",
+        "claims.one: along is 'partitions', which is not an axis of main; did you mean 'partition'?",
     ),
     "along the seeds": (
         ORDER | {"along": "seed"},
-        "claims.one: along is 'seed', which is no axis of main",
+        "claims.one: along is 'seed', which is not an axis of main",
     ),
     "no axis given": (
         ORDER | {"given": {"j": "J4"}},
-        "claims.one: given names 'j', which is no axis of main",
+        "claims.one: given names 'j', which is not an axis of main",
     ),
     "not on the axis": (
         ORDER | {"values": ["iid", "class-2"]},

@@ -67,7 +67,7 @@ def test_exclude_and_include(plan_of: PlanOf):
         ),
         ({"paired": [{"J": ["J4"], "lr": [0.1]}]}, "'J' is an axis twice"),
         ({"exclude": [{"J": "J8"}]}, "exclude names J 'J8', which is not on the axis"),
-        ({"exclude": [{"lr": 0.1}]}, "exclude names 'lr', which is no axis here"),
+        ({"exclude": [{"lr": 0.1}]}, "exclude names 'lr', which is not an axis here"),
         (
             {"paired": [{"lr": [0.1], "rounds": [5]}], "include": [{"lr": 0.3}]},
             "must give them all, for they are paired",

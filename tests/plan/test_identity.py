@@ -88,10 +88,10 @@ def test_science_above_one_counts():
     [
         ("stratified-batch", "resnet9", 2),
         ("stratified-batch", "resnet9-gn", 1),
-        ("stratified-hybrid-2", "resnet9", 2),
-        ("stratified-hybrid-2-retained0.28", "resnet9", 3),
-        ("stratified-single", "resnet9", 1),
-        ("stratified-single-retained0.28", "resnet9-gn", 2),
+        ("stratified-hybrid-2", "resnet9", 3),
+        ("stratified-hybrid-2-retained0.28", "resnet9", 4),
+        ("stratified-single", "resnet9", 2),
+        ("stratified-single-retained0.28", "resnet9-gn", 3),
     ],
 )
 def test_a_procedures_science_may_depend_on_its_parameters_and_the_model(

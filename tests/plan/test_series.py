@@ -268,7 +268,7 @@ def test_what_would_be_averaged_must_be_named(mixed: Callable[..., Plan]):
         ),
         (
             {"pooled": ["partitions"]},
-            "fig1.pooled names 'partitions', which is no axis of its experiment; did you mean 'partition'?",
+            "fig1.pooled names 'partitions', which is not an axis of its experiment; did you mean 'partition'?",
         ),
         (
             {"pooled": ["series"]},

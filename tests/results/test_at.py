@@ -125,5 +125,5 @@ def test_further_measures_may_be_ranges():
     )
     assert [measure.at for measure in table.measures()] == ["21-30", "31-40", "21-30"]
     table.check()
-    with pytest.raises(UserError, match="also names 'meen', which is no at"):
+    with pytest.raises(UserError, match="also: 'meen' is not a value of at"):
         Table(metric="test_accuracy", rows=["J"], also=["test_loss meen"]).check()

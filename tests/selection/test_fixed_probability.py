@@ -81,3 +81,10 @@ def test_with_too_few_regular_clients_the_cohort_is_smaller():
         {}, np.arange(CLIENTS), view, np.random.default_rng(0)
     )
     assert sorted(chosen) == [17, 18, 19]
+
+
+def test_a_cohort_is_never_empty():
+    """Nobody joins, and there is no regular client."""
+    view = view_of(tuple(range(CLIENTS)), 4)
+    arguments = {}, np.arange(CLIENTS), view, np.random.default_rng(0)
+    assert len(FixedProbability(probability=0).select(*arguments)) == 1

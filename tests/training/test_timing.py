@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
+from cohort.selection.loss import HighestLoss
 from cohort.selection.pow_d import PowD
 from cohort.selection.probe import Probe
 from cohort.selection.random import Random
@@ -15,7 +16,8 @@ from cohort.selection.selector import Selector
 from cohort.training.devices import DEVICES, parse_devices
 from cohort.training.devices.devices import Devices, Speeds
 from cohort.training.devices.lognormal import LogNormal
-from tests.needs.by_hand import MODEL_BYTES, played, task_by_hand
+from cohort.training.task import Task
+from tests.needs.by_hand import MODEL_BYTES, costs, played, task_by_hand
 
 HALF = MODEL_BYTES / 2
 
@@ -32,10 +34,13 @@ class ByHand(Devices):
         return Speeds(np.array([10.0, 1, 1, 1]), links)
 
 
-def seconds(selector: Selector, monkeypatch: pytest.MonkeyPatch, **settings: object) -> list[float]:
+def timed(selector: Selector, monkeypatch: pytest.MonkeyPatch, **settings: object) -> Task:
     monkeypatch.setitem(DEVICES, "by-hand", ByHand)
-    task = task_by_hand(selector, client_devices="by-hand", **settings)
-    return [value for _, value in played(task).history.cost["simulated_seconds"]]
+    return task_by_hand(selector, client_devices="by-hand", **settings)
+
+
+def seconds(selector: Selector, monkeypatch: pytest.MonkeyPatch, **settings: object) -> list[float]:
+    return costs(played(timed(selector, monkeypatch, **settings)), "simulated_seconds")
 
 
 def test_a_round_lasts_as_long_as_its_slowest_client(monkeypatch: pytest.MonkeyPatch):
@@ -50,6 +55,13 @@ def test_evaluations_take_a_third(monkeypatch: pytest.MonkeyPatch):
     (first,) = seconds(PowD(pool=4), monkeypatch, cohort=1, rounds=1)
     training = {0: 1 + 2, 1: 10 + 8, 2: 10 + 2}
     assert any(first == pytest.approx(8 + 2 / 3 + time) for time in training.values())
+
+
+def test_evaluations_by_the_server_take_no_time(monkeypatch: pytest.MonkeyPatch):
+    """It evaluates four models on five reserved samples while no client waits."""
+    task = timed(HighestLoss(), monkeypatch, cohort=4, rounds=1, reserve=5)
+    cost = played(task).history.cost
+    assert cost["selection_samples"] == [(1, 20)] and cost["simulated_seconds"] == [(1, 26)]
 
 
 def test_probes_come_before_the_rest(monkeypatch: pytest.MonkeyPatch):

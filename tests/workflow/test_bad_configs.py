@@ -136,7 +136,7 @@ EDITS = {
         STUDY,
         "columns: partition",
         "columns: partitions",
-        "fig1 names 'partitions', which is no axis",
+        "fig1 names 'partitions', which is not an axis",
     ),
     "average of more than seeds": (
         STUDY,
@@ -179,7 +179,7 @@ EDITS = {
         STUDY,
         "tables:\n",
         "claims:\n" + CLAIM.format(along="partitions", values="[iid, classes-2]") + "tables:\n",
-        "tiny.yaml: claims.better: along is 'partitions', which is no axis of one; did you mean 'partition'?",
+        "tiny.yaml: claims.better: along is 'partitions', which is not an axis of one; did you mean 'partition'?",
     ),
     "claim of cells that there are not": (
         STUDY,
@@ -208,12 +208,15 @@ OVERRIDES = {
     "only without a label": ("only=fedavg", "only 'fedavg': 'fedavg' must be LABEL=VALUE"),
     "a word after --config": (
         "tiny",
-        "--config tiny: must be KEY=VALUE; what is no setting, such as a study, goes before --config",
+        "--config tiny: must be KEY=VALUE; put studies and other arguments before --config",
     ),
     "no number": ("checkpoint_seconds=.nan", "checkpoint_seconds is nan, but must be a number"),
     "without an end": ("checkpoint_seconds=.inf", "checkpoint_seconds is inf, but must be a"),
-    "no YAML": ("scale=[[[", "--config scale=[[[: the value is no YAML (did not find expected"),
-    "no mirror": ("data_mirror=elsewhere", "data_mirror is 'elsewhere', which is no folder"),
+    "no YAML": (
+        "scale=[[[",
+        "--config scale=[[[: the value is not valid YAML (did not find expected",
+    ),
+    "no mirror": ("data_mirror=elsewhere", "data_mirror is 'elsewhere', which is not a folder"),
     "unknown config key": ("scales=full", "unknown key 'scales'; did you mean 'scale'?"),
 }
 

@@ -110,7 +110,7 @@ def page(project: Project) -> str:
 
 def foreign_class(project: Project) -> str:
     images(project, "cifar10", bad={"data_batch_3": pickle.dumps({"data": Foreign()})})
-    return "cifar10 resources/raw/cifar10/data_batch_3: is not read, because it is no pickle of arrays (it asks for "
+    return "cifar10 resources/raw/cifar10/data_batch_3: is not read, because it is not a pickle of arrays (it asks for "
 
 
 def climbing_path(project: Project) -> str:
@@ -159,7 +159,7 @@ def absent(project: Project) -> str:
 def no_mirror(project: Project) -> str:
     images(project, "cifar10")
     (project.root / "mirror").rename(project.root / "elsewhere")
-    return "cifar10 data_mirror is 'mirror', which is no folder"
+    return "cifar10 data_mirror is 'mirror', which is not a folder"
 
 
 MISTAKES = (

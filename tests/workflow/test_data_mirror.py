@@ -66,7 +66,7 @@ def test_a_mirror_is_how_and_not_what(mirrored: Project):
     shutil.rmtree(mirrored.root / "resources")
     output = mirrored.snakemake("--config", "data_mirror=elsewhere", fails=True)
     sentence = (
-        "error: config/config.yaml or --config: data_mirror is 'elsewhere', which is no folder"
+        "error: config/config.yaml or --config: data_mirror is 'elsewhere', which is not a folder"
     )
     assert sentence in output and "Traceback" not in output and "Job stats" not in output
     assert not list(mirrored.root.glob("resources/raw/cifar10/*"))

@@ -89,8 +89,8 @@ WRONG = [
     ("select", "[[0], [0, 1]]", "select returned [[0], [0, 1]], not an array"),
     ("select", "None", "select returned [None], not a row of client numbers"),
     ("select", "[]", "select returned no client"),
-    ("select", "[-1, 2]", "select returned [-1, 2], but client -1 is no candidate"),
-    ("select", "[0, 99]", "select returned [0, 99], but client 99 is no candidate"),
+    ("select", "[-1, 2]", "select returned [-1, 2], but client -1 is not a candidate"),
+    ("select", "[0, 99]", "select returned [0, 99], but client 99 is not a candidate"),
     ("measure", "{'trust': 1.0}", "measure returned 'trust', which the selector does not declare"),
     ("measure", "{'doubt': np.nan}", "measure returned nan as doubt, not a finite number"),
     ("measure", "{'doubt': [1, 2]}", "measure returned [1, 2] as doubt, not a number"),
@@ -102,7 +102,11 @@ WRONG = [
 ]
 AT_ONCE = [
     ("draw_pool", "[0, 0]", "round 1: draw_pool returned [0, 0], in which client 0 is twice"),
-    ("draw_pool", "[0, 99]", "round 1: draw_pool returned [0, 99], but client 99 is no candidate"),
+    (
+        "draw_pool",
+        "[0, 99]",
+        "round 1: draw_pool returned [0, 99], but client 99 is not a candidate",
+    ),
     ("quotas", "-right", "not whole numbers from 0 up"),
     ("quotas", "right / 2", "not whole numbers from 0 up"),
     ("quotas", "right[:1]", "round 1: quotas returned an array of shape (1, 10), not (3, 10)"),

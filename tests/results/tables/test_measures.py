@@ -84,7 +84,7 @@ def test_the_mean_of_counts_has_a_decimal(spec: dict[str, Any], metrics: Path):
             ["test_los"],
             "also names the metric 'test_los', which is not known; did you mean 'test_loss'?",
         ),
-        (["test_loss first"], "also names 'first', which is no at"),
+        (["test_loss first"], "also: 'first' is not a value of at"),
         (["test_loss", "test_loss last"], "also names a measure twice"),
         (["test_accuracy"], "also names a measure twice"),
     ],

@@ -169,7 +169,7 @@ class Choosing(Random):
         ([0, 0], "select returned [0, 0], in which client 0 is twice"),
         ([], "select returned no client"),
         (range(4), "select returned 4 clients for a cohort of 2"),
-        ([0, 7], "select returned [0, 7], but client 7 is no candidate"),
+        ([0, 7], "select returned [0, 7], but client 7 is not a candidate"),
     ],
 )
 def test_every_procedure_with_a_selector_checks_its_cohorts(

@@ -16,8 +16,10 @@ from torch.optim import SGD, Adam, lr_scheduler
 from cohort.core.errors import UserError
 from cohort.core.randomness import generator
 from cohort.training.job import checkpoint
+from cohort.training.objectives.fedprox import FedProx
 from cohort.training.procedures.centralized import Centralized
 from cohort.training.schedules import SCHEDULES, parse_schedule
+from cohort.training.servers.momentum import Momentum
 from cohort.training.state import RunState
 from cohort.training.task import Task
 from tests.training.small_task import small_cell, small_task
@@ -221,7 +223,10 @@ SUITABLE = {"clients": 1, "cohort": 1, "schedule": "cosine", "validation": 5}
         ({"clients": 2}, "clients and cohort must be 1"),
         ({"cohort": 2}, "clients and cohort must be 1"),
         ({"schedule": "plateau", "validation": 0}, "validation must be at least 1"),
-        ({"participation": "dropout-0.3"}, "participation is 'dropout-0.3'"),
+        ({"participation": "dropout-0.3"}, "no use for the participation 'dropout-0.3'"),
+        ({"objective": FedProx()}, "no use for the objective 'fedprox'"),
+        ({"server": Momentum()}, "no use for the server 'momentum'"),
+        ({"lr_decay": 0.5}, "no use for lr_decay 0.5"),
     ],
 )
 def test_unsuitable_settings_are_refused(settings: dict[str, Any], sentence: str):

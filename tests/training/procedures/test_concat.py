@@ -124,6 +124,14 @@ def test_each_cluster_averages_its_own_clients():
             assert not torch.equal(tensor, start[name])
 
 
+def test_there_is_no_network_without_a_cluster():
+    """Three distributions of labels make three clusters of the four that are asked for."""
+    rounds = Concat(clusters=4).rounds_of(clustered_task())
+    state = rounds.begin()
+    assert sorted(set(state.server["cluster"].tolist())) == [-1, 0, 1, 2]
+    assert len(rounds.network(1).networks) == 3
+
+
 def test_a_cluster_without_participants_keeps_its_weights():
     """Round 1 has nobody of cluster 1, round 2 nobody with samples, round 3 nobody of cluster 0."""
     task = clustered_task(selector=PlannedFile(cohorts=((0, 2), (4,), (3, 4), (0, 1))), rounds=4)

@@ -264,6 +264,20 @@ def test_sequential_clients_go_on_from_each_other():
     assert len(set(map(tuple, orders))) > 1
 
 
+@pytest.mark.parametrize(
+    ("procedure", "downloads"),
+    [("sequential", [1, 1, 1]), ("stratified-single", [5, 4, 4]), ("stratified-hybrid-1", [5, 4])],
+)
+def test_the_server_sends_the_model_to_those_who_lack_it(procedure: str, downloads: list[int]):
+    """To the first client, who begins; after an epoch of Stratify's to all four."""
+    size = 5 if procedure == "stratified-hybrid-1" else 1
+    task = batch(procedure=procedure, batch=size, rounds=3, model=small_model())
+    history = run(task).history
+    model = sum(tensor.nbytes for tensor in small_model().state_dict().values())
+    sent = [value // model for value in recorded(history.cost, "bytes_down")]
+    assert sent[-len(downloads) :] == downloads
+
+
 def in_a_row(procedure: str, history: History, round: int) -> float:
     """How many transfers follow one another: one to all clients at once; one to each client; to the
     first client of each handing on; or one for each batch of five."""
@@ -309,6 +323,8 @@ def test_time_of_a_rounds_transfers(procedure: str, monkeypatch: pytest.MonkeyPa
         ("stratified-hybrid-3", {}, "3 epochs of batches, but rounds is 2"),
         ("stratified-hybrid-2", {"J": "J2e"}, "J is J2e, not J1e"),
         ("stratified-batch", {"cohort": 2}, "cohort is 2"),
+        ("stratified-batch", {"lr_decay": 0.5}, "no use for lr_decay 0.5"),
+        ("stratified-hybrid-2", {"lr_decay": 0.5}, "no use for lr_decay 0.5"),
         ("stratified-batch", {"participation": "dropout-0.3"}, "participation 'dropout-0.3'"),
         ("sequential", {"selector": Entropy()}, "selector 'entropy'"),
         ("sequential", {"server": Scaffold()}, "server 'scaffold'"),

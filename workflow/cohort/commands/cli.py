@@ -71,8 +71,8 @@ def parser_of(named: Container[str]) -> argparse.ArgumentParser:
     """Make the parser with the names of all commands, and the arguments of those in `named`."""
     parser = argparse.ArgumentParser(
         prog="cohort",
-        description="Which clients should train next? Inspect, preview and clean up the results of "
-        "the workflow; train with snakemake.",
+        description="Which clients should train next? Plan, inspect, compare and clean up runs. "
+        "To train whole studies, use snakemake.",
     )
     parser.add_argument("--version", action="version", version=f"cohort {cohort.__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")

@@ -30,7 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             help="a folder with results, or a git revision: the records here that it trained",
         )
     parser.add_argument(
-        "--metric", default="test_accuracy", help="compared after the last round (test_accuracy)"
+        "--metric",
+        default="test_accuracy",
+        help="the metric to compare after the last round (test_accuracy)",
     )
     add_json(parser)
 

@@ -29,12 +29,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="an .npz with x and y (or x_train, y_train, x_test, y_test), a .csv, or a folder with "
         "a folder of pictures for each class (perhaps below train and test)",
     )
-    parser.add_argument("--label", default="label", help="the column of a CSV with the classes")
-    parser.add_argument("--side", type=int, help="resize pictures to so many pixels square")
+    parser.add_argument(
+        "--label", default="label", help="the column of a CSV that holds the class (label)"
+    )
+    parser.add_argument("--side", type=int, help="resize pictures to SIDE x SIDE pixels")
     parser.add_argument(
         "--test", type=float, default=0.2, help="the share held out for testing if unsplit (0.2)"
     )
-    parser.add_argument("--seed", type=int, default=0, help="of the draw of that share (0)")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="the seed by which that share is drawn (0)"
+    )
 
 
 def run(options: argparse.Namespace) -> None:

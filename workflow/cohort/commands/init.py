@@ -33,7 +33,12 @@ COPIED = (str(CONFIG_FILE), "profiles")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the folder of the new workflow."""
-    parser.add_argument("folder", type=Path, metavar="DIR", help="a folder, new or without these")
+    parser.add_argument(
+        "folder",
+        type=Path,
+        metavar="DIR",
+        help="the folder to make, or one without a Snakefile, config or profiles",
+    )
 
 
 def run(options: argparse.Namespace) -> None:

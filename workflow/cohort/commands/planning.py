@@ -28,7 +28,7 @@ def add_config(parser: argparse.ArgumentParser) -> None:
         help="override keys of config/config.yaml, as with snakemake, e.g. device=cpu",
     )
     parser.add_argument("--scale", metavar="NAME", help="a scale of config/scales.yaml")
-    parser.add_argument("--seeds", metavar="N", help="seeds of every experiment")
+    parser.add_argument("--seeds", metavar="N", help="number of seeds of every experiment")
 
 
 def add_only(parser: argparse.ArgumentParser) -> None:
@@ -41,15 +41,13 @@ def add_only(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_studies(parser: argparse.ArgumentParser) -> None:
-    """Add --config, --scale, --seeds, --only and the names of studies."""
+def add_studies(
+    parser: argparse.ArgumentParser, default: str = "those that config/config.yaml lists"
+) -> None:
+    """Add --config, --scale, --seeds, --only and the names of studies; `default` says which ones
+    are meant without a name."""
     add_only(parser)
-    parser.add_argument(
-        "studies",
-        nargs="*",
-        metavar="STUDY",
-        help="a study (default: those that config/config.yaml lists)",
-    )
+    parser.add_argument("studies", nargs="*", metavar="STUDY", help=f"a study (default: {default})")
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

@@ -26,7 +26,7 @@ ADVICE = "check the network, or fetch the release by hand and name its folder wi
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the studies, and --from."""
-    add_studies(parser)
+    add_studies(parser, default="all that have a release")
     parser.add_argument(
         "--from",
         dest="source",

@@ -53,7 +53,7 @@ def add_until(parser: argparse.ArgumentParser, text: str) -> None:
 
 def _round(text: str) -> int:
     if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"'{text}' is no round: rounds are 1, 2, 3, ...")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a round: rounds are 1, 2, 3, ...")
     return int(text)
 
 

@@ -117,8 +117,5 @@ def find_record(text: str) -> Path:
     if len(matches) > 1:
         raise UserError(f"'{text}' is the beginning of {len(matches)} digests; give more of it")
     if not matches:
-        raise UserError(
-            f"there is no record of a cell '{text}'; give a path, a digest, or a figure or table "
-            "as STUDY.NAME"
-        )
+        raise UserError(f"there is no record of a cell '{text}'; give its path or its digest")
     return matches[0]

@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--retrain",
         action="store_true",
-        help="train the cells again that your own files made in another version",
+        help="train those cells again that an earlier version of your files in my/ made",
     )
     add_run_arguments(parser)
 

@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="CELL",
         nargs="?",
         help="the path of a record, or a digest or the beginning of one "
-        "(default: any finished cell of the listed studies)",
+        "(default: any finished cell of the studies that config/config.yaml lists)",
     )
     add_until(parser, "compare the first R rounds only, without the final weights")
     parser.add_argument(
@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         const=1,
         metavar="K",
-        help="verify K released runs of the listed studies, drawn at random (1)",
+        help="verify K released runs of these studies, drawn at random (1)",
     )
 
 

@@ -118,19 +118,19 @@ def _value(hint: Any, field: dataclasses.Field[Any], text: str) -> Any:
     if hint is not str:
         return _number(hint, field, text)
     if not re.fullmatch("[a-z0-9_]+", text):
-        raise ValueError(f"{field.name} is '{text}', which is no word of a-z, 0-9 and _")
+        raise ValueError(f"{field.name} is '{text}', which is not a word of a-z, 0-9 and _")
     return text
 
 
 def _number(hint: Any, field: dataclasses.Field[Any], text: str) -> float:
     """The value of a field, checked against the bounds of its JSON Schema."""
     if hint not in (int, float):  # the scheme under an overlap, which no number can mean
-        raise ValueError(f"'{text}' is no {field.name}")
+        raise ValueError(f"'{text}' is not a {field.name}")
     try:
         value: float = hint(text)
     except ValueError:
         kind = "whole number" if hint is int else "number"
-        raise ValueError(f"{field.name} is '{text}', which is no {kind}") from None
+        raise ValueError(f"{field.name} is '{text}', which is not a {kind}") from None
     schema = field.metadata["schema"]
     least, above = (schema.get(key, -math.inf) for key in ("minimum", "exclusiveMinimum"))
     most, below = (schema.get(key, math.inf) for key in ("maximum", "exclusiveMaximum"))

@@ -177,7 +177,7 @@ class Catalog(MutableMapping[str, type[C]]):
 
 
 def schema_of(cls: type) -> dict[str, Any]:
-    """The JSON Schema of a dataclass; properties that are no fields are not allowed."""
+    """The JSON Schema of a dataclass; properties that are not fields are not allowed."""
     hints = _hints(cls)
     properties, required = {}, []
     for field in dataclasses.fields(cls):

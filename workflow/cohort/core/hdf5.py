@@ -88,7 +88,7 @@ class SealedFile:
         size, created = array.nbytes, array.id.get_create_plist()
         is_inside = created.get_layout() in UNCHUNKED and not created.get_external_count()
         if array.dtype.kind not in "iuf" or not is_inside:
-            raise ValueError(f"{name} is no plain array of numbers")
+            raise ValueError(f"{name} is not a plain array of numbers")
         if size and array.id.get_storage_size() != size:
             raise ValueError(f"{name} is said to be larger than it is")
         if name in self.large:

@@ -38,7 +38,7 @@ def read_sealed(path: str | Path, kind: str, fix: str) -> dict[str, Any]:
         with explain_errors(path):
             content = json.loads(Path(path).read_text(encoding="utf-8"))
         if not isinstance(content, dict):
-            raise ValueError("it is no JSON object")
+            raise ValueError("it is not a JSON object")
         seal = content.pop(SEAL, None)
         if seal is None:
             raise ValueError("it has no checksum")

@@ -61,7 +61,7 @@ def read_user_data(
     elif path.suffix == ".npz":
         intake = _read_npz(path)
     else:
-        raise UserError(f"{path}: is no .npz, no .csv and no folder of pictures")
+        raise UserError(f"{path}: is not a .npz, a .csv or a folder of pictures")
     classes = sorted(set(intake.labels), key=_numbers_first)
     number = {name: index for index, name in enumerate(classes)}
     labels = np.array([number[name] for name in intake.labels], dtype=np.int64)
@@ -136,7 +136,9 @@ def _check_rows(path: Path, x: str, y: str, arrays: dict[str, np.ndarray]) -> No
         )
     wrong = ~np.isfinite(values.reshape(len(values), -1)).all(axis=1)
     if wrong.any():
-        raise UserError(f"{path}: {x}, row {int(wrong.argmax())}, holds a value that is no number")
+        raise UserError(
+            f"{path}: {x}, row {int(wrong.argmax())}, holds a value that is not a number"
+        )
 
 
 def _pixels(path: Path, values: np.ndarray) -> np.ndarray:
@@ -184,7 +186,7 @@ def _picture_side(file: Path) -> int:
     except OSError as error:
         if refusal(error):
             raise
-        raise UserError(f"{file}: is no picture that can be read ({error})") from None
+        raise UserError(f"{file}: is not a readable picture ({error})") from None
     if width != height:
         raise UserError(f"{file}: has {width} x {height} pixels; resize to a square with --side")
     return int(width)
@@ -221,7 +223,7 @@ def _number(text: str, where: str) -> float:
     except ValueError:
         value = float("nan")
     if not np.isfinite(value):
-        raise UserError(f"{where} is '{text}', which is no number")
+        raise UserError(f"{where} is '{text}', which is not a number")
     return value
 
 

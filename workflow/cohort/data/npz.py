@@ -64,7 +64,7 @@ def _read_header(stream: IO[bytes], called: str) -> tuple[tuple[int, ...], np.dt
     try:
         shape, by_columns, dtype = HEADER_READERS[np.lib.format.read_magic(stream)](stream)
     except (KeyError, ValueError, SyntaxError, TypeError) as error:
-        raise UserError(f"{called} is no array of NumPy ({' '.join(str(error).split())})") from None
+        raise UserError(f"{called} is not a NumPy array ({' '.join(str(error).split())})") from None
     if dtype.kind not in "iu" or by_columns or not shape or min(shape) < 0:
         order = " by columns" if by_columns else ""
         raise UserError(f"{called} is of {dtype}{order}, not a list of whole numbers")

@@ -36,7 +36,7 @@ def read_pickle(path: Path) -> dict[Any, Any]:
     except Exception as error:  # a broken pickle may raise anything
         reason = " ".join(str(error).split())
         raise UserError(
-            f"{path}: is not read, because it is no pickle of arrays ({reason})"
+            f"{path}: is not read, because it is not a pickle of arrays ({reason})"
         ) from None
     if not isinstance(content, dict):
         raise UserError(f"{path}: holds no mapping of names to arrays")

@@ -38,7 +38,7 @@ def decode_picture(content: bytes, side: int, called: str, *, resize: bool = Fal
     except Exception as error:  # a broken picture may raise anything
         words = re.sub("<_io.BytesIO[^>]*>", "it", " ".join(str(error).split()))
         reason = words or type(error).__name__
-        raise UserError(f"{called}: is no picture that can be read ({reason})") from None
+        raise UserError(f"{called}: is not a readable picture ({reason})") from None
     if size != (side, side):
         if not resize:
             raise UserError(

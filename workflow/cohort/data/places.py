@@ -27,10 +27,10 @@ def files_in_mirror(mirror: str, names: set[str]) -> list[Path]:
 
 
 def check_mirror(mirror: str) -> None:
-    """Raise UserError if the mirror is no folder."""
+    """Raise UserError if the mirror is not a folder."""
     if not Path(mirror).expanduser().is_dir():
         raise UserError(
-            f"data_mirror is '{mirror}', which is no folder; name one with the publishers' files, "
+            f"data_mirror is '{mirror}', which is not a folder; name one with the publishers' files, "
             "or leave it out to download them"
         )
 

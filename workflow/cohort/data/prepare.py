@@ -96,7 +96,7 @@ def _write(
     for block in values.read() if isinstance(values, Blocks) else [values]:
         if (block.astype(dtype) != block).any():
             raise UserError(
-                f"{file.attrs['dataset']}: {name} holds values that are no {np.dtype(dtype).name}"
+                f"{file.attrs['dataset']}: {name} holds values that are not {np.dtype(dtype).name}"
             )
         stored[begin : begin + len(block)] = block
         begin += len(block)

@@ -72,7 +72,7 @@ class Stage:
 def stages_of(model: nn.Module, shape: Sequence[int]) -> list[Stage]:
     """The stages of a network for samples of a shape; Unsupported if a layer has no native code."""
     if not isinstance(model, nn.Sequential):
-        raise Unsupported(f"{type(model).__name__}, which is no sequence of layers")
+        raise Unsupported(f"{type(model).__name__}, which is not a sequence of layers")
     stages: list[Stage] = []
     outputs = sample_shape(shape)
     for layer in _layers(model):

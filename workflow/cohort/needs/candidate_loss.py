@@ -13,7 +13,7 @@ from cohort.needs.need import EvaluationContext, Need
 @dataclass(frozen=True, kw_only=True)
 class CandidateLoss(Need):
     """Each client of the pool receives the global model, evaluates it on its own training samples
-    and sends the mean loss, as power-of-choice and Oort require."""
+    and sends the mean loss, as power-of-choice and FedCor require."""
 
     name: ClassVar[str] = "candidate_loss"
     gathered = "before"

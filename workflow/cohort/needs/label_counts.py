@@ -12,7 +12,7 @@ from cohort.needs.need import EvaluationContext, Need
 
 @dataclass(frozen=True, kw_only=True)
 class LabelCounts(Need):
-    """Every client reports its label counts before the first round, as 32-bit integers."""
+    """Every client reports its label counts before the first round, as 32-bit numbers."""
 
     name: ClassVar[str] = "label_counts"
     gathered = "once"

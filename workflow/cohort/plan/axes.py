@@ -109,7 +109,9 @@ def _check_excluded(entry: Mapping[str, list[Any]], groups: list[Group]) -> None
             axes[key] = [row[position] for row in rows]
     for key, values in entry.items():
         if key not in axes:
-            raise UserError(f".exclude names '{key}', which is no axis here{suggest(key, axes)}")
+            raise UserError(
+                f".exclude names '{key}', which is not an axis here{suggest(key, axes)}"
+            )
         for value in values:
             if value not in axes[key]:
                 raise UserError(

@@ -170,7 +170,9 @@ def memory_mb(cell: Cell, info: DatasetInfo) -> float:
     activations = counts.outputs * max(trained, evaluation_batch_size(shape)) * number
     models = _model_copies(cell) * counts.weights * number
     overhead = cell.procedure.overhead(cell.settings.clients, info["classes"]).megabytes
-    return START_MB + overhead + (data + inputs + activations + models) / 1e6
+    reserved = scaled_count(cell.settings.reserve, cell.settings.samples)
+    selector = cell.selector.memory(reserved, info["classes"], cell.settings.clients)
+    return START_MB + overhead + (data + inputs + activations + models + selector) / 1e6
 
 
 def _model_copies(cell: Cell) -> int:
@@ -178,7 +180,8 @@ def _model_copies(cell: Cell) -> int:
     settings = cell.settings
     clients = settings.cohort + _probes(cell)[0]
     further = NETWORK_COPIES * (cell.procedure.workload(settings.rounds).networks - 1)
-    return CLIENT_COPIES * clients + further + cell.server.models_held(settings.clients)
+    held = sum(part.models_held(settings.clients) for part in (cell.server, cell.selector))
+    return CLIENT_COPIES * clients + further + held
 
 
 def counts_of(cell: Cell, info: DatasetInfo) -> Counts:

@@ -39,7 +39,7 @@ def checked_facets(
     for label in item.shown():
         if label not in axes:
             raise UserError(
-                f" names '{label}', which is no axis of its experiment{suggest(label, axes)}"
+                f" names '{label}', which is not an axis of its experiment{suggest(label, axes)}"
             )
     _check_values(item, axes)
     item.check_cells(axes, cells)
@@ -60,10 +60,10 @@ def checked_facets(
 
 def checked_key_figure(text: Mapping[str, Any], figures: Mapping[str, Values]) -> str:
     """The name of the figure that opens a study's page; empty if the study names none. Raise
-    UserError if it is no figure of the study."""
+    UserError if it is not a figure of the study."""
     name: str = text.get("key_figure", "")
     if name and name not in figures:
-        raise UserError(f"key_figure is '{name}', which is no figure{suggest(name, figures)}")
+        raise UserError(f"key_figure is '{name}', which is not a figure{suggest(name, figures)}")
     return name
 
 
@@ -116,11 +116,11 @@ def _check_values(item: Item, axes: Mapping[str, list[Any]]) -> None:
 
 
 def _check_pooled(kind: Kind, axes: Mapping[str, list[Any]]) -> None:
-    """Reject to pool a label that is no axis, or that the figure shows."""
+    """Reject to pool a label that is not an axis, or that the figure shows."""
     for label in kind.averaged():
         if label not in axes:
             raise UserError(
-                f".pooled names '{label}', which is no axis of its experiment{suggest(label, axes)}"
+                f".pooled names '{label}', which is not an axis of its experiment{suggest(label, axes)}"
             )
         if label in kind.shown():
             raise UserError(

@@ -24,6 +24,7 @@ from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.dataset_info import sample_identity, sample_info
 from cohort.data.parsers import PARSERS, parser_name
 from cohort.models import MODELS
+from cohort.needs import needs_of
 from cohort.partition import Scheme, parse_partition
 from cohort.plan.axes import Values
 from cohort.plan.checks import (
@@ -183,7 +184,6 @@ def _complete(values: Values) -> Values:
 def _versions(cell: Cell) -> dict[str, int]:
     parts: dict[str, Component] = {part: getattr(cell, part) for part in PARTS}
     model, augmentation = cell.settings.model, cell.settings.augmentation
-    devices = cell.client_devices
     return {
         **{f"{part}:{component.name}": component.version() for part, component in parts.items()},
         f"model:{model}": MODELS[model].science,
@@ -192,12 +192,18 @@ def _versions(cell: Cell) -> dict[str, int]:
         f"schedule:{cell.schedule.name}": cell.schedule.science,
         f"participation:{cell.participation.name}": cell.participation.science,
         **cell.partition.versions(cell.settings.holdout),
-        **(
-            {f"devices:{devices.name}": devices.version()}
-            if cell.settings.client_devices != DEFAULTS["client_devices"]
-            else {}
-        ),
+        **_time_versions(cell),
     }
+
+
+def _time_versions(cell: Cell) -> dict[str, int]:
+    """The versions of a cell's simulated time, if it has any: those of its devices, and 2 where the
+    server evaluates models, for which clients were once made to wait."""
+    if cell.settings.client_devices == DEFAULTS["client_devices"]:
+        return {}
+    devices = cell.client_devices
+    by_server = any(need.reserved for need in needs_of(cell.selector))
+    return {f"devices:{devices.name}": devices.version(), "server evaluations": 1 + by_server}
 
 
 def declared_checksum(file: Mapping[str, Any]) -> str:

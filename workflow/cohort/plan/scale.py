@@ -48,7 +48,7 @@ def _scaled_interval(every: int | str, share: float) -> int | str:
 
 
 def settings_of(values: Values) -> Values:
-    """A cell's values with every default, without the labels that are no settings."""
+    """A cell's values with every default, without the labels that are not settings."""
     return DEFAULTS | {key: value for key, value in values.items() if key not in FREE}
 
 

@@ -16,7 +16,7 @@ Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 class StrictLoader(Loader):
     """A YAML loader that refuses a key twice in one mapping, of which YAML would silently keep the
-    last, and a key that is no text."""
+    last, and a key that is not text."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()
@@ -73,11 +73,10 @@ def parse_override(text: str) -> tuple[str, Any]:
     key, separator, value = text.partition("=")
     if not separator:
         raise UserError(
-            f"--config {text}: must be KEY=VALUE; "
-            "what is no setting, such as a study, goes before --config"
+            f"--config {text}: must be KEY=VALUE; put studies and other arguments before --config"
         )
     try:
         return key, yaml.load(value, StrictLoader)
     except (yaml.YAMLError, ValueError) as error:
         problem = getattr(error, "problem", None) or error
-        raise UserError(f"--config {text}: the value is no YAML ({problem})") from None
+        raise UserError(f"--config {text}: the value is not valid YAML ({problem})") from None

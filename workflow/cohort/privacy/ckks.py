@@ -98,7 +98,7 @@ def _loaded(context: tenseal.Context, ciphertext: bytes) -> tenseal.CKKSVector:
     try:
         vector = tenseal.ckks_vector_from(context, ciphertext)
     except (ValueError, RuntimeError) as error:  # from TenSEAL and from SEAL
-        raise ProtocolError(f"a message is no ciphertext ({error})") from None
+        raise ProtocolError(f"a message is not a ciphertext ({error})") from None
     if vector.size() != 1:
         raise ProtocolError(f"a message is a ciphertext of {vector.size()} numbers, not of one")
     return vector

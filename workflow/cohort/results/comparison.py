@@ -227,7 +227,7 @@ def _with_contrasts(results: Sequence[Result]) -> list[Result]:
 
 
 def _setting(result: Result) -> Key:
-    """The values of a result's labels that are no part of its strategy, as `selector.alpha` is."""
+    """The values of a result's labels that are not part of its strategy, as `selector.alpha` is."""
     return tuple(
         value for label, value in result.labels.items() if label != "strategy" and "." not in label
     )

@@ -96,7 +96,7 @@ BY_CLIENT = [name for name, metric in METRICS.items() if metric.by == "client"]
 BY_CLASS = [name for name, metric in METRICS.items() if metric.by == "class"]
 
 SERIES, PANEL = FREE = ("series", "panel")
-"""Labels that a study invents: they name curves and panels and are no settings."""
+"""Labels that a study invents: they name curves and panels and are not settings."""
 LABELS = {"dataset": "Data set", "lr": "Learning rate", "cohort": "Clients in a round"}
 SPEAK_FOR_THEMSELVES = ("dataset", "model", "partition", "strategy", *FREE)
 

@@ -27,7 +27,7 @@ FIXED = (
     *("finished", "diverged", "classes"),  # of a cell, worked out when metrics are read
     *("metric", "round", "client", "label", "value"),  # of a value
 )
-"""The columns that are no labels."""
+"""The columns that are not labels."""
 STATUSES = ("done", "diverged", "unfinished", "missing")
 FULL = "full"  # the scale at which runs are as long as the paper's
 NO_VALUE = "\N{EN DASH}"

@@ -31,6 +31,9 @@ class DivFl(LastUpdates):
     need: ClassVar[str] = "update"
     needs: ClassVar[frozenset[str]] = frozenset({need})
 
+    def models_held(self, clients: int) -> int:
+        return 2 * clients  # their last updates, before and after the round
+
     def begin(self, view: View, rng: np.random.Generator) -> State:
         return super().begin(view, rng) | {"distances": np.zeros((view.clients, view.clients))}
 
@@ -42,7 +45,9 @@ class DivFl(LastUpdates):
     def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
         after = super().observe(state, cohort, reports, view)
         clients = cohort[~np.isnan(reports[self.need]).any(axis=1)]
-        rows = distance.cdist(after["updates"][clients], after["updates"])
+        recent = after["updates"][clients].astype(np.float64)
+        columns = [distance.cdist(recent, update[np.newaxis]) for update in after["updates"]]
+        rows = np.hstack(columns)  # client by client, as all updates in float64 take memory
         after["distances"][clients] = rows
         after["distances"][:, clients] = rows.T
         return after

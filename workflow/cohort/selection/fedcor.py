@@ -90,11 +90,11 @@ class FedCor(Selector, Skipping):
         return after
 
     def _with_newest_change(self, state: State, view: View) -> State:
-        """The state with the newest change of losses and refitted points, if both losses are
-        known."""
+        """The state with the newest change of losses and refitted points, if the cohort before was
+        random and the losses before and after it are known."""
         after = {name: array.copy() for name, array in state.items()}
-        losses = view.reports.get("candidate_loss")
-        if losses is None or np.isnan(state["losses"]).all():
+        losses, random = view.reports.get("candidate_loss"), self._is_random(state, earlier=1)
+        if losses is None or not random or np.isnan(state["losses"]).all():
             return after
         change = np.nan_to_num(losses - state["losses"])  # of clients without samples
         after["changes"] = np.vstack([state["changes"], change])

@@ -18,8 +18,8 @@ class FixedProbability(Selector):
     the regular clients.
 
     If more overlapping clients want to join than the cohort has places, as many of them are drawn.
-    If regular clients are too few, the cohort is smaller. Without overlapping clients the cohort is
-    uniform.
+    If regular clients are too few, the cohort is smaller, but it has at least one client. Without
+    overlapping clients the cohort is uniform.
     """
 
     name: ClassVar[str] = "fixed-probability"
@@ -34,6 +34,8 @@ class FixedProbability(Selector):
         overlaps = view.reports["overlap"][candidates] == 1
         special, regular = candidates[overlaps], candidates[~overlaps]
         joining = special[rng.random(len(special)) < self.probability]
+        if not len(joining) and not len(regular):
+            joining = rng.choice(special, 1)
         if len(joining) > view.cohort:
             joining = rng.choice(joining, view.cohort, replace=False)
         regular_count = min(view.cohort - len(joining), len(regular))

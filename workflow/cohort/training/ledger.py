@@ -53,10 +53,12 @@ class Ledger:
         """Add simulated seconds that a round waits for sending the model."""
         self._add("seconds_transfers", seconds)
 
-    def evaluated(self, samples: int, client: int) -> None:
-        """Count samples on which a client evaluated a model for the selector."""
+    def evaluated(self, samples: int, client: int | None) -> None:
+        """Count samples on which a client, or the server (None), evaluated a model for the
+        selector."""
         self._add("selection_samples", samples)
-        self.evaluations[client] += samples
+        if client is not None:
+            self.evaluations[client] += samples
 
     def waited(self, seconds: float) -> None:
         """Add simulated seconds that the round waited for clients."""

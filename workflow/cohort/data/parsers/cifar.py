@@ -67,11 +67,11 @@ def _batch(path: Path, key: bytes) -> Split:
         or images.ndim != 2
         or images.shape[1] != row
     ):
-        raise UserError(f"{path}: data is no array of bytes with {row} in each row")
+        raise UserError(f"{path}: data is not an array of bytes with {row} in each row")
     if (
         not isinstance(labels, list)
         or not all(type(label) is int for label in labels)
         or len(labels) != len(images)
     ):
-        raise UserError(f"{path}: {key.decode()} is no list of {len(images)} whole numbers")
+        raise UserError(f"{path}: {key.decode()} is not a list of {len(images)} whole numbers")
     return Split(images.reshape(-1, *SHAPE), np.array(labels))

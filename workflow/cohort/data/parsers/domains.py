@@ -56,7 +56,7 @@ class Pacs(Parser):
                 folders = file.split("/")
                 if len(folders) != 3 or folders[0] != domain:
                     raise UserError(
-                        f"{where}: '{file}' is no file of {domain}, like {domain}/dog/1.jpg"
+                        f"{where}: '{file}' is not a file of {domain}, like {domain}/dog/1.jpg"
                     )
                 if file not in self.broken:
                     label = number_in(self.classes, folders[1], "class", where)

@@ -65,7 +65,7 @@ def text_by_role(path: Path) -> dict[str, str]:
         lines = path.read_text(encoding="utf-8").splitlines()[1 : LAST_LINE + 2]
     except UnicodeDecodeError as error:
         raise UserError(
-            f"{path}: is no text in UTF-8 ({error.reason} at byte {error.start})"
+            f"{path}: is not text in UTF-8 ({error.reason} at byte {error.start})"
         ) from None
     mentions = [number for number, line in enumerate(lines) if AUTHOR in line]
     if len(mentions) < 2:

@@ -62,7 +62,7 @@ def is_picture(name: str) -> bool:
 def number_in(names: Sequence[str], word: str, kind: str, called: str) -> int:
     """The index of a class or group in `names`; UserError if it is not among them."""
     if word not in names:
-        raise UserError(f"{called}: '{word}' is no {kind} of this data set ({', '.join(names)})")
+        raise UserError(f"{called}: '{word}' is not a {kind} of this data set ({', '.join(names)})")
     return names.index(word)
 
 

@@ -47,7 +47,7 @@ def read_idx(path: Path, dimensions: int) -> np.ndarray:
     content = path.read_bytes()
     begin = 4 + 4 * dimensions
     if len(content) < begin or content[:4] != bytes([0, 0, UNSIGNED_BYTES, dimensions]):
-        raise UserError(f"{path}: is no IDX file of bytes in {dimensions} dimensions")
+        raise UserError(f"{path}: is not an IDX file of bytes in {dimensions} dimensions")
     shape = struct.unpack_from(f">{dimensions}I", content, 4)
     values = np.frombuffer(content, dtype=np.uint8, offset=begin)
     if len(values) != np.prod(shape, dtype=object):

@@ -39,7 +39,7 @@ class TinyImageNet(Parser):
                 file, _, word = line.partition("\t")
                 where = f"{path}: {annotations}, line {number}"
                 if not word:
-                    raise UserError(f"{where}: is no file and class with a tab between them")
+                    raise UserError(f"{where}: is not a file and a class with a tab between them")
                 label = number_in(classes, word.split("\t")[0], "class", where)
                 test.append(ListedPicture(0, label, f"{root}val/images/{file}"))
         return picture_split(path, sorted(train), SIDE), picture_split(path, sorted(test), SIDE)

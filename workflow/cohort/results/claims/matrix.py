@@ -172,7 +172,7 @@ class Matrix:
     def _check_axis(self, experiment: str, label: str, where: str) -> None:
         if label not in self._axes[experiment]:
             raise UserError(
-                f"{where} '{label}', which is no axis of {experiment}"
+                f"{where} '{label}', which is not an axis of {experiment}"
                 f"{suggest(label, self._axes[experiment])}"
             )
 

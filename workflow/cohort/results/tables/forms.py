@@ -92,7 +92,7 @@ def escape_markdown(text: str) -> str:
 
 
 def escape_latex(text: str) -> str:
-    """Escape LaTeX's special characters; a minus is no hyphen."""
+    """Escape LaTeX's special characters; a minus is not a hyphen."""
     return MINUS.sub("$-$", "".join(LATEX.get(letter, letter) for letter in text))
 
 

@@ -191,7 +191,7 @@ def check_measures(measures: Sequence[Measure], available: Sequence[str]) -> Non
                 f"also names the metric '{metric}', which is not known{suggest(metric, available)}"
             )
         if at not in WORDS and not rounds_of(at):
-            raise UserError(f"also names '{at}', which is no at{suggest(str(at), WORDS)}")
+            raise UserError(f"also: '{at}' is not a value of at{suggest(str(at), WORDS)}")
     for measure in measures:
         if measure.shown_metric not in METRICS:
             raise UserError(f"minus cannot subtract {measure.metric}, of which no gain is known")

@@ -172,7 +172,7 @@ def _check_clients(answer: Any, candidates: np.ndarray, method: str) -> np.ndarr
     if not (are_candidates := np.isin(clients, candidates)).all():
         stranger = clients[~are_candidates][0]
         raise WrongAnswer(
-            f"{method} returned {array_text(clients)}, but client {stranger} is no candidate"
+            f"{method} returned {array_text(clients)}, but client {stranger} is not a candidate"
         )
     return clients
 

@@ -65,7 +65,7 @@ def native_coefficients(objective: Objective, label_statistics: Tensor) -> Coeff
             return objective.coefficients(label_statistics)
         if {"label_statistics", "losses", "logits", "proximal_term"} & vars(kind).keys():
             return None
-    raise AssertionError(f"{objective} is no objective")
+    raise AssertionError(f"{objective} is not an objective")
 
 
 def output_bias(model: nn.Module) -> Tensor:

@@ -12,7 +12,11 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeVar
 from cohort.core.component_names import NameEncoded
 from cohort.core.errors import UserError
 from cohort.core.metric import Metric
+from cohort.selection.random import Random
 from cohort.training.contract.mistakes import locate_errors
+from cohort.training.objectives.cross_entropy import CrossEntropy
+from cohort.training.participation.full import Full
+from cohort.training.servers.average import Average
 
 if TYPE_CHECKING:
     from cohort.models.model import Model
@@ -24,6 +28,13 @@ if TYPE_CHECKING:
 
 
 C = TypeVar("C", bound="Cell")
+PLAIN = {
+    "participation": Full(),
+    "objective": CrossEntropy(),
+    "server": Average(),
+    "selector": Random(),
+}
+"""The only parts allowed for procedures that select clients and merge their work themselves."""
 
 
 class Workload(NamedTuple):
@@ -67,6 +78,25 @@ class Procedure(NameEncoded):
                 f"follows lr_decay, not the schedule '{cell.schedule}', "
                 "which is for centralized runs; leave it out"
             )
+
+    def check_undecayed(self, cell: Cell) -> None:
+        """Raise ValueError if the cell's learning rate decays by round."""
+        if cell.settings.lr_decay != 1:
+            raise ValueError(
+                f"follows its schedule, and has no use for lr_decay {cell.settings.lr_decay:g}; "
+                "leave it out"
+            )
+
+    def check_plain(self, cell: Cell) -> None:
+        """Raise ValueError unless all clients take part and the strategy is plain FedAvg."""
+        clients, cohort = cell.settings.clients, cell.settings.cohort
+        if cohort != clients:
+            raise ValueError(f"asks all {clients} clients in every round: cohort is {cohort}")
+        for key, plain in PLAIN.items():
+            component = getattr(cell, key)
+            if component != plain:
+                name = component if key == "participation" else component.name
+                raise ValueError(f"has no use for the {key} '{name}'; take the strategy 'fedavg'")
 
     def science_with(self, model: type[Model]) -> int:
         """The science version of this procedure's runs with a model; to override for a change that

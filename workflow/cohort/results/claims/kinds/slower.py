@@ -47,7 +47,7 @@ class Slower(ClaimAlong):
             raise UserError("buckets are for other kinds: this one compares ranges itself")
         if self.counts_rounds() and better == "low":
             raise UserError(
-                f"at is 'max', which is no goal: low values of {self.metric} are better"
+                f"at is 'max', which is not a goal: low values of {self.metric} are better"
             )
         limits = rounds_of(self.at)
         if not self.counts_rounds() and (limits is None or str(self.at).isdigit()):

@@ -29,11 +29,8 @@ class Centralized(Procedure):
             raise ValueError(
                 "trains one client that holds everything: clients and cohort must be 1"
             )
-        if settings.participation != "full":
-            raise ValueError(
-                "has one client, which must take part: "
-                f"participation is '{settings.participation}'; leave it out"
-            )
+        self.check_plain(cell)
+        self.check_undecayed(cell)
         if cell.schedule.watches and not settings.validation:
             raise ValueError(
                 f"schedule '{cell.schedule}' watches the loss on validation samples: "

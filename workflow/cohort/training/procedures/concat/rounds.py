@@ -46,8 +46,13 @@ class ConcatRounds(Rounds):
         self.procedure, self.selector = procedure, CheckedSelector(task.selector)
         self.needs = NeedGatherer(task.selector.needs | {"label_counts"}, task)
         data = task.objective, task.train_samples, task.shards.indices
-        seed = torch_seed(task.settings.seed, "classifier")
-        self.concatenated = Concatenated(task.model, procedure.clusters, seed)
+        seed = task.settings.seed
+        counts, rng = task.shards.label_counts, generator(seed, "clusters")
+        self.cluster_of_client = cluster_clients(
+            counts, procedure.clusters, rng, bool(procedure.balanced)
+        )
+        clusters = int(self.cluster_of_client.max()) + 1
+        self.concatenated = Concatenated(task.model, clusters, torch_seed(seed, "classifier"))
         few_steps = replace(task.settings, J=f"J{procedure.steps}")
         self.trainer = TRAINERS[task.trainer](task.model, task.settings, *data)
         self.classifier_trainer = SerialTrainer(self.concatenated, few_steps, *data)
@@ -60,17 +65,12 @@ class ConcatRounds(Rounds):
         return {"cluster": state.server["cluster"].cpu().numpy()}
 
     def begin(self) -> RunState:
-        task, seed = self.task, self.task.settings.seed
-        counts, rng = task.shards.label_counts, generator(seed, "clusters")
-        cluster_of_client = cluster_clients(
-            counts, self.procedure.clusters, rng, bool(self.procedure.balanced)
-        )
+        task, rng = self.task, generator(self.task.settings.seed, "selection")
         weights = initial_weights(self.concatenated, task.initial_weights())
         reports = NeedGatherer(task.selector.needs, task).gather_once()
-        memory = self.selector.begin(view_of(task, reports), generator(seed, "selection"))
-        return RunState(
-            weights, {"cluster": torch.from_numpy(cluster_of_client)}, memory, reports=reports
-        )
+        memory = self.selector.begin(view_of(task, reports), rng)
+        clusters = {"cluster": torch.from_numpy(self.cluster_of_client)}
+        return RunState(weights, clusters, memory, reports=reports)
 
     def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
         cohort = self.choose(state, round, ledger)
@@ -155,7 +155,7 @@ class ConcatRounds(Rounds):
         classifier = size_in_bytes(strip_prefix(state.weights, CLASSIFIER))
         ledger.sent("classifier", classifier, to="clients", copies=len(cohort))
         ledger.sent("classifier", classifier, to="server", copies=len(cohort))
-        encoders = self.procedure.clusters * encoder
+        encoders = len(self.concatenated.networks) * encoder
         ledger.sent("encoders", encoders, to="clients", copies=len(new))
 
     def _stage(self, round: int) -> int:

@@ -24,14 +24,15 @@ from cohort.training.updates import Updates, Weights
 
 @dataclass(frozen=True)
 class ModelEvaluation:
-    """The `ModelResults` of a model on the samples with these indices."""
+    """The `ModelResults` of a model on the samples with these indices, computed by a client, or by
+    the server (None)."""
 
     task: Task
     ledger: Ledger
     weights: Weights
     samples: Samples
     indices: Tensor
-    client: int
+    client: int | None
 
     @property
     def loss(self) -> float:
@@ -148,8 +149,7 @@ class ModelEvaluations:
 
     def reserved_losses(self) -> np.ndarray:
         assert self.trainer is not None and self.local_models is not None
-        for client in self.clients:
-            self.ledger.evaluated(len(self.task.reserved), int(client))
+        self.ledger.evaluated(len(self.task.reserved) * len(self.clients), client=None)
         return self.trainer.losses(self.local_models, self.task.test_samples, self.task.reserved)
 
     @cached_property
@@ -160,8 +160,8 @@ class ModelEvaluations:
         models = map(self.local_models.client_weights, range(len(self.clients)))
         samples, reserved = self.task.test_samples, self.task.reserved
         return [
-            ModelEvaluation(self.task, self.ledger, model, samples, reserved, int(client))
-            for client, model in zip(self.clients, models, strict=True)
+            ModelEvaluation(self.task, self.ledger, model, samples, reserved, client=None)
+            for model in models
         ]
 
     def _on_samples(self, weights: Weights, indices: np.ndarray, client: int) -> ModelEvaluation:

@@ -45,3 +45,11 @@ class Probes:
 
     def _row(self, client: int) -> int:
         return self.updates.clients.index(client)
+
+
+def probing_work(work: LocalWork, batches: int, settings: Settings) -> LocalWork:
+    """The first `batches` of a client's local work, but no more than an epoch if J counts
+    epochs."""
+    _, counts_epochs = local_work(settings.J)
+    per_epoch = local_steps(len(work.samples), settings)[1]
+    return replace(work, end=min(batches, per_epoch) if counts_epochs else batches)

@@ -20,7 +20,7 @@ from cohort.training.procedures.federated import Federated
 from cohort.training.procedures.federated.allocating import allocated_samples
 from cohort.training.procedures.federated.choosing import choice_metrics, select, view_of
 from cohort.training.procedures.federated.gathering import NeedGatherer, scatter_rows
-from cohort.training.procedures.federated.probing import NORM_BYTES, Probes
+from cohort.training.procedures.federated.probing import NORM_BYTES, Probes, probing_work
 from cohort.training.procedures.federated.timing import Clock
 from cohort.training.rounds import Rounds
 from cohort.training.state import RunState
@@ -73,7 +73,7 @@ class FederatedRounds(Rounds):
         """The simulated seconds of each client for a round with all of J."""
         settings, sizes = self.task.settings, self.task.sizes
         steps = np.array([local_steps(size, settings)[0] for size in sizes])
-        return self.clock.seconds(np.arange(len(sizes)), steps, 2 * size_in_bytes(weights))
+        return self.clock.seconds(np.arange(len(sizes)), steps, 2 * self._model_bytes(weights))
 
     def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
         pool = self.screen(state, round, ledger)
@@ -99,13 +99,19 @@ class FederatedRounds(Rounds):
         pool = Pool(clients, view)
         asks = bool(self.needs.gathered_at("before")) and self.selector.asks(state.selector, view)
         if asks or self.selector.probe_batches:
-            ledger.sent("model", self._model_bytes(state), to="clients", copies=len(clients))
+            ledger.sent(
+                "model", self._model_bytes(state.weights), to="clients", copies=len(clients)
+            )
         if asks:
             pool = self.ask(state, pool, round, ledger)
         pool = self.probe(state, pool, round, ledger) if self.selector.probe_batches else pool
         if asks or pool.probes:
             steps = pool.probes.updates.steps.cpu().numpy() if pool.probes else 0
-            self.wait(clients, self.clock.seconds(clients, steps, self._model_bytes(state)), ledger)
+            self.wait(
+                clients,
+                self.clock.seconds(clients, steps, self._model_bytes(state.weights)),
+                ledger,
+            )
         return pool
 
     def ask(self, state: RunState, pool: Pool, round: int, ledger: Ledger) -> Pool:
@@ -118,8 +124,9 @@ class FederatedRounds(Rounds):
     def probe(self, state: RunState, pool: Pool, round: int, ledger: Ledger) -> Pool:
         """Train a pool's clients on their first batches; return the pool with their probes."""
         works = self.trainer.full_work(state.weights, pool.clients, round)
-        works = [replace(work, end=self.selector.probe_batches) for work in works]
-        probes = Probes(self._train_works(works, state, ledger), self.selector.probe_batches)
+        batches = self.selector.probe_batches
+        works = [probing_work(work, batches, self.task.settings) for work in works]
+        probes = Probes(self._train_works(works, state, ledger), batches)
         norms = probes.norms(self.task.trainable(state.weights))
         ledger.probe = pool.clients, norms
         ledger.stepped(int(probes.updates.steps.sum()))
@@ -134,7 +141,7 @@ class FederatedRounds(Rounds):
         cohort = select(self.task, *chosen_from, round, ledger)
         ledger.measured(**choice_metrics(self.task, *chosen_from, cohort))
         if not pool.has_model:
-            ledger.sent("model", self._model_bytes(state), to="clients", copies=len(cohort))
+            ledger.sent("model", self._model_bytes(state.weights), to="clients", copies=len(cohort))
         return cohort
 
     def respond(self, cohort: np.ndarray, pool: Pool, round: int, ledger: Ledger) -> Responders:
@@ -150,7 +157,9 @@ class FederatedRounds(Rounds):
         if pool.probes is not None:
             updates = pool.probes.correct_losses(updates)
         ledger.stepped(int(updates.steps.sum()))
-        ledger.sent("model", self._model_bytes(state), to="server", copies=len(updates.clients))
+        ledger.sent(
+            "model", self._model_bytes(state.weights), to="server", copies=len(updates.clients)
+        )
         self.local_models = updates
         return updates
 
@@ -188,7 +197,7 @@ class FederatedRounds(Rounds):
     ) -> dict[str, np.ndarray]:
         """Gather what the selector needs to know of the clients that responded, after their
         simulated time."""
-        size = self._model_bytes(state) * (1 if pool.has_model else 2)
+        size = self._model_bytes(state.weights) * (1 if pool.has_model else 2)
         seconds = self.clock.seconds(updates.clients, updates.steps.cpu().numpy(), size)
         trained = updates, self.trainer, ledger, seconds, works
         reports = self.needs.gather_after_training(state.weights, *trained)
@@ -279,6 +288,6 @@ class FederatedRounds(Rounds):
     def _rng(self, purpose: str, round: int) -> np.random.Generator:
         return generator(self.task.settings.seed, purpose, round=round)
 
-    def _model_bytes(self, state: RunState) -> int:
+    def _model_bytes(self, weights: Weights) -> int:
         """The size in bytes of one transfer of the model, in either direction."""
-        return self.server.copies * size_in_bytes(state.weights)
+        return self.server.copies * size_in_bytes(weights)

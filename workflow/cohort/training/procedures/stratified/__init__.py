@@ -9,29 +9,18 @@ from typing import TYPE_CHECKING, ClassVar
 
 from cohort.core.components import parameter
 from cohort.core.metric import Metric
-from cohort.selection.random import Random
-from cohort.training.objectives.cross_entropy import CrossEntropy
-from cohort.training.participation.full import Full
 from cohort.training.procedures.procedure import C, Procedure
 from cohort.training.schedules.schedule import scale_epochs
-from cohort.training.servers.average import Average
 
 if TYPE_CHECKING:
     from cohort.cell.settings import Settings
     from cohort.models.model import Model
     from cohort.training.cell import Cell
 
-SINGLE_LR = 0.01  # of the single samples of a hybrid run, as in Algorithm 3
+SINGLE_LR = 0.01  # of the single samples of a hybrid run, for which no number is printed
 TASKS = Metric("Tasks of an epoch", digits=0, better="low")
 TRANSFERS = Metric("Transfers of the model between clients", digits=0, better="low")
 CONTRIBUTIONS = Metric("Clients' gradients in an epoch", digits=0, better="low")
-PLAIN = {
-    "participation": Full(),
-    "objective": CrossEntropy(),
-    "server": Average(),
-    "selector": Random(),
-}
-"""The only parts allowed for procedures that select clients and merge their work themselves."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +39,7 @@ class Stratified(Procedure):
     def check(self, cell: Cell) -> None:
         """Raise ValueError unless all clients take part, every part of the strategy is plain, and J
         is J1e."""
-        check_plain(cell)
+        self.check_plain(cell)
         if cell.settings.J != "J1e":
             raise ValueError(
                 f"has a schedule of one epoch in a round: J is {cell.settings.J}, not J1e"
@@ -65,6 +54,7 @@ class Stratified(Procedure):
 class ChunkedStratified(Stratified):
     """Base of the procedures that assign the labels of single samples in chunks (Algorithm 1)."""
 
+    science: ClassVar[int] = 2  # a client counts as sent the model only if it lacks it
     trainers: ClassVar[tuple[str, ...]] = ("serial", "native")  # of single samples
     chunk: int = parameter(5, minimum=1, help="labels that are assigned to clients at once")
     retained: float = parameter(
@@ -75,8 +65,9 @@ class ChunkedStratified(Stratified):
     )
 
     def version(self) -> int:
-        """2 for other shares than the default, which were rounded wrongly (0.28 of 25 to 8)."""
-        return 1 if self.retained == ChunkedStratified.retained else 2
+        """One more for other shares than the default, which were rounded wrongly (0.28 of 25 to
+        8)."""
+        return self.science + (self.retained != ChunkedStratified.retained)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +98,10 @@ class StratifiedBatch(Stratified):
         "learning_rate": Metric("Learning rate", digits=5),
     }
 
+    def check(self, cell: Cell) -> None:
+        super().check(cell)
+        self.check_undecayed(cell)
+
     def science_with(self, model: type[Model]) -> int:
         """The science version: one higher for models with batch normalization, since the bytes of
         the exchanged sums are counted."""
@@ -131,6 +126,7 @@ class StratifiedHybrid(ChunkedStratified):
 
     def check(self, cell: Cell) -> None:
         super().check(cell)
+        self.check_undecayed(cell)
         if self.epochs > cell.settings.rounds:
             raise ValueError(
                 f"has {self.epochs} epochs of batches, but rounds is {cell.settings.rounds}"
@@ -172,26 +168,15 @@ class Sequential(Procedure):
     another, in random order, each from where the one before it ended. Nothing is averaged."""
 
     name: ClassVar[str] = "sequential"
+    science: ClassVar[int] = 2  # the server sends the model to the first client only
     trainers: ClassVar[tuple[str, ...]] = ("serial", "native")
     metrics: ClassVar[Mapping[str, Metric]] = {
         "model_transfers": TRANSFERS,
     }
 
     def check(self, cell: Cell) -> None:
-        check_plain(cell)
+        self.check_plain(cell)
         check_handed_on(cell.settings)
-
-
-def check_plain(cell: Cell) -> None:
-    """Raise ValueError unless all clients take part and the strategy is plain FedAvg."""
-    clients, cohort = cell.settings.clients, cell.settings.cohort
-    if cohort != clients:
-        raise ValueError(f"asks all {clients} clients in every round: cohort is {cohort}")
-    for key, plain in PLAIN.items():
-        component = getattr(cell, key)
-        if component != plain:
-            name = component if key == "participation" else component.name
-            raise ValueError(f"has no use for the {key} '{name}'; take the strategy 'fedavg'")
 
 
 def check_handed_on(settings: Settings) -> None:

@@ -54,11 +54,11 @@ class HandoffRounds(Rounds):
         ledger.stepped(int(updates.steps.sum()))
         return updates.client_weights(0), float(updates.losses[0])
 
-    def charge(self, weights: Weights, transfers: int, ledger: Ledger) -> None:
-        """Charge the model's way: to the first client, from client to client, back to the server
-        and, at the end of the round, to everybody."""
+    def charge(self, weights: Weights, transfers: int, ledger: Ledger, downloads: int = 1) -> None:
+        """Charge the model's way in a round: to the first client, from client to client and back to
+        the server. `downloads` counts the clients to which the server sends it."""
         size = size_in_bytes(weights)
-        ledger.sent("model", size, to="clients", copies=1 + self.task.settings.clients)
+        ledger.sent("model", size, to="clients", copies=downloads)
         ledger.sent("model", size, to="client", copies=transfers)
         ledger.sent("model", size, to="server")
         ledger.measured(model_transfers=transfers)
@@ -67,7 +67,8 @@ class HandoffRounds(Rounds):
 
 class StratifiedSingleRounds(HandoffRounds):
     """Epochs of one SGD step per sample, in the order of a schedule of labels. Clients hand on only
-    the weights, so an epoch is simulated as one client's work on all its samples."""
+    the weights, so an epoch is simulated as one client's work on all its samples. After each epoch
+    the server sends the model to everybody, before the first one to the first client."""
 
     def __init__(self, procedure: StratifiedSingle, task: Task):
         super().__init__(task)
@@ -85,7 +86,8 @@ class StratifiedSingleRounds(HandoffRounds):
             )
         work = epoch_work(epoch, state.weights, round, self.trainer.lr(round))
         weights, loss = self.train_work(work, ledger)
-        self.charge(weights, epoch.transfers, ledger)
+        downloads = self.task.settings.clients + (round == 1)
+        self.charge(weights, epoch.transfers, ledger, downloads)
         ledger.sent("labels", LABEL_BYTES, to="clients", copies=len(epoch.samples))
         ledger.cohort = np.unique(epoch.clients)
         ledger.measured(train_loss=loss, tasks=len(epoch.tasks))
@@ -150,6 +152,8 @@ class StratifiedHybridRounds(Rounds):
     def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
         part = self.batches if round <= self.epochs else self.single
         part.cursor = self.cursor
+        if round == self.epochs + 1:
+            ledger.sent("model", size_in_bytes(state.weights), to="clients")  # to the first client
         return part.play(state, round, ledger)
 
 
