@@ -18,8 +18,8 @@ KEYS = ("scale", "only", "seeds")
 """The keys of config/config.yaml that have an option of their own."""
 
 
-def add_config(parser: argparse.ArgumentParser) -> None:
-    """Add --config, --scale and --seeds."""
+def add_overrides(parser: argparse.ArgumentParser) -> None:
+    """Add --config alone."""
     parser.add_argument(
         "--config",
         nargs="+",
@@ -27,6 +27,11 @@ def add_config(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="override keys of config/config.yaml, as with snakemake, e.g. device=cpu",
     )
+
+
+def add_config(parser: argparse.ArgumentParser) -> None:
+    """Add --config, --scale and --seeds."""
+    add_overrides(parser)
     parser.add_argument("--scale", metavar="NAME", help="a scale of config/scales.yaml")
     parser.add_argument("--seeds", metavar="N", help="number of seeds of every experiment")
 

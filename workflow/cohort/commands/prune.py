@@ -1,24 +1,25 @@
-"""`cohort prune`: list, or delete, what no study has any more."""
+"""`cohort prune`: list, or delete, what no study has any more, whatever the scale and the seeds."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
 import shutil
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from pathlib import Path
 
-from cohort.commands.planning import add_config, load_plan
+from cohort.commands.planning import add_overrides, load_plan
 from cohort.core.paths import CELLS, SHARDS, is_record_file, state_folder
 from cohort.pipeline.driver import lock_directory
-from cohort.plan import Plan, all_studies
+from cohort.plan import all_studies
+from cohort.plan.any_seed import FilesOfAnySeed
 from cohort.records.record import read
 from cohort.training.job.lease import is_held
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add --delete."""
-    add_config(parser)
+    """Add --config, --delete and --restored."""
+    add_overrides(parser)
     parser.add_argument("--delete", action="store_true", help="delete them")
     parser.add_argument(
         "--restored", action="store_true", help="only the records that were restored from releases"
@@ -32,7 +33,7 @@ def run(options: argparse.Namespace) -> None:
         return
     scales, studies = load_plan(options).scales, all_studies()
     plans = [load_plan(options, scale=scale, studies=studies, only="") for scale in scales]
-    prune(unused_paths(plans), delete=options.delete)
+    prune(unused_paths(FilesOfAnySeed(plans)), delete=options.delete)
 
 
 def prune(paths: Iterable[Path], *, delete: bool) -> None:
@@ -57,26 +58,23 @@ def restored_records() -> list[Path]:
     return [path for path in records if "restored" in read(path).header]
 
 
-def unused_paths(plans: Iterable[Plan]) -> list[Path]:
-    """Records and shards that no plan has, and state folders of unplanned or finished cells.
+def unused_paths(planned: Container[Path]) -> list[Path]:
+    """Records and shards that are not planned, and state folders of unplanned or finished cells.
 
     The state of a cell that is being trained is never among them.
     """
-    planned = {
-        Path(thing.path)
-        for plan in plans
-        for things in (plan.cells, plan.shards)
-        for thing in things.values()
-    }
-    unfinished = {state_folder(path) for path in planned if not path.exists()}
     files = {
         path
         for folder in (CELLS, SHARDS)
         for path in Path(folder).rglob("*.h5")
         if path.parent.suffix != ".state"
     }
-    states = {path for path in Path(CELLS).rglob("*.state") if not is_held(path)}
-    return [*(files - planned), *(states - unfinished)]
+    unused = [path for path in files if path not in planned]
+    for state in Path(CELLS).rglob("*.state"):
+        record = state.with_suffix(".h5")
+        if (record in files or record not in planned) and not is_held(state):
+            unused.append(state)
+    return unused
 
 
 def size_of(path: Path) -> int:
