@@ -23,4 +23,5 @@ def test_runs_of_more_seeds_stay(plan: Plan, output_of: OutputOf):
         file.parent.mkdir(parents=True)
         file.touch()
     assert "in 1 records" in output_of("prune", "--delete")
+    assert "(cohort prune --restored --delete)" in output_of("prune", "--restored")
     assert not old.exists() and all(file.exists() for file in kept) and len(kept) == 5

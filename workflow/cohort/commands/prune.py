@@ -29,15 +29,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Print, and with --delete delete, what no study has at any scale, or what was restored."""
     if options.restored:
-        prune(restored_records(), delete=options.delete)
+        prune(restored_records(), delete=options.delete, command="cohort prune --restored")
         return
     scales, studies = load_plan(options).scales, all_studies()
     plans = [load_plan(options, scale=scale, studies=studies, only="") for scale in scales]
     prune(unused_paths(FilesOfAnySeed(plans)), delete=options.delete)
 
 
-def prune(paths: Iterable[Path], *, delete: bool) -> None:
-    """Print these files and folders with their sizes, and delete them if `delete`."""
+def prune(paths: Iterable[Path], *, delete: bool, command: str = "cohort prune") -> None:
+    """Print these files and folders, which `command` lists, with their sizes; delete them if
+    `delete`."""
     # A driver may be working on what studies had when it started.
     with lock_directory() if delete else contextlib.nullcontext():
         sizes = {path: size_of(path) for path in sorted(paths)}
@@ -45,7 +46,7 @@ def prune(paths: Iterable[Path], *, delete: bool) -> None:
             print(f"{size / 2**20:10.2f} MB  {path}")
             if delete:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
-    verb = "deleted" if delete else "could be deleted (cohort prune --delete)"
+    verb = "deleted" if delete else f"could be deleted ({command} --delete)"
     print(
         f"{sum(sizes.values()) / 2**20:10.2f} MB "
         f"in {len(sizes)} records, shards and checkpoints {verb}"
