@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cohort.commands.planning import add_studies, load_plan
+from cohort.core.counts import counted
 from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
 from cohort.core.paths import RELEASED, RESULTS, record_file
+from cohort.core.shipped import shipped
 from cohort.plan import Plan, load
 from cohort.plan.any_seed import FilesOfAnySeed
 from cohort.records.record import Record, read
-from cohort.results.release.folder import MANIFEST, read_release, write_release
+from cohort.results.release.folder import MANIFEST, read_release, recover, write_release
 from cohort.results.release.tables import tables_of
 
 if TYPE_CHECKING:
@@ -63,7 +65,7 @@ def _write_exports(plan: Plan, study: str, form: str, folder: Path) -> str:
     data = frames.RunFrames.of(tables_of(records.values()))
     paths = exports.FORMATS[form](data, folder)
     where = ", ".join(path.name for path in paths)
-    return f"{folder}: {len(records)} runs" + (f" in {where}" if form == "csv" else "")
+    return f"{folder}: {counted(len(records), 'run')}" + (f" in {where}" if form == "csv" else "")
 
 
 def _write_release(plan: Plan, study: str, folder: Path) -> str:
@@ -76,8 +78,9 @@ def _write_release(plan: Plan, study: str, folder: Path) -> str:
     size = sum(file.stat().st_size for file in folder.iterdir()) / 1e6
     total = len({*plan.digests(study), *runs})
     added, dropped = len(runs.keys() - released.keys()), len(released.keys() - runs.keys())
-    return f"{folder}: {len(runs)} of {total} runs, {added} of them new, {size:.2f} MB" + (
-        f"; {dropped} dropped that {study} no longer has" if dropped else ""
+    return (
+        f"{folder}: {len(runs)} of {counted(total, 'run')}, {added} of them new, {size:.2f} MB"
+        + (f"; {dropped} dropped that {study} no longer has" if dropped else "")
     )
 
 
@@ -105,7 +108,10 @@ def _no_runs_error(plan: Plan, study: str) -> UserError:
 
 
 def _read_released(folder: Path) -> dict[str, Record]:
-    """Read the runs of the release in a folder, by digest; none if there is no release."""
+    """Read the runs of the release in a folder, or of the one that ships with Cohort in its place,
+    by digest; none if there is no release."""
+    recover(folder)
+    folder = shipped(folder / MANIFEST).parent
     if not (folder / MANIFEST).exists():
         return {}
     return {record.header["digest"]: record for record in read_release(folder)}

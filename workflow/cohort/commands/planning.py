@@ -16,6 +16,7 @@ else:  # `cohort run` of a plan file plans nothing
 
 KEYS = ("scale", "only", "seeds")
 """The keys of config/config.yaml that have an option of their own."""
+LISTED = "those that config/config.yaml lists"
 
 
 def add_overrides(parser: argparse.ArgumentParser) -> None:
@@ -23,6 +24,7 @@ def add_overrides(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--config",
         nargs="+",
+        action="extend",
         default=[],
         metavar="KEY=VALUE",
         help="override keys of config/config.yaml, as with snakemake, e.g. device=cpu",
@@ -46,12 +48,20 @@ def add_only(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_studies(
-    parser: argparse.ArgumentParser, default: str = "those that config/config.yaml lists"
-) -> None:
-    """Add --config, --scale, --seeds, --only and the names of studies; `default` says which ones
-    are meant without a name."""
+def add_studies(parser: argparse.ArgumentParser, default: str = LISTED) -> None:
+    """Add --config, --scale, --seeds, --only and the names of studies, see `add_whole_studies`."""
     add_only(parser)
+    _add_names(parser, default)
+
+
+def add_whole_studies(parser: argparse.ArgumentParser, default: str = LISTED) -> None:
+    """Add --config, --scale, --seeds and the names of studies; `default` says which ones are meant
+    without a name."""
+    add_config(parser)
+    _add_names(parser, default)
+
+
+def _add_names(parser: argparse.ArgumentParser, default: str) -> None:
     parser.add_argument("studies", nargs="*", metavar="STUDY", help=f"a study (default: {default})")
 
 
