@@ -9,7 +9,7 @@ from collections.abc import Container, Iterable
 from pathlib import Path
 
 from cohort.commands.planning import add_overrides, load_plan
-from cohort.core.paths import CELLS, SHARDS, is_record_file, state_folder
+from cohort.core.paths import CELLS, SHARDS, records_in
 from cohort.pipeline.driver import lock_directory
 from cohort.plan import all_studies
 from cohort.plan.any_seed import FilesOfAnySeed
@@ -55,8 +55,7 @@ def prune(paths: Iterable[Path], *, delete: bool, command: str = "cohort prune")
 
 def restored_records() -> list[Path]:
     """List the records that were restored from releases, not trained here."""
-    records = (path for path in Path(CELLS).rglob("seed*.h5") if is_record_file(path))
-    return [path for path in records if "restored" in read(path).header]
+    return [path for path in records_in(CELLS) if "restored" in read(path).header]
 
 
 def unused_paths(planned: Container[Path]) -> list[Path]:

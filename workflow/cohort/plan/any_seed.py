@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +26,15 @@ class FilesOfAnySeed:
         self._paths: set[Path] = set()
         self._by_folder: defaultdict[Path, list[Cell | PlannedFile]] = defaultdict(list)
         for plan in plans:
-            for planned in (*plan.cells.values(), *plan.shards.values()):
+            every: Iterable[Cell | PlannedFile] = chain(plan.cells.values(), plan.shards.values())
+            for planned in every:
                 self._paths.add(path := Path(planned.path))
                 self._by_folder[path.parent].append(planned)
         self._identities = cache(self._find_identities)
 
-    def __contains__(self, path: Path) -> bool:
-        if path in self._paths:
-            return True
+    def __contains__(self, path: object) -> bool:
+        if path in self._paths or not isinstance(path, Path):
+            return path in self._paths
         name = NAME.fullmatch(path.stem)
         return name is not None and any(
             digest_of(identity | {"seed": int(name[1])}, science) == name[2]
