@@ -74,7 +74,7 @@ def test_nothing_trains_where_runs_are_restored(clone: Project, finished_once: P
     assert "Nothing to be done" in clone.snakemake("-n")
     clone.records()[0].unlink()
     assert cohort(clone, "restore").endswith(
-        f"1 runs restored; {RUNS - 1} runs here already, bit by bit the same\n"
+        f"1 run restored; {RUNS - 1} runs here already, bit by bit the same\n"
     )
     assert f"in {RUNS} records" in cohort(clone, "prune", "--restored", "--delete")
     assert clone.records() == [] and clone.planned()["train"] == RUNS
@@ -98,7 +98,7 @@ def test_a_release_of_another_lab(clone: Project, address: str):
     del ours.header["restored"]
     write(record, ours)
     text = cohort(clone, "restore", "tiny")
-    assert "1 runs here already, with other numbers" in text and "12.50 % (native on" in text
+    assert "1 run here already, with other numbers" in text and "12.50 % (native on" in text
     assert read(record).history.last("test_accuracy") == 0.125
     sources = read(clone.records()[1]).header["restored"]
     assert [source["release"] for source in sources] == [f"{address}/tiny", RELEASED]

@@ -20,6 +20,7 @@ from cohort.commands.screen import (
     shortened,
     table,
 )
+from cohort.core.counts import counted
 from cohort.core.durations import duration_text
 from cohort.core.paths import CELLS, CLAIMS_TABLE, RELEASED
 from cohort.pipeline.cell_states import (
@@ -80,22 +81,22 @@ def read_releases() -> dict[str, set[str]]:
 
 def print_released(plan: Plan, releases: Mapping[str, set[str]], *, as_json: bool) -> None:
     """Print how many cells of each experiment are released, and how large the releases are."""
-    counted = []
+    counts = []
     for (study, experiment), rows in plan.rows(plan.listed).items():
         digests = {row.digest for row in rows}
         released = len(digests & releases.get(study, set()))
-        counted.append(
+        counts.append(
             {"study": study, "experiment": experiment, "cells": len(digests), "released": released}
         )
     places = release_folders()
     folders = [places[study] for study in plan.listed if study in releases]
     size = sum(file.stat().st_size for folder in folders for file in folder.iterdir())
     if as_json:
-        print_json({"experiments": counted, "bytes": size})
+        print_json({"experiments": counts, "bytes": size})
         return
     lines = [
         [f"{count['study']}.{count['experiment']}", count["cells"], count["released"]]
-        for count in counted
+        for count in counts
     ]
     for line in table(["experiment", "cells", "released"], lines, ["", "", ""]):
         print(line)
