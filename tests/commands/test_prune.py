@@ -14,7 +14,9 @@ OutputOf = Callable[..., str]
 
 def test_runs_of_more_seeds_stay(plan: Plan, output_of: OutputOf):
     """README recommends `--seeds 5`. Shards and checkpoints of those seeds stay too."""
-    begun, *further = (cell for key, cell in load({"seeds": 5}).cells.items() if key not in plan.cells)
+    begun, *further = (
+        cell for key, cell in load({"seeds": 5}).cells.items() if key not in plan.cells
+    )
     old = finish(next(iter(replan(lr=0.5).cells.values())))
     replan()
     kept = [finish(cell) for cell in further]
