@@ -59,7 +59,7 @@ def recover(folder: Path) -> None:
 
 
 def release_folders() -> dict[str, Path]:
-    """Put a release back in its place if an export was interrupted before the new one came."""
+    """The folder of each study's release: the user's own, or else the one shipped with Cohort."""
     names = set()
     for root in (Path(RELEASED), ROOT / RELEASED):
         for swap in root.glob(f".*{SWAP}"):
