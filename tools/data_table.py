@@ -23,6 +23,7 @@ import h5py
 import numpy as np
 import yaml
 
+from benchmarks.page import put_section
 from cohort.cell.planned import PlannedFile, write_plan
 from cohort.core.errors import UserError
 from cohort.core.paths import plan_file
@@ -32,7 +33,7 @@ from cohort.data.prepare import prepare as prepare_data
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "data.md"
-BEGIN, END = "<!-- data: made by `python -m tools.data_table` -->", "<!-- end of data -->"
+COMMAND = "python -m tools.data_table"
 MOST_PRINTED = 20  # classes
 PLAN = "k0123456789ab"
 SETS = (
@@ -70,8 +71,7 @@ def main(mirror: str = "") -> None:
                 sets.append(row_of_absent(dataset, declared))
         print(*sets[-1], sep=" | ")
     text = PAGE.read_text(encoding="utf-8")
-    before, after = text.partition(BEGIN)[0], text.partition(END)[2]
-    PAGE.write_text(f"{before}{BEGIN}\n{table(SETS, sets)}\n{END}{after}", encoding="utf-8")
+    PAGE.write_text(put_section(text, "data", table(SETS, sets), COMMAND), encoding="utf-8")
 
 
 def run_alone(function: Callable[..., Any], *arguments: Any) -> Any:

@@ -96,7 +96,7 @@ def _spread(values: pd.Series[float], digits: int = 0) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Count hand-offs, print the table and write every partition's counts into a CSV file."""
-    parser = argparse.ArgumentParser(prog="tools.handoffs", description=summary.__doc__)
+    parser = argparse.ArgumentParser(prog="tools.handoffs", description=main.__doc__)
     parser.add_argument("--out", type=Path, help="write every partition's counts as CSV")
     chosen = parser.parse_args(arguments)
     measurements = measure_handoffs(LABELS, CASES, PARTITIONS)

@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks.page import put_section
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "workflow" / "cohort"
 DESIGN = ROOT / "docs" / "design.md"
-BEGIN, END = "<!-- house: made by `make house` -->", "<!-- end of house -->"
 
 # From the bottom up: a subpackage may import those of its own layer and of layers below it.
 LAYERS = (
@@ -161,9 +162,8 @@ def layer_table() -> str:
 def main() -> None:
     """Write the table of subpackages between its marks in docs/design.md."""
     text = DESIGN.read_text(encoding="utf-8")
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    DESIGN.write_text(f"{before}{BEGIN}\n{layer_table()}\n{END}{after}", encoding="utf-8")
+    page = put_section(text, "house", layer_table(), "make house")
+    DESIGN.write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

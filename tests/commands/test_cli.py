@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import subprocess
 import sys
@@ -77,10 +78,53 @@ def test_a_wrong_command_line(arguments: list[str], capsys: pytest.CaptureFixtur
         ("run --config a=1 -- k12", "run --config a=1 -- k12"),
         ("run --config a=1 --until 3 -- k12", "run --until 3 --config a=1 -- k12"),
         ("show k12", "show k12"),
+        ("status --config a=1 aml --config b=2 x", "status aml x --config a=1 --config b=2"),
     ],
 )
 def test_what_follows_config_is_not_part_of_it(arguments: str, order: str):
     assert config_last(arguments.split()) == order.split()
+
+
+def test_every_config_counts(project: Path, capsys: pytest.CaptureFixture[str]):
+    main(["cost", "--config", "scale=reduced", "demo", "--config", "only=seed=0", "--json"])
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["scale"], facts["missing"]) == ("reduced", 12)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ("data add own own.npz --test -0.1", "--test is -0.1, but must be above 0 and below 1"),
+        ("data add own own.npz --test nan", "--test is nan, but must be above 0 and below 1"),
+        ("data add own own.npz --seed -1", "--seed is -1, but must be at least 0"),
+        ("data add own own.npz --side 0", "--side is 0, but must be at least 1"),
+        ("verify --released -1", "--released is -1, but must be at least 1"),
+        ("verify --released 0", "--released is 0, but must be at least 1"),
+        ("verify k12 --released 2", "name a cell or give --released, not both"),
+        ("watch --every -1", "--every is -1.0, but must be above 0 seconds"),
+        ("draw demo --only seed=0", "unrecognized arguments: --only"),
+        ("restore demo --only seed=0", "unrecognized arguments: --only"),
+        ("prune --scale smoke", "unrecognized arguments: --scale"),
+    ],
+)
+def test_an_impossible_option(
+    arguments: str, sentence: str, project: Path, capsys: pytest.CaptureFixture[str]
+):
+    Path("own.npz").touch()
+    with pytest.raises(SystemExit) as ended:
+        main(arguments.split())
+    assert sentence in f"{ended.value.code} {capsys.readouterr().err}"
+
+
+def test_init_quotes_its_folder_and_links_the_profile(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    main(["init", str(tmp_path / "my runs")])
+    assert f"cd '{tmp_path}/my runs' && snakemake" in capsys.readouterr().out
+    profiles = [
+        tmp_path / "my runs" / name / "profile.yaml" for name in ("slurm", "profiles/slurm")
+    ]
+    assert profiles[0].samefile(profiles[1])
 
 
 @pytest.mark.parametrize("rounds", ["-3", "0", "1.5", "ten"])

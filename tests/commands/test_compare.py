@@ -117,7 +117,7 @@ def test_the_records_of_two_revisions(plan: Plan, output_of: OutputOf):
     finish(earlier, 0.5, settings=settings, commit=commits[0] + "-dirty")
     finish(cell, 0.6, commit=commits[1], weights="1")
     assert output_of("compare", "HEAD~1", "HEAD").splitlines()[2:] == [
-        "1 cells are in both, 0 of them bit by bit the same",
+        "1 cell is in both, 0 of them bit by bit the same",
         "",
         "Test accuracy (%) after the last round, A -> B",
         "digits/small-mlp/iid/J2/fedavg",
@@ -139,3 +139,10 @@ def test_cells_of_one_folder_are_told_apart(plan: Plan, output_of: OutputOf):
     ]
     folder = "digits/small-mlp/iid/J2/fedavg"
     assert names == [f"{folder} lr=0.05", f"{folder} lr=0.1"]
+
+
+def test_a_run_with_nan_is_the_same_as_itself(plan: Plan, output_of: OutputOf):
+    cell = next(iter(plan.cells.values()))
+    for root in ("a", "b"):
+        finish(cell, float("nan"), root)
+    assert "1 cell is in both, 1 of them bit by bit the same" in output_of("compare", "a", "b")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +19,9 @@ from cohort.core.locks import try_lock
 from cohort.core.paths import state_folder, train_log
 from cohort.pipeline import cell_states as states
 from cohort.plan import Plan, load
+from cohort.records.record import read, write
 from cohort.training.cell import Cell
-from tests.commands.conftest import STUDY, finish
+from tests.commands.conftest import STUDY, finish, replan
 
 OutputOf = Callable[..., str]
 
@@ -229,3 +231,34 @@ def test_tables_fit_into_80_columns_and_colors_are_for_terminals(monkeypatch: py
         ("word " * 16).strip(),
         ("word " * 4).strip(),
     ]
+
+
+def test_restored_runs_are_no_measure_of_this_machine(plan: Plan, output_of: OutputOf):
+    """Nor are those of several devices: neither says how long a core took."""
+    first, second, *_ = plan.cells.values()
+    restored = read(finish(first, seconds=900.0))
+    write(
+        first.path,
+        replace(restored, header=restored.header | {"restored": [{"release": "theirs"}]}),
+    )
+    before = json.loads(output_of("cost", "--json"))
+    finish(second, seconds=900.0, devices=["a CPU", "another CPU"])
+    after = json.loads(output_of("cost", "--json"))
+    assert before["experiments"][0]["measured_share"] is None
+    assert after["experiments"][0]["measured_share"] is None
+    assert after["core_hours"] == pytest.approx(before["core_hours"] * 4 / 5, rel=1e-3)
+
+
+def test_a_log_that_is_deleted_while_it_is_looked_at(plan: Plan, monkeypatch: pytest.MonkeyPatch):
+    folder = states.SLURM_LOGS / f"x_{next(iter(plan.cells))}"
+    folder.mkdir(parents=True)
+    gone = folder / "1.log"
+    monkeypatch.setattr(Path, "glob", lambda *arguments: [gone])
+    assert states.find_slurm_logs() == {}
+
+
+def test_draw_of_a_study_whose_cells_all_wait(plan: Plan, output_of: OutputOf):
+    """Its page says so, as that of Snakemake does."""
+    replan(dataset="pacs", model="small-cnn")
+    page = Path(output_of("draw", "six").strip())
+    assert "pacs is behind a login" in page.read_text()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -75,3 +76,15 @@ def test_who_waited_locks_the_file_that_is_there(start: Start, tmp_path: Path):
     assert is_locked(tmp_path / "lock")
     second.communicate()
     assert not is_locked(tmp_path / "lock")
+
+
+def test_the_holder_deletes_the_folder_while_another_waits(tmp_path: Path):
+    path = tmp_path / "state" / "lock"
+    holder = lock(path)
+
+    def end() -> None:
+        shutil.rmtree(path.parent)
+        holder.close()
+
+    with lock(path, waiting=end):
+        assert is_locked(path)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cohort.core.errors import UserError
-from cohort.core.log import last_line, log_output
+from cohort.core.log import last_line, last_session, log_output
 
 
 @pytest.mark.parametrize(
@@ -80,3 +80,9 @@ def test_a_log_that_may_not_be_written_is_one_sentence(tmp_path: Path):
         str(caught.value.code)
         == f"error: {tmp_path / 'logs'}: a file stands where a folder is needed; move it away and start again"
     )
+
+
+def test_the_last_session_begins_at_the_start_of_a_line(tmp_path: Path):
+    log = tmp_path / "cell.log"
+    log.write_text("--- first\nround 1\n--- second\nround 2 --- of 9\n")
+    assert last_session(log) == "--- second\nround 2 --- of 9\n"

@@ -36,9 +36,11 @@ def test_a_figure_says_what_its_axes_panels_and_hues_are(plan: Plan):
     assert ". Curves of Runs above (%) against Test accuracy (%). Strategy: " in profiles
 
 
-def test_commands_name_the_scale(plan: Plan):
+def test_commands_name_scale_and_seeds(plan: Plan):
     spec = page_spec(plan, "demo")
     assert spec["command"] == "snakemake demo --config scale=reduced"
+    seeded = page_spec(load({"studies": ["demo"], "seeds": 2}), "demo")
+    assert seeded["command"] == "snakemake demo --config seeds=2"
     assert spec["tables"][0]["command"] == "snakemake demo_tab1 --config scale=reduced"
     assert (
         page_spec(load({"studies": ["demo"]}), "demo")["claims_command"] == "snakemake demo_claims"

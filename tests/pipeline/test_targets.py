@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from cohort.core.errors import UserError
 from cohort.core.paths import Layout
 from cohort.pipeline.cleanup import remove_previews
-from cohort.pipeline.targets import requested_items
+from cohort.pipeline.stages import Stages
+from cohort.pipeline.targets import requested_items, targets
 from cohort.plan import load
 
 
@@ -21,7 +24,9 @@ from cohort.plan import load
         (["aml_written", "aml"], [("aml_written", ""), ("aml", "")]),
         (["demo_fig1", "demo_claims"], [("demo", "fig1"), ("demo", "claims")]),
         (["results/full/figures/demo/fig1.png"], [("demo", "fig1")]),
+        (["results/full/figures/demo/fig1.narrow.png"], [("demo", "fig1")]),
         (["results/full/report/aml.html", "aml"], [("aml", "")]),
+        (["results/full/report/index.html"], [("demo", ""), ("ucb", "")]),
         (["results/full/metrics/demo/main.parquet", "demo_fig99", "train"], []),
     ],
 )
@@ -72,3 +77,15 @@ def test_previews_of_what_is_finished_go_and_others_stay(
     assert "aml" in index and "demo" not in index
     remove_previews("full", [("aml", "")])
     assert not Path(layout.folder).exists() or not list(Path(layout.folder).iterdir())
+
+
+def test_a_study_with_the_name_of_another_target(project: Path, monkeypatch: pytest.MonkeyPatch):
+    Path("config/studies/demo_fig1.yaml").write_text("title: taken")
+    with pytest.raises(UserError, match=r"the target demo_fig1 .*'fig1' of .*/demo.yaml and of "):
+        list(targets(load({"studies": "demo"})))
+
+
+@pytest.mark.parametrize("rule", ["train_inputs", "sources"])
+def test_a_file_that_no_listed_study_has(rule: str):
+    with pytest.raises(SystemExit, match=r"error: no listed study has .* k0123456789ab at scale"):
+        getattr(Stages(load()), rule)(SimpleNamespace(digest="k0123456789ab"))

@@ -12,6 +12,8 @@ WRONG = {
     "results/full/figures/tiny/fig9.png": "tiny has no figure or table 'fig9'",
     "results/full/report/tinny.html": "there is no study 'tinny'; did you mean 'tiny'?",
     "results/full/metrics/tiny/oone.parquet": "tiny has no experiment 'oone'",
+    "results/cells/digits/seed0-k0123456789ab.h5": "no listed study has the cell k0123456789ab at "
+    "scale full: add --config studies=STUDY scale=SCALE",
     "results/smoke/figures/tiny/fig1.png": "results/smoke is of another scale than full: add "
     "--config scale=smoke",
 }

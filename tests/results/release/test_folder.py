@@ -16,6 +16,7 @@ from cohort.cell.settings import DEFAULTS
 from cohort.core.errors import UserError
 from cohort.core.files import sha256
 from cohort.core.sealed_json import write_sealed
+from cohort.results.release import folder
 from cohort.results.release.folder import read_manifest, read_release, write_release
 from cohort.results.release.runs import FIXED
 from tests.results.release.runs import assert_same, random_record
@@ -50,6 +51,32 @@ def test_the_order_of_runs_changes_no_byte(tmp_path: Path, release: Path):
     ):
         assert files[0].name == files[1].name
         assert files[0].read_bytes() == files[1].read_bytes()
+
+
+@pytest.mark.parametrize("step", range(3))
+def test_an_interrupted_export_leaves_a_release(
+    release: Path, monkeypatch: pytest.MonkeyPatch, step: int
+):
+    """Killed while it writes, before the first rename or before the second: the old one is read,
+    and another export ends as if nothing had happened."""
+    (release / "NOTES").write_text("ours")
+    calls = [folder, "write_text"], [Path, "rename"], [Path, "rename"]
+    owner, name = calls[step]
+    before, skipped = getattr(owner, name), [None] * (step == 2)
+
+    def killed(*arguments: object) -> object:
+        if skipped:
+            skipped.pop()
+            return before(*arguments)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(owner, name, killed)
+        write_release(release, "study", RECORDS[:3])
+    assert len(read_release(release)) == len(RECORDS)
+    write_release(release, "study", RECORDS[:3])
+    assert len(read_release(release)) == 3 and (release / "NOTES").read_text() == "ours"
+    assert [path.name for path in release.parent.iterdir()] == ["study"]
 
 
 def test_tables_read_as_documented(release: Path):

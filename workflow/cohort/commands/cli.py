@@ -57,14 +57,14 @@ def config_last(arguments: Sequence[str]) -> list[str]:
     follows them, such as a study, for one more of them. What follows `--` stays last."""
     words = list(arguments)
     end = words.index("--") if "--" in words else len(words)
-    if "--config" not in words[:end]:
-        return words
-    first = words.index("--config")
-    last = first + 1
-    while last < end and "=" in words[last] and not words[last].startswith("-"):
-        last += 1
-    moved = words[first:last] if last > first + 1 else []
-    return words[:first] + words[first + len(moved) : end] + moved + words[end:]
+    kept, moved = list[str](), list[str]()
+    of_config = False  # whether the word before was --config or one of its own
+    for word, following in zip(words[:end], [*words[1:end], ""][:end], strict=True):
+        is_value = "=" in word and not word.startswith("-")
+        has_value = "=" in following and not following.startswith("-")
+        of_config = has_value if word == "--config" else of_config and is_value
+        (moved if of_config else kept).append(word)
+    return kept + moved + words[end:]
 
 
 def parser_of(named: Container[str]) -> argparse.ArgumentParser:

@@ -10,8 +10,9 @@ from typing import Any
 
 from cohort.commands.planning import add_json
 from cohort.commands.screen import paint, print_json
+from cohort.core.counts import counted
 from cohort.core.errors import UserError, suggest
-from cohort.core.paths import CELLS, is_record_file
+from cohort.core.paths import CELLS, records_in
 from cohort.records.record import Record, read
 from cohort.results.differences import Cell, Difference, cell_of, differences, is_same
 from cohort.results.names import METRICS
@@ -70,8 +71,7 @@ def read_side(text: str) -> Side:
 
 def _record_files(folder: Path) -> list[Path]:
     """List the record files in a folder, the oldest first."""
-    files = (file for file in folder.rglob("seed*.h5") if is_record_file(file))
-    return sorted(files, key=lambda file: file.stat().st_mtime)
+    return sorted(records_in(folder), key=lambda file: file.stat().st_mtime)
 
 
 def _commit(text: str) -> str | None:
@@ -124,10 +124,11 @@ def _print(
     counts = facts(first, second, changes, options.metric)
     for name, records in (("A", first), ("B", second)):
         origin = _made_with(records)
-        print(f"{name}: {getattr(options, name.lower())}, {len(records)} records, {origin}")
-    print(
-        f"{counts['in_both']} cells are in both, {counts['identical']} of them bit by bit the same"
-    )
+        print(
+            f"{name}: {getattr(options, name.lower())}, {counted(len(records), 'record')}, {origin}"
+        )
+    both = "1 cell is" if counts["in_both"] == 1 else f"{counts['in_both']} cells are"
+    print(f"{both} in both, {counts['identical']} of them bit by bit the same")
     for name in ("a", "b"):
         if only := counts[f"only_{name}"]:
             more = ", ..." if len(only) > MOST_MISSING else ""

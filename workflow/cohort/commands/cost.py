@@ -69,7 +69,7 @@ class Estimates:
 
     def __init__(self, plan: Plan, gpu: Gpu, cells: Iterable[CellStatus] = ()):
         self.plan, self.gpu = plan, gpu
-        finished = [status for status in cells if status.seconds]
+        finished = [status for status in cells if status.seconds and status.device]
         on_gpu = [status for status in finished if gpu.name in status.device]
         on_core = [status for status in finished if gpu.is_cpu(status.device)]
         self.core_paces = self._paces(on_core, self.core_seconds)
@@ -157,7 +157,7 @@ def _experiment_facts(estimates: Estimates, cells: list[CellStatus]) -> dict[str
     share = paces(
         ("", status.seconds, estimates.core_seconds(status.cell))
         for status in cells
-        if status.seconds and estimates.gpu.is_cpu(status.device)
+        if status.seconds and status.device and estimates.gpu.is_cpu(status.device)
     )
     return {
         "cells": len(cells),

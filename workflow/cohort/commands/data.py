@@ -50,6 +50,10 @@ def run(options: argparse.Namespace) -> None:
         raise UserError(f"'{name}' must be a name of small letters, digits and -")
     if not options.path.exists():
         raise UserError(f"{options.path} does not exist")
+    _check_options(options)
+    own_file = user_files.folder() / "datasets.yaml"
+    before = own_file.read_text(encoding="utf-8").rstrip() + "\n\n" if own_file.exists() else ""
+    _check_extensible(own_file, before)
     samples = read_user_data(
         options.path, label=options.label, side=options.side, share=options.test, seed=options.seed
     )
@@ -71,8 +75,6 @@ def run(options: argparse.Namespace) -> None:
         "test": len(x_test),
         "scale": samples.scale,
     }
-    own_file = user_files.folder() / "datasets.yaml"
-    before = own_file.read_text(encoding="utf-8").rstrip() + "\n\n" if own_file.exists() else ""
     write_text(own_file, before + yaml.safe_dump({name: entry}, sort_keys=False, width=100))
     shape = " x ".join(map(str, x_train.shape[1:]))
     print(
@@ -80,3 +82,24 @@ def run(options: argparse.Namespace) -> None:
         f"{len(samples.classes)} classes ({list_classes(samples.classes)}), each {shape}; "
         f"see {own_file}"
     )
+
+
+def _check_options(options: argparse.Namespace) -> None:
+    """Raise a UserError for a share, a seed or a size that is impossible."""
+    if not 0 < options.test < 1:
+        raise UserError(f"--test is {options.test}, but must be above 0 and below 1")
+    if options.seed < 0:
+        raise UserError(f"--seed is {options.seed}, but must be at least 0")
+    if options.side is not None and options.side < 1:
+        raise UserError(f"--side is {options.side}, but must be at least 1")
+
+
+def _check_extensible(file: Path, text: str) -> None:
+    """Raise a UserError unless an entry can stand below this text of a YAML file."""
+    try:
+        yaml.safe_load(f"{text}entry: {{}}")
+    except yaml.YAMLError:
+        raise UserError(
+            f"{file}: no entry can stand below what is there; write each of its entries as NAME: "
+            "with its keys below, or delete the file if it has none"
+        ) from None

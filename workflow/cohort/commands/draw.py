@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import argparse
 
-from cohort.commands.planning import add_studies, load_plan
+from cohort.commands.planning import add_whole_studies, load_plan
 from cohort.pipeline.preview import draw_studies
 
-add_arguments = add_studies
+add_arguments = add_whole_studies
 
 
 def run(options: argparse.Namespace) -> None:
     """Draw the studies from what exists and print the paths of their pages."""
     plan = load_plan(options)
-    studies = list(dict.fromkeys(study for study, _ in plan.rows(plan.listed)))
-    for page in draw_studies(plan, studies):
+    for page in draw_studies(plan, list(dict.fromkeys(plan.listed))):
         print(page)

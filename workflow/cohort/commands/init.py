@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import shutil
 from pathlib import Path
 
@@ -29,6 +30,7 @@ module cohort:
 use rule * from cohort
 '''
 COPIED = (str(CONFIG_FILE), "profiles")
+LINK = "slurm"  # to the profile of that name, for --profile slurm
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,11 +46,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Write a Snakefile, the config and the profiles into a folder; keep what exists."""
     folder: Path = options.folder
-    for name in (str(SNAKEFILE), "Snakefile", *COPIED):
+    for name in (str(SNAKEFILE), "Snakefile", *COPIED, LINK):
         if (folder / name).exists():
             raise UserError(f"{folder / name} exists already; name another folder")
     with explain_errors(folder):
         write_text(folder / SNAKEFILE, CONTENT)
         write_text(folder / CONFIG_FILE, (ROOT / CONFIG_FILE).read_text(encoding="utf-8"))
         shutil.copytree(ROOT / "profiles", folder / "profiles")
-    print(f"written: {folder}. The demo, 36 small runs: cd {folder} && snakemake")
+        (folder / LINK).symlink_to(f"profiles/{LINK}")
+    go = shlex.join(["cd", str(folder)])
+    print(f"written: {folder}. The demo, 36 small runs: {go} && snakemake")

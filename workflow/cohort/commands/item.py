@@ -19,6 +19,7 @@ from cohort.commands.cost import total_sentence
 from cohort.commands.item_lines import result_lines, result_rows
 from cohort.commands.planning import add_json, add_only, config_texts, load_plan
 from cohort.commands.screen import print_json
+from cohort.core.counts import counted
 from cohort.core.errors import UserError, suggest
 from cohort.core.paths import state_folder
 from cohort.pipeline import preview
@@ -138,7 +139,7 @@ def _announced(
 ) -> Iterator[str]:
     """What an item shows, and what of it is missing."""
     where = f"{item.study}.{item.name} at scale {item.plan.scale}"
-    yield f"{where}: {cells} cells of {item.spec['experiment']}"
+    yield f"{where}: {counted(cells, 'cell')} of {item.spec['experiment']}"
     for name, count in counts:
         yield f"  {name}: {count} {'to train' if again else 'missing'}"
     yield from item.plan.notes
@@ -149,7 +150,12 @@ def _announced(
 def _trained(item: Item, output: TextIO | None) -> bool:
     """Train what is missing, with Snakemake's output to there; whether all went well."""
     command = [sys.executable, "-m", *shlex.split(item.command)]
-    return subprocess.run(command, check=False, stdout=output).returncode == 0
+    driver = subprocess.Popen(command, stdout=output)
+    try:
+        return driver.wait() == 0
+    except KeyboardInterrupt:
+        driver.wait()  # Ctrl-C reached it too: it saves its cells and ends
+        raise
 
 
 def discard_results(cells: Sequence[CellStatus]) -> None:

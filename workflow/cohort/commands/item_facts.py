@@ -11,6 +11,7 @@ from cohort.commands.cost import total_sentence
 from cohort.commands.item import Item, find_item
 from cohort.commands.screen import paint, print_json
 from cohort.commands.status import time_left_lines
+from cohort.core.counts import counted
 from cohort.pipeline.cell_states import STATES, CellStatus, hours_left
 from cohort.pipeline.stages import output_files
 from cohort.results.tables.sizes import needs_no_runs
@@ -56,7 +57,7 @@ def _print(item: Item, cells: list[CellStatus]) -> None:
     else:
         missing = [status.cell for status in cells if not status.is_finished]
         states = (f"{described[state]} {state}" for state in STATES if described.get(state))
-        print(f"{len(cells)} cells of {described['experiment']}: {', '.join(states)}")
+        print(f"{counted(len(cells), 'cell')} of {described['experiment']}: {', '.join(states)}")
         if missing:
             print(total_sentence(item.plan, missing))
         for line in list(time_left_lines(item.plan, cells))[1:]:

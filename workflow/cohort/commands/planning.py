@@ -16,17 +16,24 @@ else:  # `cohort run` of a plan file plans nothing
 
 KEYS = ("scale", "only", "seeds")
 """The keys of config/config.yaml that have an option of their own."""
+LISTED = "those that config/config.yaml lists"
 
 
-def add_config(parser: argparse.ArgumentParser) -> None:
-    """Add --config, --scale and --seeds."""
+def add_overrides(parser: argparse.ArgumentParser) -> None:
+    """Add --config alone."""
     parser.add_argument(
         "--config",
         nargs="+",
+        action="extend",
         default=[],
         metavar="KEY=VALUE",
         help="override keys of config/config.yaml, as with snakemake, e.g. device=cpu",
     )
+
+
+def add_config(parser: argparse.ArgumentParser) -> None:
+    """Add --config, --scale and --seeds."""
+    add_overrides(parser)
     parser.add_argument("--scale", metavar="NAME", help="a scale of config/scales.yaml")
     parser.add_argument("--seeds", metavar="N", help="number of seeds of every experiment")
 
@@ -41,12 +48,20 @@ def add_only(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_studies(
-    parser: argparse.ArgumentParser, default: str = "those that config/config.yaml lists"
-) -> None:
-    """Add --config, --scale, --seeds, --only and the names of studies; `default` says which ones
-    are meant without a name."""
+def add_studies(parser: argparse.ArgumentParser, default: str = LISTED) -> None:
+    """Add --config, --scale, --seeds, --only and the names of studies, see `add_whole_studies`."""
     add_only(parser)
+    _add_names(parser, default)
+
+
+def add_whole_studies(parser: argparse.ArgumentParser, default: str = LISTED) -> None:
+    """Add --config, --scale, --seeds and the names of studies; `default` says which ones are meant
+    without a name."""
+    add_config(parser)
+    _add_names(parser, default)
+
+
+def _add_names(parser: argparse.ArgumentParser, default: str) -> None:
     parser.add_argument("studies", nargs="*", metavar="STUDY", help=f"a study (default: {default})")
 
 

@@ -1,24 +1,25 @@
-"""`cohort prune`: list, or delete, what no study has any more."""
+"""`cohort prune`: list, or delete, what no study has any more, whatever the scale and the seeds."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
 import shutil
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from pathlib import Path
 
-from cohort.commands.planning import add_config, load_plan
-from cohort.core.paths import CELLS, SHARDS, is_record_file, state_folder
+from cohort.commands.planning import add_overrides, load_plan
+from cohort.core.paths import CELLS, SHARDS, records_in
 from cohort.pipeline.driver import lock_directory
-from cohort.plan import Plan, all_studies
+from cohort.plan import all_studies
+from cohort.plan.any_seed import FilesOfAnySeed
 from cohort.records.record import read
 from cohort.training.job.lease import is_held
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add --delete."""
-    add_config(parser)
+    """Add --config, --delete and --restored."""
+    add_overrides(parser)
     parser.add_argument("--delete", action="store_true", help="delete them")
     parser.add_argument(
         "--restored", action="store_true", help="only the records that were restored from releases"
@@ -28,15 +29,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Print, and with --delete delete, what no study has at any scale, or what was restored."""
     if options.restored:
-        prune(restored_records(), delete=options.delete)
+        prune(restored_records(), delete=options.delete, command="cohort prune --restored")
         return
     scales, studies = load_plan(options).scales, all_studies()
     plans = [load_plan(options, scale=scale, studies=studies, only="") for scale in scales]
-    prune(unused_paths(plans), delete=options.delete)
+    prune(unused_paths(FilesOfAnySeed(plans)), delete=options.delete)
 
 
-def prune(paths: Iterable[Path], *, delete: bool) -> None:
-    """Print these files and folders with their sizes, and delete them if `delete`."""
+def prune(paths: Iterable[Path], *, delete: bool, command: str = "cohort prune") -> None:
+    """Print these files and folders, which `command` lists, with their sizes; delete them if
+    `delete`."""
     # A driver may be working on what studies had when it started.
     with lock_directory() if delete else contextlib.nullcontext():
         sizes = {path: size_of(path) for path in sorted(paths)}
@@ -44,7 +46,7 @@ def prune(paths: Iterable[Path], *, delete: bool) -> None:
             print(f"{size / 2**20:10.2f} MB  {path}")
             if delete:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
-    verb = "deleted" if delete else "could be deleted (cohort prune --delete)"
+    verb = "deleted" if delete else f"could be deleted ({command} --delete)"
     print(
         f"{sum(sizes.values()) / 2**20:10.2f} MB "
         f"in {len(sizes)} records, shards and checkpoints {verb}"
@@ -53,30 +55,26 @@ def prune(paths: Iterable[Path], *, delete: bool) -> None:
 
 def restored_records() -> list[Path]:
     """List the records that were restored from releases, not trained here."""
-    records = (path for path in Path(CELLS).rglob("seed*.h5") if is_record_file(path))
-    return [path for path in records if "restored" in read(path).header]
+    return [path for path in records_in(CELLS) if "restored" in read(path).header]
 
 
-def unused_paths(plans: Iterable[Plan]) -> list[Path]:
-    """Records and shards that no plan has, and state folders of unplanned or finished cells.
+def unused_paths(planned: Container[Path]) -> list[Path]:
+    """Records and shards that are not planned, and state folders of unplanned or finished cells.
 
     The state of a cell that is being trained is never among them.
     """
-    planned = {
-        Path(thing.path)
-        for plan in plans
-        for things in (plan.cells, plan.shards)
-        for thing in things.values()
-    }
-    unfinished = {state_folder(path) for path in planned if not path.exists()}
     files = {
         path
         for folder in (CELLS, SHARDS)
         for path in Path(folder).rglob("*.h5")
         if path.parent.suffix != ".state"
     }
-    states = {path for path in Path(CELLS).rglob("*.state") if not is_held(path)}
-    return [*(files - planned), *(states - unfinished)]
+    unused = [path for path in files if path not in planned]
+    for state in Path(CELLS).rglob("*.state"):
+        record = state.with_suffix(".h5")
+        if (record in files or record not in planned) and not is_held(state):
+            unused.append(state)
+    return unused
 
 
 def size_of(path: Path) -> int:

@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from cohort.commands.planning import add_studies, load_plan
+from cohort.commands.planning import add_whole_studies, load_plan
+from cohort.core.counts import counted
 from cohort.core.errors import UserError
 from cohort.core.paths import RELEASED
-from cohort.core.shipped import shipped
 from cohort.data.fetch import fetch
 from cohort.plan import all_studies
 from cohort.records.record import Record
 from cohort.results.names import METRICS
-from cohort.results.release.folder import MANIFEST, read_manifest
+from cohort.results.release.folder import MANIFEST, read_manifest, release_folders
 from cohort.results.release.restoring import RestoreOutcome, restore
 
 SHOWN = 5  # runs that are named
@@ -26,7 +26,7 @@ ADVICE = "check the network, or fetch the release by hand and name its folder wi
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the studies, and --from."""
-    add_studies(parser, default="all that have a release")
+    add_whole_studies(parser, default="all that have a release")
     parser.add_argument(
         "--from",
         dest="source",
@@ -53,9 +53,10 @@ def _release_folders(source: str, studies: list[str]) -> Iterator[dict[str, Path
     """Yield each release's folder by address; one on the web is downloaded to a temporary
     folder."""
     if not source.startswith(("https://", "http://")):
-        root = shipped(source)
+        root, ours = Path(source), release_folders() if source == RELEASED else {}
         manifests = [*root.glob(MANIFEST), *sorted(root.glob(f"*/{MANIFEST}"))]
-        folders = [root / study for study in studies] or [file.parent for file in manifests]
+        every = list(ours.values()) or [file.parent for file in manifests]
+        folders = [ours.get(study, root / study) for study in studies] or every
         if not folders:
             raise UserError(f"{source} holds no release; cohort export writes one")
         yield {str(folder): folder for folder in folders}
@@ -83,7 +84,9 @@ def _outcome_lines(address: str, outcome: RestoreOutcome) -> Iterator[str]:
         (outcome.different, "here already, with other numbers"),
         (outcome.unplanned, "that no study plans, not restored"),
     )
-    yield f"{address}: " + "; ".join(f"{len(runs)} runs {text}" for runs, text in counts if runs)
+    yield f"{address}: " + "; ".join(
+        f"{counted(len(runs), 'run')} {text}" for runs, text in counts if runs
+    )
     for digest, (here, released) in [*outcome.different.items()][:SHOWN]:
         yield f"  {digest}: {_run_text(here)} here, {_run_text(released)} in the release"
     if outcome.unplanned:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cohort.cell.planned import options_of, write_plan
 from cohort.commands.planning import add_config, load_plan
 from cohort.core.errors import UserError
+from cohort.core.files import relative_path
 from cohort.core.lazy import lazy
 from cohort.core.paths import plan_file, state_folder
 from cohort.training.job.lease import FINISHED
@@ -90,13 +92,14 @@ def require_cell(plan: Plan, text: str) -> Cell:
 def find_cell(plan: Plan, text: str) -> Cell | None:
     """Find the cell whose path ends with this text or whose digest begins with it; None if no study
     has it. Raise UserError if several match. The listed studies are searched before all others."""
+    path = relative_path(text)
     for studies in (plan.listed, planning.all_studies()):
         for name in studies:
             plan.study(name)
         matches = [
             cell
             for cell in plan.cells.values()
-            if cell.path.endswith(text.removeprefix("./")) or cell.digest.startswith(text)
+            if cell.path.endswith(path) or cell.digest.startswith(text)
         ]
         if len(matches) > 1:
             raise UserError(f"'{text}' matches {len(matches)} cells; give more of it")
@@ -127,7 +130,8 @@ def run_cell(plan: Plan | None, file: Path, until: int | None, device: str | Non
     folder = state_folder(cell.path)
     if Path(cell.path).exists():
         (folder / FINISHED).unlink(missing_ok=True)
-        folder.rmdir()
+        with contextlib.suppress(OSError):  # another process waits there, or has just deleted it
+            folder.rmdir()
 
 
 def make_data(plan: Plan, path: str) -> None:

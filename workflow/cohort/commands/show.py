@@ -13,6 +13,7 @@ import numpy as np
 from cohort.commands.planning import add_config, add_json
 from cohort.commands.screen import WIDTH, print_json, table
 from cohort.core.errors import UserError
+from cohort.core.files import relative_path
 from cohort.core.lazy import lazy
 from cohort.core.paths import records_matching
 from cohort.records.record import Record, read
@@ -112,7 +113,7 @@ def find_record(text: str) -> Path:
     """The path of the record with this path or this beginning of a digest. Raise UserError if no
     digest, or several, begin so."""
     if "/" in text or text.endswith(".h5"):
-        return Path(text)
+        return Path(relative_path(text))
     matches = records_matching(text)
     if len(matches) > 1:
         raise UserError(f"'{text}' is the beginning of {len(matches)} digests; give more of it")

@@ -20,9 +20,9 @@ from cohort.commands.screen import (
     shortened,
     table,
 )
+from cohort.core.counts import counted
 from cohort.core.durations import duration_text
 from cohort.core.paths import CELLS, CLAIMS_TABLE, RELEASED
-from cohort.core.shipped import shipped
 from cohort.pipeline.cell_states import (
     STATES,
     CellStatus,
@@ -36,7 +36,7 @@ from cohort.pipeline.cell_states import (
 from cohort.pipeline.slurm import held_jobs
 from cohort.pipeline.stages import output_files
 from cohort.plan import Plan, Study
-from cohort.results.release.folder import MANIFEST, read_release
+from cohort.results.release.folder import read_release, release_folders
 from cohort.results.tables.sizes import needs_no_runs
 
 Statuses = dict[tuple[str, str], list[CellStatus]]
@@ -74,34 +74,34 @@ def run(options: argparse.Namespace) -> None:
 def read_releases() -> dict[str, set[str]]:
     """Read the digests of the released runs by study."""
     releases: dict[str, set[str]] = {}
-    for manifest in shipped(RELEASED).glob(f"*/{MANIFEST}"):
-        runs = read_release(manifest.parent)
-        releases[manifest.parent.name] = {run.header["digest"] for run in runs}
+    for study, folder in release_folders().items():
+        releases[study] = {run.header["digest"] for run in read_release(folder)}
     return releases
 
 
 def print_released(plan: Plan, releases: Mapping[str, set[str]], *, as_json: bool) -> None:
     """Print how many cells of each experiment are released, and how large the releases are."""
-    counted = []
+    counts = []
     for (study, experiment), rows in plan.rows(plan.listed).items():
         digests = {row.digest for row in rows}
         released = len(digests & releases.get(study, set()))
-        counted.append(
+        counts.append(
             {"study": study, "experiment": experiment, "cells": len(digests), "released": released}
         )
-    folders = [shipped(RELEASED) / study for study in plan.listed if study in releases]
+    places = release_folders()
+    folders = [places[study] for study in plan.listed if study in releases]
     size = sum(file.stat().st_size for folder in folders for file in folder.iterdir())
     if as_json:
-        print_json({"experiments": counted, "bytes": size})
+        print_json({"experiments": counts, "bytes": size})
         return
     lines = [
         [f"{count['study']}.{count['experiment']}", count["cells"], count["released"]]
-        for count in counted
+        for count in counts
     ]
     for line in table(["experiment", "cells", "released"], lines, ["", "", ""]):
         print(line)
     runs = sum(len(releases.get(study, ())) for study in plan.listed)
-    print(f"{runs} runs in {RELEASED}, {size / 1e6:.2f} MB")
+    print(f"{counted(runs, 'run')} in {RELEASED}, {size / 1e6:.2f} MB")
 
 
 def statuses(

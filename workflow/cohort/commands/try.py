@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from cohort.core.errors import UserError, suggest
 from cohort.core.files import write_text
 from cohort.plan import load
 from cohort.plan.located import errors_at
+from cohort.plan.yaml_files import read_yaml
 from cohort.results.ranks import Standings
 from cohort.results.tables.leaderboard import rank_interval
 
@@ -70,14 +71,14 @@ def write_study(item: Item, strategies: Sequence[str]) -> str:
     """Write the study that adds strategies to an item's experiment, and return its name. One that
     is impossible at any scale is not written, because every command would stumble over it."""
     experiment = item.spec["experiment"]
-    name = study_name([*strategies, item.study, experiment])
     added = [f"+{strategy}" for strategy in strategies]
     extended = {"extends": f"{item.study}.{experiment}", "strategy": added}
     text: dict[str, Any] = {
         "title": f"{', '.join(strategies)} on {item.study}.{experiment}",
         "experiments": {experiment: extended},
     }
-    file = Path(user_files.folder(), "studies", f"{name}.yaml")
+    name = _free_name([*strategies, item.study, experiment], text)
+    file = _study_file(name)
     with errors_at(f"{' and '.join(strategies)} cannot be tried on {item.study}.{item.name}"):
         for scale in item.plan.scales:
             load({"scale": scale, "studies": item.study, "only": ""}).check(file, text)
@@ -85,9 +86,27 @@ def write_study(item: Item, strategies: Sequence[str]) -> str:
     return name
 
 
+def _free_name(words: Sequence[str], text: Mapping[str, Any]) -> str:
+    """The name of the study of this text: with a digest if that of another has the same name, since
+    `a-b` and `a b` become the same letters."""
+    name = study_name(words)
+    file = _study_file(name)
+    if not file.exists() or read_yaml(file).get("experiments") == text["experiments"]:
+        return name
+    return _with_digest(name, " ".join(words))
+
+
+def _study_file(name: str) -> Path:
+    return Path(user_files.folder(), "studies", f"{name}.yaml")
+
+
 def study_name(words: Sequence[str]) -> str:
     """The name `try_...` of a study made of these words; a digest ends one that is too long."""
     name = f"try_{re.sub(r'[^a-z0-9]+', '_', '_'.join(words))}"
     if len(name) <= LONGEST:
         return name
-    return f"{name[: LONGEST - 9]}_{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    return _with_digest(name, name)
+
+
+def _with_digest(name: str, text: str) -> str:
+    return f"{name[: LONGEST - 9]}_{hashlib.sha256(text.encode()).hexdigest()[:8]}"

@@ -16,15 +16,15 @@ from cohort.commands.planning import add_config, load_plan
 from cohort.commands.run import add_until, make_inputs, require_cell
 from cohort.commands.screen import paint
 from cohort.core import user_files
+from cohort.core.counts import counted
 from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
 from cohort.core.paths import RELEASED, state_folder
 from cohort.core.sealed_json import write_sealed
-from cohort.core.shipped import shipped
 from cohort.plan import Plan
 from cohort.records.history import History
 from cohort.records.record import Record, read
-from cohort.results.release.folder import read_release
+from cohort.results.release.folder import read_release, release_folders
 from cohort.training.cell import Cell
 from cohort.training.job.checkpoint_header import saved_header
 from cohort.training.job.lease import CHECKPOINT
@@ -70,7 +70,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Train cells again and print what differs. Raise UserError on unexplained differences."""
     plan = load_plan(options)
-    if options.released:
+    if options.released is not None:
+        if options.cell is not None:
+            raise UserError("name a cell or give --released, not both")
+        if options.released < 1:
+            raise UserError(f"--released is {options.released}, but must be at least 1")
         for cell, record in draw_released_runs(plan, options.released):
             check_reproduced(plan, cell, record, options.until)
     else:
@@ -104,7 +108,7 @@ def check_reproduced(plan: Plan, cell: Cell, before: Record, until: int | None) 
     else:
         compared = "metrics and cohorts" + ("" if until else ", and the final weights")
         rounds = until or len(before.history.cohorts)
-        print(paint(f"the same to the last bit: {compared} of {rounds} rounds", "done"))
+        print(paint(f"the same to the last bit: {compared} of {counted(rounds, 'round')}", "done"))
 
 
 def beyond_tolerance(before: History, after: History, until: int | None) -> Iterator[str]:
@@ -131,8 +135,9 @@ def _final_mean(series: Mapping[int, float]) -> float:
 
 def draw_released_runs(plan: Plan, count: int) -> list[tuple[Cell, Record]]:
     """Draw some released runs of the listed studies at random, each with its cell."""
-    folders = (shipped(RELEASED) / study for study in plan.listed)
-    records = [run for folder in folders if folder.is_dir() for run in read_release(folder)]
+    folders = release_folders()
+    found = (folders[study] for study in plan.listed if study in folders)
+    records = [run for folder in found for run in read_release(folder)]
     planned = set(plan.digests(*plan.listed))
     runs = [run for run in records if run.header["digest"] in planned]
     if not runs:

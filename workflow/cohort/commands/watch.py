@@ -14,6 +14,7 @@ from cohort.commands.planning import add_studies, load_plan
 from cohort.commands.screen import WIDTH, bar, is_terminal, paint, sparkline, table
 from cohort.commands.status import cell_name, runnable_cells, statuses, unique_cells
 from cohort.core.durations import duration_text
+from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
 from cohort.pipeline.cell_states import (
     STATES,
@@ -43,6 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Follow the cells until all are done: as a view in a terminal, else by a line per change."""
+    if not options.every > 0:
+        raise UserError(f"--every is {options.every}, but must be above 0 seconds")
     plan = load_plan(options)
     with contextlib.suppress(KeyboardInterrupt):
         if is_terminal():

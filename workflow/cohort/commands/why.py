@@ -11,7 +11,7 @@ from cohort.commands.planning import add_config, load_plan
 from cohort.commands.run import find_cell
 from cohort.commands.show import find_record
 from cohort.core.errors import UserError
-from cohort.core.paths import is_record_file
+from cohort.core.paths import records_in
 from cohort.pipeline.cell_states import CellStatus, changed_sentences, find_slurm_logs, status_of
 from cohort.plan import Plan
 from cohort.records.record import Record, read
@@ -47,8 +47,7 @@ def _explain_cell(plan: Plan, cell: Cell) -> Iterator[str]:
     if status.is_finished:
         return
     folder, own = Path(cell.path).parent, f"seed{cell.settings.seed}-"
-    files = sorted(file for file in folder.glob("seed*.h5") if is_record_file(file))
-    others = [file for file in files if file != Path(cell.path)]
+    others = [file for file in records_in(folder) if file != Path(cell.path)]
     same_seed = [file for file in others if file.name.startswith(own)]
     for file in (same_seed or others)[:MOST_RECORDS]:
         try:

@@ -11,6 +11,7 @@ import re
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, TypeVar
 
 from cohort.core.components import Component
@@ -35,10 +36,16 @@ class NameEncoded(Component):
         for field in _fields(type(self)):
             value = getattr(self, field.name)
             if _is_required(field):
-                words.append(value if isinstance(value, str) else f"{value:g}")
+                words.append(value if isinstance(value, str) else number_text(value))
             elif value != field.default:
-                words.append(f"{field.name}{value:g}")
+                words.append(f"{field.name}{number_text(value)}")
         return "-".join(words)
+
+
+def number_text(value: float) -> str:
+    """A number with all of its digits and without an exponent: 0.00001, and 2 for 2.0."""
+    exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(int(value))
+    return format(exact, "f").removesuffix(".0")
 
 
 def _is_required(field: dataclasses.Field[Any]) -> bool:

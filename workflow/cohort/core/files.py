@@ -57,8 +57,8 @@ def check_writable(folder: str | Path) -> None:
 
 def relative_path(path: str | Path) -> str:
     """The path relative to the working directory if it lies there, else unchanged."""
-    path = Path(path)
-    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+    absolute = Path(os.path.normpath(Path.cwd() / path))
+    return str(absolute.relative_to(Path.cwd()) if absolute.is_relative_to(Path.cwd()) else path)
 
 
 def write_text(path: str | Path, text: str, *, sync: bool = True) -> None:

@@ -24,19 +24,22 @@ def try_lock(path: Path) -> IO[str] | None:
 def lock(path: Path, waiting: Callable[[], None] | None = None) -> IO[str]:
     """Lock a file; if another process has locked it, call `waiting` and wait.
 
-    The returned file is locked while it is open. Its holder may delete it before closing it.
+    The returned file is locked while it is open. Its holder may delete it before closing it, and
+    then its folder.
     """
     while True:
-        file = try_lock(path)
-        if file is None:
-            if waiting is not None:
-                waiting()
-            file = open(path, "a")  # noqa: SIM115 (the caller closes it)
-            fcntl.flock(file, fcntl.LOCK_EX)
-        with contextlib.suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(file.fileno()), path.stat()):
-                return file
-        file.close()  # the previous holder has deleted this file: lock its successor
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileNotFoundError):  # the holder deletes the folder
+            file = try_lock(path)
+            if file is None:
+                if waiting is not None:
+                    waiting()
+                file = open(path, "a")  # noqa: SIM115 (the caller closes it)
+                fcntl.flock(file, fcntl.LOCK_EX)
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                    return file
+            file.close()  # the previous holder has deleted this file: lock its successor
 
 
 def is_locked(path: Path) -> bool:

@@ -60,4 +60,4 @@ def last_session(path: str | Path) -> str:
         text = Path(path).read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
-    return text[text.rfind(SESSION) :] if SESSION in text else text
+    return text[max(0, f"\n{text}".rfind(f"\n{SESSION}")) :]

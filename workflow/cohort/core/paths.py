@@ -25,6 +25,8 @@ FIGURE_FORMATS = ("png", "pdf", "svg", "json", "narrow.png")
 TABLE_FORMATS = ("csv", "md", "tex", "json")
 CLAIMS_TABLE = "claims"  # the name of the table that a study's claims are judged in
 CELL_FOLDERS = ("dataset", "model", "partition", "J", "strategy")
+CELL_LABELS = (*CELL_FOLDERS, "seed")
+"""The labels that every cell has; its experiment's axes are the others."""
 
 
 def raw_file(dataset: str, name: str) -> str:
@@ -57,6 +59,11 @@ def digest_in(path: str | Path) -> str:
 def is_record_file(path: str | Path) -> bool:
     """Whether a file's name is that of a record; no other file is named so."""
     return re.fullmatch(r"seed\d+-k[0-9a-f]{12}\.h5", Path(path).name) is not None
+
+
+def records_in(folder: str | Path) -> list[Path]:
+    """Paths of all records below a folder, in order."""
+    return sorted(file for file in Path(folder).rglob("seed*.h5") if is_record_file(file))
 
 
 def records_matching(prefix: str) -> list[Path]:

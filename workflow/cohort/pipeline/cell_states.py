@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Iterable, Mapping
@@ -125,7 +126,7 @@ def last_log(cell: Cell, slurm_logs: Mapping[str, Path]) -> Path | None:
     if not own.exists() or slurm is None:
         return own if own.exists() else slurm
     died_early = (
-        slurm.stat().st_mtime > own.stat().st_mtime
+        _written(slurm) > _written(own)
         and "error" in last_line(slurm)
         and not last_line(own).startswith("error: ")
     )
@@ -139,12 +140,20 @@ def find_slurm_logs(quiet_seconds: float = START_SECONDS) -> dict[str, Path]:
     Logs of jobs that may still be starting are skipped: a log must end in an error or have been
     written at least `quiet_seconds` ago.
     """
-    files = sorted((file.stat().st_mtime, file) for file in SLURM_LOGS.glob("*/*.log"))
+    files = sorted((_written(file), file) for file in SLURM_LOGS.glob("*/*.log"))
     return {
         file.parent.name.rpartition("_")[2]: file
         for written, file in files
         if time.time() - written > quiet_seconds or "error" in last_line(file)
     }
+
+
+def _written(log: Path) -> float:
+    """The time at which a log was last written; infinity if it has just been deleted."""
+    try:
+        return log.stat().st_mtime
+    except FileNotFoundError:
+        return math.inf
 
 
 def failure_text(status: CellStatus, slurm_logs: Mapping[str, Path]) -> str:

@@ -229,7 +229,8 @@ def remove_published_originals(cells: Iterable[Cell]) -> None:
         if (folder / FINISHED).exists() and is_valid(cell.path, cell.digest):
             (folder / FINISHED).unlink()
         if folder.exists() and not any(folder.iterdir()):
-            folder.rmdir()
+            with contextlib.suppress(OSError):  # a job has just begun there, or deleted it
+                folder.rmdir()
 
 
 def lock_directory() -> IO[str]:

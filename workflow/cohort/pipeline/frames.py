@@ -7,11 +7,10 @@ from typing import Any
 
 from cohort.core.errors import UserError
 from cohort.core.paths import RELEASED, RESULTS
-from cohort.core.shipped import shipped
 from cohort.plan import load as load_plan
 from cohort.plan import require_study
 from cohort.records.record import read
-from cohort.results.release.folder import MANIFEST, read_tables
+from cohort.results.release.folder import MANIFEST, read_tables, release_folders
 from cohort.results.release.frames import RunFrames
 from cohort.results.release.tables import tables_of
 
@@ -27,5 +26,7 @@ def load(study: str, source: str = "results", **config: Any) -> RunFrames:
         if not records:
             raise UserError(f"{study} has no finished run at scale {plan.scale}; train it first")
         return RunFrames.of(tables_of(records))
-    root = shipped(RELEASED) if source == "released" else Path(source)
+    if source == "released":
+        return RunFrames.of(read_tables(release_folders().get(study, Path(RELEASED, study))))
+    root = Path(source)
     return RunFrames.of(read_tables(root if (root / MANIFEST).exists() else root / study))

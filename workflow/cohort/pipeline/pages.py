@@ -47,8 +47,10 @@ def _quotes(claim: Values) -> dict[str, str]:
 
 
 def target_command(plan: Plan, target: str) -> str:
-    """The Snakemake command that makes a target at the plan's scale."""
-    return f"snakemake {target}" + (f" --config scale={plan.scale}" if plan.scale != FULL else "")
+    """The Snakemake command that makes a target at the plan's scale, with as many seeds."""
+    config = [f"scale={plan.scale}"] if plan.scale != FULL else []
+    config += [f"seeds={plan.config['seeds']}"] if plan.config.get("seeds") else []
+    return " ".join(["snakemake", target, *(["--config", *config] if config else [])])
 
 
 def _estimates(plan: Plan, experiment: Experiment) -> dict[str, float]:

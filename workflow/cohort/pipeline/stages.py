@@ -61,7 +61,6 @@ class Stages:
 
     def __init__(self, plan: Plan | None, local: bool = False):
         self._plan = plan
-        self._hashes: dict[str, str] = {}
         self.reported: dict[str, None] = {}  # the studies whose pages were asked for
         options = options_of(plan.config)["request"] if plan else run_options("request")
         longest = options.get("max_runtime", MAX_RUNTIME)
@@ -74,14 +73,28 @@ class Stages:
         return self._plan
 
     def cell(self, digest: str) -> Cell:
-        """The cell of this digest."""
-        return self._plan.cells[digest] if self._plan else read_cell(plan_file(digest))
+        """The cell of this digest. Raise UserError if the plan has none."""
+        if self._plan is None:
+            return read_cell(plan_file(digest))
+        if digest not in self._plan.cells:
+            raise self._unplanned_error("cell", digest)
+        return self._plan.cells[digest]
 
     def planned(self, digest: str) -> PlannedFile:
-        """The planned shards or data of this digest, from the plan or its file."""
+        """The planned shards or data of this digest, from the plan or its file. Raise UserError if
+        the plan has none."""
         if self._plan is None:
             return read_plan(plan_file(digest))
-        return self._plan.shards.get(digest) or self._plan.data[digest]
+        planned = self._plan.shards.get(digest) or self._plan.data.get(digest)
+        if planned is None:
+            raise self._unplanned_error("shards or data", digest)
+        return planned
+
+    def _unplanned_error(self, what: str, digest: str) -> UserError:
+        return UserError(
+            f"no listed study has the {what} {digest} at scale {self.plan.scale}: "
+            "add --config studies=STUDY scale=SCALE"
+        )
 
     def _info(self, cell: Cell) -> DatasetInfo:
         """What is declared of a cell's data set; a job reads it from the plan file of the data."""
@@ -93,10 +106,12 @@ class Stages:
         """The source and checksums of a raw file."""
         return dict(self.plan.datasets[wildcards.dataset]["files"][wildcards.file])
 
+    @exit_on_error
     def sources(self, wildcards: Wildcards) -> Files:
         """The input files from which a data set is prepared or shards are dealt."""
         return list(self.planned(wildcards.digest).inputs.values())
 
+    @exit_on_error
     def train_inputs(self, wildcards: Wildcards) -> Files:
         """The file that training still lacks: the shards, which need the data in turn, or the data.
 
@@ -190,9 +205,8 @@ class Stages:
     def code(self, *subpackages: str) -> Callable[[Wildcards], str]:
         """Make a param that changes with the code of records and these subpackages of results."""
         patterns = ["records/**/*", "results/*", *(f"results/{name}/**/*" for name in subpackages)]
-        return lambda wildcards: self._hashes.setdefault(
-            " ".join(subpackages), code_hash(*patterns)
-        )
+        code = functools.cache(lambda: code_hash(*patterns))
+        return lambda wildcards: code()
 
 
 def literal_rst(text: str) -> str:

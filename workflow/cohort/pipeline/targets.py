@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
+from cohort.core.errors import UserError
 from cohort.core.paths import CLAIMS_TABLE, RESULTS
 from cohort.pipeline.stages import (
     Files,
@@ -17,11 +18,13 @@ from cohort.pipeline.stages import (
     record_files,
 )
 from cohort.plan import Plan, all_studies, drawn_names
+from cohort.plan.loading import study_file
 from cohort.results.tables.sizes import needs_no_runs
 
 Target = Callable[[Wildcards], Files]
 DRAWN_FILE = re.compile(
-    rf"{RESULTS}/\w+/(?:(?:figures|tables)/(\w+)/(\w+)\.\w+|report/(\w+)\.(?:html|json))"
+    rf"{RESULTS}/\w+/(?:(?:figures|tables)/(\w+)/(\w+)\.(?:narrow\.)?\w+|"
+    r"report/(?!index\.)(\w+)\.(?:html|json))"
 )
 
 
@@ -37,10 +40,22 @@ def targets(
         return
     files = _Targets(plan)
     yield "all", _checked_target(files.everything, check)
+    makes: dict[str, str] = {}  # by target
     for study in all_studies():
+        _take(makes, study, f"the study {study_file(study)}")
         yield study, _checked_target(partial(files.studies, [study]), check)
         for name in drawn_names(study):
+            _take(makes, f"{study}_{name}", f"'{name}' of {study_file(study)}")
             yield f"{study}_{name}", _checked_target(partial(files.item, study, name), check)
+
+
+def _take(makes: dict[str, str], target: str, what: str) -> None:
+    """Note what a target makes. Raise UserError if it makes something else already."""
+    if target in makes:
+        raise UserError(
+            f"the target {target} would be that of {makes[target]} and of {what}; rename one"
+        )
+    makes[target] = what
 
 
 def requested_items(
@@ -51,7 +66,7 @@ def requested_items(
     workflow that uses Cohort as a module."""
     items = []
     for target in targets or [renamed("all")]:
-        if target == renamed("all"):
+        if target in (renamed("all"), plan.layout.index()):
             items += [(study, "") for study in plan.listed]
         elif file := DRAWN_FILE.fullmatch(target):
             items.append((file[1] or file[3], file[2] or ""))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cohort.core.errors import UserError, suggest
-from cohort.core.paths import CLAIMS_TABLE
+from cohort.core.paths import CELL_LABELS, CLAIMS_TABLE
 from cohort.plan import claim_cells
 from cohort.plan.axes import Values, axis_values, combinations
 from cohort.plan.drawings import check_distinct, check_titles, checked_facets, checked_key_figure
@@ -28,9 +28,6 @@ from cohort.plan.study import Experiment, Row, Study
 from cohort.plan.wire_sizes import with_sizes
 from cohort.results.claims import Matrix
 from cohort.results.names import PANEL, SERIES
-
-LABELS = ("dataset", "model", "partition", "J", "strategy", "seed")
-"""The labels that every cell has; its experiment's axes are the others."""
 
 
 @dataclass(frozen=True)
@@ -199,7 +196,7 @@ def _full_experiment(
                 check_required(cell)
         cells = with_seeds(cells, seeds)
         axes["seed"] = list(dict.fromkeys(cell["seed"] for cell in cells))
-    for label in LABELS:
+    for label in CELL_LABELS:
         axes.setdefault(label, list(dict.fromkeys(cell.get(label) for cell in cells)))
     if added:  # they are last on the axes
         for label, values in axes.items():
@@ -263,7 +260,7 @@ def _planned_experiment(
     cells: list[Values], axes: dict[str, list[Any]], choices: ScaleChoices, resolver: Resolver
 ) -> Experiment:
     rows: dict[tuple[str, Any], Row] = {}
-    columns = [*LABELS, *(column for column in axes if column not in LABELS)]
+    columns = [*CELL_LABELS, *(column for column in axes if column not in CELL_LABELS)]
     for cell in cells:
         check_required(cell)
         planned = resolver.plan_cell(settings_of(cell), choices.scale_of(cell))

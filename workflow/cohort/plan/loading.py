@@ -170,7 +170,7 @@ def unexpanded_plan(overrides: Mapping[str, Any] | None = None, *, whole: bool =
     own_config = {} if whole else _folder_config()
     config = read_yaml(ROOT / CONFIG_FILE) | own_config | dict(overrides or {})
     scales = read_yaml(scales_file := shipped(CONFIG / "scales.yaml"))
-    names = {"study": all_studies(), "scale": list(scales), "dataset": dataset_names()}
+    names = {"study": all_studies(), "scale": list(scales or ()), "dataset": dataset_names()}
     validator = Validator(names)
     with errors_at(scales_file):
         validator.check(scales, "scales")
@@ -265,8 +265,10 @@ def drawn_names(study: str) -> list[str]:
 
 
 def claim_names(study: str) -> list[str]:
-    """The names of a study's claims, without expanding it."""
-    return list(read_yaml(study_file(study)).get("claims", {}))
+    """The names of a study's claims, without expanding it; none where its file is invalid."""
+    content = read_yaml(study_file(study))
+    claims = content.get("claims") if isinstance(content, Mapping) else None
+    return list(claims) if isinstance(claims, Mapping) else []
 
 
 def require_study(name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from cohort.cell.settings import DEFAULTS, EVALUATION_PLANS
@@ -26,13 +27,25 @@ def scaled_values(values: Values, scale: Scale) -> Values:
         changed["rounds"] = rounds
         if scale.get("stretched", True):
             changed["lr_decay"] = values["lr_decay"] ** (values["rounds"] / rounds)
-        changed["schedule"] = str(parse_schedule(values["schedule"]).scaled(share))
+        changed["schedule"] = _scaled_schedule(values["schedule"], share)
         changed["procedure"] = str(parse_procedure(values["procedure"]).scaled(share))
         for key in EVALUATION_PLANS:
             changed[key] = _scaled_interval(values[key], share)
     if "samples" in scale:
         changed["samples"] = values["samples"] * scale["samples"]
     return changed
+
+
+def _scaled_schedule(name: str, share: float) -> str:
+    """Scale a schedule, by name. A factor that this computes is rounded to six digits."""
+    schedule = parse_schedule(name)
+    scaled = schedule.scaled(share)
+    rounded = {
+        key: float(f"{value:g}")
+        for key, value in vars(scaled).items()
+        if isinstance(value, float) and value != getattr(schedule, key)
+    }
+    return str(replace(scaled, **rounded))
 
 
 def _scaled_interval(every: int | str, share: float) -> int | str:

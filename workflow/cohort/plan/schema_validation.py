@@ -186,7 +186,8 @@ def _wrong_type(error: Any) -> str:
 
 
 def _too_short(error: Any) -> str:
-    return f" is empty, but must hold at least {error.validator_value}"
+    found = f"holds {len(error.instance)}" if error.instance else "is empty"
+    return f" {found}, but must hold at least {error.validator_value}"
 
 
 def _repeated(error: Any) -> str:

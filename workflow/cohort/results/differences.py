@@ -12,6 +12,7 @@ import numpy as np
 from cohort.cell.settings import DEFAULTS
 from cohort.core.components import Component
 from cohort.core.paths import CELL_FOLDERS
+from cohort.records.history import Series
 from cohort.records.record import Record
 from cohort.results.intervals import Sample, holm_levels, welch_p
 from cohort.training.cell import PARTS
@@ -77,8 +78,15 @@ def is_same(first: Record, second: Record) -> bool:
     """Whether two runs of a cell agree to the last bit: weights, cohorts, metrics."""
     return (
         first.header["weights_sha256"] == second.header["weights_sha256"]
-        and dict(first.history.metrics) == dict(second.history.metrics)
+        and _are_same_metrics(first.history.metrics, second.history.metrics)
         and list(map(list, first.history.cohorts)) == list(map(list, second.history.cohorts))
+    )
+
+
+def _are_same_metrics(first: Series, second: Series) -> bool:
+    """Whether two runs have the same values in the same rounds; NaN is the same as NaN."""
+    return first.keys() == second.keys() and all(
+        np.array_equal(first[name], second[name], equal_nan=True) for name in first
     )
 
 

@@ -12,17 +12,16 @@ import numpy as np
 import pandas as pd
 
 from cohort.core.files import atomic_write
+from cohort.core.paths import CELL_FOLDERS, CELL_LABELS
 from cohort.results.release.events import write_events
 from cohort.results.release.frames import RunFrames
 
-LABELS = ("dataset", "model", "partition", "J", "strategy", "seed")
-"""The settings that a row of curves.csv repeats, so that it can be read alone."""
-
 
 def write_csv(data: RunFrames, folder: Path) -> list[Path]:
-    """Write a CSV file for each frame that has rows and return the paths; lists are JSON texts."""
+    """Write a CSV file for each frame that has rows and return the paths; lists are JSON texts. A
+    row of curves.csv repeats its run's labels, so that it can be read alone."""
     frames = {field.name: getattr(data, field.name) for field in dataclasses.fields(data)}
-    labels = data.runs[["digest", *LABELS]]
+    labels = data.runs[["digest", *CELL_LABELS]]
     frames["curves"] = labels.merge(data.curves, on="digest")
     files = []
     for name, frame in frames.items():
@@ -41,7 +40,7 @@ def write_tensorboard(data: RunFrames, folder: Path) -> list[Path]:
     folders = []
     for run in data.runs.to_dict("records"):
         name = f"seed{run['seed']}-{run['digest']}"
-        run_path = Path(*(str(run[label]) for label in LABELS[:-1]), name)
+        run_path = Path(*(run[label] for label in CELL_FOLDERS), name)
         folders.append(folder / run_path)
         write_events(folders[-1], _scalars_by_round(curves[run["digest"]]))
     return folders

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,12 +13,15 @@ from pyarrow import parquet
 
 from cohort.core.errors import UserError
 from cohort.core.files import atomic_write, sha256, write_text
+from cohort.core.paths import RELEASED
 from cohort.core.sealed_json import read_sealed, to_sealed_json
+from cohort.core.shipped import ROOT, shipped
 from cohort.records.record import Record, check
 from cohort.results.release.tables import TABLES, records_of, tables_of
 
 FORMAT = 1
 MANIFEST = "manifest.json"
+SWAP, NEW, OLD = ".swap", "new", "old"
 LICENSE = "CC-BY-4.0"
 CITE = "Cite Cohort (CITATION.cff) and the papers whose methods were run (README.md lists them)."
 DICTIONARIES = ("digest", "group", "metric")
@@ -24,7 +29,57 @@ DICTIONARIES = ("digest", "group", "metric")
 
 
 def write_release(folder: Path, name: str, records: Iterable[Record]) -> None:
-    """Write runs as a release: byte for byte the same for the same runs and version of pyarrow."""
+    """Write runs as a release: byte for byte the same for the same runs and version of pyarrow.
+
+    It takes the place of an earlier one only when it is complete; other files there stay.
+    """
+    recover(folder)
+    folder, swap = folder.resolve(), _swap_folder(folder)
+    shutil.rmtree(swap, ignore_errors=True)  # of an export that was interrupted
+    try:
+        _write_files(swap / NEW, name, records)
+        for file in folder.iterdir() if folder.exists() else ():
+            if file.name != MANIFEST and file.suffix != ".parquet":
+                _copy(file, swap / NEW / file.name)
+    except BaseException:
+        shutil.rmtree(swap, ignore_errors=True)
+        raise
+    if folder.exists():
+        folder.rename(swap / OLD)
+    (swap / NEW).rename(folder)
+    shutil.rmtree(swap)
+
+
+def recover(folder: Path) -> None:
+    """Put a release back in its place if an export was interrupted just before the new one came."""
+    old = _swap_folder(folder) / OLD
+    if old.exists() and not folder.exists():
+        with contextlib.suppress(OSError):  # of a read-only file system
+            old.rename(folder)
+
+
+def release_folders() -> dict[str, Path]:
+    """The folder of each study's release: the user's own, or else the one shipped with Cohort."""
+    names = set()
+    for root in (Path(RELEASED), ROOT / RELEASED):
+        for swap in root.glob(f".*{SWAP}"):
+            recover(root / swap.name[1 : -len(SWAP)])
+        names |= {file.parent.name for file in root.glob(f"*/{MANIFEST}")}
+    return {name: shipped(Path(RELEASED, name, MANIFEST)).parent for name in sorted(names)}
+
+
+def _swap_folder(folder: Path) -> Path:
+    """The folder beside a release that holds a new one while it is written, and then the old."""
+    folder = folder.resolve()
+    return folder.with_name(f".{folder.name}{SWAP}")
+
+
+def _copy(source: Path, target: Path) -> None:
+    shutil.copytree(source, target) if source.is_dir() else shutil.copy2(source, target)
+
+
+def _write_files(folder: Path, name: str, records: Iterable[Record]) -> None:
+    """Write the tables and the manifest of a release into a folder."""
     tables = tables_of(records)
     files = {}
     for table_name, table in tables.items():
@@ -49,8 +104,6 @@ def write_release(folder: Path, name: str, records: Iterable[Record]) -> None:
         "files": files,
     }
     write_text(folder / MANIFEST, to_sealed_json(manifest, indent=1))
-    for stale in set(folder.glob("*.parquet")) - {folder / name for name in files}:
-        stale.unlink()
 
 
 def read_release(folder: Path) -> list[Record]:
@@ -84,6 +137,7 @@ def read_tables(folder: Path) -> dict[str, pa.Table]:
 def read_manifest(folder: Path) -> dict[str, Any]:
     """Read a release's manifest. Raise UserError unless checksum, format and file names are
     valid."""
+    recover(folder)
     file = folder / MANIFEST
     if not file.is_file():
         raise UserError(f"{folder} is not a release: it has no {MANIFEST}")

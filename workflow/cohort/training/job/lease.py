@@ -53,7 +53,6 @@ def lease(folder: Path, waiting: Callable[[], None]) -> Iterator[None]:
     The lease's file is deleted when the block succeeds and stays when it raises, see
     `was_abandoned`.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     with lock(folder / LEASE, waiting):
         yield
         (folder / LEASE).unlink()

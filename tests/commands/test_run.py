@@ -1,0 +1,58 @@
+"""`cohort run` beside another process, the cell that a path names, and Ctrl-C under `cohort try`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cohort.commands import item
+from cohort.commands.run import find_cell, run_cell, write_cell_plan
+from cohort.plan import Plan
+from cohort.training.job import train as job
+from tests.commands.conftest import finish
+
+DRIVER = """
+import os, signal, time
+from pathlib import Path
+
+def stop(*_):
+    time.sleep(1)  # the cells are saved
+    Path("saved").touch()
+    os._exit(1)
+
+signal.signal(signal.SIGINT, stop)
+for process in (os.getppid(), os.getpid()):  # as a terminal does
+    os.kill(process, signal.SIGINT)
+time.sleep(60)
+"""
+
+
+def test_a_cell_that_another_process_finishes_is_not_trained(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+):
+    cell = next(iter(plan.cells.values()))
+    file = write_cell_plan(plan, cell.digest)
+    monkeypatch.setattr("cohort.commands.run.make_inputs", lambda plan, cell: finish(cell))
+    monkeypatch.setattr(job.Run, "begin", lambda *arguments: pytest.fail("it is trained"))
+    run_cell(plan, file, None, None)
+    assert [path.name for path in Path(cell.path).parent.iterdir()] == [Path(cell.path).name]
+
+
+def test_a_cell_is_found_by_any_path_of_its_record(plan: Plan, output_of: Callable[..., str]):
+    cell = next(iter(plan.cells.values()))
+    finish(cell)
+    for path in (Path.cwd() / cell.path, f"../{Path.cwd().name}/{cell.path}", f"./{cell.path}"):
+        assert find_cell(plan, str(path)) == cell
+        assert output_of("why", str(path)) == f"{cell.path}: nothing: it is done\n"
+
+
+def test_a_driver_saves_its_cells_after_ctrl_c(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    Path("driver.py").write_text(DRIVER)
+    with pytest.raises(KeyboardInterrupt):
+        item._trained(argparse.Namespace(command="driver"), output=sys.__stderr__)  # type: ignore[arg-type]
+    assert Path("saved").exists()
