@@ -53,13 +53,13 @@ class RunCounts:
     @property
     def phrase(self) -> str:
         """`1,224 runs`, or `n = 34 of 36 runs (1 diverged, 1 missing)`."""
-        noun = "run" if self.planned == 1 else "runs"
+        runs = counted(self.planned, "run")
         if self.done == self.planned:
-            return f"{self.planned:,} {noun}"
+            return runs
         rest = ", ".join(
             f"{count:,} {status}" for status in STATUSES[1:] if (count := getattr(self, status))
         )
-        return f"n = {self.done:,} of {self.planned:,} {noun} ({rest})"
+        return f"n = {self.done:,} of {runs} ({rest})"
 
 
 def count_runs(metrics: DataFrame) -> RunCounts:
@@ -213,6 +213,11 @@ def subtract_partners(cells: DataFrame, minus: Mapping[str, Mapping[str, str]]) 
     finished = joined["finished"] & joined["base_finished"].eq(True)
     value = joined["value"] - joined["base"]
     return joined.assign(value=value, diverged=diverged, finished=finished)[list(cells.columns)]
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: `1 run`, `2,661 runs`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def label_text(value: Any) -> str:
