@@ -171,6 +171,9 @@ def test_runs_that_never_reach_the_target_are_counted(tmp_path: Path) -> None:
     assert "12 < 37.3" in result.evidence
     remark = "2 of 3 runs do not reach it (slow), means restricted to 41 rounds"
     assert remark in result.evidence
+    never = [(labels, status, {40: 0.1}) for labels, status, _ in cells]
+    statistics = verdict(rises, tmp_path, main=never).statistics
+    assert statistics == "quick: never (n = 3); slow: never (n = 3)"
 
 
 def test_holm_by_hand() -> None:

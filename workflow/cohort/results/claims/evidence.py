@@ -9,9 +9,10 @@ from itertools import islice
 from cohort.results.claims.claim import Claim, point_name, short_name
 from cohort.results.claims.decision import HOLDS, MARKS, DecidingContrast
 from cohort.results.claims.matrix import Comparison, Point
-from cohort.results.claims.values import Value, joined, last_round
+from cohort.results.claims.values import NEVER, Value, joined, last_round
 from cohort.results.names import METRICS, Names
 
+INFINITE = "∞"  # the end of an interval that has none
 NAMED = 3  # how many of the points without a value the evidence names
 
 
@@ -93,7 +94,7 @@ def _numbers(claim: Claim, value: Value) -> Numbers:
     """Format the runs behind a point, or the paper's value for it."""
     sample = value.sample
     mean = claim.number(value.value) if value.is_complete or sample.n else ""
-    if sample.n < 2:
+    if sample.n < 2 or value.value == NEVER:
         return Numbers(mean, n=sample.n, planned=value.planned)
     interval = sample.interval()
     if not claim.counts_rounds():
@@ -107,9 +108,10 @@ def _difference(claim: Claim, deciding: DecidingContrast) -> Difference:
     if claim.is_about_every_run():
         return Difference("", "", "", f"in {contrast.above} of {contrast.n} runs")
     mean, low, high = (
-        f"{'+' if value > 0 else ''}{claim.number(value)}"
+        f"{'+' if value > 0 else ''}{claim.number(value) if abs(value) < NEVER else value}"
         for value in (contrast.mean, deciding.low, deciding.high)
     )
+    low, high = (end.replace("inf", INFINITE) for end in (low, high))
     is_tie = not contrast.above and not contrast.below
     where = "tie in all" if is_tie else f"above 0 in {contrast.above} of"
     return Difference(mean, low, high, f"{where} {contrast.n} {contrast.unit}")

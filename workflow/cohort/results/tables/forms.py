@@ -13,7 +13,7 @@ from cohort.results.tables.layout import DAGGER, DOUBLE_DAGGER, Entry, Layout
 Style = Callable[[str], str]
 WIDE = 5  # columns
 LONGEST = 18  # letters of a line of a column's title
-MINUS = re.compile(r"(?<![\w-])-(?=\d)")
+MINUS = re.compile(r"(?<![\w-])-(?=\d|\$\\infty)")
 LATEX = {
     "\\": r"\textbackslash{}",
     "{": r"\{",
@@ -32,6 +32,7 @@ LATEX = {
     DAGGER: r"$^\dagger$",
     DOUBLE_DAGGER: r"$^\ddagger$",
     "✗": r"$\times$",
+    "∞": r"$\infty$",
 }
 
 
