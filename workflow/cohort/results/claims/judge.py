@@ -28,7 +28,7 @@ from cohort.results.claims.judged import (
 )
 from cohort.results.claims.matrix import Comparison, Point
 from cohort.results.claims.paper import paper_values
-from cohort.results.claims.values import joined, measured_values, seconds_per_seed
+from cohort.results.claims.values import measured_values, seconds_per_seed
 from cohort.results.claims.verdict import Verdict, judge_paper, judge_runs
 from cohort.results.names import Names
 from cohort.results.series import is_generated, read_metric
@@ -123,7 +123,7 @@ def _judged_claim(
         seeds_to_decide=seeds_text(runs.seeds) if runs.seeds else "",
         paper=papers.word,
         paper_evidence=papers.evidence,
-        doubtful=joined(value.doubtful for value in papers.values),
+        doubtful=papers.doubtful,
         gap=runs.gap,
         paper_gap=papers.gap,
         comparisons=compared,

@@ -31,7 +31,13 @@ from cohort.results.claims.evidence import (
     with_values,
 )
 from cohort.results.claims.matrix import Comparison
-from cohort.results.claims.values import NOTHING, Value, values_by_seed, with_common_seeds
+from cohort.results.claims.values import (
+    NOTHING,
+    Value,
+    joined,
+    values_by_seed,
+    with_common_seeds,
+)
 from cohort.results.intervals import LEAST_SEEDS
 from cohort.results.names import Names
 
@@ -44,7 +50,7 @@ class Verdict:
 
     `statistics` are those of each point as text; `seeds` is the range of how many seeds would
     decide a claim that is undecided. `comparisons` are those of the claim one by one; `gap` says
-    what is missing for a verdict, or for a clearer one.
+    what is missing for a verdict, or for a clearer one. `doubtful` has the doubts about values.
     """
 
     word: str
@@ -54,6 +60,7 @@ class Verdict:
     seeds: tuple[int, int] | None = None
     comparisons: Sequence[Evidence] = ()
     gap: str = ""
+    doubtful: str = ""
 
 
 def judge_runs(
@@ -139,6 +146,7 @@ def judge_paper(
         _values_of_points(comparisons, values),
         comparisons=made,
         gap=gap,
+        doubtful=joined(value.doubtful for value in values),
     )
 
 
