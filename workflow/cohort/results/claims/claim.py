@@ -143,6 +143,10 @@ class Claim(Component):
             return f"{round(value, 1) + 0.0:.6g}"  # 0 for -0.0
         return f"{value:.{digits}f}"
 
+    def name_of(self, point: Point, names: Names) -> str:
+        """The name of a point that no other point of its comparison has."""
+        return point_name(point, names)
+
     def placed(self, point: Point, value: float, names: Names) -> str:
         """A value as text, followed by the place of its point in parentheses."""
         return f"{self.number(value)} ({self.place(point, names)})"
@@ -192,6 +196,10 @@ class ClaimAlong(Claim):
     def checked(self, matrix: Matrix, values: Sequence[Any], where: str) -> list[str]:
         """Values of the label as text. Raise UserError, naming key `where`, for an unknown one."""
         return matrix.check_values(self.experiment, self.along, values, where)
+
+    def name_of(self, point: Point, names: Names) -> str:
+        own = [] if self.along in point.called else [self.value_name(point, names)]
+        return ", ".join([*own, point_name(point, names)])
 
     def value_name(self, point: Point, names: Names) -> str:
         """The short name of a point's value of the label."""

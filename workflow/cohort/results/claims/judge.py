@@ -16,7 +16,7 @@ from cohort.core.sealed_json import to_sealed_json
 from cohort.core.typed import from_json
 from cohort.results.at import scaled_at
 from cohort.results.claims import CLAIMS
-from cohort.results.claims.claim import Claim, point_name, short_name
+from cohort.results.claims.claim import Claim
 from cohort.results.claims.decision import seeds_text
 from cohort.results.claims.evidence import Evidence, comparison_name
 from cohort.results.claims.judged import (
@@ -26,7 +26,7 @@ from cohort.results.claims.judged import (
     claims_table,
     lay_out,
 )
-from cohort.results.claims.matrix import Comparison, Point
+from cohort.results.claims.matrix import Comparison
 from cohort.results.claims.paper import paper_values
 from cohort.results.claims.values import measured_values, seconds_per_seed
 from cohort.results.claims.verdict import Verdict, judge_paper, judge_runs
@@ -135,17 +135,12 @@ def _judged_comparison(
 ) -> JudgedComparison:
     return JudgedComparison(
         comparison_name(comparison, names),
-        [_named_point(claim, point, names) for point in comparison.points],
+        [
+            NamedPoint(claim.name_of(point, names), point.experiment, point.labels)
+            for point in comparison.points
+        ],
         {side: made for side, made in zip(("paper", "ours"), sides, strict=True) if made},
     )
-
-
-def _named_point(claim: Claim, point: Point, names: Names) -> NamedPoint:
-    """A point's name, with the value along which the claim compares, and the cells behind it."""
-    along = getattr(claim, "along", "")
-    apart = along in point.labels and along not in point.called
-    compared = f"{short_name(along, point.labels[along], names)}, " if apart else ""
-    return NamedPoint(compared + point_name(point, names), point.experiment, point.labels)
 
 
 def _with_scaled_rounds(comparison: Comparison, shares: Mapping[str, float]) -> Comparison:

@@ -79,7 +79,7 @@ def judge_runs(
     runs of one seed take.
     """
     pairs = with_values(comparisons, values)
-    gap = _missing_runs_text(comparisons, values, names)
+    gap = _missing_runs_text(claim, comparisons, values, names)
     rows = [] if gap else [values_by_seed(own_values) for _, own_values in pairs]
     fewest = min((row.shape[1] for row in rows), default=0)
     if not gap and fewest < (1 if claim.is_over_settings else LEAST_SEEDS):
@@ -99,7 +99,7 @@ def judge_runs(
         word,
         evidence_text(comparisons, made, gap, names),
         _values_of_points(comparisons, values),
-        statistics_text(comparisons, made, names),
+        statistics_text(claim, comparisons, made, names),
         needed,
         made,
         gap,
@@ -137,7 +137,7 @@ def judge_paper(
         for comparison, own_values in with_values(comparisons, values)
     ]
     words = [evidence.verdict for evidence in made]
-    missing = missing_points(comparisons, values, names)
+    missing = missing_points(claim, comparisons, values, names)
     has_some = any(value.is_complete for value in values)
     gap = f"no value for {missing}" if missing and has_some else ""
     return Verdict(
@@ -173,11 +173,11 @@ def _paper_evidence(
 
 
 def _missing_runs_text(
-    comparisons: Sequence[Comparison], values: Sequence[Value], names: Names
+    claim: Claim, comparisons: Sequence[Comparison], values: Sequence[Value], names: Names
 ) -> str:
     """A text that says which runs are missing; empty if none is."""
     points = _values_of_points(comparisons, values)
-    missing = missing_points(comparisons, values, names)
+    missing = missing_points(claim, comparisons, values, names)
     unplanned = sum(not value.planned for value in points)
     gap = f"lacks runs of {missing}" if missing else ""
     return gap + (f" ({unplanned} of {len(points)} settings are not planned)" if unplanned else "")
