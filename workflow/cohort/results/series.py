@@ -182,10 +182,10 @@ def shares_of(metrics: DataFrame) -> Series:
 
 def values_by_client(metrics: DataFrame, metric: str) -> DataFrame:
     """One row per client with its `value`, and its number as the label `client`, of the runs with
-    the lowest seed only, because the clients of other seeds are others."""
-    rows = finite_rows(metrics, metric)
-    rows = rows[rows["seed"].astype(int) == rows["seed"].astype(int).min()]
-    labels = label_columns(metrics)
+    the lowest seed of each setting only, because the clients of other seeds are others."""
+    rows, labels = finite_rows(metrics, metric), label_columns(metrics)
+    seeds, settings = rows["seed"].astype(int), [rows[name] for name in labels if name != "seed"]
+    rows = rows[seeds == seeds.groupby(settings).transform("min")]
     return rows[["digest", *labels, "status", "value"]].assign(
         client=rows["client"].astype(int).astype(str)
     )
