@@ -98,6 +98,12 @@ def test_a_number_leads_to_its_runs(spec: Spec, page: Write) -> None:
     assert row is not None and "href" not in row[0]
 
 
+def test_each_of_several_joined_numbers_has_its_deviation(spec: Spec, page: Write) -> None:
+    table = spec["tables"][0] | {"joined": True}
+    html = page(spec | {"tables": [table]})
+    assert '52.00</a> <span class="sd">± 2.83</span> / <a' in html
+
+
 def test_claims_come_first_and_the_method_last(spec: Spec, page: Write) -> None:
     html = page(spec)
     places = [
