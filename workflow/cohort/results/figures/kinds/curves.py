@@ -186,6 +186,8 @@ class Curves(Averaging):
                 for value in match.values
                 if not self.until or (value.round or 0) <= self.until
             ]
+            if not points:
+                continue
             look = PAPER_LINE | (PAPER_POINTS if len(points) <= FEW_POINTS else {})
             # Thinned out as our rounds are, counted from the last.
             points = points[::-1][:: math.ceil(len(points) / MOST_POINTS)][::-1]
