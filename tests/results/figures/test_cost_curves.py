@@ -49,6 +49,14 @@ def test_a_value_counts_from_the_cost_at_which_it_was_measured() -> None:
     assert values["std"].iloc[-1] == pytest.approx(np.sqrt(200))
 
 
+@pytest.mark.parametrize("status", ["diverged", "unfinished"])
+def test_a_run_that_stopped_keeps_its_last_value_while_others_go_on(status: str) -> None:
+    frame = table()
+    frame.loc[frame["seed"] == "0", "status"] = status
+    costs, values = mean_over_cost(CostCurves(metric="test_accuracy").measure(frame))
+    assert (costs[-1], values["mean"].iloc[-1]) == (8, pytest.approx(70))  # of 60 and 80 %
+
+
 def test_the_latest_evaluations_are_averaged() -> None:
     rows = CostCurves(metric="test_accuracy", smoothing=2).measure(table())
     assert rows.sort_values(["digest", "round"])["value"].tolist() == pytest.approx(

@@ -29,12 +29,16 @@ PER_ROUND = " per round"  # ends the title of a cost
 @dataclass(frozen=True, kw_only=True)
 class CostCurves(Averaging):
     """Curves of a metric over a cost: the mean over seeds of the value last measured before a cost
-    was spent, with their standard deviation as a band. A curve ends where its cheapest run does."""
+    was spent, with their standard deviation as a band. A curve ends where its cheapest finished run
+    does; diverged and unfinished ones keep their last value."""
 
     name: ClassVar[str] = "cost_curves"
     picture: ClassVar[str] = "Curves"
     mark = "curve"
-    status_notes: ClassVar[Mapping[str, str]] = {"diverged": "a diverged run keeps its last value"}
+    status_notes: ClassVar[Mapping[str, str]] = {
+        "diverged": "a diverged run keeps its last value",
+        "unfinished": "unfinished runs keep theirs so far",
+    }
 
     metric: str = parameter(enum=BY_ROUND, help="what is drawn")
     cost: Literal["simulated_seconds", "bytes_up", "bytes_down", "client_steps", "seconds"] = (
@@ -74,14 +78,15 @@ class CostCurves(Averaging):
 
 
 def mean_over_cost(runs: DataFrame) -> tuple[np.ndarray, DataFrame]:
-    """An axis of costs, from the first at which all runs have a value to the last that all of them
-    reach, and the statistics over runs at each of these costs."""
+    """An axis of costs, from the first at which all runs have a value to the last that all finished
+    ones reach, or any if none is, and the statistics over runs at each of these costs."""
     curves: list[tuple[np.ndarray, np.ndarray]] = [
         (run["spent"].to_numpy(), run["value"].to_numpy())
         for _, run in runs.sort_values("round").groupby("digest")
     ]
     first = max(spent[0] for spent, _ in curves)
-    last = max(first, min(spent[-1] for spent, _ in curves))
+    ends = runs[runs["status"] == "done"].groupby("digest")["spent"].max()
+    last = max(first, ends.min() if len(ends) else runs["spent"].max())
     costs = np.linspace(first, last, POINTS)
     values = np.stack(
         [value[np.searchsorted(spent, costs, "right") - 1] for spent, value in curves]
