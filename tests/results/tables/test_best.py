@@ -67,6 +67,11 @@ def test_validation_samples_choose_and_all_seeds_are_shown(tmp_path: Path) -> No
     assert "Learning rate: 1 (fedavg, loss); best in the mean on validation" in text
 
 
+def test_a_single_result_needs_no_name(tmp_path: Path) -> None:
+    rows = [row for row in rows_of("test_accuracy", TEST) if row["strategy"] == "loss"]
+    assert "Learning rate: 1; best in the mean" in tabulated(tmp_path, rows)[1]
+
+
 def test_a_single_seed_leaves_none_to_choose_by(tmp_path: Path) -> None:
     rows = [row for row in rows_of("test_accuracy", TEST) if row["seed"] == 0]
     _, text = tabulated(tmp_path, rows)

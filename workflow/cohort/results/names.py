@@ -168,5 +168,5 @@ def span(counts: Iterable[int]) -> str:
 
 
 def _natural_key(text: str) -> list[Any]:
-    parts: list[Any] = re.split(r"([0-9]+(?:\.[0-9]+)?)", text)
+    parts: list[Any] = re.split(r"([0-9]+(?:\.[0-9]+)?(?:e[-+][0-9]+)?)", text)
     return [float(part) if index % 2 else part for index, part in enumerate(parts)]
