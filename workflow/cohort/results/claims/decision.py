@@ -64,7 +64,8 @@ def decide(comparisons: Sequence[Clauses], *, every_run: bool = False) -> list[s
             verdict = HELD
         else:
             verdict = TIE if any(map(_is_tie, clauses)) else UNDECIDED
-        is_leaning = any(contrast.n < ENOUGH_SEEDS for contrast in contrasts)
+        is_refuted = every_run and verdict == NOT_HELD  # by one run, however few there are
+        is_leaning = not is_refuted and any(contrast.n < ENOUGH_SEEDS for contrast in contrasts)
         verdicts.append(LEANING.get(verdict, verdict) if is_leaning else verdict)
     return verdicts
 
