@@ -217,8 +217,12 @@ def margin_text(margin: float) -> str:
 def above(first: Number, second: Number, margin: float = 0.0) -> Number:
     """By how much the first value exceeds the second beyond the margin, seed by seed for arrays; a
     tie is 0 less the margin."""
-    apart = np.where(first == second, 0.0, first - second)  # never is as late as never
-    return np.round(apart - margin, 9)
+    return np.round(difference(first, second) - margin, 9)
+
+
+def difference(first: Number, second: Number) -> Number:
+    """The first value minus the second, where never is as late as never."""
+    return np.where(first == second, 0.0, first - second)
 
 
 def at_least(first: Number, second: Number, margin: float = 0.0) -> Number:
@@ -264,10 +268,10 @@ def differences_text(claim: Claim, values: Sequence[float], places: Sequence[str
     """The differences of each two values, with the values and the place of the difference, as text;
     two differences with the sign between them."""
     pairs = list(zip(values[::2], values[1::2], strict=True))
-    differences = [round(first - second, 9) for first, second in pairs]
+    differences = [float(above(*pair)) for pair in pairs]
     texts = [
-        f"{claim.number(first)} - {claim.number(second)} = {claim.number(difference)} ({place})"
-        for (first, second), difference, place in zip(pairs, differences, places, strict=True)
+        f"{claim.number(first)} - {claim.number(second)} = {claim.number(apart)} ({place})"
+        for (first, second), apart, place in zip(pairs, differences, places, strict=True)
     ]
     return f" {relation(differences[0], differences[-1])} ".join(texts)
 
