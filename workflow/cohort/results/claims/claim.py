@@ -67,7 +67,7 @@ class Claim(Component):
 
     def planned_comparisons(self, matrix: Matrix) -> list[Comparison]:
         """The comparisons that the claim makes between planned cells, as `comparisons` gives them,
-        each point with its metric, `at` and number of seeds filled in."""
+        each point with its metric, `at`, rounds and number of seeds filled in."""
         planned = []
         for comparison, at in product(self.comparisons(matrix), self._ats()):
             points = [
@@ -76,6 +76,7 @@ class Claim(Component):
                     metric=point.metric or self.metric,
                     at=point.at or at,
                     seeds=matrix.seeds(point),
+                    rounds=matrix.rounds(point),
                 )
                 for point in comparison.points
             ]

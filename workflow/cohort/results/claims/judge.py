@@ -145,8 +145,9 @@ def _judged_comparison(
 
 def _with_scaled_rounds(comparison: Comparison, shares: Mapping[str, float]) -> Comparison:
     """The comparison for runs that train shares of their rounds, given by experiment."""
-    points = [
-        dataclasses.replace(point, at=scaled_at(point.at, shares[point.experiment]))
-        for point in comparison.points
-    ]
+    points = []
+    for point in comparison.points:
+        share = shares[point.experiment]
+        at, rounds = scaled_at(point.at, share), round(point.rounds * share)
+        points.append(dataclasses.replace(point, at=at, rounds=rounds))
     return dataclasses.replace(comparison, points=points)

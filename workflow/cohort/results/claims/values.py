@@ -125,7 +125,8 @@ def measured_values(
         by_labels = results[point.experiment, point.metric, point.at]
         value = by_labels.get(frozenset(point.labels.items()), Value(NOTHING))
         planned = max(value.planned, point.seeds) if value.planned else 0
-        values.append(replace(value, planned=planned))
+        rounds = min(value.rounds, point.rounds or NEVER)  # of a diverged run
+        values.append(replace(value, planned=planned, rounds=rounds))
     return values
 
 
