@@ -173,7 +173,8 @@ def test_runs_that_never_reach_the_target_are_counted(tmp_path: Path) -> None:
     assert remark in result.evidence
     own = {"quick": 900, "slow": 40}
     diverged: list[Cell] = [
-        (labels | {"rounds": own[labels["partition"]]}, "diverged", {5: 0.1}) for labels, _, _ in cells
+        (labels | {"rounds": own[labels["partition"]]}, "diverged", {5: 0.1})
+        for labels, _, _ in cells
     ]
     done = [(labels, "done", {500: 0.3, 900: 0.3}) for labels, _, _ in diverged[:3]]
     result = verdict(rises, tmp_path, main=done + diverged[3:])

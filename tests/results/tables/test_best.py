@@ -82,7 +82,7 @@ def test_a_single_seed_leaves_none_to_choose_by(tmp_path: Path) -> None:
     ("fields", "sentence"),
     [
         ({"rows": ["lr"]}, "best is 'lr', whose values are already in rows or columns"),
-        ({"metric": "update_norm"}, "best needs a metric that is better high or low"),
+        ({"metric": "update_norm"}, "neither high nor low is better, so that none"),
     ],
 )
 def test_mistakes(fields: dict[str, Any], sentence: str) -> None:

@@ -31,6 +31,7 @@ FIXED = (
 STATUSES = ("done", "diverged", "unfinished", "missing")
 FULL = "full"  # the scale at which runs are as long as the paper's
 NO_VALUE = "\N{EN DASH}"
+NO_RUNS = "no runs yet"
 LARGEST = ("loss", "calibration_error", "swing", "best_round", "to_best")
 """The ends of the metrics of which a diverged run counts with the largest value."""
 NO_MODEL = "majority_accuracy"  # depends on the data only

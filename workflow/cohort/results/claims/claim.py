@@ -40,6 +40,8 @@ class Claim(Component):
 
     # Whether a comparison has many settings, which are what a test counts in place of seeds.
     is_over_settings: ClassVar[bool] = False
+    # How many of its points are enough for a comparison, if the others have no value; 0 for all.
+    fewest: ClassVar[int] = 0
 
     says: str = parameter(help="the sentence of the paper, in short")
     where: str = parameter(help="where the paper says it")
@@ -129,7 +131,7 @@ class Claim(Component):
 
     def has_enough(self, points: Sequence[Point]) -> bool:
         """Whether a comparison can be judged on these points only, if the others have no value."""
-        return False
+        return 0 < self.fewest <= len(points)
 
     def opening(self, comparison: Comparison, names: Names) -> str:
         """The text that opens the evidence, before all comparisons."""

@@ -31,7 +31,7 @@ HOLDS = (HELD, LEANS_HELD)
 SHOWN_ORDER = (HELD, NOT_HELD, LEANS_HELD, LEANS_NOT_HELD, TIE, UNDECIDED)
 CROSS, OPEN, EQUAL = "✗", "?", "="
 MARKS = {NOT_HELD: CROSS, LEANS_NOT_HELD: CROSS, UNDECIDED: OPEN, TIE: EQUAL}
-NOT_ENOUGH, NOT_JUDGED = "not enough runs", "not judged at this scale"
+NOT_JUDGED = "not judged at this scale"
 MOST_SEEDS = 1000  # beyond which nobody would go
 DRAWS, RANGE = 100, (0.1, 0.9)  # of the means and deviations that the seeds leave possible
 

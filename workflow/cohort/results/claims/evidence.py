@@ -180,9 +180,7 @@ def _full_name(claim: Claim, point: Point, comparison: Comparison, names: Names)
     return ", ".join(filter(None, both))
 
 
-def _run_counts(
-    claim: Claim, comparison: Comparison, values: Sequence[Value], names: Names
-) -> str:
+def _run_counts(claim: Claim, comparison: Comparison, values: Sequence[Value], names: Names) -> str:
     """Text for the evidence: how many runs of each point did not reach the threshold, diverged, or
     ended at chance level, and to how many rounds means are restricted."""
     remarks = []

@@ -31,7 +31,7 @@ from cohort.results.claims.paper import paper_values
 from cohort.results.claims.values import measured_values, seconds_per_seed
 from cohort.results.claims.verdict import Verdict, judge_paper, judge_runs
 from cohort.results.names import Names
-from cohort.results.series import is_generated, read_metric
+from cohort.results.series import FULL, is_generated, read_metric
 from cohort.results.tables.forms import latex, markdown
 
 TITLE = "Claims"
@@ -57,7 +57,7 @@ def write_judged(spec: Mapping[str, Any], outputs: Sequence[str | Path]) -> None
 def judged_claims(spec: Mapping[str, Any]) -> list[JudgedClaim]:
     """Judge each claim by our runs and by the paper's own values; return verdicts and evidence."""
     names = Names(orders={}, titles=dict(spec.get("titles", {})))
-    judged = spec["scale"] == "full" or not spec.get("reproduces", True)
+    judged = spec["scale"] == FULL or not spec.get("reproduces", True)
 
     @cache  # claims share experiments and metrics
     def read(experiment: str, metric: str) -> pd.DataFrame | None:

@@ -10,7 +10,6 @@ import numpy as np
 from cohort.results.claims.claim import Claim
 from cohort.results.claims.decision import (
     HELD,
-    NOT_ENOUGH,
     NOT_HELD,
     NOT_JUDGED,
     TIE,
@@ -38,7 +37,7 @@ from cohort.results.claims.values import (
     values_by_seed,
     with_common_seeds,
 )
-from cohort.results.intervals import LEAST_SEEDS
+from cohort.results.intervals import LEAST_SEEDS, NOT_ENOUGH
 from cohort.results.names import Names
 
 NO_PAPER = "no value"
