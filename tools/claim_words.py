@@ -161,14 +161,6 @@ def _beyond(claim: Average | Compare | Gain, way: str) -> str:
     return f"more than {amount(claim, claim.margin)} {way}" if claim.margin else way
 
 
-def _gain(claim: Gain, names: Names) -> str:
-    over = [
-        " minus ".join(short_name(claim.along, label_text(value), names) for value in pair)
-        for pair in claim.over or []
-    ]
-    return _pairs(claim, names) + (f", by more than {', '.join(over)}" if over else "")
-
-
 def _average(claim: Average, names: Names) -> str:
     return f"{_pairs(claim, names)}, on average over settings"
 
@@ -224,7 +216,7 @@ KINDS: dict[type[Claim], Callable[[Any, Names], str]] = {
     Spread: _spread,
     Best: _best,
     Compare: _compare,
-    Gain: _gain,
+    Gain: _pairs,
     Average: _average,
     WiderGap: _gap,
     Slower: _slower,

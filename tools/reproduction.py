@@ -19,7 +19,8 @@ from cohort.core.paths import CLAIMS_TABLE, RELEASED
 from cohort.pipeline import preview
 from cohort.plan import load
 from cohort.records.record import Record
-from cohort.results.comparison import NOT_ENOUGH, Comparison
+from cohort.results.comparison import Comparison
+from cohort.results.intervals import NOT_ENOUGH
 from cohort.results.release.folder import read_release
 from cohort.results.release.restoring import restore
 

@@ -82,6 +82,19 @@ def test_hundred_clients_of_hundred_classes_make_a_small_file(tmp_path: Path):
     assert file.stat().st_size < 60_000
 
 
+def test_numbers_and_names_may_be_mixed_on_an_axis(tmp_path: Path):
+    mixed = [5, "10, last 10", None]
+    cells = [{"path": "", "digest": f"k{value}", "labels": {"evaluate": value}} for value in mixed]
+    write_sealed(tmp_path / "plan.json", {"study": "s", "experiment": "e", "cells": cells})
+    result = Result("missing", EMPTY)
+    collect(tmp_path / "plan.json", tmp_path / "m.parquet", result_of=lambda path: result)
+    assert read_metric(tmp_path / "m.parquet", "size")["evaluate"].tolist() == [
+        "10, last 10",
+        "5",
+        "–",
+    ]
+
+
 def test_a_cell_in_two_panels_is_drawn_twice_and_counted_once(tmp_path: Path):
     write(tmp_path / "r.h5", record(np.array([[3, 0], [1, 1]])))
     cells = [

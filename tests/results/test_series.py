@@ -80,6 +80,18 @@ def test_a_diverged_run_has_the_largest_loss_on_its_data_set() -> None:
     assert value_per_cell(metrics, "test_loss", "last")["value"].tolist() == [2.5, 2.5, 7, 7]
 
 
+@pytest.mark.parametrize(
+    ("metric", "worst"), [("holdout_worst_accuracy", 0.02), ("test_calibration_error", 0.7)]
+)
+def test_a_diverged_run_is_never_better_than_a_finished_one(metric: str, worst: float) -> None:
+    """Of ten classes 10 % are guessed, which the weakest group of a finished run may miss."""
+    cells = [("done", 0.7), ("done", 0.02), ("diverged", 0.5), ("unfinished", 0.01)]
+    metrics = frame(
+        *((str(seed), status, LABELS, {9: value}) for seed, (status, value) in enumerate(cells))
+    ).assign(metric=metric, classes=10)
+    assert value_per_cell(metrics, metric, "last")["value"].tolist() == [0.7, 0.02, worst, 0.01]
+
+
 def test_what_a_diverged_run_sent_is_what_it_sent() -> None:
     metrics = frame(("a", "diverged", LABELS, {1: 5.0, 2: 5.0})).assign(metric="bytes_up")
     assert value_per_cell(metrics, "bytes_up", "mean")["value"].tolist() == [5]

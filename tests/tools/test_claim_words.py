@@ -68,11 +68,6 @@ WORDS: list[tuple[str, dict[str, Any], str]] = [
         "more than 5 points above FedAvg",
     ),
     (
-        "gain",
-        {"along": "strategy", "pairs": [["a", "b"]], "over": [["c", "fedavg"]]},
-        "test accuracy at the end: a is above b, by more than c minus FedAvg",
-    ),
-    (
         "average",
         {"along": "strategy", "pairs": PAIRS, "margin": 5},
         "test accuracy at the end: a is more than 5 points above FedAvg, b; b is more than 5 points "

@@ -60,6 +60,9 @@ def test_the_bounds_are_those_of_the_test(tmp_path: Path) -> None:
     """The lower bound at 5 % is the lowest mean of two differences, as 1 of 32 is all it rejects."""
     result = verdict(AVERAGE, tmp_path, main=cells((1, 2, 3, 4, 5)))
     assert "[+3.00, +1.00 to +5.00, above 0 in 5 of 5 settings]" in result.evidence
+    both = claim("average", along="strategy", pairs=[["b", "a"], ["a", "b"]])
+    result = verdict(both, tmp_path, main=cells((1, 2, 3, 4, 5)))
+    assert "[+3.00, +1.00 to +∞, above 0 in 5 of 5 settings]" in result.evidence  # 1/32 > 2.5 %
 
 
 def test_consistently_is_another_claim(tmp_path: Path) -> None:

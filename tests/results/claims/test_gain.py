@@ -55,18 +55,14 @@ def test_a_loss_within_the_margin(tmp_path: Path) -> None:
     assert single(claim("gain", **PAIRS, margin=-1), tmp_path, main=lost).word == "held"
 
 
-def test_one_gain_is_larger_than_others(tmp_path: Path) -> None:
-    """b - a is 20; d - c is 10, f - g is 25."""
-    result = single(
-        claim("gain", **PAIRS, over=[["d", "c"], ["f", "g"]]),
-        tmp_path,
-        main=cells(a=0.1, b=0.3, c=0.4, d=0.5, g=0.25, f=0.5),
-    )
-    assert result.word == "not held"
-    assert result.evidence == (
-        "1 of 2 hold: 30.00 - 10.00 = 20.00 (b minus a) > 50.00 - 40.00 = 10.00 (d minus c); "
-        "✗ 30.00 - 10.00 = 20.00 (b minus a) < 50.00 - 25.00 = 25.00 (f minus g)"
-    )
+def test_never_minus_never_is_a_tie(tmp_path: Path) -> None:
+    never = cells(a=0.1, b=0.2)
+    result = single(claim("gain", **PAIRS, at="first 0.9"), tmp_path, main=never)
+    assert (result.word, result.evidence) == ("tie", "= never - never = 0 (b minus a)")
+    gap = {"along": "strategy", "between": ["b", "a"], "at": "first 0.9"}
+    steps = {"larger": {"partition": "x"}, "than": {"partition": "y"}}
+    both = [*line("x", 0.1, 0.2), *line("y", 0.1, 0.2)]
+    assert single(claim("gap", **gap, **steps), tmp_path, main=both).word == "tie"
 
 
 def test_in_each_setting(tmp_path: Path) -> None:
@@ -87,10 +83,6 @@ def test_in_each_setting(tmp_path: Path) -> None:
         (
             {"along": "strategy", "pairs": [["b", "c"]]},
             "pairs names strategy c, which is not on the axis of main",
-        ),
-        (
-            {**PAIRS, "over": [["d", "a"]]},
-            "over names strategy d, which is not on the axis of main",
         ),
     ],
 )

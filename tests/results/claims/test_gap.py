@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cohort.core.errors import UserError
-from tests.results.claims.samples import Cell, claim, final, single
+from cohort.results.claims.values import Value
+from cohort.results.claims.verdict import judge_paper
+from tests.results.claims.samples import NAMES, Cell, claim, final, matrix, single, verdict
 
 GROWS: dict[str, Any] = {
     "along": "strategy",
@@ -40,6 +43,22 @@ def test_each_step_of_a_chain(tmp_path: Path) -> None:
         "70.00 - 40.00 = 30.00 (hundred) > 90.00 - 80.00 = 10.00 (ten); "
         "70.00 - 40.00 = 30.00 (hundred) > 80.00 - 60.00 = 20.00 (eleven)",
     )
+
+
+def test_a_doubt_about_one_of_several_values_of_a_cell_is_kept() -> None:
+    """Two comparisons need FedAvg's `eleven`: only its value in the last one is doubtful."""
+    fedavg = cells("fedavg", two=0.85, ten=0.8, eleven=0.6, hundred=0.4)
+    comparisons = claim("gap", **GROWS).planned_comparisons(matrix(main=OURS + fedavg))
+    values = [Value(0.5, 1, 1) for comparison in comparisons for _ in comparison.points]
+    values[-1] = replace(values[-1], doubtful="misprint")
+    assert judge_paper(claim("gap", **GROWS), comparisons, values, NAMES).doubtful == "misprint"
+
+
+def test_what_is_missing_is_named_with_its_value_along(tmp_path: Path) -> None:
+    fedavg = cells("fedavg", two=0.85, ten=0.8, eleven=0.6, hundred=0.4)
+    missing = [(labels, "missing", {}) for labels, _, _ in OURS[:1] + fedavg[:1]]
+    made = verdict(claim("gap", **GROWS), tmp_path, main=[*missing, *OURS[1:], *fedavg[1:]])
+    assert "lacks runs of ours, two / FedAvg, two" in made.evidence
 
 
 def test_one_step_back_breaks_a_chain(tmp_path: Path) -> None:

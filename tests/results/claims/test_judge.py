@@ -259,7 +259,7 @@ def test_the_files(spec: Write, tmp_path: Path) -> None:
     ]
     text = files[2].read_text(encoding="utf-8")
     assert (
-        r"\begin{tabular}{p{0.23\linewidth}p{0.23\linewidth}p{0.23\linewidth}p{0.23\linewidth}}"
+        r"\begin{longtable}{p{0.23\linewidth}p{0.23\linewidth}p{0.23\linewidth}p{0.23\linewidth}}"
         in text
     )
     assert (
@@ -274,7 +274,7 @@ def test_latex_compiles(spec: Write, tmp_path: Path) -> None:
     body = (tmp_path / "claims.tex").read_text(encoding="utf-8")
     document = tmp_path / "document.tex"
     document.write_text(
-        f"\\documentclass{{article}}\\usepackage{{booktabs}}\\begin{{document}}{body}\\end{{document}}",
+        f"\\documentclass{{article}}\\usepackage{{booktabs,longtable}}\\begin{{document}}{body}\\end{{document}}",
         encoding="utf-8",
     )
     subprocess.run(

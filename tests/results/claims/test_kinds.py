@@ -138,7 +138,7 @@ def test_runs_at_chance_level_are_counted(tmp_path: Path) -> None:
         ((0, 0, 0, 0, 0), "held"),
         ((0, 0, 0, 0, 1), "not held"),  # the mean, 0.2, is below 1
         ((0, 0, 0), "leans towards held"),
-        ((0, 0, 1), "leans towards not held"),
+        ((0, 0, 1), "not held"),
     ],
 )
 def test_each_run_counts_where_a_claim_is_about_all(

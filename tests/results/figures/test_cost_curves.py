@@ -42,11 +42,19 @@ def table() -> pd.DataFrame:
 def test_a_value_counts_from_the_cost_at_which_it_was_measured() -> None:
     rows = CostCurves(metric="test_accuracy").measure(table())
     assert rows.sort_values(["digest", "round"])["spent"].tolist() == [2, 4, 4, 8]
-    costs, values = mean_over_cost(rows)
+    values = mean_over_cost(rows)
     # Seed 0 is evaluated after 2 and 4 s, seed 1 after 4 and 8 s: both have values from 4 s on, and seed 0 ends there.
-    assert (costs[0], costs[-1]) == (4, 4)
+    assert set(values.index) == {4}
     assert values["mean"].iloc[-1] == pytest.approx(50)
     assert values["std"].iloc[-1] == pytest.approx(np.sqrt(200))
+
+
+@pytest.mark.parametrize("status", ["diverged", "unfinished"])
+def test_a_run_that_stopped_keeps_its_last_value_while_others_go_on(status: str) -> None:
+    frame = table()
+    frame.loc[frame["seed"] == "0", "status"] = status
+    values = mean_over_cost(CostCurves(metric="test_accuracy").measure(frame))
+    assert (values.index[-1], values["mean"].iloc[-1]) == (8, pytest.approx(70))  # of 60 and 80 %
 
 
 def test_the_latest_evaluations_are_averaged() -> None:

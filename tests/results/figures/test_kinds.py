@@ -136,3 +136,4 @@ def test_names() -> None:
         "classes-2",
     ]
     assert names.ordered("J", ["J16", "J4", "J5e"]) == ["J4", "J5e", "J16"]
+    assert names.ordered("lr", ["1", "1e-05", "0.001"]) == ["1e-05", "0.001", "1"]

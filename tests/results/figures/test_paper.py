@@ -68,6 +68,14 @@ def legend(figure: Figure) -> list[str]:
     return [text.get_text() for text in figure.legends[0].get_texts()]
 
 
+def test_a_curve_that_begins_after_the_last_round_shown_is_left_out(
+    curves: Spec, metrics: Metrics
+) -> None:
+    Path(curves["paper_values"]).write_text(CURVES.replace(",2,2,0.125", ",40,40,0.125"))
+    lines = paper_lines(make_figure(curves | {"until": 10}, metrics()))
+    assert [len(lines[f"{name}, J = 4 local steps"]) for name in ("dir-0.1", "iid")] == [1, 0]
+
+
 def test_a_curve_is_in_its_panel_and_in_the_color_of_its_hue(
     curves: Spec, metrics: Metrics
 ) -> None:

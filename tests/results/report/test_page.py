@@ -98,6 +98,12 @@ def test_a_number_leads_to_its_runs(spec: Spec, page: Write) -> None:
     assert row is not None and "href" not in row[0]
 
 
+def test_each_of_several_joined_numbers_has_its_deviation(spec: Spec, page: Write) -> None:
+    table = spec["tables"][0] | {"joined": True}
+    html = page(spec | {"tables": [table]})
+    assert '52.00</a> <span class="sd">± 2.83</span> / <a' in html
+
+
 def test_claims_come_first_and_the_method_last(spec: Spec, page: Write) -> None:
     html = page(spec)
     places = [
@@ -324,6 +330,11 @@ def test_the_index_has_a_card_for_each_page(spec: Spec, page: Write, tmp_path: P
     before = index.stat().st_mtime_ns
     write_index(index)
     assert index.stat().st_mtime_ns == before
+    (tmp_path / "partial").mkdir()
+    (tmp_path / "report").rename(tmp_path / "partial/report")
+    write_index(tmp_path / "partial/report/index.html")
+    preview = (tmp_path / "partial/report/index.html").read_text()
+    assert (tags.text.count("Not finished"), preview.count("Not finished")) == (0, 2)
 
 
 def test_runs_state_what_they_have_alone_and_what_all_share(spec: Spec, page: Write) -> None:

@@ -67,6 +67,11 @@ def test_validation_samples_choose_and_all_seeds_are_shown(tmp_path: Path) -> No
     assert "Learning rate: 1 (fedavg, loss); best in the mean on validation" in text
 
 
+def test_a_single_result_needs_no_name(tmp_path: Path) -> None:
+    rows = [row for row in rows_of("test_accuracy", TEST) if row["strategy"] == "loss"]
+    assert "Learning rate: 1; best in the mean" in tabulated(tmp_path, rows)[1]
+
+
 def test_a_single_seed_leaves_none_to_choose_by(tmp_path: Path) -> None:
     rows = [row for row in rows_of("test_accuracy", TEST) if row["seed"] == 0]
     _, text = tabulated(tmp_path, rows)
@@ -77,7 +82,7 @@ def test_a_single_seed_leaves_none_to_choose_by(tmp_path: Path) -> None:
     ("fields", "sentence"),
     [
         ({"rows": ["lr"]}, "best is 'lr', whose values are already in rows or columns"),
-        ({"metric": "update_norm"}, "best needs a metric that is better high or low"),
+        ({"metric": "update_norm"}, "neither high nor low is better, so that none"),
     ],
 )
 def test_mistakes(fields: dict[str, Any], sentence: str) -> None:

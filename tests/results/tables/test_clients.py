@@ -11,7 +11,7 @@ import pytest
 
 from cohort.core.components import schema_of
 from cohort.core.errors import UserError
-from cohort.results.files import write_metrics
+from cohort.results.files import read_metrics, write_metrics
 from cohort.results.tables.spec import Table
 from cohort.results.tables.tabulate import tabulate
 
@@ -57,6 +57,18 @@ def test_each_client_of_the_first_seed(metrics: Path):
         "| 2 | – | 5 |",
         "| 3 | 70.00 | 6 |",
     ]
+
+
+def test_each_strategy_has_its_own_lowest_seed(metrics: Path) -> None:
+    frame = read_metrics(metrics)
+    other = frame[frame["seed"] == 1].assign(strategy="loss", digest="other", seed=3)
+    write_metrics(metrics, pd.concat([frame, other]), {})
+    assert lines(metrics, also=None)[1:] == [
+        "| 0 | 50.00 | 10.00 |",
+        "| 1 | 90.00 | 10.00 |",
+        "| 3 | 70.00 | 10.00 |",
+    ]
+    assert "minibatches (%): of seeds 0 and 3." in (metrics.parent / "table.md").read_text()
 
 
 def test_the_highest_ones_first(metrics: Path):

@@ -78,6 +78,7 @@ def test_csv_has_the_papers_columns(compared: Spec, metrics: Path) -> None:
     )
     assert numbers["paper"].tolist()[:4] == [0.4, 0.8, 0.535, 0.61]
     assert numbers["difference"].tolist()[2:4] == [pytest.approx(-0.015), pytest.approx(-0.01)]
+    assert set(numbers["margin"]) == {0.015}, "in the unit of the difference, not as shown"
     assert numbers["verdict"].tolist() == [
         "cannot tell",
         "no result",

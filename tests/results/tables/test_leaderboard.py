@@ -143,8 +143,10 @@ def test_runs_whose_seed_others_lack_are_left_out_and_said(tmp_path: Path) -> No
 
 
 def test_a_strategy_can_be_left_out(tmp_path: Path) -> None:
-    _, numbers = board(tmp_path, SPEC | {"without": ["ucb"]})
+    comparison, numbers = board(tmp_path, SPEC | {"without": ["ucb"]})
     assert numbers["strategy"].tolist() == ["fedavg", "loss"]
+    assert numbers["leads"].tolist() == [0, 0], "of two strategies Nemenyi's test says nothing"
+    assert "Bold" not in " ".join(lay_out_leaderboard(comparison, Names.of(SPEC["look"])).notes)
 
 
 def test_what_nobody_is_better_at_ranks_nobody() -> None:

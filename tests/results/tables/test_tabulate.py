@@ -13,6 +13,8 @@ import pytest
 
 from cohort.core.components import schema_of
 from cohort.results.files import write_metrics
+from cohort.results.tables.forms import latex
+from cohort.results.tables.layout import Layout
 from cohort.results.tables.spec import Table
 from cohort.results.tables.tabulate import tabulate
 
@@ -79,6 +81,11 @@ def test_latex_is_escaped(spec: Spec, metrics: Path) -> None:
     )
     assert r"roles-5 & 10.00$^\dagger$ (1) & -- \\" in text
     assert text.index(r"\toprule") < text.index(r"\midrule") < text.index(r"\bottomrule")
+
+
+def test_a_long_title_is_not_broken_inside_a_macro() -> None:
+    text = latex(Layout(["J"], ["Runs ~approximately_50%"]), "", "")
+    assert r"Runs \\ \textasciitilde{}approximately\_50\%" in text
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX on this machine")

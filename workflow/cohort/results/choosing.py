@@ -44,9 +44,10 @@ class Choice:
             words = [names.value(label, part) for label, part in told_apart]
             by_value.setdefault(value, []).append(" ".join(words))
         values = names.ordered(setting, by_value)
-        texts = (
-            f"{names.value(setting, value)} ({', '.join(by_value[value])})" for value in values
-        )
+        texts = [
+            f"{names.value(setting, value)} ({', '.join(by_value[value])})".removesuffix(" ()")
+            for value in values
+        ]
         return f"{names.title(setting)}: {', '.join(texts) or 'none'}; {self.reason}."
 
 

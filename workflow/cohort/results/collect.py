@@ -26,6 +26,7 @@ from cohort.results.derived import (
     tenth_percentile_accuracy,
 )
 from cohort.results.files import write_metrics
+from cohort.results.series import label_text
 from cohort.results.to_baseline import costs_to_baseline
 
 COSTS = ("seconds", "bytes_up", "bytes_down", "client_steps")
@@ -92,10 +93,19 @@ def collect(
             "share": cell.get("share", 1.0),
         }
         heads.append(head)
-    labels = pd.DataFrame(heads).take(np.repeat(np.arange(len(heads)), list(map(len, parts))))
+    labels = _frame_of(heads).take(np.repeat(np.arange(len(heads)), list(map(len, parts))))
     table = labels.reset_index(drop=True).join(pd.concat(parts, ignore_index=True)).astype(TYPES)
     table = pd.concat([table, costs_to_baseline(table).astype(TYPES)], ignore_index=True)
     write_metrics(output, table, {**experiment, "cells": runs}, sources)
+
+
+def _frame_of(heads: list[dict[str, Any]]) -> pd.DataFrame:
+    """The heads as a table, with values of several types as text: Parquet takes columns of one."""
+    frame = pd.DataFrame(heads)
+    for name in frame:
+        if frame[name].dropna().map(type).nunique() > 1:
+            frame[name] = frame[name].map(label_text)
+    return frame
 
 
 def read_result(path: str | Path) -> Result:

@@ -21,7 +21,7 @@ from cohort.results.agreement import Agreement, Printed, agreement
 from cohort.results.at import at_in_words
 from cohort.results.best import Key, Runs, best_keys
 from cohort.results.choosing import choose, run_values
-from cohort.results.intervals import Sample, paired_differences
+from cohort.results.intervals import NOT_ENOUGH, Sample, paired_differences
 from cohort.results.measure import BASELINE, CLIENT, Measure
 from cohort.results.names import METRICS, Names
 from cohort.results.paper import PaperValue
@@ -32,8 +32,7 @@ from cohort.results.series import FULL, is_generated, label_columns, read_metric
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-NOT_ENOUGH, ONE_RUN = "not enough runs", "one run"
-NO_RESULT, NO_PAPER = "no result", "no paper value"
+ONE_RUN, NO_RESULT, NO_PAPER = "one run", "no result", "no paper value"
 FIX = "delete it and run snakemake again, which works it out anew"
 
 

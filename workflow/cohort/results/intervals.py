@@ -21,6 +21,7 @@ else:
 
 ALPHA = 0.05
 LEAST_SEEDS = 3  # fewer say nothing
+NOT_ENOUGH = "not enough runs"  # the verdict on so few
 ENOUGH_SEEDS = 5  # fewer only lean: the sign test needs five on one side
 
 
@@ -69,7 +70,7 @@ class Sample:
         """The verdict on a difference from 0, `better` or `worse`, leaning so, or `undecided`,
         where high or low values are better."""
         if self.n < LEAST_SEEDS:
-            return "not enough runs"
+            return NOT_ENOUGH
         ahead = self if better == "high" else -self
         side = "better" if ahead.p_above() <= ALPHA else "worse"
         if not better or min(ahead.p_above(), (-ahead).p_above()) > ALPHA:

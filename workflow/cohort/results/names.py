@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+from cohort.core.errors import UserError
 from cohort.core.metric import Metric
 from cohort.results.series import label_text
 from cohort.selection import SELECTORS
@@ -152,6 +153,14 @@ class Names:
         return value in self.titles.get(label, {})
 
 
+def check_better(metric: str, so: str = "nothing is ahead by it; choose another one") -> None:
+    """Raise UserError for a metric of which neither high nor low values are better."""
+    if not METRICS[metric].better:
+        raise UserError(
+            f"metric is '{metric}', of which neither high nor low is better, so that {so}"
+        )
+
+
 def word(label: str) -> str:
     """A label as it stands within a sentence: `selector.buffer` is `buffer`."""
     return label.rpartition(".")[2].replace("_", " ")
@@ -168,5 +177,5 @@ def span(counts: Iterable[int]) -> str:
 
 
 def _natural_key(text: str) -> list[Any]:
-    parts: list[Any] = re.split(r"([0-9]+(?:\.[0-9]+)?)", text)
+    parts: list[Any] = re.split(r"([0-9]+(?:\.[0-9]+)?(?:e[-+][0-9]+)?)", text)
     return [float(part) if index % 2 else part for index, part in enumerate(parts)]

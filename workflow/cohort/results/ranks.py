@@ -66,7 +66,8 @@ class Standing:
     """A strategy among all others: its `rank` by the mean rank over settings, with the interval of
     the rank over seeds; the interquartile mean of its runs; and how often it is ahead of FedAvg.
 
-    `leads` says that Nemenyi's test does not tell it apart from the first.
+    `leads` says that Nemenyi's test does not tell it apart from the first; of too few strategies or
+    settings for that test nobody leads.
     """
 
     strategy: str
@@ -97,8 +98,8 @@ def rank_strategies(scores: Scores) -> list[Standing]:
     ranks, resampled = _positions(mean_ranks), _resampled_ranks(scores)
     ranked = ranking(scores)
     first = scores.strategies[int(mean_ranks.argmin())]
-    groups = ranked.groups if ranked else []
-    leaders = next((group for group in groups if first in group), (first,))
+    groups = [*ranked.groups, (first,)] if ranked else [()]
+    leaders = next((group for group in groups if first in group), ())
     rates, quartile_means = win_rates(scores), interquartile_means(scores)
     rows = [
         Standing(

@@ -31,8 +31,12 @@ FIXED = (
 STATUSES = ("done", "diverged", "unfinished", "missing")
 FULL = "full"  # the scale at which runs are as long as the paper's
 NO_VALUE = "\N{EN DASH}"
-LARGEST = ("loss", "swing", "best_round", "to_best")
+NO_RUNS = "no runs yet"
+LARGEST = ("loss", "calibration_error", "swing", "best_round", "to_best")
 """The ends of the metrics of which a diverged run counts with the largest value."""
+NO_MODEL = "majority_accuracy"  # depends on the data only
+BELOW_CHANCE = (NO_MODEL, "tenth_percentile_accuracy", "holdout_worst_accuracy")
+"""The accuracies that lie below chance level in sound runs too."""
 
 GENERATED = "generated stand-in data: no reproduction of any paper"
 
@@ -50,13 +54,13 @@ class RunCounts:
     @property
     def phrase(self) -> str:
         """`1,224 runs`, or `n = 34 of 36 runs (1 diverged, 1 missing)`."""
-        noun = "run" if self.planned == 1 else "runs"
+        runs = counted(self.planned, "run")
         if self.done == self.planned:
-            return f"{self.planned:,} {noun}"
+            return runs
         rest = ", ".join(
             f"{count:,} {status}" for status in STATUSES[1:] if (count := getattr(self, status))
         )
-        return f"n = {self.done:,} of {self.planned:,} {noun} ({rest})"
+        return f"n = {self.done:,} of {runs} ({rest})"
 
 
 def count_runs(metrics: DataFrame) -> RunCounts:
@@ -117,9 +121,8 @@ def value_per_cell(metrics: DataFrame, metric: str, at: int | str) -> DataFrame:
     `last` is the last evaluation, `last-10` the mean of the evaluations in the last ten rounds;
     `max`, `min` and `mean` are over all evaluations. A round is the last evaluation up to it, a
     range of rounds their mean; both scale with the run, and a run that ended early has no value.
-    Only finite values count. A diverged run counts with chance level for an accuracy and with the
-    largest value on its data set for a loss; an unfinished run has its value so far: check
-    `status`.
+    Only finite values count. A diverged run counts with the worst value; an unfinished run has its
+    value so far: check `status`.
     """
     rows = finite_rows(metrics, metric)
     if rounds_of(at):
@@ -143,13 +146,17 @@ def chance_level(metrics: DataFrame) -> Series:
 
 
 def _worst_value(cells: DataFrame, metrics: DataFrame, metric: str) -> Series:
-    """The value that a diverged cell counts with: chance level for an accuracy, the largest value
-    on its data set for a loss, and as measured for what does not depend on the model."""
-    if metric.endswith("accuracy") and metric != "majority_accuracy":
-        return cells["digest"].map(chance_level(metrics)).astype(float)
+    """The value that a diverged cell counts with: for an accuracy chance level, or the lowest of
+    the finished runs on its data set if that is lower; for a loss the largest on its data set; as
+    measured for what does not depend on the model."""
+    datasets = cells["dataset"] if "dataset" in cells else pd.Series("", cells.index)
+    if metric.endswith("accuracy") and metric != NO_MODEL:
+        chance = cells["digest"].map(chance_level(metrics)).astype(float)
+        done = cells["value"].where(cells["status"] == "done")
+        lowest = done.groupby(datasets).transform("min")
+        return chance.mask(lowest < chance, lowest)
     if not metric.endswith(LARGEST):
         return cells["value"]
-    datasets = cells["dataset"] if "dataset" in cells else pd.Series("", cells.index)
     return cells.groupby(datasets)["value"].transform("max")
 
 
@@ -176,10 +183,10 @@ def shares_of(metrics: DataFrame) -> Series:
 
 def values_by_client(metrics: DataFrame, metric: str) -> DataFrame:
     """One row per client with its `value`, and its number as the label `client`, of the runs with
-    the lowest seed only, because the clients of other seeds are others."""
-    rows = finite_rows(metrics, metric)
-    rows = rows[rows["seed"].astype(int) == rows["seed"].astype(int).min()]
-    labels = label_columns(metrics)
+    the lowest seed of each setting only, because the clients of other seeds are others."""
+    rows, labels = finite_rows(metrics, metric), label_columns(metrics)
+    seeds, settings = rows["seed"].astype(int), [rows[name] for name in labels if name != "seed"]
+    rows = rows[seeds == seeds.groupby(settings).transform("min")]
     return rows[["digest", *labels, "status", "value"]].assign(
         client=rows["client"].astype(int).astype(str)
     )
@@ -207,6 +214,11 @@ def subtract_partners(cells: DataFrame, minus: Mapping[str, Mapping[str, str]]) 
     finished = joined["finished"] & joined["base_finished"].eq(True)
     value = joined["value"] - joined["base"]
     return joined.assign(value=value, diverged=diverged, finished=finished)[list(cells.columns)]
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: `1 run`, `2,661 runs`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def label_text(value: Any) -> str:

@@ -40,6 +40,8 @@ class Claim(Component):
 
     # Whether a comparison has many settings, which are what a test counts in place of seeds.
     is_over_settings: ClassVar[bool] = False
+    # How many of its points are enough for a comparison, if the others have no value; 0 for all.
+    fewest: ClassVar[int] = 0
 
     says: str = parameter(help="the sentence of the paper, in short")
     where: str = parameter(help="where the paper says it")
@@ -67,7 +69,7 @@ class Claim(Component):
 
     def planned_comparisons(self, matrix: Matrix) -> list[Comparison]:
         """The comparisons that the claim makes between planned cells, as `comparisons` gives them,
-        each point with its metric, `at` and number of seeds filled in."""
+        each point with its metric, `at`, rounds and number of seeds filled in."""
         planned = []
         for comparison, at in product(self.comparisons(matrix), self._ats()):
             points = [
@@ -76,6 +78,7 @@ class Claim(Component):
                     metric=point.metric or self.metric,
                     at=point.at or at,
                     seeds=matrix.seeds(point),
+                    rounds=matrix.rounds(point),
                 )
                 for point in comparison.points
             ]
@@ -128,7 +131,7 @@ class Claim(Component):
 
     def has_enough(self, points: Sequence[Point]) -> bool:
         """Whether a comparison can be judged on these points only, if the others have no value."""
-        return False
+        return 0 < self.fewest <= len(points)
 
     def opening(self, comparison: Comparison, names: Names) -> str:
         """The text that opens the evidence, before all comparisons."""
@@ -142,6 +145,10 @@ class Claim(Component):
         if self.counts_rounds() or not digits:
             return f"{round(value, 1) + 0.0:.6g}"  # 0 for -0.0
         return f"{value:.{digits}f}"
+
+    def name_of(self, point: Point, names: Names) -> str:
+        """The name of a point that no other point of its comparison has."""
+        return point_name(point, names)
 
     def placed(self, point: Point, value: float, names: Names) -> str:
         """A value as text, followed by the place of its point in parentheses."""
@@ -193,6 +200,10 @@ class ClaimAlong(Claim):
         """Values of the label as text. Raise UserError, naming key `where`, for an unknown one."""
         return matrix.check_values(self.experiment, self.along, values, where)
 
+    def name_of(self, point: Point, names: Names) -> str:
+        own = [] if self.along in point.called else [self.value_name(point, names)]
+        return ", ".join([*own, point_name(point, names)])
+
     def value_name(self, point: Point, names: Names) -> str:
         """The short name of a point's value of the label."""
         return short_name(self.along, point.labels[self.along], names)
@@ -209,8 +220,12 @@ def margin_text(margin: float) -> str:
 def above(first: Number, second: Number, margin: float = 0.0) -> Number:
     """By how much the first value exceeds the second beyond the margin, seed by seed for arrays; a
     tie is 0 less the margin."""
-    apart = np.where(first == second, 0.0, first - second)  # never is as late as never
-    return np.round(apart - margin, 9)
+    return np.round(difference(first, second) - margin, 9)
+
+
+def difference(first: Number, second: Number) -> Number:
+    """The first value minus the second, where never is as late as never."""
+    return np.where(first == second, 0.0, first - second)
 
 
 def at_least(first: Number, second: Number, margin: float = 0.0) -> Number:
@@ -256,10 +271,10 @@ def differences_text(claim: Claim, values: Sequence[float], places: Sequence[str
     """The differences of each two values, with the values and the place of the difference, as text;
     two differences with the sign between them."""
     pairs = list(zip(values[::2], values[1::2], strict=True))
-    differences = [round(first - second, 9) for first, second in pairs]
+    differences = [float(above(*pair)) for pair in pairs]
     texts = [
-        f"{claim.number(first)} - {claim.number(second)} = {claim.number(difference)} ({place})"
-        for (first, second), difference, place in zip(pairs, differences, places, strict=True)
+        f"{claim.number(first)} - {claim.number(second)} = {claim.number(apart)} ({place})"
+        for (first, second), apart, place in zip(pairs, differences, places, strict=True)
     ]
     return f" {relation(differences[0], differences[-1])} ".join(texts)
 

@@ -31,7 +31,7 @@ HOLDS = (HELD, LEANS_HELD)
 SHOWN_ORDER = (HELD, NOT_HELD, LEANS_HELD, LEANS_NOT_HELD, TIE, UNDECIDED)
 CROSS, OPEN, EQUAL = "✗", "?", "="
 MARKS = {NOT_HELD: CROSS, LEANS_NOT_HELD: CROSS, UNDECIDED: OPEN, TIE: EQUAL}
-NOT_ENOUGH, NOT_JUDGED = "not enough runs", "not judged at this scale"
+NOT_JUDGED = "not judged at this scale"
 MOST_SEEDS = 1000  # beyond which nobody would go
 DRAWS, RANGE = 100, (0.1, 0.9)  # of the means and deviations that the seeds leave possible
 
@@ -64,7 +64,8 @@ def decide(comparisons: Sequence[Clauses], *, every_run: bool = False) -> list[s
             verdict = HELD
         else:
             verdict = TIE if any(map(_is_tie, clauses)) else UNDECIDED
-        is_leaning = any(contrast.n < ENOUGH_SEEDS for contrast in contrasts)
+        is_refuted = every_run and verdict == NOT_HELD  # by one run, however few there are
+        is_leaning = not is_refuted and any(contrast.n < ENOUGH_SEEDS for contrast in contrasts)
         verdicts.append(LEANING.get(verdict, verdict) if is_leaning else verdict)
     return verdicts
 

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from cohort.results.claims.claim import Claim, point_name, short_name
+from cohort.results.claims.claim import Claim, short_name
 from cohort.results.claims.decision import HOLDS, MARKS, DecidingContrast
 from cohort.results.claims.matrix import Comparison, Point
-from cohort.results.claims.values import Value, joined, last_round
+from cohort.results.claims.values import NEVER, Value, joined, last_round
 from cohort.results.names import METRICS, Names
 
+INFINITE = "∞"  # the end of an interval that has none
 NAMED = 3  # how many of the points without a value the evidence names
 
 
@@ -85,7 +86,7 @@ def evidence_of(
         shown=claim.shown(part, shown, names) if part else "",
         verdict=verdict,
         difference=_difference(claim, deciding) if deciding else None,
-        remarks=_run_counts(comparison, values, names) if part else "",
+        remarks=_run_counts(claim, comparison, values, names) if part else "",
     )
 
 
@@ -93,7 +94,7 @@ def _numbers(claim: Claim, value: Value) -> Numbers:
     """Format the runs behind a point, or the paper's value for it."""
     sample = value.sample
     mean = claim.number(value.value) if value.is_complete or sample.n else ""
-    if sample.n < 2:
+    if sample.n < 2 or value.value == NEVER:
         return Numbers(mean, n=sample.n, planned=value.planned)
     interval = sample.interval()
     if not claim.counts_rounds():
@@ -107,9 +108,10 @@ def _difference(claim: Claim, deciding: DecidingContrast) -> Difference:
     if claim.is_about_every_run():
         return Difference("", "", "", f"in {contrast.above} of {contrast.n} runs")
     mean, low, high = (
-        f"{'+' if value > 0 else ''}{claim.number(value)}"
+        f"{'+' if value > 0 else ''}{claim.number(value) if abs(value) < NEVER else value}"
         for value in (contrast.mean, deciding.low, deciding.high)
     )
+    low, high = (end.replace("inf", INFINITE) for end in (low, high))
     is_tie = not contrast.above and not contrast.below
     where = "tie in all" if is_tie else f"above 0 in {contrast.above} of"
     return Difference(mean, low, high, f"{where} {contrast.n} {contrast.unit}")
@@ -131,24 +133,26 @@ def evidence_text(
 
 
 def statistics_text(
-    comparisons: Sequence[Comparison], evidence: Sequence[Evidence], names: Names
+    claim: Claim, comparisons: Sequence[Comparison], evidence: Sequence[Evidence], names: Names
 ) -> str:
     """Mean, deviation, interval and number of runs of each point as text, each point once."""
     texts: list[str] = []
     for comparison, made in zip(comparisons, evidence, strict=True):
         for point, numbers in zip(comparison.points, made.numbers, strict=True):
             spread = f" ± {numbers.sd}, {numbers.low} to {numbers.high}" if numbers.sd else ""
-            name = full_point_name(point, comparison, names)
+            name = _full_name(claim, point, comparison, names)
             texts.append(f"{name}: {numbers.mean}{spread} (n = {numbers.n})" if numbers.n else "")
     return joined(texts)
 
 
-def missing_points(comparisons: Sequence[Comparison], values: Sequence[Value], names: Names) -> str:
+def missing_points(
+    claim: Claim, comparisons: Sequence[Comparison], values: Sequence[Value], names: Names
+) -> str:
     """The names of the points without a complete value, or of the first of them, as text."""
     missing: dict[tuple[str, ...], str] = {}
     for comparison, point_values in with_values(comparisons, values):
         missing |= {
-            point.key: full_point_name(point, comparison, names)
+            point.key: _full_name(claim, point, comparison, names)
             for point, value in zip(comparison.points, point_values, strict=True)
             if not value.is_complete
         }
@@ -170,12 +174,13 @@ def comparison_name(comparison: Comparison, names: Names) -> str:
     return ", ".join(short_name(label, value, names) for label, value in comparison.name.items())
 
 
-def full_point_name(point: Point, comparison: Comparison, names: Names) -> str:
+def _full_name(claim: Claim, point: Point, comparison: Comparison, names: Names) -> str:
     """The name of a point, followed by that of its comparison."""
-    return ", ".join(filter(None, [point_name(point, names), comparison_name(comparison, names)]))
+    both = [claim.name_of(point, names), comparison_name(comparison, names)]
+    return ", ".join(filter(None, both))
 
 
-def _run_counts(comparison: Comparison, values: Sequence[Value], names: Names) -> str:
+def _run_counts(claim: Claim, comparison: Comparison, values: Sequence[Value], names: Names) -> str:
     """Text for the evidence: how many runs of each point did not reach the threshold, diverged, or
     ended at chance level, and to how many rounds means are restricted."""
     remarks = []
@@ -186,7 +191,7 @@ def _run_counts(comparison: Comparison, values: Sequence[Value], names: Names) -
             (value.at_chance, "at chance level"),
         ]
         remarks += [
-            f", {count} of {value.n} runs {what} ({point_name(point, names)})"
+            f", {count} of {value.n} runs {what} ({claim.name_of(point, names)})"
             for count, what in counts
             if count and value.n > 1
         ]

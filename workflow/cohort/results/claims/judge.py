@@ -16,7 +16,7 @@ from cohort.core.sealed_json import to_sealed_json
 from cohort.core.typed import from_json
 from cohort.results.at import scaled_at
 from cohort.results.claims import CLAIMS
-from cohort.results.claims.claim import Claim, point_name, short_name
+from cohort.results.claims.claim import Claim
 from cohort.results.claims.decision import seeds_text
 from cohort.results.claims.evidence import Evidence, comparison_name
 from cohort.results.claims.judged import (
@@ -26,12 +26,12 @@ from cohort.results.claims.judged import (
     claims_table,
     lay_out,
 )
-from cohort.results.claims.matrix import Comparison, Point
+from cohort.results.claims.matrix import Comparison
 from cohort.results.claims.paper import paper_values
-from cohort.results.claims.values import joined, measured_values, seconds_per_seed
+from cohort.results.claims.values import measured_values, seconds_per_seed
 from cohort.results.claims.verdict import Verdict, judge_paper, judge_runs
 from cohort.results.names import Names
-from cohort.results.series import is_generated, read_metric
+from cohort.results.series import FULL, is_generated, read_metric
 from cohort.results.tables.forms import latex, markdown
 
 TITLE = "Claims"
@@ -57,7 +57,7 @@ def write_judged(spec: Mapping[str, Any], outputs: Sequence[str | Path]) -> None
 def judged_claims(spec: Mapping[str, Any]) -> list[JudgedClaim]:
     """Judge each claim by our runs and by the paper's own values; return verdicts and evidence."""
     names = Names(orders={}, titles=dict(spec.get("titles", {})))
-    judged = spec["scale"] == "full" or not spec.get("reproduces", True)
+    judged = spec["scale"] == FULL or not spec.get("reproduces", True)
 
     @cache  # claims share experiments and metrics
     def read(experiment: str, metric: str) -> pd.DataFrame | None:
@@ -123,7 +123,7 @@ def _judged_claim(
         seeds_to_decide=seeds_text(runs.seeds) if runs.seeds else "",
         paper=papers.word,
         paper_evidence=papers.evidence,
-        doubtful=joined(value.doubtful for value in papers.values),
+        doubtful=papers.doubtful,
         gap=runs.gap,
         paper_gap=papers.gap,
         comparisons=compared,
@@ -135,23 +135,19 @@ def _judged_comparison(
 ) -> JudgedComparison:
     return JudgedComparison(
         comparison_name(comparison, names),
-        [_named_point(claim, point, names) for point in comparison.points],
+        [
+            NamedPoint(claim.name_of(point, names), point.experiment, point.labels)
+            for point in comparison.points
+        ],
         {side: made for side, made in zip(("paper", "ours"), sides, strict=True) if made},
     )
 
 
-def _named_point(claim: Claim, point: Point, names: Names) -> NamedPoint:
-    """A point's name, with the value along which the claim compares, and the cells behind it."""
-    along = getattr(claim, "along", "")
-    apart = along in point.labels and along not in point.called
-    compared = f"{short_name(along, point.labels[along], names)}, " if apart else ""
-    return NamedPoint(compared + point_name(point, names), point.experiment, point.labels)
-
-
 def _with_scaled_rounds(comparison: Comparison, shares: Mapping[str, float]) -> Comparison:
     """The comparison for runs that train shares of their rounds, given by experiment."""
-    points = [
-        dataclasses.replace(point, at=scaled_at(point.at, shares[point.experiment]))
-        for point in comparison.points
-    ]
+    points = []
+    for point in comparison.points:
+        share = shares[point.experiment]
+        at, rounds = scaled_at(point.at, share), round(point.rounds * share)
+        points.append(dataclasses.replace(point, at=at, rounds=rounds))
     return dataclasses.replace(comparison, points=points)

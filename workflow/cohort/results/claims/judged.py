@@ -10,11 +10,12 @@ import pandas as pd
 
 from cohort.core.sealed_json import read_sealed
 from cohort.core.typed import from_json
-from cohort.results.claims.decision import CROSS, EQUAL, NOT_ENOUGH, NOT_JUDGED, OPEN, TIE
+from cohort.results.claims.decision import CROSS, EQUAL, NOT_JUDGED, OPEN, TIE
 from cohort.results.claims.evidence import Evidence
 from cohort.results.claims.values import joined
 from cohort.results.claims.verdict import NO_PAPER
 from cohort.results.comparison import FIX
+from cohort.results.intervals import NOT_ENOUGH
 from cohort.results.tables.layout import DAGGER, DIVERGED, DOUBLE_DAGGER, Entry, Layout
 
 MEASURED = (

@@ -19,7 +19,7 @@ class Point:
     """Cells that differ in their seed only; `called` are the labels that name the point.
 
     `metric` and `at` say what is compared; where empty, the claim's own apply. `seeds` is their
-    number at full scale.
+    number, and `rounds` how long they are (0: not said), at full scale.
     """
 
     experiment: str
@@ -28,6 +28,7 @@ class Point:
     metric: str = ""
     at: int | str = ""
     seeds: int = 1
+    rounds: int = 0
 
     @property
     def key(self) -> tuple[str, ...]:

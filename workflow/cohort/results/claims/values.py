@@ -14,7 +14,14 @@ from cohort.results.claims.claim import FIRST, counts_rounds, leader_of
 from cohort.results.claims.matrix import Point
 from cohort.results.intervals import Sample
 from cohort.results.names import METRICS
-from cohort.results.series import cells_of, chance_level, finite_rows, label_columns, value_per_cell
+from cohort.results.series import (
+    BELOW_CHANCE,
+    cells_of,
+    chance_level,
+    finite_rows,
+    label_columns,
+    value_per_cell,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -118,7 +125,8 @@ def measured_values(
         by_labels = results[point.experiment, point.metric, point.at]
         value = by_labels.get(frozenset(point.labels.items()), Value(NOTHING))
         planned = max(value.planned, point.seeds) if value.planned else 0
-        values.append(replace(value, planned=planned))
+        rounds = min(value.rounds, point.rounds or NEVER)  # of a diverged run
+        values.append(replace(value, planned=planned, rounds=rounds))
     return values
 
 
@@ -128,14 +136,14 @@ def _values_by_labels(metrics: DataFrame | None, metric: str, at: int | str) -> 
     cells = value_at(metrics, metric, at)
     labels = [label for label in label_columns(metrics) if label != "seed"]
     done, diverged = cells["status"].eq("done"), cells["status"].eq("diverged")
-    is_accuracy = metric.endswith("accuracy") and not counts_rounds(at)
+    could_guess = metric.endswith("accuracy") and metric not in BELOW_CHANCE
     close_to_guess = cells["value"] <= 1.05 * cells["digest"].map(chance_level(metrics))
     lasted = cells["digest"].map(metrics.groupby("digest")["round"].max()).astype(float)
     runs = cells.assign(
         value=cells["value"].where(done | diverged) * display_scale(metric, at),
         lasted=lasted.mask(diverged, metrics["round"].max()),  # it would never get there
         diverged=diverged,
-        at_chance=done & close_to_guess & is_accuracy,
+        at_chance=done & close_to_guess & (could_guess and not counts_rounds(at)),
     )
     groups: defaultdict[Any, list[Mapping[Any, Any]]] = defaultdict(list)
     for run in runs.to_dict("records"):

@@ -10,7 +10,6 @@ import numpy as np
 from cohort.results.claims.claim import Claim
 from cohort.results.claims.decision import (
     HELD,
-    NOT_ENOUGH,
     NOT_HELD,
     NOT_JUDGED,
     TIE,
@@ -31,8 +30,14 @@ from cohort.results.claims.evidence import (
     with_values,
 )
 from cohort.results.claims.matrix import Comparison
-from cohort.results.claims.values import NOTHING, Value, values_by_seed, with_common_seeds
-from cohort.results.intervals import LEAST_SEEDS
+from cohort.results.claims.values import (
+    NOTHING,
+    Value,
+    joined,
+    values_by_seed,
+    with_common_seeds,
+)
+from cohort.results.intervals import LEAST_SEEDS, NOT_ENOUGH
 from cohort.results.names import Names
 
 NO_PAPER = "no value"
@@ -44,7 +49,7 @@ class Verdict:
 
     `statistics` are those of each point as text; `seeds` is the range of how many seeds would
     decide a claim that is undecided. `comparisons` are those of the claim one by one; `gap` says
-    what is missing for a verdict, or for a clearer one.
+    what is missing for a verdict, or for a clearer one. `doubtful` has the doubts about values.
     """
 
     word: str
@@ -54,6 +59,7 @@ class Verdict:
     seeds: tuple[int, int] | None = None
     comparisons: Sequence[Evidence] = ()
     gap: str = ""
+    doubtful: str = ""
 
 
 def judge_runs(
@@ -72,7 +78,7 @@ def judge_runs(
     runs of one seed take.
     """
     pairs = with_values(comparisons, values)
-    gap = _missing_runs_text(comparisons, values, names)
+    gap = _missing_runs_text(claim, comparisons, values, names)
     rows = [] if gap else [values_by_seed(own_values) for _, own_values in pairs]
     fewest = min((row.shape[1] for row in rows), default=0)
     if not gap and fewest < (1 if claim.is_over_settings else LEAST_SEEDS):
@@ -92,7 +98,7 @@ def judge_runs(
         word,
         evidence_text(comparisons, made, gap, names),
         _values_of_points(comparisons, values),
-        statistics_text(comparisons, made, names),
+        statistics_text(claim, comparisons, made, names),
         needed,
         made,
         gap,
@@ -130,7 +136,7 @@ def judge_paper(
         for comparison, own_values in with_values(comparisons, values)
     ]
     words = [evidence.verdict for evidence in made]
-    missing = missing_points(comparisons, values, names)
+    missing = missing_points(claim, comparisons, values, names)
     has_some = any(value.is_complete for value in values)
     gap = f"no value for {missing}" if missing and has_some else ""
     return Verdict(
@@ -139,6 +145,7 @@ def judge_paper(
         _values_of_points(comparisons, values),
         comparisons=made,
         gap=gap,
+        doubtful=joined(value.doubtful for value in values),
     )
 
 
@@ -165,11 +172,11 @@ def _paper_evidence(
 
 
 def _missing_runs_text(
-    comparisons: Sequence[Comparison], values: Sequence[Value], names: Names
+    claim: Claim, comparisons: Sequence[Comparison], values: Sequence[Value], names: Names
 ) -> str:
     """A text that says which runs are missing; empty if none is."""
     points = _values_of_points(comparisons, values)
-    missing = missing_points(comparisons, values, names)
+    missing = missing_points(claim, comparisons, values, names)
     unplanned = sum(not value.planned for value in points)
     gap = f"lacks runs of {missing}" if missing else ""
     return gap + (f" ({unplanned} of {len(points)} settings are not planned)" if unplanned else "")

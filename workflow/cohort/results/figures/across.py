@@ -19,7 +19,7 @@ from cohort.results.at import AT_HELP, AT_SCHEMA
 from cohort.results.figures.kind import Kind
 from cohort.results.figures.style import Style, say
 from cohort.results.measure import Measure
-from cohort.results.names import BY_ROUND, METRICS, Names, span
+from cohort.results.names import BY_ROUND, METRICS, Names, check_better, span
 from cohort.results.series import label_text
 
 if TYPE_CHECKING:
@@ -51,11 +51,7 @@ class AcrossSettings(Kind):
     )
 
     def check(self) -> None:
-        if not METRICS[self.metric].better:
-            raise UserError(
-                f"metric is '{self.metric}', of which neither high nor low is better, so that "
-                "nothing is ahead by it; choose another one"
-            )
+        check_better(self.metric)
         if self.limits:
             raise UserError(f"a figure of kind {self.name} sets its own limits; leave out limits")
 

@@ -210,6 +210,17 @@ def deviation_limits(statistics: Any, unit: str) -> tuple[Any, Any]:
     return low, np.where(is_share, np.minimum(mean + sd, 100), mean + sd)
 
 
+def draw_means(
+    axes: Axes, statistics: Any, unit: str, line: Mapping[str, Any], *, has_band: bool = True
+) -> None:
+    """Draw means as a line over their index, with a band of one standard deviation; `statistics`
+    holds the `STATISTICS` of each point."""
+    axes.plot(statistics.index, statistics["mean"], markeredgewidth=0.75, **line)
+    if has_band:
+        limits = deviation_limits(statistics, unit)
+        axes.fill_between(statistics.index, *limits, color=line["color"], **BAND)
+
+
 def deviation_bar(unit: str) -> Callable[[Series[float]], tuple[float, ...]]:
     """A function for seaborn's `errorbar` that returns the `deviation_limits` of values."""
     return lambda values: tuple(map(float, deviation_limits(values.agg(STATISTICS), unit)))

@@ -10,7 +10,6 @@ from typing import Any
 from cohort.results.claims.decision import (
     HOLDS,
     LEANS_NOT_HELD,
-    NOT_ENOUGH,
     NOT_HELD,
     NOT_JUDGED,
     SHOWN_ORDER,
@@ -26,10 +25,11 @@ from cohort.results.claims.judged import (
     read_judged,
 )
 from cohort.results.claims.verdict import NO_PAPER
+from cohort.results.intervals import NOT_ENOUGH
 from cohort.results.report.render import merged, with_suffix
 from cohort.results.report.runs import StudyRuns
+from cohort.results.series import NO_RUNS
 
-NO_RUNS = "no runs yet"
 CONTRADICTED = "Contradicted by the paper's own numbers"
 REFUTED = "Contradicted by our runs"
 OTHERS, ALL = "All other claims", "All claims"

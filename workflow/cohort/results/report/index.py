@@ -28,7 +28,14 @@ def write_index(
     previews = _cards(output.parent / PREVIEWS, f"{PREVIEWS}/")
     cards += [(url, card) for url, card in previews if card["name"] not in pages]
     cards.sort(key=lambda entry: (-entry[1]["runs"]["done"], entry[1]["name"]))
-    html = render("index.html.j2", cards=cards, releases=releases, figures=figures)
+    previews_only = output.parent.parent.name == Path(PREVIEWS).parent.name
+    html = render(
+        "index.html.j2",
+        cards=cards,
+        releases=releases,
+        figures=figures,
+        previews_only=previews_only,
+    )
     if not output.exists() or output.read_text(encoding="utf-8") != html:
         write_text(output, html)
 

@@ -20,9 +20,9 @@ from cohort.results.measure import BASELINE
 from cohort.results.names import Names
 from cohort.results.report.claims import Claims, page_claims
 from cohort.results.report.items import key_figure, sections
-from cohort.results.report.render import FILTERS, counted, links, merged, render, with_suffix
+from cohort.results.report.render import FILTERS, links, merged, render, with_suffix
 from cohort.results.report.runs import Cell, StudyRuns
-from cohort.results.series import GENERATED
+from cohort.results.series import GENERATED, counted
 from cohort.results.tables.leaderboard import rank_interval, rank_text
 from cohort.results.tables.spec import STRATEGY, Leaderboard
 

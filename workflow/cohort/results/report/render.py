@@ -15,6 +15,7 @@ from markupsafe import Markup
 
 from cohort.core.durations import duration_text
 from cohort.results.claims.decision import HOLDS, MARKS
+from cohort.results.series import counted
 
 ADDRESS = re.compile(r"(https://[^\s()<>]*[^\s()<>.,;:])")
 FILTERS = {"dataset": "Data set", "partition": "Partition", "J": "J", "strategy": "Strategy"}
@@ -56,11 +57,6 @@ def render(template: str, **content: Any) -> str:
         "linked": linked,
     }
     return environment.get_template(template).render(**content)
-
-
-def counted(number: int, noun: str) -> str:
-    """A number with its noun: `1 run`, `2,661 runs`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def linked(text: str) -> Markup:

@@ -13,7 +13,7 @@ from cohort.results.tables.layout import DAGGER, DOUBLE_DAGGER, Entry, Layout
 Style = Callable[[str], str]
 WIDE = 5  # columns
 LONGEST = 18  # letters of a line of a column's title
-MINUS = re.compile(r"(?<![\w-])-(?=\d)")
+MINUS = re.compile(r"(?<![\w-])-(?=\d|\$\\infty)")
 LATEX = {
     "\\": r"\textbackslash{}",
     "{": r"\{",
@@ -32,6 +32,7 @@ LATEX = {
     DAGGER: r"$^\dagger$",
     DOUBLE_DAGGER: r"$^\ddagger$",
     "✗": r"$\times$",
+    "∞": r"$\infty$",
 }
 
 
@@ -52,38 +53,37 @@ def markdown(layout: Layout, title: str, caption: str) -> str:
 
 def latex(layout: Layout, title: str, caption: str) -> str:
     """Render a LaTeX table, which needs the package booktabs; a wide one spans both columns of a
-    page."""
-    columns = [
-        _stacked(fill(escape_latex(word), LONGEST).splitlines(), "b") for word in layout.columns
-    ]
-    header = [*map(escape_latex, layout.heads), *columns]
+    page, and one of prose, which needs longtable, several pages."""
+    header = [*map(escape_latex, layout.heads), *map(_latex_title, layout.columns)]
     body, above = [], [""] * len(layout.heads)
     for words, entries in layout.lines:
         body.append([*map(escape_latex, _unrepeated(words, above)), *map(_latex_entry, entries)])
         above = words
     parts = (title, caption, layout.everywhere)
     sentences = [part.removesuffix(".") + "." for part in parts if part]
-    kind = "table" if len(layout.columns) < WIDE else "table*"
-    return (
-        "\n".join(
-            [
-                "% \\usepackage{booktabs}",
-                rf"\begin{{{kind}}}",
-                r"\centering\footnotesize\setlength{\tabcolsep}{4pt}",
-                *([rf"\caption{{{escape_latex(' '.join(sentences))}}}"] if sentences else []),
-                rf"\begin{{tabular}}{{{_columns(layout)}}}",
-                r"\toprule",
-                " & ".join(header) + r" \\",
-                r"\midrule",
-                *(" & ".join(line) + r" \\" for line in body),
-                r"\bottomrule",
-                r"\end{tabular}",
-                r"\par\smallskip " + escape_latex(" ".join(layout.notes)),
-                rf"\end{{{kind}}}",
-            ]
-        )
-        + "\n"
-    )
+    captions = [rf"\caption{{{escape_latex(' '.join(sentences))}}}"] if sentences else []
+    if layout.prose:
+        outer, kind, packages = "footnotesize", "longtable", "booktabs,longtable"
+    else:
+        outer, kind, packages = "table", "tabular", "booktabs"
+        outer += "" if len(layout.columns) < WIDE else "*"
+    begin = rf"\begin{{{kind}}}{{{_columns(layout)}}}"
+    lines = [
+        rf"% \usepackage{{{packages}}}",
+        rf"\begin{{{outer}}}",
+        r"\centering\footnotesize\setlength{\tabcolsep}{4pt}",
+        *([begin, *(f"{text} \\\\" for text in captions)] if layout.prose else [*captions, begin]),
+        r"\toprule",
+        " & ".join(header) + r" \\",
+        r"\midrule",
+        *([r"\endhead"] if layout.prose else []),
+        *(" & ".join(line) + r" \\" for line in body),
+        r"\bottomrule",
+        rf"\end{{{kind}}}",
+        r"\par\smallskip " + escape_latex(" ".join(layout.notes)),
+        rf"\end{{{outer}}}",
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def escape_markdown(text: str) -> str:
@@ -94,6 +94,10 @@ def escape_markdown(text: str) -> str:
 def escape_latex(text: str) -> str:
     """Escape LaTeX's special characters; a minus is not a hyphen."""
     return MINUS.sub("$-$", "".join(LATEX.get(letter, letter) for letter in text))
+
+
+def _latex_title(word: str) -> str:
+    return _stacked(list(map(escape_latex, fill(word, LONGEST).splitlines())), "b")
 
 
 def _columns(layout: Layout) -> str:

@@ -14,7 +14,7 @@ from cohort.results.across import Estimate, ordered_scores, runs_by_setting
 from cohort.results.comparison import Comparison, compare
 from cohort.results.names import METRICS, Names
 from cohort.results.ranks import Standing, Standings, rank_strategies
-from cohort.results.series import NO_VALUE, read_metric
+from cohort.results.series import NO_VALUE, counted, read_metric
 from cohort.results.tables.layout import DIVERGED, Entry, Layout, rounded, short_titles
 from cohort.results.tables.spec import STRATEGY, Leaderboard
 
@@ -152,17 +152,19 @@ def _notes(comparison: Comparison, standings: Standings, measure: str) -> list[s
         return ["No seed of a setting that all strategies have."]
     apart = f" ({standings.apart})" if standings.apart else ""
     notes = [
-        f"Rank: by the mean rank over {standings.settings} settings{apart}, within each by the "
-        f"mean over seeds of {measure}. {standings.runs} runs of each strategy.",
+        f"Rank: by the mean rank over {counted(standings.settings, 'setting')}{apart}, within each "
+        f"by the mean over seeds of {measure}. {counted(standings.runs, 'run')} of each strategy.",
         "[95 % intervals]: what other seeds would change, by a bootstrap of the seeds within each "
         "setting, paired over strategies.",
-        "Bold: Nemenyi's test at 5 % does not tell it apart from the first.",
         "Ahead: the share of seeds in which it is ahead of FedAvg, a tie half; "
         "further columns are means over all runs.",
     ]
+    if any(standing.leads for standing in standings.entries):
+        notes.insert(2, "Bold: Nemenyi's test at 5 % does not tell it apart from the first.")
     if standings.left_out:
         notes.append(
-            f"{standings.left_out} runs left out, since not all strategies have their seed."
+            f"{counted(standings.left_out, 'run')} left out, since not all strategies have "
+            "their seed."
         )
     if any(result.diverged for result in comparison.results):
         notes.append(DIVERGED.capitalize())

@@ -12,7 +12,7 @@ from typing import get_args
 
 from cohort.results.agreement import Word
 from cohort.results.comparison import Comparison, Result
-from cohort.results.names import METRICS, Names
+from cohort.results.names import METRICS, Names, listed
 from cohort.results.series import FULL, GENERATED, NO_VALUE
 from cohort.results.tables.layout import (
     DAGGER,
@@ -49,7 +49,10 @@ def lay_out(comparison: Comparison, names: Names, *, joined: bool = False) -> La
     separator = " / " if joined else "; "
     measured = "" if set(layout.columns) <= set(measures) else f"{separator.join(measures)}: "
     interval = "" if joined else "[95 % interval of the mean] "
+    seeds = sorted(set().union(*(result.values for result in results)))
     note = f"{measured}mean ± standard deviation over seeds {interval}(number of runs)."
+    if seeds and all(len(result.values) < 2 for result in results):
+        note = f"{measured}of seed{'s' if len(seeds) > 1 else ''} {listed(seeds)}."
     layout.notes.append(note[0].upper() + note[1:])
     layout.notes.extend([*comparison.description, *_notes(entries)])
     layout.notes.extend(_paper_notes(comparison) if comparison.has_paper else [])

@@ -11,7 +11,7 @@ from cohort.core.errors import UserError, suggest
 from cohort.results.across import check_settings
 from cohort.results.at import AT_HELP, AT_SCHEMA, WORDS, rounds_of
 from cohort.results.measure import CLIENT, Item, Measure
-from cohort.results.names import BY_CLIENT, BY_ROUND, METRICS
+from cohort.results.names import BY_CLIENT, BY_ROUND, METRICS, check_better
 
 STRATEGY = "strategy"
 ALSO_HELP = "further measures: a metric, or a metric and an at"
@@ -32,11 +32,7 @@ class Leaderboard(Item):
     )
 
     def check(self) -> None:
-        if not METRICS[self.metric].better:
-            raise UserError(
-                f"metric is '{self.metric}', of which neither high nor low is better, so that "
-                "nobody is ahead by it; choose another one"
-            )
+        check_better(self.metric)
         check_measures(self.measures(), BY_ROUND)
 
     def check_cells(self, axes: Iterable[str], cells: Iterable[Mapping[str, Any]]) -> None:
@@ -157,8 +153,8 @@ class Table(Item):
             raise UserError("a table by client can have neither paper, nor minus, nor best")
         if self.best in self.facets():
             raise UserError(f"best is '{self.best}', whose values are already in rows or columns")
-        if self.best and not METRICS[self.metric].better:
-            raise UserError(f"best needs a metric that is better high or low; {self.metric} is not")
+        if self.best:
+            check_better(self.metric, "none of its results is the best")
         if self.top and not is_by_client:
             raise UserError(f"top is for a table by {CLIENT}; leave it out")
         check_measures(self.measures(), available)

@@ -11,7 +11,7 @@ from cohort.core.components import parameter
 from cohort.core.errors import UserError
 from cohort.results.claims.claim import ClaimAlong, Number, above
 from cohort.results.claims.matrix import Comparison, Matrix, Point
-from cohort.results.names import Names
+from cohort.results.names import Names, check_better
 from cohort.results.series import label_text
 
 
@@ -27,11 +27,8 @@ class Best(ClaimAlong):
 
     def check(self) -> None:
         """Raise UserError for a metric of which neither high nor low values are better."""
-        if not self.better():
-            raise UserError(
-                f"metric is '{self.metric}', of which neither high nor low is better; "
-                "use kind order, which states a direction"
-            )
+        if not self.counts_rounds():
+            check_better(self.metric, "none is best; use kind order, which states a direction")
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
         """One comparison per combination of the other labels."""

@@ -24,35 +24,26 @@ PAIRS_HELP = "pairs of its values: the first one's metric minus the second's"
 
 @dataclass(frozen=True, kw_only=True)
 class Gain(ClaimAlong):
-    """The difference within each pair of values exceeds a margin, or that of each pair of `over`.
+    """The metric at the first of each pair of values exceeds that at the second by a margin.
 
-    A difference is the metric at the first value minus that at the second. The claim is about each
-    combination of the other labels.
+    The claim is about each combination of the other labels.
     """
 
     name: ClassVar[str] = "gain"
 
     pairs: list[list[Any]] = parameter(items=PAIR, minItems=1, help=PAIRS_HELP)
-    over: list[list[Any]] | None = parameter(
-        None, items=PAIR, minItems=1, help="pairs whose differences are smaller"
-    )
     margin: float = parameter(0.0, help=MARGIN_HELP)
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
-        """A comparison for each pair: its two points, and those of a pair of `over`, if any."""
+        """A comparison of two points for each pair."""
         pairs = [self.checked(matrix, pair, "pairs") for pair in self.pairs]
-        over = [self.checked(matrix, pair, "over") for pair in self.over or [[]]]
-        wanted = [[*pair, *other] for pair in pairs for other in over]
-        sweeps = self.sweeps(matrix)
-        return [sweep.at(self.along, values) for sweep in sweeps for values in wanted]
+        return [sweep.at(self.along, pair) for sweep in self.sweeps(matrix) for pair in pairs]
 
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
-        """One clause: the first difference exceeds the second, or 0, by more than the margin."""
-        other = values[2] - values[3] if len(values) > 2 else 0.0
-        return [[above(values[0] - values[1], other, self.margin)]]
+        """One clause: the first value exceeds the second by more than the margin."""
+        return [[above(values[0], values[1], self.margin)]]
 
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
-        """The differences with the values that they come from, as text."""
-        first, second, *others = [self.value_name(point, names) for point in comparison.points]
-        called = [f"{first} minus {second}", *([" minus ".join(others)] if others else [])]
-        return differences_text(self, values, called) + margin_text(self.margin)
+        """The difference with the values that it comes from, as text."""
+        pair = " minus ".join(self.value_name(point, names) for point in comparison.points)
+        return differences_text(self, values, [pair]) + margin_text(self.margin)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 from cohort.core.components import parameter
 from cohort.results.claims.claim import ClaimAlong, Number, above, point_name, relation
-from cohort.results.claims.matrix import Comparison, Matrix, Point
+from cohort.results.claims.matrix import Comparison, Matrix
 from cohort.results.names import Names
 
 
@@ -21,6 +21,7 @@ class Order(ClaimAlong):
     """
 
     name: ClassVar[str] = "order"
+    fewest = 2
 
     values: list[Any] = parameter(
         minItems=2, uniqueItems=True, help="its values, in the order of the claim"
@@ -39,11 +40,6 @@ class Order(ClaimAlong):
         """A clause for each value but the first: it is below (or above) the one before it."""
         sign = 1 if self.way == "falls" else -1
         return [[above(sign * first, sign * second)] for first, second in pairwise(values)]
-
-    def has_enough(self, points: Sequence[Point]) -> bool:
-        """Whether at least two points have a value, so that their order can be judged without the
-        others."""
-        return len(points) > 1
 
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
         """The values in order, with the sign (<, = or >) between each two, as text."""

@@ -11,7 +11,7 @@ from cohort.core.errors import UserError
 from cohort.results.at import rounds_of
 from cohort.results.claims.claim import TIE, ClaimAlong, Number, above, best_of
 from cohort.results.claims.matrix import Comparison, Matrix, Point
-from cohort.results.names import METRICS, Names
+from cohort.results.names import METRICS, Names, check_better
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,15 +37,10 @@ class Slower(ClaimAlong):
     def check(self) -> None:
         """Raise UserError for an `at` that is neither a range nor `max`, or a metric without a
         better side."""
-        better = METRICS[self.metric].better
-        if not better:
-            raise UserError(
-                f"metric is '{self.metric}', of which neither high nor low is better, so that "
-                "nothing can be reached"
-            )
+        check_better(self.metric, "nothing can be reached")
         if self.buckets:
             raise UserError("buckets are for other kinds: this one compares ranges itself")
-        if self.counts_rounds() and better == "low":
+        if self.counts_rounds() and METRICS[self.metric].better == "low":
             raise UserError(
                 f"at is 'max', which is not a goal: low values of {self.metric} are better"
             )

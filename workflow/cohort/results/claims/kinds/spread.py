@@ -10,7 +10,7 @@ from typing import ClassVar
 from cohort.core.components import parameter
 from cohort.core.errors import UserError
 from cohort.results.claims.claim import ClaimAlong, Number, above, at_least
-from cohort.results.claims.matrix import Comparison, Point
+from cohort.results.claims.matrix import Comparison
 from cohort.results.names import Names
 
 
@@ -20,6 +20,7 @@ class Spread(ClaimAlong):
     lie in the range `between`, for each combination of the other labels."""
 
     name: ClassVar[str] = "spread"
+    fewest = 2
 
     within: float | None = parameter(
         None, minimum=0, help="how far they may lie apart, in the unit as shown"
@@ -59,10 +60,6 @@ class Spread(ClaimAlong):
             clauses += [[at_least(value, low)] for value in values]
             clauses += [[at_least(high, value)] for value in values]
         return clauses
-
-    def has_enough(self, points: Sequence[Point]) -> bool:
-        """Whether at least two points have a value."""
-        return len(points) > 1
 
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
         """The largest difference, and the two values between which it is, as text."""

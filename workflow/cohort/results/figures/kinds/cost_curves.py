@@ -11,7 +11,7 @@ import numpy as np
 from cohort.core.components import parameter
 from cohort.core.lazy import lazy
 from cohort.results.figures.kind import Averaging
-from cohort.results.figures.style import BAND, STATISTICS, Style, deviation_limits
+from cohort.results.figures.style import STATISTICS, Style, draw_means
 from cohort.results.names import BY_ROUND, METRICS
 from cohort.results.series import finite_rows
 
@@ -29,12 +29,16 @@ PER_ROUND = " per round"  # ends the title of a cost
 @dataclass(frozen=True, kw_only=True)
 class CostCurves(Averaging):
     """Curves of a metric over a cost: the mean over seeds of the value last measured before a cost
-    was spent, with their standard deviation as a band. A curve ends where its cheapest run does."""
+    was spent, with their standard deviation as a band. A curve ends where its cheapest finished run
+    does; diverged and unfinished ones keep their last value."""
 
     name: ClassVar[str] = "cost_curves"
     picture: ClassVar[str] = "Curves"
     mark = "curve"
-    status_notes: ClassVar[Mapping[str, str]] = {"diverged": "a diverged run keeps its last value"}
+    status_notes: ClassVar[Mapping[str, str]] = {
+        "diverged": "a diverged run keeps its last value",
+        "unfinished": "unfinished runs keep theirs so far",
+    }
 
     metric: str = parameter(enum=BY_ROUND, help="what is drawn")
     cost: Literal["simulated_seconds", "bytes_up", "bytes_down", "client_steps", "seconds"] = (
@@ -60,10 +64,8 @@ class CostCurves(Averaging):
 
     def draw(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
         for hue, color, runs in self.runs_by_hue(panel, cells, style):
-            costs, values = mean_over_cost(runs)
-            axes.plot(costs, values["mean"], **self.line(hue, style, color))
-            low, high = deviation_limits(values, METRICS[self.metric].unit)
-            axes.fill_between(costs, low, high, color=color, **BAND)
+            statistics, unit = mean_over_cost(runs), METRICS[self.metric].unit
+            draw_means(axes, statistics, unit, self.line(hue, style, color))
         self.draw_reference(axes)
         axes.set_xlim(left=0, auto=None)
 
@@ -73,17 +75,18 @@ class CostCurves(Averaging):
         return f"{title} ({metric.unit})" if metric.unit else title
 
 
-def mean_over_cost(runs: DataFrame) -> tuple[np.ndarray, DataFrame]:
-    """An axis of costs, from the first at which all runs have a value to the last that all of them
-    reach, and the statistics over runs at each of these costs."""
+def mean_over_cost(runs: DataFrame) -> DataFrame:
+    """The statistics over runs at costs from the first at which all runs have a value to the last
+    that all finished ones reach, or any if none is finished; the costs are the index."""
     curves: list[tuple[np.ndarray, np.ndarray]] = [
         (run["spent"].to_numpy(), run["value"].to_numpy())
         for _, run in runs.sort_values("round").groupby("digest")
     ]
     first = max(spent[0] for spent, _ in curves)
-    last = max(first, min(spent[-1] for spent, _ in curves))
+    ends = runs[runs["status"] == "done"].groupby("digest")["spent"].max()
+    last = max(first, ends.min() if len(ends) else runs["spent"].max())
     costs = np.linspace(first, last, POINTS)
     values = np.stack(
         [value[np.searchsorted(spent, costs, "right") - 1] for spent, value in curves]
     )
-    return costs, pd.DataFrame(values).agg(STATISTICS).T.fillna({"std": 0.0})
+    return pd.DataFrame(values).agg(STATISTICS).T.fillna({"std": 0.0}).set_axis(costs)

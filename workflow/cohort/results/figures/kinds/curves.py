@@ -11,10 +11,8 @@ import numpy as np
 
 from cohort.core.components import parameter
 from cohort.core.errors import UserError
-from cohort.core.lazy import lazy
 from cohort.results.figures.kind import Averaging
 from cohort.results.figures.style import (
-    BAND,
     CROSS,
     DASHES,
     FEW_CURVES,
@@ -23,7 +21,7 @@ from cohort.results.figures.style import (
     STATISTICS,
     STOPPED,
     Style,
-    deviation_limits,
+    draw_means,
     number_places,
     paper_name,
 )
@@ -32,11 +30,8 @@ from cohort.results.paper_match import PaperMatch
 from cohort.results.series import finite_rows, shares_of
 
 if TYPE_CHECKING:
-    import seaborn
     from matplotlib.axes import Axes
     from pandas import DataFrame
-else:
-    seaborn = lazy("seaborn")
 
 ODD: dict[str, Any] = {"not": {"multipleOf": 2}}
 CROSSES: dict[str, Any] = {"linestyle": "", "marker": "x", "markersize": 5, "markeredgewidth": 1.3}
@@ -146,30 +141,18 @@ class Curves(Averaging):
     ) -> None:
         """Draw the mean curve of one hue: in its own dashes as far as all runs go, then dotted."""
         color = line["color"]
+        points = {"markersize": 2.5, "markeredgecolor": color}
         counts = runs.groupby("round")["digest"].nunique()
         complete = counts.index[counts == runs["digest"].nunique()]
         end = complete.max() if len(complete) else counts.index.min()
+        points |= {"marker": "o" if len(counts) <= FEW_POINTS else None}
         parts = [(runs[runs["round"] <= end], line["linestyle"])]
         if counts.index.max() > end:
             parts.append((runs[runs["round"] >= end], STOPPED))
         for part, linestyle in parts:
-            # Aggregated here: seaborn does it point by point, 5 s for 12 curves of 400 rounds.
-            values = part.groupby("round")["value"].agg(STATISTICS)
-            seaborn.lineplot(
-                values,
-                x=values.index,
-                y="mean",
-                estimator=None,
-                **line | {"linestyle": linestyle},
-                marker="o" if len(counts) <= FEW_POINTS else None,
-                markersize=2.5,
-                markeredgecolor=color,
-                ax=axes,
-            )
-            if has_band:
-                low, high = deviation_limits(values, METRICS[self.metric].unit)
-                axes.fill_between(values.index, low, high, color=color, **BAND)
-        # seaborn cannot mark single points of a line, so matplotlib draws the crosses.
+            values, unit = part.groupby("round")["value"].agg(STATISTICS), METRICS[self.metric].unit
+            look = line | points | {"linestyle": linestyle}
+            draw_means(axes, values, unit, look, has_band=has_band)
         stops = runs[runs["status"] == "diverged"].groupby("digest")["round"].max()
         means = runs.groupby("round")["value"].mean()
         axes.plot(stops, means.loc[stops], color=color, **CROSSES)
@@ -186,6 +169,8 @@ class Curves(Averaging):
                 for value in match.values
                 if not self.until or (value.round or 0) <= self.until
             ]
+            if not points:
+                continue
             look = PAPER_LINE | (PAPER_POINTS if len(points) <= FEW_POINTS else {})
             # Thinned out as our rounds are, counted from the last.
             points = points[::-1][:: math.ceil(len(points) / MOST_POINTS)][::-1]

@@ -12,13 +12,13 @@ from cohort.core.lazy import lazy
 from cohort.results.at import AT_HELP, AT_SCHEMA
 from cohort.results.figures.kind import Averaging
 from cohort.results.figures.style import (
-    BAND,
     CROSS,
     LETTER,
     PAPER_GRAY,
     SIDES,
+    STATISTICS,
     Style,
-    deviation_bar,
+    draw_means,
     grid_cell,
     name_places,
     paper_name,
@@ -29,11 +29,10 @@ from cohort.results.series import value_per_cell
 
 if TYPE_CHECKING:
     import matplotlib.ticker as mpl_ticker
-    import seaborn
     from matplotlib.axes import Axes
     from pandas import DataFrame
 else:
-    mpl_ticker, seaborn = lazy("matplotlib.ticker"), lazy("seaborn")
+    mpl_ticker = lazy("matplotlib.ticker")
 
 PAPER_POINT: dict[str, Any] = {
     "linestyle": "none",
@@ -100,17 +99,9 @@ class Lines(Averaging):
             axes.set_xticks(list(positions.values()), names)
 
     def _draw_line(self, axes: Axes, runs: DataFrame, line: dict[str, Any]) -> None:
-        seaborn.lineplot(
-            runs,
-            x="position",
-            y="value",
-            errorbar=deviation_bar(METRICS[self.metric].unit),
-            err_kws=BAND,
-            ax=axes,
-            **line,
-        )
-        # seaborn has one marker per line, so marks of incomplete runs are drawn by matplotlib.
-        means = runs.groupby("position")["value"].mean()
+        statistics = runs.groupby("position")["value"].agg(STATISTICS)
+        draw_means(axes, statistics, METRICS[self.metric].unit, line)
+        means = statistics["mean"]
         for status, mark in MARKS.items():
             marked = means[means.index.isin(runs.loc[runs["status"] == status, "position"])]
             axes.plot(marked.index, marked, **line | {"linestyle": "none", "markersize": 5} | mark)
