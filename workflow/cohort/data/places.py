@@ -30,8 +30,8 @@ def check_mirror(mirror: str) -> None:
     """Raise UserError if the mirror is not a folder."""
     if not Path(mirror).expanduser().is_dir():
         raise UserError(
-            f"data_mirror is '{mirror}', which is not a folder; name one with the publishers' files, "
-            "or leave it out to download them"
+            f"data_mirror is '{mirror}', which is not a folder; name one with the publishers' "
+            "files, or leave it out to download them"
         )
 
 

@@ -61,7 +61,8 @@ def _explain_errors(called: str) -> Iterator[None]:
 def _checked_members(
     stream: gzip.GzipFile, called: str
 ) -> Iterator[tuple[tarfile.TarInfo, IO[bytes]]]:
-    """Yield the members of a .tar.gz; UserError if one is neither a file nor a folder, or leads outside."""
+    """Yield the members of a .tar.gz; UserError if one is neither file nor folder, or leads
+    outside."""
     limited: Any = _LimitedStream(stream, called)  # as much of a file as tarfile needs
     with tarfile.open(fileobj=limited, mode="r|") as archive:
         while (info := archive.next()) is not None:

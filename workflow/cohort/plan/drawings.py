@@ -120,7 +120,8 @@ def _check_pooled(kind: Kind, axes: Mapping[str, list[Any]]) -> None:
     for label in kind.averaged():
         if label not in axes:
             raise UserError(
-                f".pooled names '{label}', which is not an axis of its experiment{suggest(label, axes)}"
+                f".pooled names '{label}', which is not an axis of its experiment"
+                f"{suggest(label, axes)}"
             )
         if label in kind.shown():
             raise UserError(
