@@ -4,5 +4,5 @@ from __future__ import annotations
 
 
 def counted(number: int, noun: str) -> str:
-    """A number with its noun: `1 run`, `2 runs`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    """A number with its noun: `1 run`, `2,661 runs`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

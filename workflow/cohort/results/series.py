@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from cohort.core.counts import counted
 from cohort.core.lazy import lazy
 from cohort.results.at import ENDED_EARLY, rounds_of
 from cohort.results.files import read_metrics
@@ -214,11 +215,6 @@ def subtract_partners(cells: DataFrame, minus: Mapping[str, Mapping[str, str]]) 
     finished = joined["finished"] & joined["base_finished"].eq(True)
     value = joined["value"] - joined["base"]
     return joined.assign(value=value, diverged=diverged, finished=finished)[list(cells.columns)]
-
-
-def counted(number: int, noun: str) -> str:
-    """A number with its noun: `1 run`, `2,661 runs`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def label_text(value: Any) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from cohort.core import user_files
+from cohort.core.counts import counted
 from cohort.core.files import write_text
 from cohort.results.claims.decision import HELD, LEANS_HELD, LEANS_NOT_HELD, NOT_HELD
 from cohort.results.comparison import Comparison
@@ -22,7 +23,7 @@ from cohort.results.report.claims import Claims, page_claims
 from cohort.results.report.items import key_figure, sections
 from cohort.results.report.render import FILTERS, links, merged, render, with_suffix
 from cohort.results.report.runs import Cell, StudyRuns
-from cohort.results.series import GENERATED, counted
+from cohort.results.series import GENERATED
 from cohort.results.tables.leaderboard import rank_interval, rank_text
 from cohort.results.tables.spec import STRATEGY, Leaderboard
 

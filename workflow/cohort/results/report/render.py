@@ -13,9 +13,9 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from cohort.core.counts import counted
 from cohort.core.durations import duration_text
 from cohort.results.claims.decision import HOLDS, MARKS
-from cohort.results.series import counted
 
 ADDRESS = re.compile(r"(https://[^\s()<>]*[^\s()<>.,;:])")
 FILTERS = {"dataset": "Data set", "partition": "Partition", "J": "J", "strategy": "Strategy"}

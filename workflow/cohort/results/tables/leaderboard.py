@@ -8,13 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cohort.core.counts import counted
 from cohort.core.lazy import lazy
 from cohort.core.metric import Metric
 from cohort.results.across import Estimate, ordered_scores, runs_by_setting
 from cohort.results.comparison import Comparison, compare
 from cohort.results.names import METRICS, Names
 from cohort.results.ranks import Standing, Standings, rank_strategies
-from cohort.results.series import NO_VALUE, counted, read_metric
+from cohort.results.series import NO_VALUE, read_metric
 from cohort.results.tables.layout import DIVERGED, Entry, Layout, rounded, short_titles
 from cohort.results.tables.spec import STRATEGY, Leaderboard
 
