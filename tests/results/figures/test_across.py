@@ -16,6 +16,7 @@ from cohort.core.errors import UserError
 from cohort.results.across import Scores, interquartile_means, profiles, win_rates
 from cohort.results.figures.alternative import alternative_text
 from cohort.results.figures.draw import compare_figure, kind_of, make_figure
+from cohort.results.figures.kinds import interval
 from cohort.results.figures.style import COLORS
 from cohort.results.names import Names
 from cohort.results.ranks import ranking
@@ -73,6 +74,17 @@ def test_intervals(metrics: Metrics) -> None:
     assert note(figure).startswith("36 runs; 4 settings (partition and J), 3 seeds in each; ")
 
 
+def test_intervals_of_many_stand_by_value_in_one_color(
+    metrics: Metrics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(interval, "MOST_COLORS", 2)
+    (axes,) = make_figure(spec_of("interval"), metrics()).axes
+    values = interquartile_means(expected())
+    ranked = sorted(values, key=lambda strategy: -values[strategy].value)
+    assert names_of(axes) == [NAMES[STRATEGIES.index(strategy)] for strategy in ranked]
+    assert {line.get_color() for line in axes.lines} == {COLORS[0]}
+
+
 def test_a_matrix_of_win_rates(metrics: Metrics) -> None:
     (axes,) = make_figure(spec_of("win_rates"), metrics()).axes
     rates = win_rates(expected())
@@ -113,6 +125,18 @@ def test_ranks(metrics: Metrics) -> None:
         assert {f"{name}  {rank:.2f}", f"{rank:.2f}  {name}"} & set(texts)
     assert "critical difference 1.66" in texts  # 2.3437 sqrt(3 4 / (6 4))
     assert f"Friedman's test p = {actual.p_value:.2g}" in note(figure).replace("\xa0", " ")
+
+
+def test_a_critical_difference_that_is_longer_than_the_axis_is_cut_and_named(
+    metrics: Metrics,
+) -> None:
+    """Of two settings it is 2.3437 sqrt(3 4 / (6 2)) = 2.34, from rank 1 to 3.34; the axis ends at 3.3."""
+    spec = spec_of("critical_difference", columns="partition")
+    for axes in make_figure(spec, metrics()).axes:
+        (text,) = (text for text in axes.texts if "critical difference 2.34" in text.get_text())
+        _, right = axes.get_xlim()
+        assert text.xy[0] <= right, "matplotlib drops what is said of a point outside"
+        assert max(max(line.get_xdata()) for line in axes.lines) <= right
 
 
 def test_on_a_phone_ranks_lie_one_below_the_other(metrics: Metrics) -> None:
@@ -160,16 +184,19 @@ def test_only_what_all_strategies_have(metrics: Metrics) -> None:
     assert "; 8 runs left out, since not all strategies have their seed" in note(figure)
 
 
-def test_a_diverged_run_is_at_chance_level(metrics: Metrics) -> None:
-    """Of ten classes: the lowest of all twelve runs of this strategy but for its own."""
+def test_a_diverged_run_has_the_lowest_accuracy(metrics: Metrics) -> None:
+    """Of ten classes 10 % are guessed, and some runs are below that."""
     fate: Fate = {("iid", "J4", "loss", 1): ("diverged", 12)}
     figure = make_figure(spec_of("performance_profile"), metrics(fate))
     x, y = (np.asarray(data) for data in figure.axes[0].lines[1].get_data())
-    rows = sample().query("metric == 'test_accuracy' and round == 12 and strategy == 'loss'")
+    everything = sample().query("metric == 'test_accuracy' and round == 12")
+    rows = everything.query("strategy == 'loss'")
     others = rows[
         ~rows["digest"].isin(rows.query("partition == 'iid' and J == 'J4' and seed == 1")["digest"])
     ]
-    values = [*(100 * others["value"]), 10.0]
+    lowest = 100 * everything["value"].min()
+    assert lowest < 10
+    values = [*(100 * others["value"]), lowest]
     np.testing.assert_allclose(y, [100 * np.mean(np.array(values) > limit) for limit in x])
     assert "a diverged run counts with the worst value" in note(figure)
 

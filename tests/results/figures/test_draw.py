@@ -19,6 +19,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from cohort.results.figures.draw import draw, make_figure
+from cohort.results.figures.kinds import curves
 from cohort.results.figures.kinds.curves import Curves
 from cohort.results.figures.style import COLORS, FONT, PALE, STOPPED, Style
 from tests.results.figures.samples import PARTITIONS, SEEDS, STRATEGIES, WORK, Fate, sample
@@ -116,7 +117,7 @@ def test_an_incomplete_run_is_drawn_up_to_its_last_round(spec: Spec, metrics: Me
     assert dotted._dash_pattern[1] == [part * dotted.get_linewidth() for part in STOPPED[1]]
     assert (crosses.get_marker(), list(crosses.get_xdata())) == ("x", [6])
     assert texts(figure)[-1].replace("\n", " ") == (
-        "n = 34 of 36 runs (1 diverged, 1 unfinished); unfinished runs included; ×: a run diverged; dotted: fewer runs"
+        "n = 34 of 36 runs (1 diverged, 1 unfinished); band: ± 1 SD over seeds; unfinished runs included; ×: a run diverged; dotted: fewer runs"
     )
 
 
@@ -201,7 +202,20 @@ def test_a_row_of_panels_without_runs_is_left_out(spec: Spec, metrics: Metrics) 
     figure = make_figure(spec, metrics(of_work))
     titles = [axes.get_title() for axes in figure.axes]
     assert titles == ["dir-0.1, J = 4 local steps", "iid, J = 4 local steps"]
-    assert "panels without runs are left out" in texts(figure)[-1]
+    assert texts(figure)[-1].replace("\n", " ").startswith("n = 3 seeds per curve; ")
+    assert "2 panels without runs left out" in texts(figure)[-1].replace("\n", " ")
+
+
+def test_the_note_says_what_a_band_is_and_whose(
+    spec: Spec, bars: Spec, metrics: Metrics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(curves, "FEW_CURVES", 2)
+    own = spec | {"look": spec["look"] | {"methods": ["fedentopt"]}}
+    drawn = [make_figure(each, metrics()) for each in (spec, own, bars)]
+    notes = [figure.get_supxlabel().replace("\n", " ") for figure in drawn]
+    assert "SD" not in notes[0], "of three curves none has a band"
+    assert "; band: ± 1 SD over seeds (FedEntOpt only)" in notes[1]
+    assert "; whisker: ± 1 SD over seeds" in notes[2]
 
 
 def test_all_strategies_look_different_and_a_papers_own_like_no_other() -> None:

@@ -111,7 +111,7 @@ def test_incomplete_runs_are_marked(
         if line.get_linestyle() == "None" and list(line.get_xdata()) == [9]
     ]
     assert {line.get_marker() for line in marked} == markers
-    assert remark in figure._supxlabel.get_text()  # type: ignore[attr-defined]
+    assert remark in figure.get_supxlabel().replace("\n", " ")
 
 
 def test_a_papers_values_are_diamonds(written: Write, tmp_path: Path) -> None:

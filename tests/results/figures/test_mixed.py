@@ -83,7 +83,7 @@ def test_bars_as_printed(file: Path) -> None:
     assert (high - low) / 2 == pytest.approx((44.03 - 27.88) / 2**0.5)
     assert (
         figure.get_supxlabel().replace("\n", " ")
-        == "n = 1 to 2 runs per bar; runs that differ in partition and strategy are averaged"
+        == "n = 1 to 2 runs per bar; runs that differ in partition and strategy are averaged; whisker: ± 1 SD over runs"
     )
     assert axes.get_xlabel() == ""
 
@@ -93,7 +93,7 @@ def test_curves_as_printed(file: Path) -> None:
     np.testing.assert_allclose(curves(figure)[COLORS[1]].get_ydata(), [20, 35.955])
     assert (
         figure.get_supxlabel().replace("\n", " ")
-        == "n = 1 to 2 runs per curve; runs that differ in partition and strategy are averaged"
+        == "n = 1 to 2 runs per curve; runs that differ in partition and strategy are averaged; band: ± 1 SD over runs"
     )
 
 

@@ -183,7 +183,8 @@ def test_the_column_generated_is_no_label(tmp_path: Path, spec: Spec) -> None:
     write_metrics(tmp_path / "metrics.parquet", sample().assign(generated=False), {})
     assert pd.read_parquet(tmp_path / "metrics.parquet")["generated"].dtype == bool
     assert (
-        make_figure(spec, tmp_path / "metrics.parquet").get_supxlabel() == "n = 3 seeds per curve"
+        make_figure(spec, tmp_path / "metrics.parquet").get_supxlabel()
+        == "n = 3 seeds per curve; band: ± 1 SD over seeds"
     )
 
 

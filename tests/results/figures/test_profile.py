@@ -91,7 +91,7 @@ def test_one_hue_has_bars_of_the_sorted_means(tmp_path: Path) -> None:
         (3, pytest.approx(1.5)),
     ]  # (9, 5, 2) and (8, 4, 1)
     assert axes.get_xlabel() == "Clients, highest first"
-    assert figure.get_supxlabel() == "n = 2 seeds per profile"
+    assert figure.get_supxlabel() == "n = 2 seeds per profile; band: ± 1 SD over seeds"
     (handle,) = figure.legends[0].legend_handles
     assert (
         isinstance(handle, Patch)

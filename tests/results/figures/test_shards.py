@@ -229,4 +229,4 @@ def test_a_panel_whose_runs_have_no_values_says_so_and_one_without_runs_is_left_
 ) -> None:
     figure = figure_of(tmp_path, {("a", "fedavg", 0): "missing", ("b", "fedavg", 0): "unfinished"})
     assert [axes.texts[0].get_text() for axes in figure.axes] == ["no values yet"]
-    assert figure.get_supxlabel().startswith("n = 0 of 2 runs (1 unfinished, 1 missing)")
+    assert figure.get_supxlabel().startswith("n = 0 of 1 run (1 unfinished); ")

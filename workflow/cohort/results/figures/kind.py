@@ -184,6 +184,10 @@ class Kind(Item):
         """Sentences that put the figure into words; none if the means of its runs say it."""
         return []
 
+    def deviations(self, measured: DataFrame, cells: DataFrame, style: Style) -> list[str]:
+        """Texts for the note on what shows the standard deviation of the runs, if anything does."""
+        return []
+
     def remarks(self, measured: DataFrame) -> list[str]:
         """Texts for the note that explain the measured rows (diverged or unfinished runs, ...)."""
         statuses = set(measured["status"])
@@ -220,6 +224,16 @@ class Averaging(Kind):
 
     def averaged(self) -> Sequence[str]:
         return self.pooled or ()
+
+    def deviations(self, measured: DataFrame, cells: DataFrame, style: Style) -> list[str]:
+        runs = measured.groupby(list(self.shown()))["digest"].nunique()
+        of = "runs" if self.averaged() else "seeds"
+        return [f"{self.deviation}: ± 1 SD over {of}"] if (runs > 1).any() else []
+
+    @property
+    def deviation(self) -> str:
+        """The noun for what shows the standard deviation."""
+        return "band"
 
     def draw_reference(self, axes: Axes) -> None:
         """Draw the reference line, if the study sets one."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import ceil
 from textwrap import fill
 
+import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -24,7 +25,7 @@ from cohort.results.figures.kind import Kind
 from cohort.results.figures.style import ENDS, LABEL_SIZE, LETTER, NOTE, Style, grid_cell, say
 from cohort.results.names import listed, word
 from cohort.results.paper_match import PaperMatch
-from cohort.results.series import NO_RUNS, cells_of, count_runs
+from cohort.results.series import NO_RUNS, cells_of, count_runs, counted
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,10 @@ def sheet(
         if not len(rows):
             first.set(xticks=[], yticks=[])  # the panels share their axes
     _name_axes([part.kind for part in parts], figure, grids, style)
-    left_out = ["panels without runs are left out"] if len(panels) < len(planned) else []
-    text = "; ".join([note(kind, measured[0], cells), *left_out, *remarks])
+    drawn = pd.concat([panel.select(cells) for panel in begun])
+    empty = len(planned) - len(begun)
+    left_out = [f"{counted(empty, 'panel')} without runs left out"] if empty else []
+    text = "; ".join([note(kind, measured[0], drawn, style), *left_out, *remarks])
     width = int(figure.get_figwidth() / LETTER / 0.92)
     figure.supxlabel(fill(text, width), x=0.99, ha="right", **NOTE)
     legend_height = _add_legend(figure, _entries(kind, grids, measured[0], cells, style))
@@ -70,8 +73,9 @@ def sheet(
     return figure
 
 
-def note(kind: Kind, measured: DataFrame, cells: DataFrame) -> str:
-    """Text below the figure: how many runs it shows, and what the marks of incomplete ones mean."""
+def note(kind: Kind, measured: DataFrame, cells: DataFrame, style: Style) -> str:
+    """Text below the figure: how many runs it shows, what their spread is, and what the marks of
+    incomplete ones mean."""
     runs = count_runs(cells)
     parts = [runs.phrase if runs.planned else NO_RUNS]
     if runs.done == runs.planned and len(measured):
@@ -79,7 +83,7 @@ def note(kind: Kind, measured: DataFrame, cells: DataFrame) -> str:
     if kind.averaged():
         labels = listed([word(label) for label in kind.averaged()])
         parts.append(f"runs that differ in {labels} are averaged")
-    return "; ".join([*parts, *kind.remarks(measured)])
+    return "; ".join([*parts, *kind.deviations(measured, cells, style), *kind.remarks(measured)])
 
 
 def _draw_panel(
@@ -125,7 +129,8 @@ def _name_axes(kinds: list[Kind], figure: Figure, grids: list[Grid], style: Styl
             axes.tick_params(axis="y", labelleft=is_first)
             if is_first and not has_shared_title:
                 room = int((grid_cell(axes)[1] - ENDS / 2) / LETTER)
-                axes.set_ylabel(fill(kind.y_title(), room), visible=True)
+                title = fill(kind.y_title().replace(" (", "\N{NO-BREAK SPACE}("), room)
+                axes.set_ylabel(title.replace("\N{NO-BREAK SPACE}", " "), visible=True)
             is_last = (row + 1, column) not in grid
             axes.tick_params(axis="x", labelbottom=is_last or not kind.rows)
             if is_last:

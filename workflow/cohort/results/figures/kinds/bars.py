@@ -236,6 +236,10 @@ class Bars(Averaging):
         return super().remarks(measured)
 
     @property
+    def deviation(self) -> str:
+        return "band" if self._is_profile() else "whisker"
+
+    @property
     def mark(self) -> str:
         return "profile" if self._is_profile() else "bar"
 

@@ -84,15 +84,18 @@ class CriticalDifference(AcrossSettings):
         axes.grid(visible=False)
 
     def _draw_difference(self, axes: Axes, ranked: Ranking) -> None:
-        """Draw the critical difference above the axis, as far as there is room."""
-        end, height = 1 + ranked.difference, -TOP - 0.3
-        axes.plot([1, end], [height, height], **INK)
-        for x in (1, end):
+        """Draw the critical difference above the axis; one that is longer is cut there, without an
+        end, and has its number above."""
+        end, last, height = 1 + ranked.difference, len(ranked.ranks) + 0.3, -TOP - 0.3
+        axes.plot([1, min(end, last)], [height, height], **INK)
+        for x in (1, end)[: 1 + (end <= last)]:
             axes.plot([x, x], [height - 0.2, height + 0.2], **INK)
         text = f"critical difference {ranked.difference:.2f}"
-        axes.annotate(
-            text, (end, height), (4, 0), textcoords="offset points", va="center", fontsize=7
-        )
+        look: dict[str, Any] = {"textcoords": "offset points", "fontsize": 7}
+        if end <= last:
+            axes.annotate(text, (end, height), (4, 0), va="center", **look)
+        else:
+            axes.annotate(text, (last, height), (0, 2), ha="right", va="bottom", **look)
 
     def _draw_names(self, axes: Axes, ranks: dict[str, float], below: float, style: Style) -> None:
         """Write the better half at the left and the others at the right, joined to their ranks."""

@@ -125,16 +125,27 @@ class Curves(Averaging):
         return thin_rounds(rows[rows["round"] <= self.until] if self.until else rows)
 
     def draw(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
-        # Of many curves only those of the paper's own methods have a band.
-        few = cells[self.hue].nunique() <= FEW_CURVES
         for hue, color, runs in self.runs_by_hue(panel, cells, style):
-            is_own = self.hue == "strategy" and hue in style.methods
-            has_band = self.band == "sd" and (few or is_own)
-            self._draw_curve(axes, runs, self.line(hue, style, color), has_band=has_band)
+            line, has_band = self.line(hue, style, color), hue in self._banded(cells, style)
+            self._draw_curve(axes, runs, line, has_band=has_band)
         self.draw_reference(axes)
         axes.margins(x=0.02)
         number_places(axes, "x", int(panel["round"].max()) + 1)
         axes.set_xlim(left=0, auto=None)
+
+    def _banded(self, cells: DataFrame, style: Style) -> list[str]:
+        """The values of the hue whose curves have a band: of many only the paper's own methods."""
+        hues = style.ordered(self.hue, cells[self.hue])
+        own = style.methods if self.hue == "strategy" else []
+        shown = hues if len(hues) <= FEW_CURVES else [hue for hue in hues if hue in own]
+        return shown if self.band == "sd" else []
+
+    def deviations(self, measured: DataFrame, cells: DataFrame, style: Style) -> list[str]:
+        banded = self._banded(cells, style)
+        names = ", ".join(style.value(self.hue, hue) for hue in banded)
+        only = "" if len(banded) == cells[self.hue].nunique() else f" ({names} only)"
+        texts = super().deviations(measured, cells, style) if banded else []
+        return [text + only for text in texts]
 
     def _draw_curve(
         self, axes: Axes, runs: DataFrame, line: dict[str, Any], *, has_band: bool

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from cohort.results.across import Scores, interquartile_means
 from cohort.results.figures.across import INTERVALS, AcrossSettings
-from cohort.results.figures.style import WIDEST, Style
+from cohort.results.figures.style import COLORS, WIDEST, Style
 from cohort.results.names import METRICS, Names
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 BAR: dict[str, Any] = {"linewidth": 6, "alpha": 0.4, "solid_capstyle": "butt"}
 POINT: dict[str, Any] = {"marker": "|", "markersize": 8, "markeredgewidth": 1.5}
 DOT: dict[str, Any] = {"marker": "o", "markersize": 4}
+MOST_COLORS = 10  # of more strategies the colors repeat: they have one, and stand by value
 ROW, FRAME = 0.17, 0.75  # inches: the height of a strategy, and of all that is not one
 
 
@@ -35,13 +36,19 @@ class Interval(AcrossSettings):
         return min(WIDEST, width), FRAME + ROW * hues
 
     def draw_scores(self, axes: Axes, scores: Scores, style: Style) -> None:
-        colors = style.colors(self.hue, list(scores.strategies))
-        for row, (strategy, estimate) in enumerate(interquartile_means(scores).items()):
+        estimates = interquartile_means(scores)
+        colors = style.colors(self.hue, list(estimates))
+        if len(estimates) > MOST_COLORS:
+            colors = dict.fromkeys(estimates, COLORS[0])
+            if not self.panels():  # which share their names
+                ranked = sorted(estimates.items(), key=lambda entry: entry[1].value)
+                estimates = dict(ranked if scores.better == "low" else reversed(ranked))
+        for row, (strategy, estimate) in enumerate(estimates.items()):
             color = colors[strategy]
             if estimate.interval:
                 axes.plot(estimate.interval, [row, row], color=color, **BAR)
             axes.plot([estimate.value], [row], color=color, **(POINT if estimate.interval else DOT))
-        names = [style.value(self.hue, strategy) for strategy in scores.strategies]
+        names = [style.value(self.hue, strategy) for strategy in estimates]
         axes.set_yticks(range(len(names)), names)
         axes.set_ylim(len(names) - 0.5, -0.5)
         axes.tick_params(axis="y", length=0)
