@@ -93,19 +93,19 @@ def collect(
             "share": cell.get("share", 1.0),
         }
         heads.append(head)
-    labels = _frame_of(heads).take(np.repeat(np.arange(len(heads)), list(map(len, parts))))
+    labels = (
+        pd.DataFrame(heads)
+        .apply(_of_one_type)
+        .take(np.repeat(np.arange(len(heads)), list(map(len, parts))))
+    )
     table = labels.reset_index(drop=True).join(pd.concat(parts, ignore_index=True)).astype(TYPES)
     table = pd.concat([table, costs_to_baseline(table).astype(TYPES)], ignore_index=True)
     write_metrics(output, table, {**experiment, "cells": runs}, sources)
 
 
-def _frame_of(heads: list[dict[str, Any]]) -> pd.DataFrame:
-    """The heads as a table, with values of several types as text: Parquet takes columns of one."""
-    frame = pd.DataFrame(heads)
-    for name in frame:
-        if frame[name].dropna().map(type).nunique() > 1:
-            frame[name] = frame[name].map(label_text)
-    return frame
+def _of_one_type(column: pd.Series[Any]) -> pd.Series[Any]:
+    """The column, its values as text if they are of several types, which Parquet cannot hold."""
+    return column.map(label_text) if column.dropna().map(type).nunique() > 1 else column
 
 
 def read_result(path: str | Path) -> Result:

@@ -58,8 +58,8 @@ def best_round(history: History) -> dict[str, float]:
 
 
 def client_seconds(history: History) -> list[tuple[int, float]]:
-    """Pairs of a round and its seconds of training divided by the clients chosen, also those that
-    failed to answer."""
+    """Pairs of a round and its seconds of training divided by the clients chosen, answered or
+    not."""
     training = history.cost.get("seconds_training", [])
     return [(round, value / max(1, len(history.cohorts[round - 1]))) for round, value in training]
 

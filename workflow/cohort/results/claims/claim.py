@@ -220,12 +220,8 @@ def margin_text(margin: float) -> str:
 def above(first: Number, second: Number, margin: float = 0.0) -> Number:
     """By how much the first value exceeds the second beyond the margin, seed by seed for arrays; a
     tie is 0 less the margin."""
-    return np.round(difference(first, second) - margin, 9)
-
-
-def difference(first: Number, second: Number) -> Number:
-    """The first value minus the second, where never is as late as never."""
-    return np.where(first == second, 0.0, first - second)
+    apart = np.where(first == second, 0.0, first - second)  # never is as late as never
+    return np.round(apart - margin, 9)
 
 
 def at_least(first: Number, second: Number, margin: float = 0.0) -> Number:

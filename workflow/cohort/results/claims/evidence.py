@@ -12,7 +12,6 @@ from cohort.results.claims.matrix import Comparison, Point
 from cohort.results.claims.values import NEVER, Value, joined, last_round
 from cohort.results.names import METRICS, Names
 
-INFINITE = "∞"  # the end of an interval that has none
 NAMED = 3  # how many of the points without a value the evidence names
 
 
@@ -111,7 +110,7 @@ def _difference(claim: Claim, deciding: DecidingContrast) -> Difference:
         f"{'+' if value > 0 else ''}{claim.number(value) if abs(value) < NEVER else value}"
         for value in (contrast.mean, deciding.low, deciding.high)
     )
-    low, high = (end.replace("inf", INFINITE) for end in (low, high))
+    low, high = (end.replace("inf", "∞") for end in (low, high))
     is_tie = not contrast.above and not contrast.below
     where = "tie in all" if is_tie else f"above 0 in {contrast.above} of"
     return Difference(mean, low, high, f"{where} {contrast.n} {contrast.unit}")

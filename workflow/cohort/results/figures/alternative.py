@@ -41,18 +41,14 @@ def _means(results: Sequence[Result], labels: Sequence[str], style: Style) -> li
         return []
     metric = METRICS[results[0].metric]
     means = {key: mean * metric.scale for key, mean in means.items()}
-    if len(means) <= MOST_VALUES:
-        texts = [
-            f"{', '.join(map(style.value, labels, key))} {mean:.{metric.digits}f}"
-            for key, mean in means.items()
-        ]
-        return [f"Means: {'; '.join(texts)}"]
-    hues: dict[str, list[float]] = {}
-    for key, mean in means.items():
-        hues.setdefault(key[-1], []).append(mean)
-    texts = [
-        f"{style.value(labels[-1], hue)} {min(values):.{metric.digits}f} to "
-        f"{max(values):.{metric.digits}f}"
-        for hue, values in hues.items()
-    ]
+    ends = {key: [mean] for key, mean in means.items()}
+    if len(means) > MOST_VALUES:
+        labels, hues = labels[-1:], dict[tuple[str, ...], list[float]]()
+        for key, mean in means.items():
+            hues.setdefault(key[-1:], []).append(mean)
+        ends = {key: [min(values), max(values)] for key, values in hues.items()}
+    texts = []
+    for key, values in ends.items():
+        numbers = " to ".join(f"{value:.{metric.digits}f}" for value in values)
+        texts.append(f"{', '.join(map(style.value, labels, key))} {numbers}")
     return [f"Means: {'; '.join(texts)}"]

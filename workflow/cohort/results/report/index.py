@@ -28,20 +28,15 @@ def write_index(
     previews = _cards(output.parent / PREVIEWS, f"{PREVIEWS}/")
     cards += [(url, card) for url, card in previews if card["name"] not in pages]
     cards.sort(key=lambda entry: (-entry[1]["runs"]["done"], entry[1]["name"]))
-    previews_only = output.parent.parent.name == Path(PREVIEWS).parent.name
-    html = render(
-        "index.html.j2",
-        cards=cards,
-        releases=releases,
-        figures=figures,
-        previews_only=previews_only,
-    )
+    html = render("index.html.j2", cards=cards, releases=releases, figures=figures)
     if not output.exists() or output.read_text(encoding="utf-8") != html:
         write_text(output, html)
 
 
 def _cards(folder: Path, prefix: str) -> list[tuple[str, dict[str, Any]]]:
-    """Read the card of each page in a folder, paired with the page's URL, `prefix` included."""
+    """Read the card of each page in a folder, paired with the page's URL, `prefix` included, and
+    say whether it is a preview."""
     files = [file for file in folder.glob("*.json") if file.with_suffix(".html").exists()]
     cards = [json.loads(file.read_text(encoding="utf-8")) for file in files]
-    return [(f"{prefix}{card['name']}.html", card) for card in cards]
+    known = {"is_preview": folder.parent.name == Path(PREVIEWS).parent.name}
+    return [(f"{prefix}{card['name']}.html", card | known) for card in cards]

@@ -9,14 +9,7 @@ from typing import Any, ClassVar
 
 from cohort.core.components import parameter
 from cohort.core.errors import UserError
-from cohort.results.claims.claim import (
-    ClaimAlong,
-    Number,
-    above,
-    difference,
-    differences_text,
-    short_name,
-)
+from cohort.results.claims.claim import ClaimAlong, Number, above, differences_text, short_name
 from cohort.results.claims.matrix import Comparison, Matrix
 from cohort.results.names import Names
 from cohort.results.series import label_text
@@ -119,7 +112,7 @@ class WiderGap(ClaimAlong):
 
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
         """One clause: the first two values differ by more than the last two."""
-        return [[above(difference(*values[:2]), difference(*values[2:]))]]
+        return [[above(above(*values[:2]), above(*values[2:]))]]
 
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
         """Both differences with the values that they come from, as text."""
