@@ -26,7 +26,7 @@ from cohort.results.figures.kind import Kind
 from cohort.results.figures.style import ENDS, LABEL_SIZE, LETTER, NOTE, Style, grid_cell, say
 from cohort.results.names import listed, word
 from cohort.results.paper_match import PaperMatch
-from cohort.results.series import NO_RUNS, cells_of, count_runs, counted
+from cohort.results.series import NO_RUNS, cells_of, count_runs
 
 
 @dataclass(frozen=True)

@@ -112,7 +112,8 @@ class WiderGap(ClaimAlong):
 
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
         """One clause: the first two values differ by more than the last two."""
-        return [[above(above(*values[:2]), above(*values[2:]))]]
+        first, second = above(values[0], values[1]), above(values[2], values[3])
+        return [[above(first, second)]]
 
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
         """Both differences with the values that they come from, as text."""
