@@ -145,13 +145,13 @@ PICKLES = {
     "a built-in": (b"c__builtin__\neval\n(S'1'\ntR.", "it asks for __builtin__.eval"),
     "truncated": (
         python2_pickle({"data": ROWS, "fine_labels": [0, 1]})[:-100],
-        "no pickle of arrays",
+        "not a pickle of arrays",
     ),
-    "no pickle": (b"<html>", "no pickle of arrays"),
-    "empty": (b"", "no pickle of arrays (Ran out of input)"),
+    "no pickle": (b"<html>", "not a pickle of arrays"),
+    "empty": (b"", "not a pickle of arrays (Ran out of input)"),
     "more than memory": (
         b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(L1000000000000000L\ntS'b'\ntR.",
-        "no pickle of arrays",
+        "not a pickle of arrays",
     ),
     "a list": (pickle.dumps([1, 2]), "holds no mapping"),
     "no images": (

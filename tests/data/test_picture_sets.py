@@ -152,7 +152,7 @@ WRONG = {
         "tiny-imagenet",
         f"{TINY}/train/n1/images/n1_0.JPEG",
         b"",
-        "n1_0.JPEG: 'n1' is no class of this data set",
+        "n1_0.JPEG: 'n1' is not a class of this data set",
     ),
     "a line without a class": (
         "tiny-imagenet",
@@ -177,7 +177,7 @@ WRONG = {
         "pacs",
         ART,
         b"art_painting/cow/1.jpg 1\n",
-        "line 1: 'cow' is no class of this data set (dog, elephant,",
+        "line 1: 'cow' is not a class of this data set (dog, elephant,",
     ),
     "no picture": (
         "digits-dg",
@@ -195,7 +195,7 @@ WRONG = {
         "digits-dg",
         "digits_dg/syn/val/a/1.jpg",
         b"",
-        "digits_dg/syn/val/a/1.jpg: 'a' is no class of this data set (0, 1,",
+        "digits_dg/syn/val/a/1.jpg: 'a' is not a class of this data set (0, 1,",
     ),
 }
 

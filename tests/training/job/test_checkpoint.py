@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -276,3 +277,22 @@ def test_forged_checkpoints_are_not_used(
     output = capsys.readouterr().out
     assert f"{path} is not used, because {reason}" in output and output.count("\n") == 1
     assert not Path("written").exists()
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        lambda path: rewritten(path, {"reports/v": torch.ones(2)}),
+        lambda path: rewritten(path, {"selector/loss": torch.ones(2, dtype=torch.float32)}),
+        lambda path: checkpoint.save(path, replace(state(3), server={}), "k1"),
+    ],
+    ids=["reports", "dtype", "server"],
+)
+def test_forged_checkpoints_of_further_kinds(
+    forge: Callable[[Path], None], path: Path, capsys: pytest.CaptureFixture[str]
+):
+    checkpoint.save(path, state(2), "k1")
+    checkpoint.save(path, state(3), "k1")
+    forge(path)
+    load(path)
+    assert "its tensors are not those" in capsys.readouterr().out
