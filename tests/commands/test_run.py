@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -52,6 +53,7 @@ def test_a_cell_is_found_by_any_path_of_its_record(plan: Plan, output_of: Callab
 
 def test_a_driver_saves_its_cells_after_ctrl_c(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in a background job
     Path("driver.py").write_text(DRIVER)
     with pytest.raises(KeyboardInterrupt):
         item._trained(argparse.Namespace(command="driver"), output=sys.__stderr__)  # type: ignore[arg-type]

@@ -152,11 +152,11 @@ def test_a_diverged_cell_is_a_result(fresh: Project):
 
 
 def test_prune_lists_and_deletes_what_no_study_names(finished: Project):
-    """Also a study that is not listed names cells."""
+    """Also a study that is not listed names cells, and other seeds may be asked for again."""
     studies = finished.root / "config/studies"
     (studies / "other.yaml").write_text((studies / "tiny.yaml").read_text())
     study = finished.study()
-    study["experiments"]["two"]["axes"]["seed"] = [0]
+    study["experiments"]["two"]["settings"] = {"lr": 0.3}
     finished.write(study)
     assert "in 0 records" in cohort(finished, "prune")
     (studies / "other.yaml").unlink()
@@ -164,7 +164,7 @@ def test_prune_lists_and_deletes_what_no_study_names(finished: Project):
     assert "in 2 records, shards and checkpoints could be deleted" in listed
     assert len(finished.records()) == 6
     cohort(finished, "prune", "--delete")
-    assert len(finished.records()) == 5
+    assert len(finished.records()) == 4
     assert "in 0 records" in cohort(finished, "prune")
 
 
@@ -282,7 +282,7 @@ def test_only_counts_the_cells_of_the_study_that_is_named(fresh: Project):
         assert [line[0] for line in shown] == ["other.one"] and "2" in shown[0]
         message = cohort(fresh, command, *only, fails=True)
         assert message.startswith("error: only strategy=skewed matches no cell of tiny (allowed: ")
-    message = cohort(fresh, "draw", "other", "--config", "only=strategy=skewd", fails=True)
+    message = cohort(fresh, "cost", "other", "--config", "only=strategy=skewd", fails=True)
     assert "only strategy=skewd matches no cell of other; did you mean 'skewed'?" in message
 
 

@@ -132,7 +132,10 @@ def test_an_export_keeps_what_was_released_before(clone: Project, tmp_path: Path
     assert json.loads((folder / "manifest.json").read_text())["runs"] == CELLS["one"]
     shutil.rmtree(folder)
     assert "tiny has no finished run" in cohort(clone, "export", "tiny", fails=True)
-    assert "holds no release" in cohort(clone, "restore", fails=True)
+    (tmp_path / "empty").mkdir()
+    assert "holds no release" in cohort(
+        clone, "restore", "--from", str(tmp_path / "empty"), fails=True
+    )
 
 
 def test_status_counts_what_is_released(exported: Project):

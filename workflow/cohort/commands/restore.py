@@ -53,7 +53,7 @@ def _release_folders(source: str, studies: list[str]) -> Iterator[dict[str, Path
     """Yield each release's folder by address; one on the web is downloaded to a temporary
     folder."""
     if not source.startswith(("https://", "http://")):
-        root, ours = Path(source), release_folders() if source == RELEASED else {}
+        root, ours = Path(source), release_folders(all_studies()) if source == RELEASED else {}
         manifests = [*root.glob(MANIFEST), *sorted(root.glob(f"*/{MANIFEST}"))]
         every = list(ours.values()) or [file.parent for file in manifests]
         folders = [ours.get(study, root / study) for study in studies] or every

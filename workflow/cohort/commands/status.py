@@ -35,7 +35,7 @@ from cohort.pipeline.cell_states import (
 )
 from cohort.pipeline.slurm import held_jobs
 from cohort.pipeline.stages import output_files
-from cohort.plan import Plan, Study
+from cohort.plan import Plan, Study, all_studies
 from cohort.results.release.folder import read_release, release_folders
 from cohort.results.tables.sizes import needs_no_runs
 
@@ -74,7 +74,7 @@ def run(options: argparse.Namespace) -> None:
 def read_releases() -> dict[str, set[str]]:
     """Read the digests of the released runs by study."""
     releases: dict[str, set[str]] = {}
-    for study, folder in release_folders().items():
+    for study, folder in release_folders(all_studies()).items():
         releases[study] = {run.header["digest"] for run in read_release(folder)}
     return releases
 
@@ -88,7 +88,7 @@ def print_released(plan: Plan, releases: Mapping[str, set[str]], *, as_json: boo
         counts.append(
             {"study": study, "experiment": experiment, "cells": len(digests), "released": released}
         )
-    places = release_folders()
+    places = release_folders(all_studies())
     folders = [places[study] for study in plan.listed if study in releases]
     size = sum(file.stat().st_size for folder in folders for file in folder.iterdir())
     if as_json:

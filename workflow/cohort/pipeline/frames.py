@@ -27,6 +27,6 @@ def load(study: str, source: str = "results", **config: Any) -> RunFrames:
             raise UserError(f"{study} has no finished run at scale {plan.scale}; train it first")
         return RunFrames.of(tables_of(records))
     if source == "released":
-        return RunFrames.of(read_tables(release_folders().get(study, Path(RELEASED, study))))
+        return RunFrames.of(read_tables(release_folders([study]).get(study, Path(RELEASED, study))))
     root = Path(source)
     return RunFrames.of(read_tables(root if (root / MANIFEST).exists() else root / study))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -58,13 +58,15 @@ def recover(folder: Path) -> None:
             old.rename(folder)
 
 
-def release_folders() -> dict[str, Path]:
-    """The folder of each study's release: the user's own, or else the one shipped with Cohort."""
+def release_folders(studies: Container[str]) -> dict[str, Path]:
+    """The folder of each study's release: the user's own, or else, of these studies, the one
+    shipped with Cohort."""
     names = set()
     for root in (Path(RELEASED), ROOT / RELEASED):
         for swap in root.glob(f".*{SWAP}"):
             recover(root / swap.name[1 : -len(SWAP)])
-        names |= {file.parent.name for file in root.glob(f"*/{MANIFEST}")}
+        found = {file.parent.name for file in root.glob(f"*/{MANIFEST}")}
+        names |= {name for name in found if root == Path(RELEASED) or name in studies}
     return {name: shipped(Path(RELEASED, name, MANIFEST)).parent for name in sorted(names)}
 
 
