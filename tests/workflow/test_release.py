@@ -58,7 +58,7 @@ def address(exported_once: Project) -> Iterator[str]:
 
 @pytest.mark.slow
 def test_nothing_trains_where_runs_are_restored(clone: Project, finished_once: Project):
-    assert cohort(clone, "restore") == f"{RELEASED}: {RUNS} runs restored\n"
+    assert cohort(clone, "restore", "tiny") == f"{RELEASED}: {RUNS} runs restored\n"
     for record in clone.records():
         before = read(finished_once.root / record.relative_to(clone.root))
         header = read(record).header
@@ -73,7 +73,7 @@ def test_nothing_trains_where_runs_are_restored(clone: Project, finished_once: P
         ).read_bytes() == table.read_bytes()
     assert "Nothing to be done" in clone.snakemake("-n")
     clone.records()[0].unlink()
-    assert cohort(clone, "restore").endswith(
+    assert cohort(clone, "restore", "tiny").endswith(
         f"1 run restored; {RUNS - 1} runs here already, bit by bit the same\n"
     )
     assert f"in {RUNS} records" in cohort(clone, "prune", "--restored", "--delete")
@@ -139,12 +139,12 @@ def test_an_export_keeps_what_was_released_before(clone: Project, tmp_path: Path
 
 
 def test_status_counts_what_is_released(exported: Project):
-    lines = cohort(exported, "status", "--released").splitlines()
+    lines = cohort(exported, "status", "--released", "tiny").splitlines()
     assert [line.split() for line in lines[1:-1]] == [
         [f"tiny.{name}", str(count), str(count)] for name, count in CELLS.items()
     ]
     assert lines[-1].startswith(f"{RUNS} runs in resources/released, 0.")
-    facts = json.loads(cohort(exported, "status", "--released", "--json"))
+    facts = json.loads(cohort(exported, "status", "--released", "tiny", "--json"))
     assert sum(count["released"] for count in facts["experiments"]) == RUNS
 
 
