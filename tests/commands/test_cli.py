@@ -73,7 +73,7 @@ def test_a_wrong_command_line(arguments: list[str], capsys: pytest.CaptureFixtur
         ("status --config scale=smoke aml", "status aml --config scale=smoke"),
         ("run --config a=1 b=2 k12 --until 3", "run k12 --until 3 --config a=1 b=2"),
         ("status aml --config a=1", "status aml --config a=1"),
-        ("status --config aml", "status --config aml"),
+        ("status --config aml", "status aml --config"),
         ("status --config a=1 --json", "status --json --config a=1"),
         ("run --config a=1 -- k12", "run --config a=1 -- k12"),
         ("run --config a=1 --until 3 -- k12", "run --until 3 --config a=1 -- k12"),

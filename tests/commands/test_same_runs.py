@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Collection
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from cohort.commands.compare import Side
 from cohort.core.errors import UserError
 from cohort.core.sealed_json import write_sealed
-from cohort.records.record import check, read
+from cohort.plan import Plan
+from cohort.records.record import Record, check, read
 from cohort.results.differences import FEW, differences, is_same
 from cohort.results.release import restoring
 from cohort.results.release.folder import read_manifest, read_release, write_release
@@ -21,19 +26,25 @@ from tests.results.release.runs import random_record
 RECORDS = [random_record(seed) for seed in range(12)]
 
 
-def side(settings, strategies, weights, status=()):
+def side(
+    settings: dict[str, Any],
+    strategies: dict[str, dict[int, float]],
+    weights: str,
+    diverged: Collection[tuple[str, int]] = (),
+) -> Side:
+    """Runs by cell, with the final accuracy of each strategy's seeds."""
     cells = {}
     for strategy, values in strategies.items():
         for seed, value in values.items():
             own = settings | {"strategy": strategy}
-            one = record(own, value, weights=weights)
-            if (strategy, seed) in status:
-                one = replace(one, header=one.header | {"status": "diverged"})
-            cells[json.dumps(own), seed] = one
+            run = record(own, value, weights=weights)
+            if (strategy, seed) in diverged:
+                run = replace(run, header=run.header | {"status": "diverged"})
+            cells[json.dumps(own), seed] = run
     return cells
 
 
-def test_diverged_runs_and_few_runs(plan):
+def test_diverged_runs_and_few_runs(plan: Plan):
     settings = next(iter(plan.cells.values())).plain_settings()
     first = {
         "a": {0: 0.0, 1: 0.0, 2: 0.0, 3: 0.0},
@@ -45,28 +56,29 @@ def test_diverged_runs_and_few_runs(plan):
         "b": {10: 1.0, 11: 1.1},
         "c": {0: 5.0, 1: -5.0},
     }
-    found = {
-        d.name.split("/")[-1]: d
-        for d in differences(
-            side(settings, first, "0"), side(settings, second, "1", {("a", 3)}), "test_accuracy"
-        )
+    sides = side(settings, first, "0"), side(settings, second, "1", {("a", 3)})
+    by_strategy = {
+        difference.name.split("/")[-1]: difference
+        for difference in differences(*sides, "test_accuracy")
     }
-    assert found["a"].sample.n == 3 and found["a"].mean == pytest.approx(1.1)  # the last diverged
-    assert found["a"].level == 0.05  # those with too few runs are not tested
-    assert found["b"].sample is None and found["b"].word == FEW == found["c"].word
+    assert by_strategy["a"].sample.n == 3 and by_strategy["a"].mean == pytest.approx(
+        1.1
+    )  # the last diverged
+    assert by_strategy["a"].level == 0.05  # those with too few runs are not tested
+    assert by_strategy["b"].sample is None and by_strategy["b"].word == FEW == by_strategy["c"].word
 
 
-def test_what_makes_two_runs_the_same(plan):
+def test_what_makes_two_runs_the_same(plan: Plan):
     settings = next(iter(plan.cells.values())).plain_settings()
-    one, again = (record(settings, 0.5) for _ in range(2))
-    assert is_same(one, again)
-    assert not is_same(one, record(settings, 0.5, weights="1"))
-    assert not is_same(one, record(settings, 0.6))
+    run, again = (record(settings, 0.5) for _ in range(2))
+    assert is_same(run, again)
+    assert not is_same(run, record(settings, 0.5, weights="1"))
+    assert not is_same(run, record(settings, 0.6))
     again.history.cohorts[3] = np.array([1, 0])
-    assert not is_same(one, again)
+    assert not is_same(run, again)
 
 
-def test_no_table_is_read_from_outside_of_a_release(tmp_path):
+def test_no_table_is_read_from_outside_of_a_release(tmp_path: Path):
     write_release(tmp_path / "study", "study", RECORDS)
     outside = tmp_path / "curves.parquet"
     (tmp_path / "study/curves.parquet").rename(outside)
@@ -85,20 +97,24 @@ def test_no_table_is_read_from_outside_of_a_release(tmp_path):
         ({"settings": {"unheard_of": 1}}, "unheard_of"),
     ],
 )
-def test_what_a_planned_cell_contradicts(plan, tmp_path, monkeypatch, changes, name):
+def test_what_a_planned_cell_contradicts(
+    plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], name: str
+):
     cell = next(iter(plan.cells.values()))
     path = finish(cell)
-    one = read(path)
+    run = read(path)
     path.unlink()
-    header = one.header | {k: one.header[k] | v for k, v in changes.items()}
+    header = run.header | {key: run.header[key] | new for key, new in changes.items()}
     (tmp_path / "manifest.json").write_text("{}")
-    monkeypatch.setattr(restoring, "read_release", lambda folder: [replace(one, header=header)])
+    monkeypatch.setattr(restoring, "read_release", lambda folder: [replace(run, header=header)])
     with pytest.raises(UserError, match=rf"do not give this digest \({name}\); nothing was"):
         restore(tmp_path, "here", plan.cells)
     assert not path.exists()
 
 
-def test_a_record_that_was_trained_here_is_not_marked_as_restored(plan, tmp_path, monkeypatch):
+def test_a_record_that_was_trained_here_is_not_marked_as_restored(
+    plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     cell = next(iter(plan.cells.values()))
     path = finish(cell)
     (tmp_path / "manifest.json").write_text("{}")
@@ -112,24 +128,24 @@ def test_a_record_that_was_trained_here_is_not_marked_as_restored(plan, tmp_path
     ("change", "sentence"),
     [
         (
-            lambda one: one.history.add_metrics(11, test_accuracy=0.5),
+            lambda run: run.history.add_metrics(11, test_accuracy=0.5),
             "do not ascend within 1 to 10",
         ),
-        (lambda one: one.history.add_cost(10, seconds=1.0), "do not ascend"),
+        (lambda run: run.history.add_cost(10, seconds=1.0), "do not ascend"),
         (
-            lambda one: one.history.metrics.update({"loss/../../x": [(1, 0.5)]}),
+            lambda run: run.history.metrics.update({"loss/../../x": [(1, 0.5)]}),
             "is not the name of a metric",
         ),
         (
-            lambda one: one.clients.update({"size x": one.clients["size"]}),
+            lambda run: run.clients.update({"size x": run.clients["size"]}),
             "is not the name of a metric",
         ),
     ],
 )
-def test_records_that_are_refused(plan, change, sentence):
+def test_records_that_are_refused(plan: Plan, change: Callable[[Record], object], sentence: str):
     settings = next(iter(plan.cells.values())).plain_settings()
-    one = record(settings, 0.5)
-    check(one)
-    change(one)
+    run = record(settings, 0.5)
+    check(run)
+    change(run)
     with pytest.raises(ValueError, match=sentence):
-        check(one)
+        check(run)

@@ -258,7 +258,7 @@ def test_a_log_that_is_deleted_while_it_is_looked_at(plan: Plan, monkeypatch: py
 
 
 def test_draw_of_a_study_whose_cells_all_wait(plan: Plan, output_of: OutputOf):
-    """Its page says so, as that of Snakemake does."""
+    """The page says why no cell can run."""
     replan(dataset="pacs", model="small-cnn")
     page = Path(output_of("draw", "six").strip())
     assert "pacs is behind a login" in page.read_text()

@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from cohort.plan.cost import _evaluated_samples, client_steps, memory_mb, operations, round_seconds
+from cohort.selection.peco import Peco
 from tests.plan.test_cost import DEMO, DIGITS, SMALL, TEXT, cell_with
+
+SMALL_WEIGHTS = (64 + 1) * 64 + (64 + 1) * 10
 
 
 def test_steps_of_probes_by_hand():
@@ -60,3 +63,13 @@ def test_bfloat16_has_no_native_code():
     assert round_seconds(cell_with(DEMO | {"precision": "bfloat16"}), DIGITS) == pytest.approx(
         expected
     )
+
+
+def test_memory_of_selectors():
+    """DivFL keeps the last update of each of twenty clients, before and after a round; PECO what it
+    computes with."""
+    plain = memory_mb(cell_with(DEMO), DIGITS)
+    updates = memory_mb(cell_with(DEMO | {"selector": {"name": "divfl"}}), DIGITS) - plain
+    assert updates == pytest.approx(2 * 20 * SMALL_WEIGHTS * 4 / 1e6)
+    peco = memory_mb(cell_with(DEMO | {"selector": {"name": "peco"}, "reserve": 100}), DIGITS)
+    assert peco - plain == pytest.approx(Peco().memory(100, 10, 20) / 1e6)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from cohort.results.claims.decision import (
     deciding_contrasts,
     overall_verdict,
 )
+from cohort.results.claims.values import NEVER, Value
 from cohort.results.intervals import Sample, welch_p
 from cohort.results.ranks import ranking
 from tests.results.claims.samples import claim, final, verdict
@@ -25,8 +27,8 @@ from tests.results.test_agreement import MARGIN, OURS
 
 
 def test_a_deviation_over_two_runs_is_not_believed():
-    """0.02 over two runs: ours, 0.0114 over one of theirs, is less than theirs, 0.02 / sqrt 2, which
-    counts, with our four degrees of freedom and not Welch's one."""
+    """The paper prints a deviation of 0.02 over two runs. Its error, 0.02 / sqrt 2, is larger than
+    ours, 0.0114, and counts; the degrees of freedom are our four, not Welch's one."""
     half = float(stats.t.ppf(0.975, 4)) * math.sqrt(0.00013 / 5 + 0.02**2 / 2)
     assert agreement(OURS, Printed(0.45, 0.02, 2), MARGIN).interval == pytest.approx(
         (0.016 - half, 0.016 + half)
@@ -35,9 +37,9 @@ def test_a_deviation_over_two_runs_is_not_believed():
 
 def test_two_values_without_any_spread():
     """Three runs of 1 and three of 2 differ without a doubt; one run each says nothing."""
-    one, two = Sample.of([1.0] * 3), Sample.of([2.0] * 3)
-    assert welch_p(one, two) == 0
-    assert welch_p(one, one) == welch_p(Sample.of([1.0]), two) == 1
+    low, high = Sample.of([1.0] * 3), Sample.of([2.0] * 3)
+    assert welch_p(low, high) == 0
+    assert welch_p(low, low) == welch_p(Sample.of([1.0]), high) == 1
 
 
 def test_no_p_value_is_above_one():
@@ -82,36 +84,36 @@ def test_deviations_are_drawn_from_their_posterior():
     means given that deviation are normal with sd / sqrt n."""
     rng = np.random.default_rng(0)
     drawn = [_drawn_contrast(Sample(4, 1.0, 2.0), rng) for _ in range(4000)]
-    chi = [3 * 2.0**2 / one.sd**2 for one in drawn]
-    assert stats.kstest(chi, stats.chi2(3).cdf).pvalue > 0.01
-    z = [(one.mean - 1.0) / (one.sd / 2) for one in drawn]
-    assert stats.kstest(z, stats.norm.cdf).pvalue > 0.01
+    chi_squares = [3 * 2.0**2 / contrast.sd**2 for contrast in drawn]
+    assert stats.kstest(chi_squares, stats.chi2(3).cdf).pvalue > 0.01
+    z_values = [(contrast.mean - 1.0) / (contrast.sd / 2) for contrast in drawn]
+    assert stats.kstest(z_values, stats.norm.cdf).pvalue > 0.01
 
 
-def test_the_comparison_with_the_fewest_seeds_in_common_decides(tmp_path):
+def test_the_comparison_with_the_fewest_seeds_in_common_decides(tmp_path: Path):
     """Two partitions: five seeds of the first are shared, and one of the second."""
     cells = []
     for partition, shift in (("iid", 0), ("classes-2", 4)):
-        cells += [
-            final(0.8 + 0.001 * s, partition=partition, strategy="turns", seed=s) for s in range(5)
-        ]
-        cells += [
-            final(0.7, partition=partition, strategy="fedavg", seed=s + shift) for s in range(5)
-        ]
+        for seed in range(5):
+            accuracy = 0.8 + 0.001 * seed
+            cells += [
+                final(accuracy, partition=partition, strategy="turns", seed=seed),
+                final(0.7, partition=partition, strategy="fedavg", seed=seed + shift),
+            ]
     result = verdict(GAIN, tmp_path, main=cells)
     assert result.word == "not enough runs"
     assert result.gap == "1 seed in common, at least 3 are needed"
 
 
 def test_a_run_that_never_gets_there_counts_with_the_round_after_its_last():
-    from cohort.results.claims.values import NEVER, Value
-
     value = Value(20.0, 2, 2, seeds={"0": 10.0, "1": NEVER}, rounds=29.0)
     assert (value.sample.mean, value.censored) == (20.0, 1)
 
 
 @pytest.mark.parametrize(("accuracy", "at_chance"), [(0.0105, 1), (0.0106, 0)])
-def test_five_percent_above_a_guess_are_still_at_chance(tmp_path, accuracy, at_chance):
+def test_five_percent_above_a_guess_are_still_at_chance(
+    tmp_path: Path, accuracy: float, at_chance: int
+):
     """A hundred classes: a guess is right in 1 %."""
     result = verdict(GAIN, tmp_path, main=runs(turns=[0.5] * 5, fedavg=[0.4] * 4 + [accuracy]))
     assert ("1 of 5 runs at chance level" in result.evidence) == bool(at_chance)
@@ -141,7 +143,7 @@ def test_without_friedmans_word_nobody_differs_whatever_nemenyi_says() -> None:
     assert result.groups == [tuple(result.ranks)]
 
 
-def test_a_diverged_run_would_never_have_got_there(tmp_path):
+def test_a_diverged_run_would_never_have_got_there(tmp_path: Path):
     """It ends in round 3, but counts as one of forty rounds: 10, 12 and 14 against 30, 41 and 41."""
     quick = {seed: {10 + 2 * seed: 0.3, 40: 0.3} for seed in range(3)}
     cells = [

@@ -229,7 +229,7 @@ MARKDOWN = rf"""**Claims**
 | --- | --- | --- | --- |
 | A & b \| are 100 % <so>. | Section 1 | not enough runs† (3 of 3 runs): 59.00 apart, 1.00 (c) to 60.00 (b); 1 seed in common, at least 3 are needed | not held‡: ✗ 10.00 apart, 50.00 (a) to 60.00 (b); no value for c |
 
-{MEASURED} {PAPER} {TOO_FEW} ✗: what does not hold. †: a run diverged; it counts with the worst value: chance level for an accuracy, the largest for a loss, never for a target. ‡ doubtful: the row is shifted.
+{MEASURED} {PAPER} {TOO_FEW} ✗: what does not hold. †: a run diverged; it counts with the worst value: the lowest accuracy, chance level at most, the largest loss, never for a target. ‡ doubtful: the row is shifted.
 """
 
 

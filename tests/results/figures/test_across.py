@@ -185,7 +185,7 @@ def test_only_what_all_strategies_have(metrics: Metrics) -> None:
 
 
 def test_a_diverged_run_has_the_lowest_accuracy(metrics: Metrics) -> None:
-    """Of ten classes 10 % are guessed, and some runs are below that."""
+    """A guess among ten classes is right in 10 %; some finished runs are below that."""
     fate: Fate = {("iid", "J4", "loss", 1): ("diverged", 12)}
     figure = make_figure(spec_of("performance_profile"), metrics(fate))
     x, y = (np.asarray(data) for data in figure.axes[0].lines[1].get_data())

@@ -58,12 +58,11 @@ def config_last(arguments: Sequence[str]) -> list[str]:
     words = list(arguments)
     end = words.index("--") if "--" in words else len(words)
     kept, moved = list[str](), list[str]()
-    of_config = False  # whether the word before was --config or one of its own
-    for word, following in zip(words[:end], [*words[1:end], ""][:end], strict=True):
+    in_config = False
+    for word in words[:end]:
         is_value = "=" in word and not word.startswith("-")
-        has_value = "=" in following and not following.startswith("-")
-        of_config = has_value if word == "--config" else of_config and is_value
-        (moved if of_config else kept).append(word)
+        in_config = word == "--config" or (in_config and is_value)
+        (moved if in_config else kept).append(word)
     return kept + moved + words[end:]
 
 

@@ -48,10 +48,10 @@ def add_only(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_studies(parser: argparse.ArgumentParser, default: str = LISTED) -> None:
-    """Add --config, --scale, --seeds, --only and the names of studies, see `add_whole_studies`."""
+def add_studies(parser: argparse.ArgumentParser) -> None:
+    """Add --config, --scale, --seeds, --only and the names of studies."""
     add_only(parser)
-    _add_names(parser, default)
+    _add_names(parser, LISTED)
 
 
 def add_whole_studies(parser: argparse.ArgumentParser, default: str = LISTED) -> None:

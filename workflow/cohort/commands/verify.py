@@ -136,8 +136,8 @@ def _final_mean(series: Mapping[int, float]) -> float:
 def draw_released_runs(plan: Plan, count: int) -> list[tuple[Cell, Record]]:
     """Draw some released runs of the listed studies at random, each with its cell."""
     folders = release_folders(plan.listed)
-    found = (folders[study] for study in plan.listed if study in folders)
-    records = [run for folder in found for run in read_release(folder)]
+    released = (folders[study] for study in plan.listed if study in folders)
+    records = [run for folder in released for run in read_release(folder)]
     planned = set(plan.digests(*plan.listed))
     runs = [run for run in records if run.header["digest"] in planned]
     if not runs:

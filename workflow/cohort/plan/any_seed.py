@@ -43,11 +43,11 @@ class FilesOfAnySeed:
 
     def _find_identities(self, folder: Path) -> list[tuple[dict[str, Any], Mapping[str, int]]]:
         """What the digests in a folder are made from, besides the seed, each once."""
-        found = {}
+        identities = {}
         for planned in self._by_folder.get(folder, []):
             identity = _identity(planned) | {"seed": 0}
-            found[digest_of(identity, planned.science)] = identity, planned.science
-        return list(found.values())
+            identities[digest_of(identity, planned.science)] = identity, planned.science
+        return list(identities.values())
 
 
 def _identity(planned: Cell | PlannedFile) -> dict[str, Any]:

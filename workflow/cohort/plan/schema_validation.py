@@ -186,8 +186,8 @@ def _wrong_type(error: Any) -> str:
 
 
 def _too_short(error: Any) -> str:
-    found = f"holds {len(error.instance)}" if error.instance else "is empty"
-    return f" {found}, but must hold at least {error.validator_value}"
+    length = f"holds {len(error.instance)}" if error.instance else "is empty"
+    return f" {length}, but must hold at least {error.validator_value}"
 
 
 def _repeated(error: Any) -> str:

@@ -65,8 +65,8 @@ def release_folders(studies: Container[str]) -> dict[str, Path]:
     for root in (Path(RELEASED), ROOT / RELEASED):
         for swap in root.glob(f".*{SWAP}"):
             recover(root / swap.name[1 : -len(SWAP)])
-        found = {file.parent.name for file in root.glob(f"*/{MANIFEST}")}
-        names |= {name for name in found if root == Path(RELEASED) or name in studies}
+        released = {file.parent.name for file in root.glob(f"*/{MANIFEST}")}
+        names |= {name for name in released if root == Path(RELEASED) or name in studies}
     return {name: shipped(Path(RELEASED, name, MANIFEST)).parent for name in sorted(names)}
 
 

@@ -14,8 +14,8 @@ from cohort.results.series import NO_VALUE
 
 DAGGER, DOUBLE_DAGGER = "†", "‡"
 DIVERGED = (
-    "a run diverged; it counts with the worst value: chance level for an accuracy, the largest for "
-    "a loss, never for a target."
+    "a run diverged; it counts with the worst value: the lowest accuracy, chance level at "
+    "most, the largest loss, never for a target."
 )
 NO_RESULT_YET = "no result yet"
 
