@@ -154,12 +154,11 @@ def test_on_a_phone_ranks_lie_one_below_the_other(metrics: Metrics) -> None:
 
 
 def test_cells_without_room_have_no_numbers(metrics: Metrics) -> None:
-    for letters, texts in ((10, 6), (30, 0)):
+    for letters, texts in ((10, 6), (45, 0)):
         titles = {"strategy": {strategy: strategy.ljust(letters, ".") for strategy in STRATEGIES}}
         spec = spec_of("win_rates") | {"look": LOOK | {"titles": titles}}
         (axes,) = make_figure(spec, metrics()).axes
         assert len(axes.texts) == texts
-        assert {label.get_rotation() for label in axes.get_xticklabels()} == {0 if texts else 90}
 
 
 def test_profiles(metrics: Metrics) -> None:
@@ -213,6 +212,26 @@ def test_a_panel_for_each_partition(metrics: Metrics) -> None:
         middle = (mean[1] / 2 + mean[2] + mean[3] + mean[4] / 2) / 3
         assert axes.lines[1].get_xdata() == pytest.approx([middle])
     assert "; 2 settings (J), 3 seeds in each; " in note(figure)
+
+
+@pytest.mark.parametrize("kind", ["interval", "win_rates"])
+def test_panels_name_their_own_strategies(metrics: Metrics, kind: str) -> None:
+    gone: Fate = {("iid", J, "loss", seed): ("missing", 0) for J in WORK for seed in SEEDS}
+    skewed, iid = make_figure(spec_of(kind, columns="partition"), metrics(gone)).axes
+    assert names_of(skewed) == NAMES
+    assert names_of(iid) == ["FedAvg (random)", "FedEntOpt"]
+    if kind == "win_rates":
+        assert [len(axes.get_xticklabels()) for axes in (skewed, iid)] == [3, 2]
+
+
+def test_on_a_phone_panels_name_their_own_ranks(metrics: Metrics) -> None:
+    spec = spec_of("critical_difference", columns="J")
+    panels = make_figure(spec, metrics(), is_narrow=True).axes
+    for axes in panels:
+        points = [float(line.get_xdata()[0]) for line in axes.lines[: len(NAMES)]]
+        written = [float(name.rpartition(" ")[2]) for name in names_of(axes)]
+        assert written == pytest.approx(points, abs=0.005)
+    assert names_of(panels[0]) != names_of(panels[1])
 
 
 def test_without_a_strategy(metrics: Metrics) -> None:

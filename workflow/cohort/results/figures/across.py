@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from cohort.core.components import parameter
 from cohort.core.errors import UserError
@@ -39,6 +39,7 @@ class AcrossSettings(Kind):
 
     is_across: ClassVar[bool] = True
     has_axes: ClassVar[bool] = False
+    shared_y: ClassVar[bool | Literal["row"]] = False  # strategies, which differ between panels
     has_legend = False
     status_notes: ClassVar[Mapping[str, str]] = {
         "diverged": "a diverged run counts with the worst value"
@@ -89,8 +90,10 @@ class AcrossSettings(Kind):
             self.draw_scores(axes, scores, style)
         else:
             say(axes, NOTHING_IN_COMMON)
-            if not self.panels():
-                axes.set(xticks=[], yticks=[])
+            if not (self.panels() and self.shared_x):
+                axes.set_xticks([])
+            if not (self.panels() and self.shared_y):
+                axes.set_yticks([])
 
     def y_title(self) -> str:
         return ""

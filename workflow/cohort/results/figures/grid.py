@@ -81,7 +81,8 @@ def make_grids(
 ) -> tuple[Figure, list[Grid]]:
     """Make an empty figure, and for each of so many `parts` (metrics) a grid with all panels.
 
-    All panels share their x axis, or else those of a part, which share their y axis as well.
+    All panels share their x axis, or else those of a part, which share their y axis as well; those
+    of a kind that names strategies along an axis do not share it.
     """
     starts = _starts(panels, parts, is_narrow)
     rows, columns = _extent(panels)
@@ -95,7 +96,7 @@ def make_grids(
     subplots = figure.subplots(
         down,
         across,
-        sharex=share_x,
+        sharex=share_x and kind.shared_x,
         sharey=kind.shared_y if parts == 1 and not (is_narrow and by_row) else False,
         squeeze=False,
     )
@@ -112,8 +113,9 @@ def make_grids(
     for grid in grids if parts > 1 else []:
         first, *others = grid.values()
         for axes in others:
-            axes.sharey(first)
-            if not share_x:
+            if kind.shared_y:
+                axes.sharey(first)
+            if kind.shared_x and not share_x:
                 axes.sharex(first)
     return figure, grids
 

@@ -44,7 +44,8 @@ class Kind(Item):
     is_across: ClassVar[bool] = False
     # Whether its alternative text says what is along its axes.
     has_axes: ClassVar[bool] = True
-    # Whether the panels share one y axis: all of them, or those of a row.
+    # Whether the panels share one x axis, and one y axis: all of them, or those of a row.
+    shared_x: ClassVar[bool] = True
     shared_y: ClassVar[bool | Literal["row"]] = True
     # The height of a panel: a share of its width, and at most so many inches.
     height: ClassVar[tuple[float, float]] = (HEIGHT, TALLEST)

@@ -126,16 +126,23 @@ def _name_axes(kinds: list[Kind], figure: Figure, grids: list[Grid], style: Styl
         figure.supylabel(kinds[0].y_title(), fontsize=LABEL_SIZE)
     for kind, grid in zip(kinds, grids, strict=True):
         for (row, column), axes in grid.items():
-            is_first = column == min(other for at, other in grid if at == row)
-            axes.tick_params(axis="y", labelleft=is_first)
+            first = grid[row, min(other for at, other in grid if at == row)]
+            is_first = axes is first
+            is_named = is_first or not (kind.shared_y or _y_names(axes) == _y_names(first))
+            axes.tick_params(axis="y", labelleft=is_named)
             if is_first and not has_shared_title:
                 room = int((grid_cell(axes)[1] - ENDS / 2) / LETTER)
                 title = fill(kind.y_title().replace(" (", "\N{NO-BREAK SPACE}("), room)
                 axes.set_ylabel(title.replace("\N{NO-BREAK SPACE}", " "), visible=True)
             is_last = (row + 1, column) not in grid
-            axes.tick_params(axis="x", labelbottom=is_last or not kind.rows)
+            is_named = is_last or not (kind.rows and kind.shared_x)
+            axes.tick_params(axis="x", labelbottom=is_named)
             if is_last:
                 axes.set_xlabel(kind.x_title(style), visible=True)
+
+
+def _y_names(axes: Axes) -> list[str]:
+    return [label.get_text() for label in axes.get_yticklabels()]
 
 
 def _entries(

@@ -40,7 +40,7 @@ class Interval(AcrossSettings):
         colors = style.colors(self.hue, list(estimates))
         if len(estimates) > MOST_COLORS:
             colors = dict.fromkeys(estimates, COLORS[0])
-            if not self.panels():  # which share their names
+            if not self.panels():  # whose rows can be compared
                 ranked = sorted(estimates.items(), key=lambda entry: entry[1].value)
                 estimates = dict(ranked if scores.better == "low" else reversed(ranked))
         for row, (strategy, estimate) in enumerate(estimates.items()):

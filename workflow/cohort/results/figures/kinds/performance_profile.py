@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -32,6 +32,7 @@ class PerformanceProfile(AcrossSettings):
     name: ClassVar[str] = "performance_profile"
     picture: ClassVar[str] = "Curves"
     has_axes: ClassVar[bool] = True
+    shared_y: ClassVar[bool | Literal["row"]] = True
     has_legend = True
 
     def panel_size(self, width: float, hues: int) -> tuple[float, float]:

@@ -10,7 +10,7 @@ import numpy as np
 from cohort.core.lazy import lazy
 from cohort.results.across import Estimate, Scores, win_rates
 from cohort.results.figures.across import AcrossSettings
-from cohort.results.figures.style import LETTER, SIDES, Style, grid_cell, name_places
+from cohort.results.figures.style import LETTER, SIDES, Style, grid_cell
 from cohort.results.names import METRICS, Names
 
 if TYPE_CHECKING:
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 else:
     mpl_colors = lazy("matplotlib.colors")
 
-CELL, FRAME = (0.46, 0.26), (1.3, 0.9)  # inches: width and height
+CELL, FRAME = (0.46, 0.26), (1.3, 2.0)  # inches: width and height
+WIDTH = 3.4  # inches: where the note fits into few lines
 FEWEST_RUNS = 6  # fewer do not tell a coin from one that always falls on one side
 SHADES = ("#D55E00", "#FFFFFF", "#0072B2")  # behind, level, ahead
 NOBODY = "#EEEEEE"  # ahead of itself
@@ -35,10 +36,11 @@ class WinRates(AcrossSettings):
 
     name: ClassVar[str] = "win_rates"
     picture: ClassVar[str] = "A matrix"
+    shared_x: ClassVar[bool] = False
 
     def panel_size(self, width: float, hues: int) -> tuple[float, float]:
         wanted, height = (frame + hues * cell for frame, cell in zip(FRAME, CELL, strict=True))
-        return min(max(wanted, 2.4), width), height
+        return min(max(wanted, WIDTH), width), height
 
     def draw_scores(self, axes: Axes, scores: Scores, style: Style) -> None:
         names, rates = scores.strategies, win_rates(scores)
@@ -63,10 +65,7 @@ class WinRates(AcrossSettings):
                 ha="center",
                 va="center",
             )
-        if has_numbers:
-            name_places(axes, shown)
-        else:
-            axes.set_xticks(range(len(names)), shown, rotation=90)
+        axes.set_xticks(range(len(names)), shown, rotation=90)
         axes.set_yticks(range(len(names)), shown)
         axes.set(xlim=(-0.5, len(names) - 0.5), ylim=(len(names) - 0.5, -0.5))
         axes.tick_params(length=0)
