@@ -233,6 +233,8 @@ def test_an_experiment_without_any_run_has_a_table(
     write_metrics(tmp_path / "missing.parquet", missing, {})
     text = written(spec, tmp_path / "missing.parquet", ".md")
     assert "|" not in text and "Rows without any number are left out (3)." in text
+    tex = written(spec, tmp_path / "missing.parquet", ".tex")
+    assert r"\begin{tabular}{l}" in tex  # LaTeX refuses a table without columns
 
 
 def test_the_same_numbers_give_the_same_bytes(

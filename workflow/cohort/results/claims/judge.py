@@ -25,6 +25,7 @@ from cohort.results.claims.judged import (
     NamedPoint,
     claims_table,
     lay_out,
+    without_evidence,
 )
 from cohort.results.claims.matrix import Comparison
 from cohort.results.claims.paper import paper_values
@@ -43,11 +44,13 @@ def write_judged(spec: Mapping[str, Any], outputs: Sequence[str | Path]) -> None
     """Judge the claims of `spec` and write them to each output (.csv, .md, .tex, or .json with
     every comparison and its numbers)."""
     claims = judged_claims(spec)
-    layout = lay_out(claims, spec["scale"])
+    layout, verdicts = (
+        lay_out(shown, spec["scale"]) for shown in (claims, without_evidence(claims))
+    )
     formats = {
         ".csv": lambda: claims_table(claims).to_csv(index=False, lineterminator="\n"),
         ".md": lambda: markdown(layout, TITLE, ""),
-        ".tex": lambda: latex(layout, TITLE, ""),
+        ".tex": lambda: latex(verdicts, TITLE, ""),
         ".json": lambda: to_sealed_json({"claims": list(map(dataclasses.asdict, claims))}),
     }
     for output in outputs:

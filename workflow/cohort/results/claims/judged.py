@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
@@ -91,7 +91,7 @@ def read_judged(file: str | Path) -> list[JudgedClaim]:
 
 def lay_out(claims: Sequence[JudgedClaim], scale: str) -> Layout:
     """Lay out claims as a table, a row each: sentence, where the paper says it, and the verdicts on
-    our runs and, if there are any, on the paper's values."""
+    our runs and, if there are any, on the paper's values, each with its evidence."""
     has_paper = any(claim.paper != NO_PAPER for claim in claims)
     columns = ["Measured", "The paper's own numbers say"] if has_paper else ["Measured"]
     layout = Layout(["Claim", "Where"], columns, prose=True)
@@ -108,6 +108,11 @@ def lay_out(claims: Sequence[JudgedClaim], scale: str) -> Layout:
         layout.lines.append(([claim.says, claim.where], entries))
     layout.notes.extend(_notes(claims, scale, has_paper))
     return layout
+
+
+def without_evidence(claims: Sequence[JudgedClaim]) -> list[JudgedClaim]:
+    """The claims with their verdicts only, as a paper would print them."""
+    return [replace(claim, measured_evidence="", paper_evidence="") for claim in claims]
 
 
 def _notes(claims: Sequence[JudgedClaim], scale: str, has_paper: bool) -> list[str]:

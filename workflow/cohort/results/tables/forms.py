@@ -103,7 +103,7 @@ def _latex_title(word: str) -> str:
 def _columns(layout: Layout) -> str:
     heads, columns = len(layout.heads), len(layout.columns)
     if not layout.prose:
-        return "l" * heads + "r" * columns
+        return "l" * heads + "r" * columns or "l"
     return rf"p{{{0.9 / (heads + columns):.2f}\linewidth}}" * (heads + columns)
 
 
