@@ -55,7 +55,9 @@ def test_killed_inside_a_round(procedure: str, fresh: Project):
     checkpoint = record.with_suffix(".state") / "checkpoint.safetensors"
     process = run_by_hand(fresh, cell)
     wait_for(checkpoint.exists)
-    time.sleep(random.Random(time.time_ns()).uniform(0, 0.2))
+    delay = random.uniform(0, 0.2)
+    print(f"killed {delay:.3f} s after its first checkpoint")  # shown if the test fails
+    time.sleep(delay)
     process.kill()
     process.wait()
     assert not record.exists(), "the cell was over before it could be killed"
