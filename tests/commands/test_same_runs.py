@@ -65,7 +65,10 @@ def test_diverged_runs_and_few_runs(plan: Plan):
         1.1
     )  # the last diverged
     assert by_strategy["a"].level == 0.05  # those with too few runs are not tested
-    assert by_strategy["b"].sample is None and by_strategy["b"].word == FEW == by_strategy["c"].word
+    assert (
+        by_strategy["b"].sample is None
+        and by_strategy["b"].verdict == FEW == by_strategy["c"].verdict
+    )
 
 
 def test_what_makes_two_runs_the_same(plan: Plan):

@@ -79,13 +79,13 @@ def test_the_f_test_is_scipys() -> None:
 def test_words_by_hand(value: float, margin: float, word: str) -> None:
     """The error beside one run is 0.011402 sqrt(1/5 + 1) = 0.012490; t of four degrees of freedom
     is 2.1318 and 2.7764."""
-    assert agreement(OURS, Printed(value), margin).word == word
+    assert agreement(OURS, Printed(value), margin).verdict == word
 
 
 def test_one_run_has_a_difference_only() -> None:
     result = agreement([0.5], Printed(0.25, 0.01, 3), MARGIN)
-    assert (result.difference, result.interval, result.word) == (0.25, None, None)
-    assert agreement([0.5, 0.5], Printed(math.inf), MARGIN).word is None
+    assert (result.difference, result.interval, result.verdict) == (0.25, None, None)
+    assert agreement([0.5, 0.5], Printed(math.inf), MARGIN).verdict is None
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_no_spread_on_either_side(runs: int, paper: Printed, word: str) -> None:
     """A strategy that is stuck at chance level in all runs is so without any error."""
     result = agreement([0.10] * runs, paper, MARGIN)
     assert result.interval == (result.difference, result.difference)
-    assert result.word == word
+    assert result.verdict == word
 
 
 def test_spread_on_their_side_only() -> None:
@@ -141,7 +141,9 @@ def test_how_often_a_word_is_wrong(n: int, runs: int, ratio: float, printed: flo
     error = MARGIN / 20 * math.sqrt(1 / n + ratio**2 / runs)
     values = error * stats.norm.ppf((np.arange(STUDIES) + 0.5) / STUDIES)
     words = [
-        agreement(our, Printed(value, None if printed is None else printed * sd, runs), MARGIN).word
+        agreement(
+            our, Printed(value, None if printed is None else printed * sd, runs), MARGIN
+        ).verdict
         for our, value, sd in zip(ours, values, sds, strict=True)
     ]
     assert words.count("agrees") / STUDIES <= 0.052

@@ -41,7 +41,7 @@ def test_only_seeds_that_both_have_are_compared():
 def test_a_word_needs_the_interval_and_the_signs(
     values: tuple[float, ...], better: str, word: str
 ) -> None:
-    assert Sample.of(values).word(better) == word  # type: ignore[arg-type]
+    assert Sample.of(values).verdict(better) == word  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("n", range(5, 21))

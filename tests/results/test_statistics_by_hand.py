@@ -101,7 +101,7 @@ def test_the_comparison_with_the_fewest_seeds_in_common_decides(tmp_path: Path):
                 final(0.7, partition=partition, strategy="fedavg", seed=seed + shift),
             ]
     result = verdict(GAIN, tmp_path, main=cells)
-    assert result.word == "not enough runs"
+    assert result.verdict == "not enough runs"
     assert result.gap == "1 seed in common, at least 3 are needed"
 
 

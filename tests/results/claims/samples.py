@@ -15,7 +15,7 @@ from cohort.results.claims import CLAIMS, Claim, Comparison, Matrix
 from cohort.results.claims.judge import judged_claims
 from cohort.results.claims.judged import claims_table
 from cohort.results.claims.values import measured_values
-from cohort.results.claims.verdict import Verdict, judge_paper, judge_runs
+from cohort.results.claims.verdict import Judgment, judge_paper, judge_runs
 from cohort.results.files import write_metrics
 from cohort.results.names import Names
 from cohort.results.series import read_metric
@@ -91,9 +91,9 @@ def verdict(
     made: Claim,
     folder: Path,
     full: list[Cell] | None = None,
-    judge: Callable[..., Verdict] = judge_runs,
+    judge: Callable[..., Judgment] = judge_runs,
     **experiments: list[Cell],
-) -> Verdict:
+) -> Judgment:
     """What is made of a claim where all of these cells were planned; `full` are those of the
     experiment `main` at full scale, if it has more there."""
     planned = experiments | ({"main": full} if full else {})

@@ -46,7 +46,7 @@ def test_settings_are_what_is_counted(
     result = verdict(AVERAGE, tmp_path, main=cells(differences, seeds))
     above = sum(difference > 0 for difference in differences)
     mean = sum(differences) / len(differences)
-    assert result.word == word
+    assert result.verdict == word
     text = (
         f"b minus a {mean:.2f} on average, "
         f"larger in {above} of {len(differences)} settings (p = {p_value})"
@@ -69,29 +69,29 @@ def test_consistently_is_another_claim(tmp_path: Path) -> None:
     """One setting of eight goes the other way."""
     main = cells((-1, 2, 3, 4, 5, 6, 7, 8), seeds=5)
     consistently = claim("gain", along="strategy", pairs=[["b", "a"]])
-    assert verdict(consistently, tmp_path, main=main).word != "held"
-    assert verdict(AVERAGE, tmp_path, main=main).word == "held"
-    assert single(consistently, tmp_path, main=main).word == "not held"
-    assert single(AVERAGE, tmp_path, main=main).word == "held"
+    assert verdict(consistently, tmp_path, main=main).verdict != "held"
+    assert verdict(AVERAGE, tmp_path, main=main).verdict == "held"
+    assert single(consistently, tmp_path, main=main).verdict == "not held"
+    assert single(AVERAGE, tmp_path, main=main).verdict == "held"
 
 
 def test_a_papers_values_are_tested_too(tmp_path: Path) -> None:
     result = single(AVERAGE, tmp_path, main=cells((1, -2, 3, -4, 5)))
-    assert result.word == "undecided"
-    assert single(AVERAGE, tmp_path, main=cells((-1, -2, -3, -4, -5))).word == "not held"
+    assert result.verdict == "undecided"
+    assert single(AVERAGE, tmp_path, main=cells((-1, -2, -3, -4, -5))).verdict == "not held"
 
 
 def test_a_margin(tmp_path: Path) -> None:
     main = cells((1, 2, 3, 4, 5))
     more = claim("average", along="strategy", pairs=[["b", "a"]], margin=0.5)
     result = verdict(more, tmp_path, main=main)
-    assert result.word == "held"
+    assert result.verdict == "held"
     assert (
         "b minus a 3.00 on average, asked for a difference above 0.5, larger in 5 of 5"
         in result.evidence
     )
     much = claim("average", along="strategy", pairs=[["b", "a"]], margin=4)
-    assert verdict(much, tmp_path, main=main).word == "undecided"
+    assert verdict(much, tmp_path, main=main).verdict == "undecided"
 
 
 def test_every_pair_must_be_ahead(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_every_pair_must_be_ahead(tmp_path: Path) -> None:
     ]
     pairs = claim("average", along="strategy", pairs=[["b", "a"], ["b", "c"]])
     result = verdict(pairs, tmp_path, main=both)
-    assert result.word == "not held"
+    assert result.verdict == "not held"
     assert result.evidence.startswith("1 of 2 hold: b minus a 3.50")
 
 
@@ -112,7 +112,7 @@ def test_a_diverged_run_counts_with_the_worst_value(tmp_path: Path) -> None:
     main = cells((1, 2, 3, 4, 5))
     labels, _, values = main[-1]
     result = verdict(AVERAGE, tmp_path, main=[*main[:-1], (labels, "diverged", values)])
-    assert result.word == "undecided"
+    assert result.verdict == "undecided"
     assert "larger in 4 of 5 settings (p = 0.31)" in result.evidence  # 10 of 32: the largest is not
 
 
@@ -120,7 +120,7 @@ def test_a_missing_setting_leaves_it_open(tmp_path: Path) -> None:
     main = cells((1, 2, 3, 4, 5, 6))
     labels, _, _ = main[-1]
     result = verdict(AVERAGE, tmp_path, main=[*main[:-1], (labels, "missing", {})])
-    assert result.word == "not enough runs"
+    assert result.verdict == "not enough runs"
     assert "lacks runs of classes-6, b" in result.evidence
 
 

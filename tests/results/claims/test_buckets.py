@@ -40,7 +40,7 @@ def test_each_bucket_is_judged_on_its_own(
 ):
     cells = [run("peco", 0.3, 0.5, 0.4, 0.6), run("b", *other)]
     result = single(claim("best", **BEST), tmp_path, main=cells)
-    assert (result.word, result.evidence) == (word, evidence)
+    assert (result.verdict, result.evidence) == (word, evidence)
 
 
 @pytest.mark.parametrize("at", ["last", 4, "1-5", "2-4"])
@@ -69,6 +69,6 @@ def test_a_gap_may_be_larger_in_some_rounds(tmp_path: Path, late: float, word: s
         at="last",
     )
     result = single(made, tmp_path, main=cells)
-    assert result.word == word
+    assert result.verdict == word
     lead = f"{50 - 100 * late:.2f} (main, 3-4) {sign} 40.00 - 30.00 = 10.00 (main, 1-2)"
     assert lead in result.evidence

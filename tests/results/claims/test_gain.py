@@ -42,7 +42,7 @@ def test_a_gain_is_larger_than_a_margin(
 ) -> None:
     """56.5 - 49.5 is 7, and neither more nor less than 7."""
     result = single(claim("gain", **PAIRS, margin=margin), tmp_path, main=cells(a=0.495, b=0.565))
-    assert result.word == word
+    assert result.verdict == word
     assert (
         result.evidence
         == ("" if word == "held" else "= ") + f"56.50 - 49.50 = 7.00 (b minus a){asked}"
@@ -51,18 +51,18 @@ def test_a_gain_is_larger_than_a_margin(
 
 def test_a_loss_within_the_margin(tmp_path: Path) -> None:
     lost = cells(a=0.5, b=0.495)
-    assert single(claim("gain", **PAIRS), tmp_path, main=lost).word == "not held"
-    assert single(claim("gain", **PAIRS, margin=-1), tmp_path, main=lost).word == "held"
+    assert single(claim("gain", **PAIRS), tmp_path, main=lost).verdict == "not held"
+    assert single(claim("gain", **PAIRS, margin=-1), tmp_path, main=lost).verdict == "held"
 
 
 def test_never_minus_never_is_a_tie(tmp_path: Path) -> None:
     never = cells(a=0.1, b=0.2)
     result = single(claim("gain", **PAIRS, at="first 0.9"), tmp_path, main=never)
-    assert (result.word, result.evidence) == ("tie", "= never - never = 0 (b minus a)")
+    assert (result.verdict, result.evidence) == ("tie", "= never - never = 0 (b minus a)")
     gap = {"along": "strategy", "between": ["b", "a"], "at": "first 0.9"}
     steps = {"larger": {"partition": "x"}, "than": {"partition": "y"}}
     both = [*line("x", 0.1, 0.2), *line("y", 0.1, 0.2)]
-    assert single(claim("gap", **gap, **steps), tmp_path, main=both).word == "tie"
+    assert single(claim("gap", **gap, **steps), tmp_path, main=both).verdict == "tie"
 
 
 def test_in_each_setting(tmp_path: Path) -> None:
@@ -73,7 +73,8 @@ def test_in_each_setting(tmp_path: Path) -> None:
         == "1 of 2 hold: x: 20.00 - 10.00 = 10.00 (b minus a); ✗ y: 20.00 - 30.00 = -10.00 (b minus a)"
     )
     assert (
-        single(claim("gain", **PAIRS, given={"partition": "x"}), tmp_path, main=both).word == "held"
+        single(claim("gain", **PAIRS, given={"partition": "x"}), tmp_path, main=both).verdict
+        == "held"
     )
 
 
@@ -113,12 +114,12 @@ def test_a_bound_is_strict(
     tmp_path: Path, bounds: dict[str, float], value: float, word: str, evidence: str
 ) -> None:
     result = single(claim("bound", **bounds), tmp_path, main=[final(value)])
-    assert (result.word, result.evidence) == (word, evidence)
+    assert (result.verdict, result.evidence) == (word, evidence)
 
 
 def test_a_bound_of_every_setting(tmp_path: Path) -> None:
     result = single(claim("bound", above=20), tmp_path, main=cells(a=0.1, b=0.3))
-    assert (result.word, result.evidence) == (
+    assert (result.verdict, result.evidence) == (
         "not held",
         "1 of 2 hold: ✗ 10.00 (a) < 20; 30.00 (b) > 20",
     )

@@ -35,7 +35,7 @@ def test_each_step_of_a_chain(tmp_path: Path) -> None:
     and the third above both."""
     fedavg = cells("fedavg", two=0.85, ten=0.8, eleven=0.6, hundred=0.4)
     result = single(claim("gap", **GROWS), tmp_path, main=OURS + fedavg)
-    assert (result.word, result.evidence) == (
+    assert (result.verdict, result.evidence) == (
         "held",
         "ours minus FedAvg: 4 of 4 hold: "
         "90.00 - 80.00 = 10.00 (ten) > 90.00 - 85.00 = 5.00 (two); "
@@ -65,7 +65,7 @@ def test_one_step_back_breaks_a_chain(tmp_path: Path) -> None:
     """The last difference, 15, is above 10 but below 20."""
     fedavg = cells("fedavg", two=0.85, ten=0.8, eleven=0.6, hundred=0.55)
     result = single(claim("gap", **GROWS), tmp_path, main=OURS + fedavg)
-    assert result.word == "not held"
+    assert result.verdict == "not held"
     assert result.evidence.count("✗") == 1
     assert "✗ 70.00 - 55.00 = 15.00 (hundred) < 80.00 - 60.00 = 20.00 (eleven)" in result.evidence
 
@@ -79,7 +79,7 @@ def test_several_others_are_subtracted_one_by_one(tmp_path: Path) -> None:
     }
     made = claim("gap", **GROWS | fields)
     result = single(made, tmp_path, main=cells("ours", two=0.9, hundred=0.7) + fedavg + sfl)
-    assert (result.word, result.evidence) == (
+    assert (result.verdict, result.evidence) == (
         "not held",
         "ours minus FedAvg or sfl: 1 of 2 hold: "
         "FedAvg: 70.00 - 40.00 = 30.00 (hundred) > 90.00 - 85.00 = 5.00 (two); "
@@ -96,7 +96,7 @@ def test_several_chains(tmp_path: Path) -> None:
         [{"partition": "hundred"}, {"partition": "eleven"}],
     ]
     result = single(claim("gap", **GROWS | {"grows": chains}), tmp_path, main=OURS + fedavg)
-    assert (result.word, result.evidence) == (
+    assert (result.verdict, result.evidence) == (
         "not held",
         "ours minus FedAvg: 1 of 2 hold: "
         "90.00 - 80.00 = 10.00 (ten) > 90.00 - 85.00 = 5.00 (two); "

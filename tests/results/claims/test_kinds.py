@@ -36,19 +36,21 @@ def test_order(
     tmp_path: Path, values: tuple[float, ...], way: str, word: str, evidence: str
 ) -> None:
     result = single(claim("order", **(FALLS | {"way": way})), tmp_path, main=line(*values))
-    assert (result.word, result.evidence) == (word, evidence)
+    assert (result.verdict, result.evidence) == (word, evidence)
 
 
 def test_an_order_holds_for_each_combination_of_the_other_labels(tmp_path: Path) -> None:
     """J and rounds move together, so that J alone names them."""
     cells = line(0.5, 0.4, 0.3, J="J4", rounds=200) + line(0.5, 0.3, 0.4, J="J8", rounds=100)
     result = single(claim("order", **FALLS), tmp_path, main=cells)
-    assert result.word == "not held"
+    assert result.verdict == "not held"
     assert (
         result.evidence
         == "a, b, c: 1 of 2 hold: J4: 50.00 > 40.00 > 30.00; ✗ J8: 50.00 > 30.00 < 40.00"
     )
-    assert single(claim("order", **FALLS, given={"J": "J4"}), tmp_path, main=cells).word == "held"
+    assert (
+        single(claim("order", **FALLS, given={"J": "J4"}), tmp_path, main=cells).verdict == "held"
+    )
 
 
 def test_labels_paired_with_along_do_not_split_a_comparison(tmp_path: Path) -> None:
@@ -60,7 +62,7 @@ def test_labels_paired_with_along_do_not_split_a_comparison(tmp_path: Path) -> N
     result = single(
         claim("order", along="J", values=["J4", "J8", "J16"], way="falls"), tmp_path, main=cells
     )
-    assert (result.word, result.evidence) == ("held", "J4, J8, J16: 50.00 > 40.00 > 30.00")
+    assert (result.verdict, result.evidence) == ("held", "J4, J8, J16: 50.00 > 40.00 > 30.00")
 
 
 def test_seeds_are_averaged(tmp_path: Path) -> None:
@@ -68,7 +70,7 @@ def test_seeds_are_averaged(tmp_path: Path) -> None:
     result = single(
         claim("order", along="partition", values=["a", "b"], way="rises"), tmp_path, main=cells
     )
-    assert (result.word, result.evidence) == ("held", "a, b: 40.00 < 50.00")
+    assert (result.verdict, result.evidence) == ("held", "a, b: 40.00 < 50.00")
     assert [(value.n, value.planned) for value in result.values] == [(3, 3), (3, 3)]
 
 
@@ -80,7 +82,7 @@ def test_two_of_three_seeds_are_not_enough(tmp_path: Path, status: str) -> None:
     result = verdict(
         claim("order", along="partition", values=["a", "b"], way="falls"), tmp_path, main=cells
     )
-    assert (result.word, result.evidence) == ("not enough runs", "lacks runs of b")
+    assert (result.verdict, result.evidence) == ("not enough runs", "lacks runs of b")
     assert [(value.n, value.planned) for value in result.values] == [(3, 3), (2, 3)]
 
 
@@ -89,9 +91,9 @@ def test_seeds_that_a_scale_leaves_out_are_missing(tmp_path: Path) -> None:
     full = [cell for seed in range(5) for cell in line(0.5, 0.1, seed=seed)]
     made = claim("order", along="partition", values=["a", "b"], way="falls")
     result = verdict(made, tmp_path, full=full, main=cells)
-    assert (result.word, result.evidence) == ("not enough runs", "lacks runs of a / b")
+    assert (result.verdict, result.evidence) == ("not enough runs", "lacks runs of a / b")
     assert [(value.n, value.planned) for value in result.values] == [(1, 5), (1, 5)]
-    assert verdict(made, tmp_path, full=full, main=full).word == "held"
+    assert verdict(made, tmp_path, full=full, main=full).verdict == "held"
 
 
 def test_evidence_shows_finished_comparisons(tmp_path: Path) -> None:
@@ -100,7 +102,7 @@ def test_evidence_shows_finished_comparisons(tmp_path: Path) -> None:
         (labels, "missing" if not values else status, values) for labels, status, values in cells
     ]
     result = verdict(claim("order", **FALLS), tmp_path, main=cells)
-    assert (result.word, result.evidence) == (
+    assert (result.verdict, result.evidence) == (
         "not enough runs",
         "a, b, c: J4: 50.00 > 40.00 > 30.00; lacks runs of b, J8 / c, J8",
     )
@@ -120,7 +122,7 @@ def test_a_strategy_that_always_diverges_is_not_ahead(tmp_path: Path, seen: floa
     for way, word in (("rises", "not held"), ("falls", "held")):
         made = claim("order", along="partition", values=["a", "b"], way=way)
         result = verdict(made, tmp_path, main=cells)
-        assert result.word == word
+        assert result.verdict == word
         assert [(value.n, value.diverged) for value in result.values] == [(5, 0), (5, 5)]
         assert "50.00 > 1.00" in result.evidence
         assert "5 of 5 runs diverged (b)" in result.evidence
@@ -129,7 +131,7 @@ def test_a_strategy_that_always_diverges_is_not_ahead(tmp_path: Path, seen: floa
 def test_runs_at_chance_level_are_counted(tmp_path: Path) -> None:
     cells = [final(0.5 if seed else 0.01, seed=seed) for seed in range(5)]
     result = verdict(claim("bound", below=70), tmp_path, main=cells)
-    assert result.word == "held" and "1 of 5 runs at chance level (main)" in result.evidence
+    assert result.verdict == "held" and "1 of 5 runs at chance level (main)" in result.evidence
 
 
 @pytest.mark.parametrize(
@@ -147,7 +149,7 @@ def test_each_run_counts_where_a_claim_is_about_all(
     made = claim("bound", below=1, every="runs", metric="never_selected")
     cells = [final(count, seed=seed) for seed, count in enumerate(counts)]
     result = verdict(made, tmp_path, main=cells)
-    assert result.word == word
+    assert result.verdict == word
     assert f"in {counts.count(0)} of {len(counts)} runs" in result.evidence
 
 
@@ -157,7 +159,7 @@ def test_spread_is_in_the_unit_that_is_shown(tmp_path: Path, within: float, word
     result = single(
         claim("spread", along="partition", within=within), tmp_path, main=line(0.46, 0.4661, 0.4511)
     )
-    assert result.word == word
+    assert result.verdict == word
     assert result.evidence.removeprefix("✗ ") == "1.50 apart, 45.11 (c) to 46.61 (b)"
 
 
@@ -167,7 +169,7 @@ def test_values_that_lie_far_apart(tmp_path: Path, beyond: float, word: str) -> 
     result = single(
         claim("spread", along="partition", beyond=beyond), tmp_path, main=line(0.46, 0.4661, 0.4511)
     )
-    assert result.word == word
+    assert result.verdict == word
     assert result.evidence.removeprefix("✗ ").removeprefix("= ") == (
         f"1.50 apart, 45.11 (c) to 46.61 (b), asked for more than {beyond:g}"
     )
@@ -179,7 +181,7 @@ def test_spread_of_a_loss(tmp_path: Path) -> None:
         tmp_path,
         main=line(2.3, 2.375, 2.4),
     )
-    assert (result.word, result.evidence) == ("held", "0.100 apart, 2.300 (a) to 2.400 (c)")
+    assert (result.verdict, result.evidence) == ("held", "0.100 apart, 2.300 (a) to 2.400 (c)")
 
 
 @pytest.mark.parametrize(
@@ -202,7 +204,7 @@ def test_best(
             claim("best", along="partition", among=among, metric=metric),
             tmp_path,
             main=line(*values),
-        ).word
+        ).verdict
         == word
     )
 
@@ -269,7 +271,7 @@ OTHER = [final(0.4, partition="x"), final(0.6, partition="y")]
 def test_compare(tmp_path: Path, fields: dict[str, object], word: str, evidence: str) -> None:
     made = claim("compare", given={"partition": "a"}, **fields)
     result = single(made, tmp_path, main=line(0.5, 0.5), other=OTHER)
-    assert (result.word, result.evidence) == (word, evidence)
+    assert (result.verdict, result.evidence) == (word, evidence)
 
 
 def test_a_quantity_may_be_a_whole_experiment(tmp_path: Path) -> None:
@@ -277,7 +279,7 @@ def test_a_quantity_may_be_a_whole_experiment(tmp_path: Path) -> None:
     result = single(
         made, tmp_path, main=[final(0.5)], other=[final(0.4), final(0.4, strategy="loss")]
     )
-    assert (result.word, result.evidence) == ("held", "50.00 (main) > 40.00 (FedAvg)")
+    assert (result.verdict, result.evidence) == ("held", "50.00 (main) > 40.00 (FedAvg)")
 
 
 def test_quantities_may_differ_in_metric_and_evaluation(tmp_path: Path) -> None:
@@ -285,7 +287,7 @@ def test_quantities_may_differ_in_metric_and_evaluation(tmp_path: Path) -> None:
     one = {"given": {"partition": "iid"}, "metric": "test_loss"}
     rises = claim("compare", above=[{"given": {"partition": "iid"}, "at": "min"}], margin=1, **one)
     result = single(rises, tmp_path, main=cells)
-    assert (result.word, result.evidence) == (
+    assert (result.verdict, result.evidence) == (
         "held",
         "4.000 (iid) > 2.500 (iid, min), asked for a difference above 1",
     )
@@ -305,7 +307,7 @@ def test_a_negative_margin_allows_the_other_side(tmp_path: Path, margin: float, 
     made = claim(
         "compare", given={"partition": "a"}, below=[{"given": {"partition": "b"}}], margin=margin
     )
-    assert single(made, tmp_path, main=line(0.51, 0.5)).word == word
+    assert single(made, tmp_path, main=line(0.51, 0.5)).verdict == word
 
 
 def gap_cells(few: tuple[float, float], iid: tuple[float, float]) -> list[Cell]:
@@ -350,7 +352,7 @@ def test_gap(
         than={"partition": "iid"},
     )
     result = single(made, tmp_path, main=gap_cells(few, iid))
-    assert (result.word, result.evidence) == (word, f"J4 minus J16: {evidence}")
+    assert (result.verdict, result.evidence) == (word, f"J4 minus J16: {evidence}")
 
 
 def test_a_gap_compares_settings_that_differ_in_nothing_else(tmp_path: Path) -> None:
@@ -371,7 +373,7 @@ def test_a_gap_compares_settings_that_differ_in_nothing_else(tmp_path: Path) -> 
         than={"partition": "iid"},
     )
     result = single(made, tmp_path, main=cells)
-    assert result.word == "not held"
+    assert result.verdict == "not held"
     assert result.evidence == (
         "J4 minus J16: 1 of 2 hold: a: 30.00 - 10.00 = 20.00 (few) > 50.00 - 40.00 = 10.00 (iid); "
         "✗ b: 30.00 - 25.00 = 5.00 (few) < 50.00 - 40.00 = 10.00 (iid)"
@@ -393,10 +395,10 @@ def test_rounds_to_a_threshold_are_compared_as_they_are(tmp_path: Path) -> None:
         "order", along="partition", values=["quick", "slow", "never"], way="rises", at="first 0.2"
     )
     result = single(rising, tmp_path, main=cells)
-    assert (result.word, result.evidence) == ("held", "quick, slow, never: 10 < 20 < never")
+    assert (result.verdict, result.evidence) == ("held", "quick, slow, never: 10 < 20 < never")
     fewer = claim("best", along="partition", among=["quick"], at="first 0.2")
     assert single(fewer, tmp_path, main=cells).evidence == "10 (quick); 20 (slow); never (never)"
-    assert single(fewer, tmp_path, main=cells).word == "held"
+    assert single(fewer, tmp_path, main=cells).verdict == "held"
     below = claim(
         "compare",
         given={"partition": "quick"},
@@ -404,14 +406,14 @@ def test_rounds_to_a_threshold_are_compared_as_they_are(tmp_path: Path) -> None:
         at="first 0.2",
         margin=100,
     )
-    assert single(below, tmp_path, main=cells).word == "held"
+    assert single(below, tmp_path, main=cells).verdict == "held"
 
 
 def test_two_runs_that_never_reach_the_threshold_are_tied(tmp_path: Path) -> None:
     cells = curves(a={20: 0.1}, b={20: 0.1})
     rising = claim("order", along="partition", values=["a", "b"], way="rises", at="first 0.2")
     assert (
-        single(rising, tmp_path, main=cells).word,
+        single(rising, tmp_path, main=cells).verdict,
         single(rising, tmp_path, main=cells).evidence,
     ) == (
         "tie",
@@ -427,4 +429,4 @@ def test_two_runs_that_never_reach_the_threshold_are_tied(tmp_path: Path) -> Non
             margin=1,
         ),
     ):
-        assert single(made, tmp_path, main=cells).word == "not held"
+        assert single(made, tmp_path, main=cells).verdict == "not held"

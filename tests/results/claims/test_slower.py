@@ -40,7 +40,7 @@ def test_when_others_reach_it(
     cells = [PECO, run("random", *values)]
     result = single(claim("slower", **FIELDS, times=times), tmp_path, main=cells)
     mark = "" if word == "held" else "✗ "
-    assert (result.word, result.evidence) == (
+    assert (result.verdict, result.evidence) == (
         word,
         f"{mark}50.00 (peco) by round 4, {evidence}",
     )
@@ -53,7 +53,7 @@ def test_each_other_in_each_setting(tmp_path: Path) -> None:
     ]
     made = claim("slower", **FIELDS | {"others": ["random", "loss"]}, times=1.5)
     result = single(made, tmp_path, main=cells)
-    assert result.word == "not held"
+    assert result.verdict == "not held"
     assert result.evidence.startswith("2 of 3 hold: iid, random: 50.00 (peco) by round 4, reached")
     assert "✗ iid, loss: 50.00 (peco) by round 4, reached by round 4" in result.evidence
 
@@ -67,7 +67,7 @@ def test_losses_fall_to_it(tmp_path: Path) -> None:
 def test_a_run_that_is_missing(tmp_path: Path) -> None:
     missing = (run("random", 0, 0, 0, 0)[0], "missing", {})
     result = verdict(claim("slower", **FIELDS), tmp_path, main=[PECO, missing])
-    assert result.word == "not enough runs"
+    assert result.verdict == "not enough runs"
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_when_others_reach_the_best_value_of_the_leader(
     cells = [LEADER, run("random", *values)]
     result = single(claim("slower", **BEST, times=times), tmp_path, main=cells)
     mark = {"held": "", "tie": "= "}.get(word, "✗ ")
-    assert (result.word, result.evidence) == (word, f"{mark}best in round 3, {evidence}")
+    assert (result.verdict, result.evidence) == (word, f"{mark}best in round 3, {evidence}")
 
 
 def test_each_seed_has_a_goal_of_its_own(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_each_seed_has_a_goal_of_its_own(tmp_path: Path) -> None:
         for seed, (round, value) in enumerate(others)
     ]
     result = verdict(claim("slower", **BEST), tmp_path, main=cells)
-    assert result.word == "leans towards held"
+    assert result.verdict == "leans towards held"
     assert (
         "[+5, +2.1 to +7.9, above 0 in 3 of 3 seeds], 1 of 3 runs do not reach it (random), "
         "means restricted to 9 rounds"
@@ -138,7 +138,7 @@ def test_each_seed_has_a_goal_of_its_own(tmp_path: Path) -> None:
 def test_there_is_no_goal_before_the_leader_has_run(tmp_path: Path) -> None:
     missing = (LEADER[0], "missing", {})
     result = verdict(claim("slower", **BEST), tmp_path, main=[missing, run("random", 0, 0, 0, 0)])
-    assert result.word == "not enough runs" and "never" not in result.evidence
+    assert result.verdict == "not enough runs" and "never" not in result.evidence
 
 
 def test_the_goal_is_set_by_runs_that_differ_in_nothing_else() -> None:

@@ -17,7 +17,7 @@ from cohort.results.claims.decision import (
     seeds_to_decide,
 )
 from cohort.results.claims.values import seconds_per_seed
-from cohort.results.claims.verdict import Verdict
+from cohort.results.claims.verdict import Judgment
 from cohort.results.intervals import Sample, holm_levels, welch_p
 from tests.results.claims.samples import Cell, claim, final, frame, matrix, verdict
 
@@ -33,7 +33,7 @@ def runs(along: str = "strategy", **values: Sequence[float]) -> list[Cell]:
     ]
 
 
-def gained(folder: Path, *gains: float) -> Verdict:
+def gained(folder: Path, *gains: float) -> Judgment:
     """The verdict on `turns` being better than `fedavg`, by so many points seed by seed."""
     base = [0.8559 + 0.01 * seed for seed in range(len(gains))]
     turns = [one + gain / 100 for one, gain in zip(base, gains, strict=True)]
@@ -44,7 +44,7 @@ def test_a_mean_that_is_ahead_in_two_of_three_seeds_is_undecided(tmp_path: Path)
     """2.43, -0.60 and 0.40: mean 0.743, sd 1.544; t of 0.95 with 2 degrees of freedom is 2.920, so
     that the bounds are 0.743 ± 2.920 * 1.544 / 3 ** 0.5 = 0.743 ± 2.603."""
     result = gained(tmp_path, 2.43, -0.60, 0.40)
-    assert result.word == "undecided"
+    assert result.verdict == "undecided"
     assert "? " in result.evidence
     assert "[+0.74, -1.86 to +3.35, above 0 in 2 of 3 seeds]" in result.evidence
     assert result.seeds is not None and "seeds would decide it (10 to 90 %" in result.evidence
@@ -69,7 +69,7 @@ def test_a_mean_that_is_ahead_in_two_of_three_seeds_is_undecided(tmp_path: Path)
 def test_a_verdict_needs_the_interval_and_the_signs(
     tmp_path: Path, gains: tuple[float, ...], word: str
 ) -> None:
-    assert gained(tmp_path, *gains).word == word
+    assert gained(tmp_path, *gains).verdict == word
 
 
 def test_a_strategy_that_is_stuck_in_one_run_of_five_is_not_decided_by_the_mean(
@@ -78,7 +78,7 @@ def test_a_strategy_that_is_stuck_in_one_run_of_five_is_not_decided_by_the_mean(
     """In four seeds `turns` is behind by a point; in the fifth `fedavg` is at 1 % of 80."""
     cells = runs(turns=[0.79] * 5, fedavg=[0.80] * 4 + [0.01])
     result = verdict(GAIN, tmp_path, main=cells)
-    assert result.word == "undecided"
+    assert result.verdict == "undecided"
     assert "1 of 5 runs at chance level (fedavg" in result.evidence.replace("FedAvg", "fedavg")
 
 
@@ -86,7 +86,7 @@ def test_pairs_by_seed_count_not_the_spread_of_each(tmp_path: Path) -> None:
     """Seeds that differ by 20 points, and a gain of 0.9 to 1.1 within each."""
     base = [0.5, 0.7, 0.9, 0.3, 0.1]
     turns = [0.509, 0.710, 0.911, 0.310, 0.110]
-    assert verdict(GAIN, tmp_path, main=runs(turns=turns, fedavg=base)).word == "held"
+    assert verdict(GAIN, tmp_path, main=runs(turns=turns, fedavg=base)).verdict == "held"
 
 
 def test_only_common_seeds_are_paired_and_shown(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_a_spread_is_held_against_the_range_that_the_sentence_names(
     made = claim("spread", along="strategy", between=[44, 45])
     cells = runs(a=values, b=values)
     result = verdict(made, tmp_path, main=cells)
-    assert result.word == word
+    assert result.verdict == word
     assert "asked for 44.00 to 45.00" in result.evidence
 
 
@@ -167,7 +167,7 @@ def test_runs_that_never_reach_the_target_are_counted(tmp_path: Path) -> None:
     ]
     rises = claim("order", along="partition", values=["quick", "slow"], way="rises", at="first 0.2")
     result = verdict(rises, tmp_path, main=cells)
-    assert result.word == "leans towards held"  # 20, 29 and 27: mean 25.3, sd 4.73, t = 9.3
+    assert result.verdict == "leans towards held"  # 20, 29 and 27: mean 25.3, sd 4.73, t = 9.3
     assert "12 < 37.3" in result.evidence
     remark = "2 of 3 runs do not reach it (slow), means restricted to 41 rounds"
     assert remark in result.evidence

@@ -55,7 +55,10 @@ def test_records_and_releases_give_the_same_frames(demo: None):
     ]
     assert {*rows["strategy"]} == {"fedentopt"} and {*rows["seed"]} == {1}
     assert set(cohort.load("demo", only="strategy=loss,seed=0").runs["strategy"]) == {"loss"}
-    with pytest.raises(UserError, match='no finished run at scale smoke; train it first, or load its release with source="r'):
+    with pytest.raises(
+        UserError,
+        match='no finished run at scale smoke; train it first, or load its release with source="r',
+    ):
         cohort.load("demo", scale="smoke")
     with pytest.raises(UserError, match="there is no study 'dem'; did you mean 'demo'"):
         cohort.load("dem")

@@ -107,7 +107,7 @@ def facts(first: Side, second: Side, changes: list[Difference], metric: str) -> 
                 "mean": change.mean,
                 "paired": change.sample is not None,
                 "p_value": change.p_value,
-                "word": change.word,
+                "verdict": change.verdict,
             }
             for change in changes
         ],
@@ -167,6 +167,6 @@ def _difference_text(change: Difference, metric: str) -> str:
     else:
         text += " (1 seed)"
     meaning = ""
-    if change.word == "significant" and shown.better:
+    if change.verdict == "significant" and shown.better:
         meaning = "better" if (change.mean > 0) == (shown.better == "high") else "worse"
-    return f"{text}  {paint(change.word, meaning)}"
+    return f"{text}  {paint(change.verdict, meaning)}"

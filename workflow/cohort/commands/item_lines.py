@@ -43,9 +43,9 @@ def _contrast(result: Result) -> dict[str, Any] | None:
     if result.against is None:
         return None
     low, high = result.against.interval(2 * ALPHA) if result.against.n > 1 else (None, None)
-    word = result.against.word(METRICS[result.metric].better)
+    verdict = result.against.verdict(METRICS[result.metric].better)
     mean, seeds = result.against.mean, result.against.n
-    return {"verdict": word, "mean": mean, "low": low, "high": high, "seeds": seeds}
+    return {"verdict": verdict, "mean": mean, "low": low, "high": high, "seeds": seeds}
 
 
 def _standing_lines(comparison: Comparison, names: Names) -> Iterator[str]:
@@ -136,7 +136,7 @@ def _against(result: Result) -> str:
     if contrast.n > 1:
         low, high = contrast.interval(2 * ALPHA)  # the one-sided bounds behind the verdict
         bounds = f"{contrast.mean:+.{digits}f}, {low:+.{digits}f} to {high:+.{digits}f}"
-    return f"{contrast.word(METRICS[result.metric].better)} ({bounds})"
+    return f"{contrast.verdict(METRICS[result.metric].better)} ({bounds})"
 
 
 def _difference(result: Result, scale: str) -> str:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 else:
     special = lazy("scipy.special")
 
-Word = Literal["agrees", "differs", "cannot tell"]
+Verdict = Literal["agrees", "differs", "cannot tell"]
 # The level of the F test of a printed deviation. At 5 % three seeds mostly overlook one that is
 # three times too small; one that is right loses little by being doubted.
 DOUBT = 0.4
@@ -38,12 +38,12 @@ class Printed:
 @dataclass(frozen=True)
 class Agreement:
     """By how much our mean exceeds the paper's value, the 95 % interval of this difference, and the
-    verdict `word`: agrees, differs or cannot tell. A single run, or a difference that is not
+    `verdict`: agrees, differs or cannot tell. A single run, or a difference that is not
     finite, has neither interval nor verdict."""
 
     difference: float
     interval: tuple[float, float] | None
-    word: Word | None
+    verdict: Verdict | None
 
 
 def agreement(ours: Sequence[float], paper: Printed, margin: float) -> Agreement:
@@ -56,10 +56,10 @@ def agreement(ours: Sequence[float], paper: Printed, margin: float) -> Agreement
     half = error * float(special.stdtrit(freedom, 1 - ALPHA / 2))
     inner = error * float(special.stdtrit(freedom, 1 - ALPHA))
     interval = (difference - half, difference + half)
-    word = _verdict((difference - inner, difference + inner), interval, margin)
+    verdict = _verdict((difference - inner, difference + inner), interval, margin)
     if not error and sample.n < LEAST_SEEDS:
-        word = "cannot tell"  # few runs may be equal by chance
-    return Agreement(difference, interval, word)
+        verdict = "cannot tell"  # few runs may be equal by chance
+    return Agreement(difference, interval, verdict)
 
 
 def standard_error(ours: Sample, paper: Printed) -> tuple[float, float]:
@@ -93,7 +93,7 @@ def is_believed(ours: Sample, paper: Printed) -> bool:
     return float(special.fdtrc(ours.n - 1, paper.runs - 1, ratio)) > DOUBT
 
 
-def _verdict(inner: tuple[float, float], outer: tuple[float, float], margin: float) -> Word:
+def _verdict(inner: tuple[float, float], outer: tuple[float, float], margin: float) -> Verdict:
     """The verdict from a difference's interval of 90 % (`inner`) and of 95 % (`outer`)."""
     if round(max(-inner[0], inner[1]) - margin, DIGITS) <= 0:
         return "agrees"

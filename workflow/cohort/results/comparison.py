@@ -205,7 +205,7 @@ def _with_paper(result: Result, paper: PaperValue | None, margin: float | None) 
         margin / METRICS[result.metric].scale,
     )
     is_whole = len(result.values) == result.planned
-    verdict = (agreed.word or ONE_RUN) if is_whole else NOT_ENOUGH
+    verdict = (agreed.verdict or ONE_RUN) if is_whole else NOT_ENOUGH
     return replace(result, agreement=agreed, verdict=verdict)
 
 

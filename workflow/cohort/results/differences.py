@@ -17,7 +17,7 @@ from cohort.records.record import Record
 from cohort.results.intervals import Sample, holm_levels, welch_p
 from cohort.training.cell import PARTS
 
-LEAST_PAIRS = 3  # fewer give no word
+LEAST_PAIRS = 3  # fewer give no verdict
 FEW = "not enough runs"
 
 Cell = tuple[str, int]
@@ -45,7 +45,7 @@ class Difference:
         return float(np.mean(list(self.second.values())) - np.mean(list(self.first.values())))
 
     @property
-    def word(self) -> str:
+    def verdict(self) -> str:
         """`significant`, among all differences that were tested, or not, or too few runs."""
         runs = [self.sample.n] if self.sample else [len(self.first), len(self.second)]
         if min(runs) < LEAST_PAIRS:
@@ -103,7 +103,7 @@ def differences(
         if not common or any(not is_same(ours[seed], theirs[seed]) for seed in common):
             sides = _last_values(ours, metric), _last_values(theirs, metric)
             differences += _tested_difference(settings, *sides, is_paired=bool(common))
-    enough = [difference for difference in differences if difference.word != FEW]
+    enough = [difference for difference in differences if difference.verdict != FEW]
     levels = holm_levels([difference.p_value for difference in enough])
     for difference, level in zip(enough, levels, strict=True):
         difference.level = level

@@ -66,7 +66,7 @@ class Sample:
         half = self.half_width(level)
         return self.mean - half, self.mean + half
 
-    def word(self, better: Literal["high", "low", ""]) -> str:
+    def verdict(self, better: Literal["high", "low", ""]) -> str:
         """The verdict on a difference from 0, `better` or `worse`, leaning so, or `undecided`,
         where high or low values are better."""
         if self.n < LEAST_SEEDS:

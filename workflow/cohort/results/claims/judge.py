@@ -30,7 +30,7 @@ from cohort.results.claims.judged import (
 from cohort.results.claims.matrix import Comparison
 from cohort.results.claims.paper import paper_values
 from cohort.results.claims.values import measured_values, seconds_per_seed
-from cohort.results.claims.verdict import Verdict, judge_paper, judge_runs
+from cohort.results.claims.verdict import Judgment, judge_paper, judge_runs
 from cohort.results.names import Names
 from cohort.results.series import FULL, is_generated, read_metric
 from cohort.results.tables.forms import latex, markdown
@@ -98,8 +98,8 @@ def _judge_claim(
     papers = judge_paper(claim, comparisons, paper_values(points, study, claim.paper), names)
     frames = (read(point.experiment, point.metric) for point in points)
     if any(is_generated(frame) for frame in frames if frame is not None):
-        runs = Verdict(NO_VERDICT, GENERATED_EVIDENCE, runs.values)
-        papers = Verdict(NO_VERDICT, GENERATED_EVIDENCE, [])
+        runs = Judgment(NO_VERDICT, GENERATED_EVIDENCE, runs.values)
+        papers = Judgment(NO_VERDICT, GENERATED_EVIDENCE, [])
     compared = [
         _judged_comparison(ours, names, *evidence)
         for evidence in zip_longest(comparisons, papers.comparisons, runs.comparisons)
@@ -108,7 +108,7 @@ def _judge_claim(
 
 
 def _judged_claim(
-    name: str, claim: Claim, runs: Verdict, papers: Verdict, compared: list[JudgedComparison]
+    name: str, claim: Claim, runs: Judgment, papers: Judgment, compared: list[JudgedComparison]
 ) -> JudgedClaim:
     return JudgedClaim(
         claim=name,
@@ -117,14 +117,14 @@ def _judged_claim(
         kind=claim.name,
         metric=claim.metric,
         at=claim.at,
-        measured=runs.word,
+        measured=runs.verdict,
         measured_evidence=runs.evidence,
         n=sum(value.n for value in runs.values),
         planned=sum(value.planned for value in runs.values),
         diverged=sum(value.diverged for value in runs.values),
         values=runs.statistics,
         seeds_to_decide=seeds_text(runs.seeds) if runs.seeds else "",
-        paper=papers.word,
+        paper=papers.verdict,
         paper_evidence=papers.evidence,
         doubtful=papers.doubtful,
         gap=runs.gap,

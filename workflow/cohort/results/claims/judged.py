@@ -117,13 +117,13 @@ def without_evidence(claims: Sequence[JudgedClaim]) -> list[JudgedClaim]:
 
 def _notes(claims: Sequence[JudgedClaim], scale: str, has_paper: bool) -> list[str]:
     notes = [f"{MEASURED} {PAPER}" if has_paper else MEASURED]
-    words = [claim.measured for claim in claims]
-    notes += [TOO_FEW] if NOT_ENOUGH in words else []
+    verdicts = [claim.measured for claim in claims]
+    notes += [TOO_FEW] if NOT_ENOUGH in verdicts else []
     if any(CROSS in claim.measured_evidence + claim.paper_evidence for claim in claims):
         notes.append(f"{CROSS}: what does not hold.")
     if any(f"{OPEN} " in claim.measured_evidence for claim in claims):
         notes.append(f"{OPEN}: what is undecided.")
-    if TIE in words or any(claim.paper == TIE for claim in claims):
+    if TIE in verdicts or any(claim.paper == TIE for claim in claims):
         notes.append(f"{EQUAL}: an exact tie.")
     if any(claim.diverged for claim in claims):
         notes.append(f"{DAGGER}: {DIVERGED}")
@@ -131,7 +131,7 @@ def _notes(claims: Sequence[JudgedClaim], scale: str, has_paper: bool) -> list[s
         notes.append("No value: the paper and its authors' logs do not say.")
     if doubts := joined(claim.doubtful for claim in claims):
         notes.append(f"{DOUBLE_DAGGER} doubtful: {doubts}.")
-    if NOT_JUDGED in words:
+    if NOT_JUDGED in verdicts:
         notes.append(
             f"Scale {scale} is a cheaper version of the paper's runs: what is measured here proves "
             "nothing about the paper."

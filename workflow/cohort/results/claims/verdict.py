@@ -44,15 +44,15 @@ NO_PAPER = "no value"
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """The verdict on a claim (`word`), its evidence as text, and the value of each point, once.
+class Judgment:
+    """The verdict on a claim, its evidence as text, and the value of each point, once.
 
     `statistics` are those of each point as text; `seeds` is the range of how many seeds would
     decide a claim that is undecided. `comparisons` are those of the claim one by one; `gap` says
     what is missing for a verdict, or for a clearer one. `doubtful` has the doubts about values.
     """
 
-    word: str
+    verdict: str
     evidence: str
     values: list[Value]
     statistics: str = ""
@@ -70,7 +70,7 @@ def judge_runs(
     *,
     judged: bool = True,
     seconds: Callable[[], float] = lambda: NOTHING,
-) -> Verdict:
+) -> Judgment:
     """Judge a claim on our runs. A scale that is not `judged`, or a planned run that is not
     finished, prevents a verdict.
 
@@ -84,18 +84,18 @@ def judge_runs(
     if not gap and fewest < (1 if claim.is_over_settings else LEAST_SEEDS):
         noun = "seed" if fewest == 1 else "seeds"
         gap = f"{fewest} {noun} in common, at least {LEAST_SEEDS} are needed"
-    needed, word = None, NOT_ENOUGH if judged else NOT_JUDGED
+    needed, verdict = None, NOT_ENOUGH if judged else NOT_JUDGED
     if judged and not gap:
         contrasts = [contrasts_of(claim, *pair) for pair in zip(comparisons, rows, strict=True)]
         made = _decided_evidence(claim, pairs, rows, contrasts, names)
-        word = overall_verdict([evidence.verdict for evidence in made])
-        if word == UNDECIDED and not claim.is_over_settings:
+        verdict = overall_verdict([evidence.verdict for evidence in made])
+        if verdict == UNDECIDED and not claim.is_over_settings:
             needed = seeds_to_decide(contrasts)
             gap = more_seeds_text(needed, fewest, seconds())
     else:
         made = [evidence_of(claim, *pair, names) for pair in pairs]
-    return Verdict(
-        word,
+    return Judgment(
+        verdict,
         evidence_text(comparisons, made, gap, names),
         _values_of_points(comparisons, values),
         statistics_text(claim, comparisons, made, names),
@@ -114,19 +114,19 @@ def _decided_evidence(
 ) -> list[Evidence]:
     """The evidence of every comparison in the seeds that all its points have, with the verdict by
     its contrasts; `rows` has the values of these seeds."""
-    words = decide(contrasts, every_run=claim.is_about_every_run())
+    verdicts = decide(contrasts, every_run=claim.is_about_every_run())
     made = []
-    for (comparison, values), row, word, deciding in zip(
-        pairs, rows, words, deciding_contrasts(contrasts), strict=True
+    for (comparison, values), row, verdict, deciding in zip(
+        pairs, rows, verdicts, deciding_contrasts(contrasts), strict=True
     ):
         shared = with_common_seeds(values, row)
-        made.append(evidence_of(claim, comparison, shared, names, word, deciding))
+        made.append(evidence_of(claim, comparison, shared, names, verdict, deciding))
     return made
 
 
 def judge_paper(
     claim: Claim, comparisons: Sequence[Comparison], values: Sequence[Value], names: Names
-) -> Verdict:
+) -> Judgment:
     """Judge a claim on the paper's own values, single ones without an interval, if enough.
 
     `values` are those of the points of all comparisons, in order.
@@ -135,12 +135,12 @@ def judge_paper(
         _paper_evidence(claim, comparison, own_values, names)
         for comparison, own_values in with_values(comparisons, values)
     ]
-    words = [evidence.verdict for evidence in made]
+    verdicts = [evidence.verdict for evidence in made]
     missing = missing_points(claim, comparisons, values, names)
     has_some = any(value.is_complete for value in values)
     gap = f"no value for {missing}" if missing and has_some else ""
-    return Verdict(
-        overall_verdict(words) if all(words) else NO_PAPER,
+    return Judgment(
+        overall_verdict(verdicts) if all(verdicts) else NO_PAPER,
         evidence_text(comparisons, made, gap, names),
         _values_of_points(comparisons, values),
         comparisons=made,

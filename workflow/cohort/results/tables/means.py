@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import get_args
 
-from cohort.results.agreement import Word
+from cohort.results.agreement import Verdict
 from cohort.results.comparison import Comparison, Result
 from cohort.results.names import METRICS, Names, listed
 from cohort.results.series import FULL, GENERATED, NO_VALUE
@@ -126,7 +126,7 @@ def _entry(result: Result) -> Entry:
             mark=DOUBLE_DAGGER if paper.doubtful else "",
         ),
         difference=f"{difference:+.{metric.digits}f}" if result.values else "",
-        verdict=result.verdict if result.verdict in get_args(Word) else "",
+        verdict=result.verdict if result.verdict in get_args(Verdict) else "",
     )
 
 
