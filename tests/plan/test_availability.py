@@ -139,7 +139,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         {"pcas": "text"},
         "data_paths is 'pcas', which is not known; did you mean 'pacs'?",
     ),
-    "a list": ({"pacs": ["text"]}, "data_paths.pacs is ['text'], but must be a word"),
+    "a list": ({"pacs": ["text"]}, "data_paths.pacs is ['text'], but must be text"),
 }
 
 

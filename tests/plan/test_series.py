@@ -133,9 +133,9 @@ def test_a_run_may_stand_in_several_panels(mixed: Callable[..., Plan]):
             "axes.series[0] is '', which does not look like a name",
         ),
         ({"axes": SAME | {"series": ["a" * 41]}}, "which does not look like a name"),
-        ({"axes": SAME | {"series": [0.5]}}, "axes.series[0] is 0.5, but must be a word"),
+        ({"axes": SAME | {"series": [0.5]}}, "axes.series[0] is 0.5, but must be text"),
         ({"axes": SAME | {"partition": ["iid", "iid"]}}, "axes.partition holds a value twice"),
-        ({"axes": {"J": [None]}}, "axes.J[0] is None, but must be a word"),
+        ({"axes": {"J": [None]}}, "axes.J[0] is None, but must be text"),
     ],
 )
 def test_wrong_uses_in_one_sentence(
@@ -314,7 +314,7 @@ def test_titles_reach_figures_tables_and_the_page(mixed: Callable[..., Plan]):
         ({"selector.beta": {"1": "x"}}, "titles.selector.beta names '1', which no cell has"),
         ({"partitions": {"iid": "x"}}, "titles has an unknown key 'partitions'"),
         ({"partition": {"iid": ""}}, "titles.partition.iid is ''"),
-        ({"partition": {"iid": 5}}, "titles.partition.iid is 5, but must be a word"),
+        ({"partition": {"iid": 5}}, "titles.partition.iid is 5, but must be text"),
     ],
 )
 def test_wrong_titles(mixed: Callable[..., Plan], titles: dict[str, Any], sentence: str):

@@ -36,7 +36,7 @@ YAMLS = {
     "a number of 30 digits": ("title: " + "9" * 30, "a whole number has more than 18 digits"),
     "no time of day": ("title: 2024-99-99", "must be in 1..12"),
     "no text": ("title: \x00", "control characters are not allowed"),
-    "a key that is a list": ("? [a]\n: b", "is not a word"),
+    "a key that is a list": ("? [a]\n: b", "is not text"),
     "an anchor that merges": ("<<: 7\ntitle: x", "could not determine a constructor for the tag"),
 }
 

@@ -82,7 +82,7 @@ EDITS = {
         STUDY,
         "- J2",
         "- 16",
-        "experiments.one.axes.J[0] is 16, but must be a word (local work per round: J4 is four steps, J5e five epochs)",
+        "experiments.one.axes.J[0] is 16, but must be text (local work per round: J4 is four steps, J5e five epochs)",
     ),
     "model that is like none": (
         STUDY,
@@ -195,7 +195,7 @@ OVERRIDES = {
         "studies is 'tinny', which is not known; did you mean 'tiny'?",
     ),
     "unknown study in a list": ("studies=[tiny,demo]", "studies[1] is 'demo', which is not known"),
-    "list for a word": ("scale=[full]", "scale is ['full'], but must be a word"),
+    "list for text": ("scale=[full]", "scale is ['full'], but must be text"),
     "unknown scale": ("scale=ful", "scale is 'ful', which is not known; did you mean 'full'?"),
     "unknown label": (
         "only=strategi=fedavg",
@@ -256,7 +256,7 @@ def test_mistake_on_the_command_line(fresh: Project, monkeypatch: pytest.MonkeyP
 def test_snakemake_says_what_planning_says(fresh: Project):
     """Tried with a study that cannot be read, one that cannot be planned, and a bad command
     line."""
-    override, sentence = OVERRIDES["list for a word"]
+    override, sentence = OVERRIDES["list for text"]
     assert_one_sentence(fresh.snakemake("--config", override, fails=True), sentence, fresh)
     for name in ("figure of no axis", "broken YAML"):
         file, old, new, sentence = EDITS[name]

@@ -26,7 +26,7 @@ from cohort.plan.yaml_files import read_yaml
 TYPES = {
     "object": "a mapping",
     "array": "a list",
-    "string": "a word",
+    "string": "text",
     "number": "a number",
     "integer": "a whole number",
     "boolean": "true or false",

@@ -24,7 +24,7 @@ class StrictLoader(Loader):
             key = self.construct_object(key_node, deep=True)
             if not isinstance(key, str):
                 raise yaml.constructor.ConstructorError(
-                    None, None, f"key {key!r} is not a word (quote it)", key_node.start_mark
+                    None, None, f"key {key!r} is not text (quote it)", key_node.start_mark
                 )
             if key in seen:
                 raise yaml.constructor.ConstructorError(
