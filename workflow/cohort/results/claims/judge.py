@@ -44,9 +44,8 @@ def write_judged(spec: Mapping[str, Any], outputs: Sequence[str | Path]) -> None
     """Judge the claims of `spec` and write them to each output (.csv, .md, .tex, or .json with
     every comparison and its numbers)."""
     claims = judged_claims(spec)
-    layout, verdicts = (
-        lay_out(shown, spec["scale"]) for shown in (claims, without_evidence(claims))
-    )
+    layout = lay_out(claims, spec["scale"])
+    verdicts = lay_out(without_evidence(claims), spec["scale"])
     formats = {
         ".csv": lambda: claims_table(claims).to_csv(index=False, lineterminator="\n"),
         ".md": lambda: markdown(layout, TITLE, ""),

@@ -22,8 +22,11 @@ MEASURED = (
     "Measured: a verdict is about the typical seed, and all comparisons of a claim must hold. Held "
     "or not held: at least 5 seeds, paired, of which the interval of the mean (Student's t) and an "
     "exact sign test are both on one side of what the claim asks; leans: the interval of 3 or 4 "
-    "seeds is. In brackets: by how much the closest comparison exceeds what the claim asks, the "
-    "one-sided 95 % bounds of that, and in how many seeds it does."
+    "seeds is."
+)
+BRACKETS = (
+    "In brackets: by how much the closest comparison exceeds what the claim asks, the one-sided "
+    "95 % bounds of that, and in how many seeds it does."
 )
 PAPER = "The paper's own numbers are compared as they are, without intervals."
 TOO_FEW = f"{NOT_ENOUGH.capitalize()}: a planned run is missing, or there are fewer than 3 seeds."
@@ -116,7 +119,9 @@ def without_evidence(claims: Sequence[JudgedClaim]) -> list[JudgedClaim]:
 
 
 def _notes(claims: Sequence[JudgedClaim], scale: str, has_paper: bool) -> list[str]:
-    notes = [f"{MEASURED} {PAPER}" if has_paper else MEASURED]
+    has_brackets = any(" [" in claim.measured_evidence for claim in claims)
+    rules = [MEASURED, BRACKETS if has_brackets else "", PAPER if has_paper else ""]
+    notes = [" ".join(filter(None, rules))]
     verdicts = [claim.measured for claim in claims]
     notes += [TOO_FEW] if NOT_ENOUGH in verdicts else []
     if any(CROSS in claim.measured_evidence + claim.paper_evidence for claim in claims):

@@ -17,6 +17,7 @@ from cohort.results.claims.decision import (
 )
 from cohort.results.claims.evidence import Evidence, Numbers
 from cohort.results.claims.judged import (
+    BRACKETS,
     MEASURED,
     PAPER,
     TOO_FEW,
@@ -140,7 +141,7 @@ def page_claims(spec: Mapping[str, Any], runs: StudyRuns) -> Claims:
         papers = _verdict_counts(claim.paper for claim in judged)
         totals.insert(0, ("the paper's own numbers", papers))
     claims = [_claim(claim, spec["quotes"][claim.claim], runs, has_paper) for claim in judged]
-    return Claims(claims, totals, [MEASURED, *([PAPER] if has_paper else []), TOO_FEW])
+    return Claims(claims, totals, [f"{MEASURED} {BRACKETS}", *([PAPER] if has_paper else []), TOO_FEW])
 
 
 def _verdict_counts(verdicts: Iterable[str]) -> list[tuple[str, int]]:
