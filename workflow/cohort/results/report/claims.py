@@ -141,7 +141,9 @@ def page_claims(spec: Mapping[str, Any], runs: StudyRuns) -> Claims:
         papers = _verdict_counts(claim.paper for claim in judged)
         totals.insert(0, ("the paper's own numbers", papers))
     claims = [_claim(claim, spec["quotes"][claim.claim], runs, has_paper) for claim in judged]
-    return Claims(claims, totals, [f"{MEASURED} {BRACKETS}", *([PAPER] if has_paper else []), TOO_FEW])
+    return Claims(
+        claims, totals, [f"{MEASURED} {BRACKETS}", *([PAPER] if has_paper else []), TOO_FEW]
+    )
 
 
 def _verdict_counts(verdicts: Iterable[str]) -> list[tuple[str, int]]:
