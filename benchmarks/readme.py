@@ -1,7 +1,7 @@
 """`python -m benchmarks.readme`: the tables of README.md whose numbers were measured.
 
 Each is worked out from committed results (`docs/curves`, `resources/released`,
-`resources/paper_values`, `docs/performance.md`, `docs/contradictions.md`) and written between its two markers.
+`resources/paper_values`, `docs/performance.md`, `docs/contradictions.md`, `docs/claims-list.md`) and written between its two markers.
 """
 
 from __future__ import annotations
@@ -164,13 +164,18 @@ def measured() -> str:
     )
     studies = [_study(name).get("claims", {}).values() for name in PAPERS]
     quotes = [[claim["quote"] for claim in claims if "quote" in claim] for claims in studies]
+    (totals,) = re.findall(
+        r"^\| all .*\|$", (ROOT / "docs" / "claims-list.md").read_text(), re.MULTILINE
+    )
+    held, not_held, undecided = totals.strip(" |").split("|")[-3:]
     return (
         f"{rows}\n\nDifferences are in points. AML's rows are means over the rounds named, FedEntOpt's over "
         "the last ten of 500. A single run gets no verdict. `python -m benchmarks.readme` makes the table from "
         "the released runs, docs/curves and the papers' values.\n\n"
         f"Cohort judges {sum(map(len, quotes))} claims, from {sum(len(set(sentences)) for sentences in quotes)} sentences "
         f"of the papers ([all of them](docs/claims-list.md)). {len(listed)} are contradicted by "
-        "[their own paper's numbers](docs/contradictions.md)."
+        "[their own paper's numbers](docs/contradictions.md). By the released runs "
+        f"{held.strip()} hold, {not_held.strip()} do not, and {undecided.strip()} are undecided; the others wait for runs."
     )
 
 

@@ -1,7 +1,7 @@
 """`python -m tools.claims_list`: make docs/claims-list.md, every claim with its sentence, and
 docs/contradictions.md, those that their own paper contradicts.
 
-It needs no runs: what a paper says of itself comes from its own values.
+A claim is judged by the paper's own values and by the released runs.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from benchmarks.tables import table
 from cohort.pipeline.specs import claims_spec
 from cohort.plan import load
 from cohort.results.claims import CLAIMS
-from cohort.results.claims.decision import NOT_HELD
-from cohort.results.claims.judge import judged_claims
+from cohort.results.claims.decision import HELD, NOT_HELD, TIE
 from cohort.results.claims.judged import JudgedClaim
-from cohort.results.intervals import ENOUGH_SEEDS
+from cohort.results.claims.verdict import NO_PAPER
+from cohort.results.intervals import ENOUGH_SEEDS, NOT_ENOUGH
 from cohort.results.names import Names
 from tools.claim_words import claim_in_words
+from tools.reproduction import judged
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE, CONTRADICTIONS = ROOT / "docs/claims-list.md", ROOT / "docs/contradictions.md"
@@ -49,6 +50,7 @@ class ListedClaim:
     comparisons: int
     holding: str  # how many of them the paper's own numbers bear out, if there are several
     seeds: tuple[int, int]  # the fewest and the most of any setting
+    ours: str  # the verdict by the released runs; empty if they are too few
 
     def line(self) -> str:
         """The claim as a Markdown item of the list; in its own words if it quotes no sentence."""
@@ -62,6 +64,7 @@ class ListedClaim:
         return (
             f"- `{self.name}`: {says}In `{self.experiment}`, {self.compared}{count}. "
             f"*{self.paper.capitalize()}{holding}; {seeds} {noun}.*"
+            f"{f' **Our runs: {self.ours}.**' if self.ours else ''}"
         )
 
     def contradiction(self) -> str:
@@ -73,24 +76,23 @@ class ListedClaim:
 
 
 def claims_of(study: str) -> list[ListedClaim]:
-    """Judge the claims of a study by its paper's values; return them in the study's order."""
+    """Judge the claims of a study; return them in the study's order."""
     with chdir(ROOT):
         spec = claims_spec(load({"studies": [study]}), study)
-        verdicts = judged_claims(spec | {"metrics": {}})
     names = Names(orders={}, titles=dict(spec["titles"]))
-    return [_listed(study, spec["claims"][verdict.claim], verdict, names) for verdict in verdicts]
+    return [_listed(study, spec["claims"][claim.claim], claim, names) for claim in judged(study)]
 
 
-def _listed(study: str, entry: dict[str, Any], verdict: JudgedClaim, names: Names) -> ListedClaim:
+def _listed(study: str, entry: dict[str, Any], judged: JudgedClaim, names: Names) -> ListedClaim:
     claim = CLAIMS[entry["kind"]].from_spec(entry)
     seeds = [
         point["seeds"] for comparison in entry["comparisons"] for point in comparison["points"]
     ]
-    word, evidence = verdict.paper, verdict.paper_evidence
-    holding = re.search(r"\b\d+ of \d+(?= hold: )", evidence) if word != "no value" else None
+    paper, evidence = judged.paper, judged.paper_evidence
+    holding = re.search(r"\b\d+ of \d+(?= hold: )", evidence) if paper != NO_PAPER else None
     return ListedClaim(
         study,
-        verdict.claim,
+        judged.claim,
         claim.quote,
         claim.against,
         claim.reading,
@@ -98,10 +100,11 @@ def _listed(study: str, entry: dict[str, Any], verdict: JudgedClaim, names: Name
         claim.says,
         claim.experiment,
         claim_in_words(claim, names),
-        word,
+        paper,
         len(entry["comparisons"]),
         holding[0] if holding else "",
         (min(seeds), max(seeds)),
+        judged.measured if judged.measured != NOT_ENOUGH else "",
     )
 
 
@@ -131,15 +134,28 @@ def _by_sentence(claims: Sequence[ListedClaim]) -> str:
 
 
 def _counts_table(claims: Sequence[ListedClaim]) -> str:
-    titles = ["study", "sentences", "claims", "held", "not held", "tie", "no value", "five seeds"]
+    verdicts = [HELD, NOT_HELD, TIE, NO_PAPER]
+    by_paper = [f"paper: {verdict}" for verdict in verdicts]
+    by_runs = ["runs: held", "runs: not held", "runs: undecided"]
+    titles = ["study", "sentences", "claims", *by_paper, "five seeds", *by_runs]
     rows = []
     studies = list(dict.fromkeys(claim.study for claim in claims))
     for study in [*studies, "all"]:
         of_study = [claim for claim in claims if study in (claim.study, "all")]
-        words = [sum(claim.paper == word for claim in of_study) for word in titles[3:7]]
+        counts = [sum(claim.paper == verdict for claim in of_study) for verdict in verdicts]
         planned = sum(claim.seeds[0] >= ENOUGH_SEEDS for claim in of_study)
         sentences = {(claim.study, claim.quote) for claim in of_study if claim.quote}
-        rows.append([study, *map(str, [len(sentences), len(of_study), *words, planned])])
+        ours = [claim.ours for claim in of_study if claim.ours]
+        decided = [ours.count(HELD), ours.count(NOT_HELD)]
+        numbers = [
+            len(sentences),
+            len(of_study),
+            *counts,
+            planned,
+            *decided,
+            len(ours) - sum(decided),
+        ]
+        rows.append([study, *map(str, numbers)])
     return table(titles, rows)
 
 

@@ -19,6 +19,7 @@ from cohort.core.paths import CLAIMS_TABLE, RELEASED
 from cohort.pipeline import preview
 from cohort.plan import load
 from cohort.records.record import Record
+from cohort.results.claims.judged import JudgedClaim, read_judged
 from cohort.results.comparison import Comparison
 from cohort.results.intervals import NOT_ENOUGH
 from cohort.results.release.folder import read_release
@@ -45,12 +46,13 @@ def section(study: str) -> str:
 
 @contextmanager
 def in_restored_folder(study: str) -> Iterator[None]:
-    """Work, in this block, in a temporary folder with only the released runs of a study."""
+    """Work, in this block, in a temporary folder with only the released runs of a study, if any."""
     with tempfile.TemporaryDirectory() as work, chdir(work):
         for name in ("config", "resources", "rules", "Snakefile"):
             Path(name).symlink_to(ROOT / name)
         folder = Path(RELEASED, study)
-        restore(folder, str(folder), load({"studies": study}).cells)
+        if folder.exists():
+            restore(folder, str(folder), load({"studies": study}).cells)
         yield
 
 
@@ -60,6 +62,13 @@ def comparison(study: str, table: str) -> Comparison:
     with in_restored_folder(study):
         files = preview.draw_item(load({"studies": study}), study, table)
         return Comparison.read(next(file for file in files if file.endswith(".json")))
+
+
+def judged(study: str) -> list[JudgedClaim]:
+    """Judge a study's claims by its released runs and by the paper's own values."""
+    with in_restored_folder(study):
+        files = preview.draw_claims(load({"studies": study}), study)
+        return read_judged(next(file for file in files if file.endswith(".json")))
 
 
 def _tables(study: str) -> list[str]:
