@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cohort.cell.planned import PlannedFile
+from cohort.core.counts import counted
 from cohort.core.errors import UserError
 from cohort.data.places import check_data_path, check_mirror, files_in_mirror
 from cohort.plan.located import errors_at
@@ -76,7 +77,8 @@ class Availability:
                     if spec["experiment"] == name and not kept
                 ]
                 notes.append(
-                    f"{study.name}.{name}: {len(missing)} of {len(experiment.rows)} cells skipped: "
+                    f"{study.name}.{name}: {len(missing)} of "
+                    f"{counted(len(experiment.rows), 'cell')} skipped: "
                     + self._reasons(list(missing.values()))
                     + (f" ({', '.join(lost)} cannot be drawn)" if lost else "")
                 )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from cohort.core.counts import counted
 from cohort.core.errors import UserError, suggest
 from cohort.core.paths import CELL_LABELS, CLAIMS_TABLE
 from cohort.plan import claim_cells
@@ -250,8 +251,8 @@ def _planned_experiments(
         if len(cells) < len(experiment.cells):
             missing = "".join(f", without {_entry_text(entry)}" for entry in excluded)
             notes.append(
-                f"{study}.{key}: {len(cells)} of {len(experiment.cells)} cells at this scale"
-                f"{missing}"
+                f"{study}.{key}: {len(cells)} of {counted(len(experiment.cells), 'cell')} "
+                f"at this scale{missing}"
             )
     return experiments, notes
 
