@@ -167,7 +167,7 @@ def measured() -> str:
     (totals,) = re.findall(
         r"^\| all .*\|$", (ROOT / "docs" / "claims-list.md").read_text(), re.MULTILINE
     )
-    held, not_held, undecided = totals.strip(" |").split("|")[-3:]
+    held, not_held, undecided = re.findall(r"\d+", totals)[-3:]
     return (
         f"{rows}\n\nDifferences are in points. AML's rows are means over the rounds named, FedEntOpt's over "
         "the last ten of 500. A single run gets no verdict. `python -m benchmarks.readme` makes the table from "
@@ -175,7 +175,7 @@ def measured() -> str:
         f"Cohort judges {sum(map(len, quotes))} claims, from {sum(len(set(sentences)) for sentences in quotes)} sentences "
         f"of the papers ([all of them](docs/claims-list.md)). {len(listed)} are contradicted by "
         "[their own paper's numbers](docs/contradictions.md). By the released runs "
-        f"{held.strip()} hold, {not_held.strip()} do not, and {undecided.strip()} are undecided; the others wait for runs."
+        f"{held} hold, {not_held} do not, and {undecided} are undecided; the others wait for runs."
     )
 
 

@@ -24,7 +24,7 @@ from cohort.results.claims.verdict import NO_PAPER
 from cohort.results.intervals import ENOUGH_SEEDS, NOT_ENOUGH
 from cohort.results.names import Names
 from tools.claim_words import claim_in_words
-from tools.reproduction import judged
+from tools.reproduction import judge_released
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE, CONTRADICTIONS = ROOT / "docs/claims-list.md", ROOT / "docs/contradictions.md"
@@ -80,7 +80,9 @@ def claims_of(study: str) -> list[ListedClaim]:
     with chdir(ROOT):
         spec = claims_spec(load({"studies": [study]}), study)
     names = Names(orders={}, titles=dict(spec["titles"]))
-    return [_listed(study, spec["claims"][claim.claim], claim, names) for claim in judged(study)]
+    return [
+        _listed(study, spec["claims"][claim.claim], claim, names) for claim in judge_released(study)
+    ]
 
 
 def _listed(study: str, entry: dict[str, Any], judged: JudgedClaim, names: Names) -> ListedClaim:

@@ -64,7 +64,7 @@ def comparison(study: str, table: str) -> Comparison:
         return Comparison.read(next(file for file in files if file.endswith(".json")))
 
 
-def judged(study: str) -> list[JudgedClaim]:
+def judge_released(study: str) -> list[JudgedClaim]:
     """Judge a study's claims by its released runs and by the paper's own values."""
     with in_restored_folder(study):
         files = preview.draw_claims(load({"studies": study}), study)

@@ -73,7 +73,7 @@ def test_equal_differences_are_significant_and_holm_counts_all(plan: Plan):
         difference.name.split("/")[-1]: difference
         for difference in differences(first, second, "test_accuracy")
     }
-    assert {name: one.verdict for name, one in results.items()} == {
+    assert {name: change.verdict for name, change in results.items()} == {
         "x": "not significant",
         "y": "significant",
         "z": "not enough runs",
