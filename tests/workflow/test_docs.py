@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cohort.commands.cost import facts as cost_facts
+from cohort.commands.cost import summarize as summarize_costs
 from cohort.core.durations import duration_text
 from cohort.data.augmentations import AUGMENTATIONS
 from cohort.models import MODELS
@@ -195,7 +195,7 @@ def test_the_readme_shows_what_a_claim_says(fresh: Project):
 
 @pytest.mark.parametrize("study", ["aml", "fedentopt", "peco", "stratify", "ucb"])
 def test_the_readme_shows_what_studies_cost(study: str, project: Path):
-    costs = (cost_facts(load({"studies": study, "scale": scale})) for scale in SCALES)
+    costs = (summarize_costs(load({"studies": study, "scale": scale})) for scale in SCALES)
     times = [duration_text(3600 * cost["core_hours"]) for cost in costs]
     assert f"| `{study}` | {' | '.join(times)} |" in README
 

@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> None:
     _check_metric(options.metric, [*first.values(), *second.values()])
     changes = differences(first, second, options.metric)
     if options.json:
-        print_json(facts(first, second, changes, options.metric))
+        print_json(summarize(first, second, changes, options.metric))
     else:
         _print(options, first, second, changes)
 
@@ -90,7 +90,7 @@ def _check_metric(metric: str, records: Iterable[Record]) -> None:
         raise UserError(f"these records have no metric '{metric}'{suggest(metric, metrics)}")
 
 
-def facts(first: Side, second: Side, changes: list[Difference], metric: str) -> dict[str, Any]:
+def summarize(first: Side, second: Side, changes: list[Difference], metric: str) -> dict[str, Any]:
     """How two sides differ, for JSON: counts, cells of one side alone, and each difference."""
     both = [cell for cell in first if cell in second]
     return {
@@ -121,7 +121,7 @@ def _digest(record: Record) -> str:
 def _print(
     options: argparse.Namespace, first: Side, second: Side, changes: list[Difference]
 ) -> None:
-    counts = facts(first, second, changes, options.metric)
+    counts = summarize(first, second, changes, options.metric)
     for name, records in (("A", first), ("B", second)):
         origin = _made_with(records)
         print(
@@ -144,10 +144,10 @@ def _print(
 
 def _made_with(records: Mapping[Cell, Record]) -> str:
     """A text on which trainers, on which devices and with which torch made the records."""
-    made = [record.header["provenance"] for record in records.values()]
-    trainers = dict.fromkeys(provenance["trainer"] for provenance in made)
-    devices = {device: None for provenance in made for device in provenance["devices"]}
-    versions = dict.fromkeys(provenance["versions"]["torch"] for provenance in made)
+    provenances = [record.header["provenance"] for record in records.values()]
+    trainers = dict.fromkeys(provenance["trainer"] for provenance in provenances)
+    devices = {device: None for provenance in provenances for device in provenance["devices"]}
+    versions = dict.fromkeys(provenance["versions"]["torch"] for provenance in provenances)
     return f"{', '.join(trainers)} on {', '.join(devices)}, torch {', '.join(versions)}"
 
 

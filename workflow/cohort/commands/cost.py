@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> None:
     """Print the estimated cost of the studies."""
     plan = load_plan(options)
     if options.json:
-        print_json(facts(plan, options.gpu))
+        print_json(summarize(plan, options.gpu))
     else:
         print_cost(plan, options.gpu)
 
@@ -44,7 +44,7 @@ def print_cost(plan: Plan, gpu: str = "") -> None:
 
     The last column is the time that finished cells took on CPUs, divided by their estimate.
     """
-    costs = facts(plan, gpu)
+    costs = summarize(plan, gpu)
     rows = []
     for experiment in costs["experiments"]:
         share = experiment["measured_share"]
@@ -104,7 +104,7 @@ class Estimates:
         return (sum(times) + START_SECONDS * len(times)) / 3600
 
 
-def facts(plan: Plan, gpu_name: str = "") -> dict[str, Any]:
+def summarize(plan: Plan, gpu_name: str = "") -> dict[str, Any]:
     """The cost of each experiment and of all missing cells, as numbers for JSON."""
     slurm_logs, statuses = find_slurm_logs(), {}
     for key, rows in plan.rows(plan.listed).items():
@@ -116,7 +116,7 @@ def facts(plan: Plan, gpu_name: str = "") -> dict[str, Any]:
     return {
         "scale": plan.scale,
         "experiments": [
-            {"study": study, "experiment": name} | _experiment_facts(estimates, cells)
+            {"study": study, "experiment": name} | _experiment_costs(estimates, cells)
             for (study, name), cells in statuses.items()
         ],
         "notes": plan.notes,
@@ -152,7 +152,7 @@ def _gpu_sentence(costs: Mapping[str, Any]) -> str:
     return f"or {time} of one {costs['gpu']}, by rates {' and '.join(rates)}"
 
 
-def _experiment_facts(estimates: Estimates, cells: list[CellStatus]) -> dict[str, Any]:
+def _experiment_costs(estimates: Estimates, cells: list[CellStatus]) -> dict[str, Any]:
     missing = [status.cell for status in cells if not status.is_finished]
     share = paces(
         ("", status.seconds, estimates.core_seconds(status.cell))

@@ -97,5 +97,5 @@ def _outcome_lines(address: str, outcome: RestoreOutcome) -> Iterator[str]:
 def _run_text(record: Record) -> str:
     """A run's last accuracy and where it was trained: `52.69 % (native on AMD EPYC)`."""
     value = METRICS[METRIC].scale * record.history.last(METRIC)
-    made = record.header["provenance"]
-    return f"{value:.2f} % ({made['trainer']} on {', '.join(made['devices'])})"
+    provenance = record.header["provenance"]
+    return f"{value:.2f} % ({provenance['trainer']} on {', '.join(provenance['devices'])})"

@@ -81,7 +81,7 @@ def print_shards(plan: Plan, settings: dict[str, Any], *, as_json: bool = False)
     make_data(plan, data)
     dealing = Dealing(settings, deal_data(planned.settings, data), *read_labels(data)[:2])
     if as_json:
-        print_json(dealing.facts())
+        print_json(dealing.summarize())
         return
     exact = plan.scheme(planned.settings).exact
     dealing.print_summary("borrowing" if exact else "sharing")
@@ -105,7 +105,7 @@ class Dealing:
     labels: np.ndarray
     groups: np.ndarray | None
 
-    def facts(self) -> dict[str, Any]:
+    def summarize(self) -> dict[str, Any]:
         """The settings, and what each client holds."""
         groups, overlap = self.groups_held(), self.shards.overlap
         return {

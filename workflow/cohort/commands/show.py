@@ -19,9 +19,9 @@ from cohort.core.paths import records_matching
 from cohort.records.record import Record, read
 
 if TYPE_CHECKING:
-    from cohort.commands import item_facts
+    from cohort.commands import item_summary
 else:  # a record is shown without any planning
-    item_facts = lazy("cohort.commands.item_facts")
+    item_summary = lazy("cohort.commands.item_summary")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,11 +39,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Print a record, or what stands behind a figure or table."""
     if is_item(options.what):
-        item_facts.print_item(options.what, options)
+        item_summary.print_item(options.what, options)
         return
     record = read(find_record(options.what))
     if options.json:
-        print_json(facts(record))
+        print_json(summarize(record))
     else:
         print_record(record)
 
@@ -55,14 +55,14 @@ def is_item(text: str) -> bool:
 
 def print_record(record: Record) -> None:
     """Print a record's header, settings, traffic, and summaries of its metrics and its clients."""
-    described = facts(record)
+    summary = summarize(record)
     header = {key: value for key, value in record.header.items() if key != "settings"}
     print(json.dumps(header, indent=1))
     settings = (f"{key}={value}" for key, value in record.header["settings"].items())
     text = "settings: " + ", ".join(settings)
     print(textwrap.fill(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False))
     rows = []
-    for name, values in described["metrics"].items():
+    for name, values in summary["metrics"].items():
         numbers = (f"{values[key]:.6g}" for key in ("last", "lowest", "highest"))
         rows.append((name, values["values"], *numbers))
     for line in table(("metric", "values", "last", "lowest", "highest"), rows):
@@ -70,7 +70,7 @@ def print_record(record: Record) -> None:
     for what, sizes in record.history.traffic.items():
         up, down, between = sizes / 1e6
         print(f"{what:18} sent in MB: {up:.6g} up, {down:.6g} down, {between:.6g} between clients")
-    clients = described["clients"]
+    clients = summary["clients"]
     low, middle, high = clients["accuracy"]
     print(
         f"{clients['clients']} clients: chosen {clients['chosen'][0]} to {clients['chosen'][1]} "
@@ -79,13 +79,13 @@ def print_record(record: Record) -> None:
     )
 
 
-def facts(record: Record) -> dict[str, Any]:
+def summarize(record: Record) -> dict[str, Any]:
     """For JSON: a record's header, a summary of each metric, bytes sent, a summary of clients."""
     accuracy, selected = record.clients["accuracy"], record.clients["selected"]
     return {
         **record.header,
         "metrics": {
-            name: _summary(np.array(pairs)[:, 1])
+            name: _summarize_values(np.array(pairs)[:, 1])
             for name, pairs in (record.history.metrics | record.history.cost).items()
         },
         "bytes_sent": {
@@ -100,7 +100,7 @@ def facts(record: Record) -> dict[str, Any]:
     }
 
 
-def _summary(values: np.ndarray) -> dict[str, float]:
+def _summarize_values(values: np.ndarray) -> dict[str, float]:
     return {
         "values": len(values),
         "last": float(values[-1]),

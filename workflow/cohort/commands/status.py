@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> None:
         return
     plan = load_plan(options)
     if options.json:
-        print_json(facts(plan))
+        print_json(summarize(plan))
     else:
         print_status(plan)
 
@@ -171,7 +171,7 @@ def print_status(plan: Plan) -> None:
             print("\n" + paint(failure_text(status, slurm_logs), "failed"))
 
 
-def facts(plan: Plan) -> dict[str, Any]:
+def summarize(plan: Plan) -> dict[str, Any]:
     """For JSON: counts of cells by state and of restored ones, every unfinished cell, held jobs,
     hours left, notes, and the cells that own files made in another version."""
     by_experiment = statuses(plan, find_slurm_logs())

@@ -171,9 +171,9 @@ def _train_again(cell: Cell, before: Record, until: int | None) -> SecondRun:
     this machine has them."""
     with freeze_objects():
         train = job.train  # imports PyTorch
-    made = before.header["provenance"]
-    trainer = made["trainer"] if made["trainer"] in trainers.TRAINERS else "serial"
-    device = "cpu" if made["devices"][-1] == devices.cpu_name() else "auto"
+    provenance = before.header["provenance"]
+    trainer = provenance["trainer"] if provenance["trainer"] in trainers.TRAINERS else "serial"
+    device = "cpu" if provenance["devices"][-1] == devices.cpu_name() else "auto"
     if trainer == "native" and device == "auto":
         trainer = "auto"  # which is native on a CPU
     with tempfile.TemporaryDirectory(prefix="cohort-verify-") as folder:
@@ -190,17 +190,19 @@ def _train_again(cell: Cell, before: Record, until: int | None) -> SecondRun:
         return SecondRun(history, saved_header(state)["sessions"], "")
 
 
-def differing_conditions(made: dict[str, Any], sessions: list[dict[str, Any]]) -> Iterator[str]:
-    """Describe why the bits of a second run may differ from those of a record with this provenance
-    (`made`): own files, devices, trainers, package versions."""
-    for file in user_files.changed_files(user_files.module_versions(made)):
+def differing_conditions(
+    provenance: dict[str, Any], sessions: list[dict[str, Any]]
+) -> Iterator[str]:
+    """Describe why the bits of a second run may differ from those of a record with this provenance:
+    own files, devices, trainers, package versions."""
+    for file in user_files.changed_files(user_files.module_versions(provenance)):
         yield f"the record was made by another {file}"
     for key, what in (("device", "on"), ("trainer", "by the trainer")):
-        then, now = _names_in(made["sessions"], key), _names_in(sessions, key)
+        then, now = _names_in(provenance["sessions"], key), _names_in(sessions, key)
         if then != now:
             yield f"it was trained {what} {then}, and now {what} {now}"
     for package in DECIDING_VERSIONS:
-        then, now = made["versions"].get(package, "of another version"), version(package)
+        then, now = provenance["versions"].get(package, "of another version"), version(package)
         if then != now:
             yield f"it was trained with {package} {then}, and now with {now}"
 

@@ -177,15 +177,15 @@ def _status_by_record(cell: Cell) -> CellStatus:
     except UserError as error:
         return CellStatus(cell, "failed", reason=str(error))
     seconds = sum(value for _, value in record.history.cost["seconds"])
-    made = record.header["provenance"]
+    provenance = record.header["provenance"]
     restored = "restored" in record.header
-    device = "" if restored or len(made["devices"]) > 1 else made["devices"][0]
+    device = "" if restored or len(provenance["devices"]) > 1 else provenance["devices"][0]
     return CellStatus(
         cell,
         record.header["status"],
         seconds,
         device,
-        changed=_changed_files(made),
+        changed=_changed_files(provenance),
         restored=restored,
     )
 

@@ -52,11 +52,11 @@ class Series:
 
 @dataclass(frozen=True)
 class Result:
-    """A cell's status, its metrics as rows of the table, and the `facts_of` its record."""
+    """A cell's status, its metrics as rows of the table, and the `attributes_of` its record."""
 
     status: str
     values: pd.DataFrame
-    facts: dict[str, Any] = field(default_factory=dict)
+    attributes: dict[str, Any] = field(default_factory=dict)
 
 
 def collect(
@@ -81,7 +81,7 @@ def collect(
         seen[cell["digest"]] += 1
         again = f" {seen[cell['digest']]}" if seen[cell["digest"]] > 1 else ""
         result = (result_of or read_result)(cell["path"])
-        runs.append(cell | {"status": result.status} | result.facts)
+        runs.append(cell | {"status": result.status} | result.attributes)
         parts.append(result.values if len(result.values) else EMPTY)
         head = {
             "study": experiment["study"],
@@ -109,7 +109,7 @@ def _of_one_type(column: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def read_result(path: str | Path) -> Result:
-    """Read the status, metrics and facts of a finished cell from its record."""
+    """Read the status, metrics and attributes of a finished cell from its record."""
     record = read(path)
     counts = record.clients["label_counts"]
     steps, profiled = step_metrics(record.history, len(counts))
@@ -128,21 +128,21 @@ def read_result(path: str | Path) -> Result:
             _label_counts(counts),
         ]
     )
-    return Result(record.header["status"], rows, facts_of(record))
+    return Result(record.header["status"], rows, attributes_of(record))
 
 
-def facts_of(record: Record) -> dict[str, Any]:
+def attributes_of(record: Record) -> dict[str, Any]:
     """The settings and provenance of a record, and its cost summed over rounds, for JSON."""
     header, cost = record.header, record.history.cost
-    made = header["provenance"]
+    provenance = header["provenance"]
     totals = {name: sum(dict(cost.get(name, ())).values()) for name in COSTS}
     return {
         "settings": header["settings"],
-        "started": made["sessions"][-1].get("started", ""),
-        "sessions": len(made["sessions"]),
-        **{key: made[key] for key in ("commit", "trainer", "devices", "peak_memory_mb")},
-        "versions": made["versions"],
-        "my": user_files.module_versions(made),
+        "started": provenance["sessions"][-1].get("started", ""),
+        "sessions": len(provenance["sessions"]),
+        **{key: provenance[key] for key in ("commit", "trainer", "devices", "peak_memory_mb")},
+        "versions": provenance["versions"],
+        "my": user_files.module_versions(provenance),
         **totals,
     }
 

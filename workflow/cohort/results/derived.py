@@ -10,7 +10,7 @@ import numpy as np
 from cohort.records.history import PROFILE, History
 from cohort.selection.entropy import entropy_bits
 
-Facts = dict[str, np.ndarray]
+Arrays = dict[str, np.ndarray]
 
 
 def run_metrics(history: History, clients: int) -> dict[str, float]:
@@ -19,12 +19,12 @@ def run_metrics(history: History, clients: int) -> dict[str, float]:
     clients, how evenly they are selected."""
     all_losses = history.metrics.get("test_loss", [])
     losses = [(value, round) for round, value in all_losses if np.isfinite(value)]
-    facts: dict[str, float] = {"loss_minimum_round": min(losses)[1]} if losses else {}
-    facts |= swing(history) | best_round(history)
+    metrics: dict[str, float] = {"loss_minimum_round": min(losses)[1]} if losses else {}
+    metrics |= swing(history) | best_round(history)
     if clients == 1 or not history.cohorts:
-        return facts
+        return metrics
     counts = np.bincount(np.concatenate(history.cohorts), minlength=clients)
-    return facts | {
+    return metrics | {
         "selection_gini": gini(counts),
         "selection_entropy": float(entropy_bits(counts) / np.log2(clients)),
         "longest_gap": longest_gap(history.cohorts, clients),
@@ -86,14 +86,14 @@ def client_metrics(history: History, label_counts: np.ndarray) -> dict[str, np.n
 
     The norm of a client that was never probed is NaN.
     """
-    facts = {
+    metrics = {
         "classes_held": (label_counts > 0).sum(axis=1),
         "label_entropy": entropy_bits(label_counts),
     }
     if history.pools:
         pools, norms = np.concatenate(history.pools), np.concatenate(history.norms)
-        facts["probe_norm"] = _group_means(norms, pools, len(label_counts))
-    return facts
+        metrics["probe_norm"] = _group_means(norms, pools, len(label_counts))
+    return metrics
 
 
 def tenth_percentile_accuracy(accuracies: np.ndarray) -> dict[str, float]:
@@ -103,7 +103,7 @@ def tenth_percentile_accuracy(accuracies: np.ndarray) -> dict[str, float]:
     return {"tenth_percentile_accuracy": float(np.percentile(reached, 10))} if len(reached) else {}
 
 
-def step_metrics(history: History, clients: int) -> tuple[Facts, Facts]:
+def step_metrics(history: History, clients: int) -> tuple[Arrays, Arrays]:
     """The means of a profiled run's loss, accuracy and seconds: by step within a client's work,
     over all clients and rounds that took it, and by client, NaN for one that took no step. Both are
     empty for a run that was not profiled."""

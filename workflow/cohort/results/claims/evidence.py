@@ -122,12 +122,12 @@ def evidence_text(
     """The numbers of all comparisons that could be made, how many hold, and the gap, as text."""
     several = len(comparisons) > 1
     titles = [comparison_name(comparison, names) if several else "" for comparison in comparisons]
-    made = [part for part in evidence if part.shown]
+    shown = [part for part in evidence if part.shown]
     lines = [part.text(title) for title, part in zip(titles, evidence, strict=True) if part.shown]
-    opening = f"{made[0].opening}: " if made and made[0].opening else ""
-    if len(made) > 1 and made[0].verdict:
-        hold = sum(part.verdict in HOLDS for part in made)
-        opening += f"{hold} of {len(made)} hold: "
+    opening = f"{shown[0].opening}: " if shown and shown[0].opening else ""
+    if len(shown) > 1 and shown[0].verdict:
+        hold = sum(part.verdict in HOLDS for part in shown)
+        opening += f"{hold} of {len(shown)} hold: "
     return joined([opening + "; ".join(lines), gap])
 
 
@@ -136,8 +136,8 @@ def statistics_text(
 ) -> str:
     """Mean, deviation, interval and number of runs of each point as text, each point once."""
     texts: list[str] = []
-    for comparison, made in zip(comparisons, evidence, strict=True):
-        for point, numbers in zip(comparison.points, made.numbers, strict=True):
+    for comparison, part in zip(comparisons, evidence, strict=True):
+        for point, numbers in zip(comparison.points, part.numbers, strict=True):
             spread = f" ± {numbers.sd}, {numbers.low} to {numbers.high}" if numbers.sd else ""
             name = _full_name(claim, point, comparison, names)
             texts.append(f"{name}: {numbers.mean}{spread} (n = {numbers.n})" if numbers.n else "")

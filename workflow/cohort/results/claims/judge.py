@@ -141,7 +141,7 @@ def _judged_comparison(
             NamedPoint(claim.name_of(point, names), point.experiment, point.labels)
             for point in comparison.points
         ],
-        {side: made for side, made in zip(("paper", "ours"), sides, strict=True) if made},
+        {side: part for side, part in zip(("paper", "ours"), sides, strict=True) if part},
     )
 
 

@@ -87,20 +87,20 @@ def judge_runs(
     needed, verdict = None, NOT_ENOUGH if judged else NOT_JUDGED
     if judged and not gap:
         contrasts = [contrasts_of(claim, *pair) for pair in zip(comparisons, rows, strict=True)]
-        made = _decided_evidence(claim, pairs, rows, contrasts, names)
-        verdict = overall_verdict([evidence.verdict for evidence in made])
+        evidence = _decided_evidence(claim, pairs, rows, contrasts, names)
+        verdict = overall_verdict([part.verdict for part in evidence])
         if verdict == UNDECIDED and not claim.is_over_settings:
             needed = seeds_to_decide(contrasts)
             gap = more_seeds_text(needed, fewest, seconds())
     else:
-        made = [evidence_of(claim, *pair, names) for pair in pairs]
+        evidence = [evidence_of(claim, *pair, names) for pair in pairs]
     return Judgment(
         verdict,
-        evidence_text(comparisons, made, gap, names),
+        evidence_text(comparisons, evidence, gap, names),
         _values_of_points(comparisons, values),
-        statistics_text(claim, comparisons, made, names),
+        statistics_text(claim, comparisons, evidence, names),
         needed,
-        made,
+        evidence,
         gap,
     )
 
@@ -115,13 +115,13 @@ def _decided_evidence(
     """The evidence of every comparison in the seeds that all its points have, with the verdict by
     its contrasts; `rows` has the values of these seeds."""
     verdicts = decide(contrasts, every_run=claim.is_about_every_run())
-    made = []
+    evidence = []
     for (comparison, values), row, verdict, deciding in zip(
         pairs, rows, verdicts, deciding_contrasts(contrasts), strict=True
     ):
         shared = with_common_seeds(values, row)
-        made.append(evidence_of(claim, comparison, shared, names, verdict, deciding))
-    return made
+        evidence.append(evidence_of(claim, comparison, shared, names, verdict, deciding))
+    return evidence
 
 
 def judge_paper(
@@ -131,19 +131,19 @@ def judge_paper(
 
     `values` are those of the points of all comparisons, in order.
     """
-    made = [
+    evidence = [
         _paper_evidence(claim, comparison, own_values, names)
         for comparison, own_values in with_values(comparisons, values)
     ]
-    verdicts = [evidence.verdict for evidence in made]
+    verdicts = [part.verdict for part in evidence]
     missing = missing_points(claim, comparisons, values, names)
     has_some = any(value.is_complete for value in values)
     gap = f"no value for {missing}" if missing and has_some else ""
     return Judgment(
         overall_verdict(verdicts) if all(verdicts) else NO_PAPER,
-        evidence_text(comparisons, made, gap, names),
+        evidence_text(comparisons, evidence, gap, names),
         _values_of_points(comparisons, values),
-        comparisons=made,
+        comparisons=evidence,
         gap=gap,
         doubtful=joined(value.doubtful for value in values),
     )

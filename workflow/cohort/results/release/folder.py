@@ -124,11 +124,11 @@ def read_release(folder: Path) -> list[Record]:
 def read_tables(folder: Path) -> dict[str, pa.Table]:
     """Read the tables of a release by name. Raise UserError unless its checksums fit."""
     manifest = read_manifest(folder)
-    for name, facts in manifest["files"].items():
+    for name, entry in manifest["files"].items():
         file = folder / name
         if not file.is_file():
             raise UserError(f"{file} is missing; {_again(folder)}")
-        if sha256(file) != facts["sha256"]:
+        if sha256(file) != entry["sha256"]:
             raise UserError(f"{file} has another SHA-256 than {MANIFEST} says; {_again(folder)}")
     try:
         return {Path(name).stem: parquet.read_table(folder / name) for name in manifest["files"]}
@@ -160,7 +160,7 @@ def _are_tables(files: Any) -> bool:
     return (
         isinstance(files, Mapping)
         and {"runs.parquet"} <= files.keys() <= allowed
-        and all(isinstance(facts, Mapping) and "sha256" in facts for facts in files.values())
+        and all(isinstance(entry, Mapping) and "sha256" in entry for entry in files.values())
     )
 
 

@@ -57,7 +57,7 @@ def headers_of(table: pa.Table) -> Iterator[tuple[Row, Row]]:
 
 def _row(record: Record) -> Row:
     header, history = record.header, record.history
-    made = header["provenance"]
+    provenance = header["provenance"]
     totals = {
         name: sum(dict(history.cost[name]).values()) for name in SECONDS if name in history.cost
     }
@@ -66,15 +66,15 @@ def _row(record: Record) -> Row:
         **({"restored": header["restored"]} if "restored" in header else {}),
         "rounds_played": len(history.cohorts),
         **header["settings"],
-        **{name: made[name] for name in (*PLAIN, *PACKED) if name in made},
-        **{VERSION + package: version for package, version in made["versions"].items()},
+        **{name: provenance[name] for name in (*PLAIN, *PACKED) if name in provenance},
+        **{VERSION + package: version for package, version in provenance["versions"].items()},
         **totals,
         "traffic": {what: sizes.tolist() for what, sizes in history.traffic.items()},
     }
 
 
 def _header(values: Row) -> Row:
-    made = {name: values[name] for name in (*PLAIN, *PACKED) if name in values}
+    provenance = {name: values[name] for name in (*PLAIN, *PACKED) if name in values}
     versions = {
         name.removeprefix(VERSION): value
         for name, value in values.items()
@@ -90,7 +90,7 @@ def _header(values: Row) -> Row:
         **{name: values[name] for name in ("digest", "status", "weights_sha256", "science")},
         **({"restored": values["restored"]} if "restored" in values else {}),
         "settings": settings,
-        "provenance": made | {"versions": versions},
+        "provenance": provenance | {"versions": versions},
     }
 
 

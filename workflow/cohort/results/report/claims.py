@@ -94,7 +94,7 @@ class Claim:
         counts, comparisons = [], self.judged.comparisons
         for side, whose in SIDES.items():
             evidence = [compared.sides[side] for compared in comparisons if side in compared.sides]
-            verdicts = [made.verdict for made in evidence if made.verdict]
+            verdicts = [part.verdict for part in evidence if part.verdict]
             if verdicts:
                 unjudged = len(comparisons) - len(verdicts)
                 rest = f", {unjudged} without a verdict" if unjudged else ""

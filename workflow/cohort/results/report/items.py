@@ -133,14 +133,14 @@ def _item(item: Spec, spec: Spec, runs: StudyRuns, folder: Path) -> partial[Item
 
 
 def _figure(item: Spec, spec: Spec, runs: StudyRuns, folder: Path) -> Item:
-    made = partial(_item(item, spec, runs, folder), is_across=KINDS[item["kind"]].is_across)
+    item_with = partial(_item(item, spec, runs, folder), is_across=KINDS[item["kind"]].is_across)
     counted = runs.coverage(item["experiment"]).runs
     if counted.missing == counted.planned:
-        return made()
+        return item_with()
     comparison = Comparison.read(with_suffix(item["files"], ".json"))
     if set(comparison.description) == {NOTHING_IN_COMMON}:
-        return made()
-    return made(
+        return item_with()
+    return item_with(
         image=data_url(with_suffix(item["files"], ".png")),
         narrow=data_url(with_suffix(item["files"], ".narrow.png")),
         seen=alternative_text(item, comparison),

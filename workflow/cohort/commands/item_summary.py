@@ -22,12 +22,12 @@ def print_item(text: str, options: argparse.Namespace) -> None:
     item = find_item(text, options, with_sizes=True)
     cells = [] if needs_no_runs(item.spec) else item.cells()
     if options.json:
-        print_json(facts(item, cells))
+        print_json(summarize(item, cells))
     else:
         _print(item, cells)
 
 
-def facts(item: Item, cells: list[CellStatus]) -> dict[str, Any]:
+def summarize(item: Item, cells: list[CellStatus]) -> dict[str, Any]:
     """For JSON: a figure's or table's files, cells by state, hours left and command."""
     counts = Counter(status.state for status in cells)
     files = output_files(item.plan, item.plan.study(item.study), item.name)
@@ -46,20 +46,20 @@ def facts(item: Item, cells: list[CellStatus]) -> dict[str, Any]:
 
 
 def _print(item: Item, cells: list[CellStatus]) -> None:
-    described = facts(item, cells)
-    title = described["title"] or "no title"
-    print(f"{item.study}.{item.name} at scale {described['scale']}: {title}")
-    for file, exists in described["files"].items():
+    summary = summarize(item, cells)
+    title = summary["title"] or "no title"
+    print(f"{item.study}.{item.name} at scale {summary['scale']}: {title}")
+    for file, exists in summary["files"].items():
         state = "done" if exists else "missing"
         print(f"  {file}  {paint('' if exists else '(not drawn yet)', state)}".rstrip())
     if not cells:
         print("it needs no runs")
     else:
         missing = [status.cell for status in cells if not status.is_finished]
-        states = (f"{described[state]} {state}" for state in STATES if described.get(state))
-        print(f"{counted(len(cells), 'cell')} of {described['experiment']}: {', '.join(states)}")
+        states = (f"{summary[state]} {state}" for state in STATES if summary.get(state))
+        print(f"{counted(len(cells), 'cell')} of {summary['experiment']}: {', '.join(states)}")
         if missing:
             print(total_sentence(item.plan, missing))
         for line in list(time_left_lines(item.plan, cells))[1:]:
             print(line)
-    print(f"$ {described['command']}")
+    print(f"$ {summary['command']}")
