@@ -173,15 +173,20 @@ def _train_again(cell: Cell, before: Record, until: int | None) -> SecondRun:
         train = job.train  # imports PyTorch
     provenance = before.header["provenance"]
     trainer = provenance["trainer"] if provenance["trainer"] in trainers.TRAINERS else "serial"
-    device = "cpu" if provenance["devices"][-1] == devices.cpu_name() else "auto"
-    if trainer == "native" and device == "auto":
-        trainer = "auto"  # which is native on a CPU
+    on_cpu = trainer == "native" or provenance["devices"][-1] == devices.cpu_name()
     with tempfile.TemporaryDirectory(prefix="cohort-verify-") as folder:
         record = Path(folder, Path(cell.path).name)
         file = Path(folder, f"{cell.digest}.json")
         write_sealed(file, vars(cell.planned()), sync=False)
         with progress.progress_display(until or cell.settings.rounds, cell.digest) as watch:
-            train(file, record, trainer=trainer, device=device, until=until, watch=watch)
+            train(
+                file,
+                record,
+                trainer=trainer,
+                device="cpu" if on_cpu else "auto",
+                until=until,
+                watch=watch,
+            )
         if record.exists():
             header, history = read(record).header, read(record).history
             return SecondRun(history, header["provenance"]["sessions"], header["weights_sha256"])
