@@ -103,9 +103,9 @@ def _provenance_text(study: str, runs: Sequence[Record]) -> str:
     """A paragraph: how many runs were released, their cost, and how to see or train them again."""
     costs = [value for run in runs for _, value in run.history.cost["seconds"]]
     devices = Counter(device for run in runs for device in run.header["provenance"]["devices"])
-    where = ", ".join(f"{device} ({count})" for device, count in devices.most_common())
+    where = ", ".join(f"{count} on {device}" for device, count in devices.most_common())
     return (
-        f"{len(runs)} released runs, {sum(costs) / 3600:.1f} core hours in all, on {where}. "
+        f"{len(runs)} released runs, {sum(costs) / 3600:.1f} core hours in all, {where}. "
         f"`cohort restore {study}` and `snakemake {study}` show them without training; "
         f"`cohort verify --released --config studies={study}` trains one of them again and compares."
     )
