@@ -123,8 +123,8 @@ def _stratify() -> Iterator[Result]:
     partitions |= {"dir-0.5": "Dir(0.5)", "iid": "IID"}
     source, strategy = "Stratify, Table I", "stratify-uniform"
     for result in comparison("stratify", "tab1").results:
-        is_accuracy = result.metric == "test_accuracy" and result.paper is not None
-        if is_accuracy and result.labels["strategy"] == strategy and result.sample.n:
+        is_of_stratify = result.labels["strategy"] == strategy and result.sample.n
+        if is_of_stratify and result.metric == "test_accuracy" and result.paper:
             what = f"Stratify by samples, MNIST, {partitions[result.labels['partition']]}, best of 5 epochs"
             numbers = 100 * result.paper.value, 100 * result.sample.mean
             yield Result(source, what, result.sample.n, *numbers, result.verdict)
