@@ -235,12 +235,10 @@ def test_commands_name_cells_that_are_planned(monkeypatch: pytest.MonkeyPatch):
     pages = sorted((ROOT / "docs/reproduction").glob("*.md"))
     commands = "".join(page.read_text().partition("# my/studies/")[0] for page in pages)
     named = set(re.findall(r"^cohort run (\S+)", commands, re.MULTILINE))
-    digests = set(re.findall(r"\bk[0-9a-f]{12}\b", commands))
     plan = load({"studies": ["aml", "fedentopt", "stratify"]})
     for study in plan.listed:
         plan.study(study)
     assert len(named) > 5 and named <= {cell.path for cell in plan.cells.values()}
-    assert len(digests) > 10 and digests <= plan.cells.keys()
 
 
 def test_the_picture_of_the_rules_has_them_all():
