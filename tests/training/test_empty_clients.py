@@ -1,5 +1,5 @@
-"""Clients without samples, as `dirplain-ALPHA-minimum0` deals them: they take part and change
-nothing."""
+"""Clients without samples, as `dirplain-ALPHA-minimum0` deals them: they change nothing, and many
+selectors leave them out."""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ from cohort.training.updates import Updates, Weights
 from tests.training.small_task import small_task, train, trainer_of
 
 SIZES = (4, 0, 9, 0, 6)
+LEAVING_OUT = ["cpow-d", "divfl", "hics-fl", "loss", "oort", "oort-fedscale", "peco", "pow-d"]
+LEAVING_OUT += ["rpow-d", "training-loss"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,8 +126,8 @@ def test_a_round_without_training_has_no_training_loss():
 @pytest.mark.parametrize("name", SELECTORS)
 def test_every_selector_copes_with_empty_clients(name: str):
     """Cohorts are two distinct clients of five, or fewer if they are FedScale's. Within thirty rounds
-    everybody is chosen, empty or not, unless the selector goes by labels or draws by samples; KL
-    always chooses the same clients with samples."""
+    everybody is chosen, empty or not, unless the selector goes by labels or leaves out empty
+    clients; KL always chooses the same clients with samples."""
     task = small_task(sizes=SIZES, selector=SELECTORS[name](), cohort=2, rounds=30)
     *_, state = states(task)
     sizes = {len(set(cohort.tolist())) for cohort in state.history.cohorts}
@@ -133,10 +135,19 @@ def test_every_selector_copes_with_empty_clients(name: str):
     assert all(bool(tensor.isfinite().all()) for tensor in state.weights.values())
     assert np.isfinite([value for _, value in state.history.metrics["cohort_entropy"]]).all()
     chosen = set(np.concatenate(state.history.cohorts).tolist())
-    if name in ("kl", "pow-d", "cpow-d", "rpow-d", "oort-fedscale"):
+    if name in [*LEAVING_OUT, "kl"]:
         assert chosen <= set(np.flatnonzero(task.sizes))
     else:
         assert name == "diversity" or chosen == set(range(5))
+
+
+@pytest.mark.parametrize("name", LEAVING_OUT)
+def test_empty_clients_complete_a_cohort_that_is_too_small_without_them(name: str):
+    """The only client with samples is in every cohort; FedScale's cohorts stay smaller."""
+    task = small_task(sizes=(0, 7, 0, 0), selector=SELECTORS[name](), cohort=2, rounds=10)
+    *_, state = states(task)
+    size = 1 if name == "oort-fedscale" else 2
+    assert all(1 in cohort and len(cohort) == size for cohort in state.history.cohorts)
 
 
 def test_the_record_of_a_run_with_empty_clients(project: Path):

@@ -1,8 +1,18 @@
-"""Random draws that several selectors make."""
+"""Steps that several selectors share: leaving out empty clients, random draws, rankings."""
 
 from __future__ import annotations
 
 import numpy as np
+
+from cohort.selection.selector import View
+
+
+def leave_out_empty(candidates: np.ndarray, view: View) -> np.ndarray:
+    """The candidates that have samples. If these are fewer than a cohort, candidates without
+    samples follow until there is one."""
+    is_empty = view.sizes[candidates] == 0
+    count = max(view.cohort, np.count_nonzero(~is_empty))
+    return candidates[np.argsort(is_empty, kind="stable")[:count]]
 
 
 def pool_size(multiple: float, clients: int, cohort: int) -> int:

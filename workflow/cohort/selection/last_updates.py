@@ -6,12 +6,14 @@ from typing import ClassVar
 
 import numpy as np
 
+from cohort.selection.draws import leave_out_empty
 from cohort.selection.selector import Reports, Selector, State, View
 
 
 class LastUpdates(Selector):
     """Base of selectors that know each client by what it last reported of one `need`. Clients that
-    never answered are chosen first, at random; `choose_seen` chooses the rest of the cohort."""
+    never answered are chosen first, at random, those without samples last; `choose_seen` chooses
+    the rest of the cohort."""
 
     need: ClassVar[str]
 
@@ -24,6 +26,7 @@ class LastUpdates(Selector):
     def select(
         self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
     ) -> np.ndarray:
+        candidates = leave_out_empty(candidates, view)
         is_seen = state["seen"][candidates]
         unseen = rng.permutation(candidates[~is_seen])[: view.cohort]
         seen = candidates[is_seen]

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from cohort.core.components import parameter
-from cohort.selection.draws import draw_without_replacement
+from cohort.selection.draws import draw_without_replacement, leave_out_empty
 from cohort.selection.selector import Reports, Selector, State, View
 
 CLIP = 0.95  # the quantile of utilities that none exceeds
@@ -59,6 +59,7 @@ class Oort(Selector):
     def select(
         self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
     ) -> np.ndarray:
+        candidates = leave_out_empty(candidates, view)
         is_explored = ~np.isnan(state["utility"][candidates])
         explored, unexplored = candidates[is_explored], candidates[~is_explored]
         epsilon = max(self.exploration * self.decay ** (state["round"][0] - 1), self.least)

@@ -24,7 +24,8 @@ class Peco(Selector, Weighing):
     The similarity of two local models is the sum over samples of the cosine between their softmax
     outputs, scaled by gamma for each of the two that is wrong. A client's score is the sum of its
     similarities, its probability the score to the power of tau, normalized, and averaged over the
-    last rounds. After each draw the probabilities of the others are normalized again.
+    last rounds; a client without samples has none. After each draw the probabilities of the others
+    are normalized again.
 
     Only clients that answered are evaluated; others keep their last predictions, rounded to single
     precision. The paper leaves open how likely a client is that was never evaluated (`unseen`).
@@ -74,7 +75,7 @@ class Peco(Selector, Weighing):
     def probabilities(self, state: State, candidates: np.ndarray, view: View) -> np.ndarray:
         recent = state["recent"]
         mean = recent.mean(axis=0) if len(recent) else np.ones(view.clients)
-        return to_probabilities(mean[candidates])
+        return to_probabilities(np.where(view.sizes > 0, mean, 0)[candidates])
 
     def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
         cached = self._with_predictions(state, cohort, reports)

@@ -11,7 +11,8 @@ from cohort.selection.loss import HighestLoss
 @dataclass(frozen=True, kw_only=True)
 class HighestTrainingLoss(HighestLoss):
     """Chooses the candidates that reported the highest mean loss of their local steps when they
-    last trained. Clients that never trained come first; ties are broken at random."""
+    last trained. Clients that never trained come first, those without samples last; ties are broken
+    at random."""
 
     name: ClassVar[str] = "training-loss"
     needs: ClassVar[frozenset[str]] = frozenset({"training_loss"})
