@@ -169,3 +169,5 @@ def test_code_hash_covers_code_and_templates_of_its_packages(
     for name in ("report/__pycache__/page.pyc", "report/templates/.a.css.swp", "tables/a.py"):
         write_text(tmp_path / name, "other")
     assert code_hash("report/**/*") in hashes
+    with pytest.raises(ValueError, match=r"no code in .* matches 'report'$"):
+        code_hash("report")

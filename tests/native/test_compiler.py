@@ -10,10 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from torch import nn
 
-from cohort.native import compiler
+from cohort.core import files
+from cohort.core.files import write_text
+from cohort.native import compiler, kernel
 from cohort.native.compiler import compile_function
 from cohort.native.emitter import Emitter
+from cohort.native.network_stages import stages_of
 from cohort.native.target import host
 
 TARGET = host("double")
@@ -55,6 +59,26 @@ def call(number: int = 7) -> int:
 def test_code_is_compiled_once(times: list[str], folder: Path):
     assert (call(), call(), call(8)) == (7, 7, 8)
     assert len(times) == 2 and len(list(folder.glob("*.o"))) == 2
+
+
+def test_other_code_of_the_generator_is_compiled_anew(
+    times: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """A newer release asks for code by the same request, and must not get that of an older one."""
+    monkeypatch.setattr(files, "__file__", str(tmp_path / "core" / "files.py"))
+    monkeypatch.setattr(kernel, "_generator_hash", kernel._generator_hash.__wrapped__)
+    stages = stages_of(nn.Sequential(nn.Flatten(), nn.Linear(4, 2)), (1, 2, 2))
+    request = kernel.CodeRequest(stages, (1, 2, 2), 1, TARGET, "", None)
+    sources = [tmp_path / name for name in ("native/sgd.py", "data/augmentations/flip.py")]
+    for file in sources:
+        write_text(file, "older")
+    code_for = kernel.code_for.__wrapped__
+    code_for(request)
+    code_for(request)
+    for number, file in enumerate(sources, start=2):
+        write_text(file, "newer")
+        code_for(request)
+        assert len(times) == number
 
 
 @pytest.mark.parametrize("damage", [b"", b"\0" * 50, None])

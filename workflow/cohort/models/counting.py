@@ -49,7 +49,7 @@ def counts_of(model: Model, shape: Shape, classes: int) -> Counts:
     """Count a model's weights, outputs and multiply-adds, or load them from the user's cache."""
     if not type(model).__module__.startswith("cohort.models."):
         return count(model, shape, classes)  # the key below does not cover this model's code
-    code = [code_hash("models"), version("torch"), version("torchvision")]
+    code = [code_hash("models/**/*"), version("torch"), version("torchvision")]
     key = [model.name, model.science, shape, classes, *code]
     return Counts(*cached("models", key, lambda: count(model, shape, classes)))
 

@@ -39,7 +39,7 @@ class NativeCounts(NamedTuple):
 def native_counts(model: Model, shape: tuple[int, ...], classes: int) -> NativeCounts | None:
     """Count a model's multiply-adds in native code; None if there is no native code for the model.
     What an earlier process counted is in the user's cache folder."""
-    code = [code_hash("models", "native"), version("torch"), version("torchvision")]
+    code = [code_hash("models/**/*", "native/**/*"), version("torch"), version("torchvision")]
     key = [model.name, model.science, shape, classes, *code]
     counts = cached("native-counts", key, lambda: _count(model, shape, classes))
     return NativeCounts(*counts) if counts else None
