@@ -52,6 +52,18 @@ def module_names(package: str) -> list[str]:
     return sorted(info.name for info in pkgutil.iter_modules([str(subfolder(package))]))
 
 
+def modules_naming(component: str, package: str) -> set[str]:
+    """The names of the user's modules that extend a package and have a component's name in quotes,
+    as the module that defines the component has."""
+    quoted = re.compile(f"""["']{re.escape(component)}["']""")
+    files = [*subfolder(package).glob("*.py"), *subfolder(package).glob("*/__init__.py")]
+    return {
+        file.parent.name if file.stem == "__init__" else file.stem
+        for file in files
+        if quoted.search(file.read_text("utf-8", "replace"))
+    }
+
+
 def import_module(package: str, name: str) -> ModuleType:
     """Import the user's module of this name that extends a package; UserError if it fails."""
     if PACKAGE not in sys.modules:
