@@ -6,13 +6,17 @@ import argparse
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
+from cohort.cell.planned import write_plan
 from cohort.commands import item
-from cohort.commands.run import find_cell, run_cell, write_cell_plan
+from cohort.commands.run import find_cell, run_cell
+from cohort.core.paths import plan_file
 from cohort.plan import Plan
+from cohort.training.job import progress
 from cohort.training.job import train as job
 from tests.commands.conftest import finish
 
@@ -36,10 +40,10 @@ def test_a_cell_that_another_process_finishes_is_not_trained(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ):
     cell = next(iter(plan.cells.values()))
-    file = write_cell_plan(plan, cell.digest)
-    monkeypatch.setattr("cohort.commands.run.make_inputs", lambda plan, cell: finish(cell))
+    write_plan(cell.planned())
+    monkeypatch.setattr(progress, "progress_display", lambda *_: nullcontext(finish(cell)))
     monkeypatch.setattr(job.Run, "begin", lambda *arguments: pytest.fail("it is trained"))
-    run_cell(plan, file, None, None)
+    run_cell(plan_file(cell.digest))
     assert [path.name for path in Path(cell.path).parent.iterdir()] == [Path(cell.path).name]
 
 

@@ -142,7 +142,10 @@ def test_killed_cells_fail_and_invalid_records_too(plan: Plan):
     path.write_bytes(path.read_bytes()[:700])
     first, second = (states.status_of(planned, {}) for planned in (killed, damaged))
     assert (first.state, first.round) == ("failed", 3)
-    assert first.reason == "killed after: round 3/10  not evaluated yet  1 rounds/s  7 s left"
+    assert (
+        first.reason
+        == "strategy 'fedavg' was killed (or called os._exit) after: round 3/10  not evaluated yet  1 rounds/s  7 s left"
+    )
     assert second.state == "failed" and "is not a valid record" in second.reason
 
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
 from cohort.core import user_files
+from cohort.core.components import Catalog
+from cohort.selection import Selector
 
 
 @pytest.fixture
@@ -45,6 +49,22 @@ def test_files_that_changed_since_a_run(files: dict[str, str]):
         "my/selection/turns.py",
     ]
     assert user_files.changed_files(user_files.module_versions({"sessions": [{}]})) == []
+
+
+def test_a_component_is_looked_for_where_its_name_is_quoted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Neither in a file with a similar name nor in one that comes first."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my/selection").mkdir(parents=True)
+    for file, name in (("a", "slow"), ("fast", "faster"), ("z", "fast")):
+        text = "from cohort.selection import Selector\nclass Own(Selector):\n    name = "
+        Path(f"my/selection/{file}.py").write_text(f"{text}'{name}'\n")
+    with patch.dict(sys.modules):
+        for module in [name for name in sys.modules if name.partition(".")[0] == "my"]:
+            del sys.modules[module]
+        assert Catalog("cohort.selection", Selector)["fast"].__module__ == "my.selection.z"
+        assert user_files.loaded_modules() == ["my.selection.z"]
 
 
 def test_a_sentence_for_each_file():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from fractions import Fraction
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cohort.cell.settings import Settings
 from cohort.data.sampling import draw_share, draw_stratified, scaled_count
 
 # class sizes, samples wanted, samples of each class by largest remainders (worked out by hand)
@@ -60,6 +62,14 @@ def test_each_sample_of_a_class_is_as_likely_over_purposes():
         minlength=10,
     )
     assert np.abs(taken - 200).max() < 4 * 10
+
+
+def test_a_reserve_is_described_as_it_is_drawn():
+    """61 of 10 equal classes: one class has seven, so that it is not equally many per class."""
+    chosen = draw_stratified(labels := np.repeat(np.arange(10), 36), 61, "reserve")
+    assert sorted(np.bincount(labels[chosen])) == [6] * 9 + [7]
+    (reserve,) = (field for field in fields(Settings) if field.name == "reserve")
+    assert "each class in proportion to its share" in reserve.metadata["schema"]["description"]
 
 
 def test_share_is_the_same_for_every_call_and_another_for_another_purpose():

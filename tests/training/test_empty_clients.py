@@ -14,7 +14,7 @@ import torch
 import yaml
 
 from cohort.cell.planned import plan_file, write_plan
-from cohort.commands.run import run_cell
+from cohort.commands.run import make_inputs, run_cell
 from cohort.plan import load
 from cohort.records.record import read
 from cohort.results.collect import read_result
@@ -177,7 +177,8 @@ def test_the_record_of_a_run_with_empty_clients(project: Path):
     plan = load({"studies": "study"})
     (cell,) = plan.cells.values()
     write_plan(cell.planned())
-    run_cell(plan, plan_file(cell.digest), None, "cpu")
+    make_inputs(plan, cell)
+    run_cell(plan_file(cell.digest), device="cpu")
     record = read(cell.path)
     empty = record.clients["size"] == 0
     assert 5 < empty.sum() < 30 and record.header["status"] == "done"

@@ -16,7 +16,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from cohort.cell.planned import plan_file, write_plan
-from cohort.commands.run import run_cell
+from cohort.commands.run import make_inputs, run_cell
 from cohort.core.paths import state_folder
 from cohort.data.samples import Samples
 from cohort.models import MODELS, Model
@@ -230,16 +230,17 @@ def test_a_resumed_cell_leaves_the_record_of_an_uninterrupted_one(
     plan = load({"studies": "study"})
     (cell,) = plan.cells.values()
     write_plan(cell.planned())
-    run_cell(plan, plan_file(cell.digest), None, "cpu")
+    make_inputs(plan, cell)
+    run_cell(plan_file(cell.digest), device="cpu")
     whole = read(cell.path)
     Path(cell.path).unlink()
-    run_cell(plan, plan_file(cell.digest), 3, "cpu")
+    run_cell(plan_file(cell.digest), 3, device="cpu")
     with safe_open(state_folder(cell.path) / CHECKPOINT, "np") as saved:
         assert (
             saved.get_tensor("weights/1.num_batches_tracked") == 3 * 2
         )  # a batch of one is not counted
         assert saved.get_tensor("weights/1.running_mean").any()
-    run_cell(plan, plan_file(cell.digest), None, "cpu")
+    run_cell(plan_file(cell.digest), device="cpu")
     continued = read(cell.path)
     assert (
         whole.header["status"] == "done"

@@ -141,7 +141,7 @@ def test_draw_shows_unfinished_cells_and_works_on_a_copied_tree(finished: Projec
 def test_a_diverged_cell_is_a_result(fresh: Project):
     fresh.narrow()
     study = fresh.study()
-    study["experiments"]["two"]["settings"] = {"lr": 1e30}
+    study["experiments"]["two"]["settings"] = {"lr": 1e3, "weight_decay": 1e30}
     fresh.write(study)
     fresh.snakemake()
     assert counts(fresh, "two") == {"diverged": 2}
@@ -229,7 +229,7 @@ def test_shards_of_data_that_is_not_there_yet(fresh: Project):
         ("iid", ["--clients", "0"], "cohort shards: clients is 0, but must be at least 1"),
         ("iid", ["--samples", "2"], "cohort shards: samples is 2.0, but must be at most 1"),
         ("iid", ["--dataset", "nope"], "cohort shards: dataset is 'nope', which is not known"),
-        ("iid", ["--holdout", "1"], "cohort shards: holdout is 1.0, but must be below 1"),
+        ("iid", ["--holdout", "1"], "cohort shards: holdout is 1.0, but must be at most 0.9"),
         ("idd", [], "partition 'idd' is not known; did you mean 'iid'?"),
         (
             "roles-2",

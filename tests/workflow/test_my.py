@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from cohort.commands.verify import differences_of
 from cohort.core.files import sha256
+from cohort.records.record import read
 from tests.conftest import ROOT
 from tests.workflow.commands import cohort, fails
 from tests.workflow.conftest import Project
@@ -21,6 +23,8 @@ from tests.workflow.test_docs import blocks, write
 BROKEN = {
     "turns = (\n": "my/selection/turns.py, line 1: '(' was never closed",
     "import nothing_of_that_name\n": "turns.py, line 1: ModuleNotFoundError: No module named",
+    "import sys\nsys.exit(0)\n": "turns.py, line 2: importing it ends Python (sys.exit)",
+    "import os\nos.chdir('/')\n": "turns.py: importing it changed the working directory (os.chdir)",
     "x = 1\nx = x / 0\n": "my/selection/turns.py, line 2: ZeroDivisionError: division by zero",
 }
 
@@ -78,6 +82,10 @@ WRONG = {
         "my/selection/turns.py: Turns has no name by which a config can refer to it; give it one, "
         'such as name: ClassVar[str] = "turns"',
     ),
+    'ClassVar[str] = "turns"': (
+        'ClassVar[str] = "my turns"',
+        "my/selection/turns.py: Turns has the name 'my turns', which is to be part of paths",
+    ),
     "stride: int": (
         'needs: ClassVar[frozenset[str]] = frozenset({"label_count"})\n    stride: int',
         "my/selection/turns.py: Turns needs 'label_count', which is not known; did you mean "
@@ -134,6 +142,28 @@ def test_an_exception_names_strategy_round_file_and_line(
 def test_a_broken_file_is_one_sentence(text: str, mine: Project):
     write(mine, "selection/turns.py", text)
     fails(mine, BROKEN[text], "cost")
+
+
+@pytest.mark.slow
+def test_a_cell_is_trained_without_the_components_of_others(finished: Project):
+    """By `cohort run` and `cohort verify` as by Snakemake, whose job made the record: a file that
+    changes something of all selectors when it is imported changes no other strategy's numbers."""
+    path = next(path for path in finished.records() if path.parent.name == "fedavg")
+    cell, before = str(path.relative_to(finished.root)), read(path)
+    write(
+        finished,
+        "selection/first.py",
+        "from cohort.selection.random import Random\n"
+        "Random.select = lambda self, state, candidates, view, rng: candidates[: view.cohort]\n",
+    )
+    verified = cohort(finished, "verify", cell)
+    assert "the same to the last bit" in verified.stdout, verified.stdout + verified.stderr
+    path.unlink()
+    trained = cohort(finished, "run", cell)
+    assert trained.returncode == 0, trained.stderr
+    after = read(path)
+    assert list(differences_of(before.history, after.history, None)) == []
+    assert "my" not in after.header["provenance"]
 
 
 def test_a_component_with_a_built_in_name_is_refused(mine: Project):

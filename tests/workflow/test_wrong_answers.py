@@ -119,16 +119,22 @@ AT_ONCE = [
 EVERY = [*WRONG, *AT_ONCE]
 RUN = """
 import contextlib, io, json, sys
+from cohort.cell.planned import write_plan
 from cohort.commands.cli import main
+from cohort.commands.run import make_inputs
+from cohort.core.paths import plan_file
 from cohort.plan import load
 
 said = {}
-for cell in load().cells.values():
+plan = load()
+for cell in plan.cells.values():
     strategy, output, end = cell.plain_settings()["strategy"], io.StringIO(), None
     if sys.argv[1] in ("", strategy):
+        write_plan(cell.planned())
         with contextlib.redirect_stdout(output):
+            make_inputs(plan, cell)
             try:
-                main(["run", cell.path])
+                main(["run", str(plan_file(cell.digest))])
             except SystemExit as ended:
                 end = str(ended)
         said[strategy] = end

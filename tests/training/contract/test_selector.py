@@ -3,7 +3,10 @@ procedure calls them."""
 
 from __future__ import annotations
 
+import io
+import os
 import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +21,7 @@ from cohort.needs.need import EvaluationContext, Need
 from cohort.selection.abilities import Allocating, Filtering, MetricRecording, Screening, Weighing
 from cohort.selection.random import Random
 from cohort.selection.selector import Reports, Selector, State, View
+from cohort.training.contract.read_only import read_only
 from cohort.training.job import checkpoint
 from cohort.training.servers.average import Average
 from tests.training.contract.sentences import ALL, sentence_of
@@ -118,6 +122,27 @@ def test_no_array_that_a_selector_is_given_can_be_written_to(method: str):
         assert not array.flags.writeable, path
         with pytest.raises(ValueError, match="read-only"):
             array[...] = 0
+        with pytest.raises(ValueError, match="cannot set WRITEABLE flag"):
+            array.setflags(write=True)
+        assert isinstance(array.base, bytes), path
+
+
+@pytest.mark.parametrize("rows", [3, 200_000])
+@pytest.mark.parametrize("order", ["C", "F", "A"])
+def test_no_array_is_made_writable_again_by_itself_or_its_base(rows: int, order: str):
+    """Neither a small one, which is copied, nor a large one; values and order in memory stay."""
+    array = np.arange(2 * rows, dtype=float).reshape(rows, 2, order="A" if order == "A" else "C")
+    array = array[::-1] if order == "A" else np.asarray(array, order=order)  # type: ignore[call-overload]
+    given = read_only(array)
+    np.testing.assert_array_equal(given, array)
+    if order != "A":
+        assert given.strides == array.strides
+    with pytest.raises(ValueError, match="cannot set WRITEABLE flag"):
+        given.setflags(write=True)
+    with pytest.raises(TypeError):
+        memoryview(given.base)[0] = 1  # type: ignore[arg-type, index]
+    assert np.shares_memory(given, array) == (rows > 3)
+    assert read_only(given) is given  # handed back and out again
 
 
 @pytest.mark.parametrize(
@@ -126,6 +151,7 @@ def test_no_array_that_a_selector_is_given_can_be_written_to(method: str):
         ("select", lambda given: given["state"]["seen"].__setitem__(0, 1)),
         ("select", lambda given: given["state"].__setitem__("more", np.ones(1))),
         ("select", lambda given: given["view"].sizes.fill(1)),
+        ("select", lambda given: given["view"].sizes.setflags(write=True)),
         ("select", lambda given: given["candidates"].sort()),
         ("observe", lambda given: given["reports"]["local_accuracy"].fill(1)),
         ("observe", lambda given: given["state"].update(seen=np.ones(4))),
@@ -141,6 +167,28 @@ def test_whoever_writes_is_told_where_and_what_to_do(
         r"strategy 'none', round 1: tests/training/contract/test_selector\.py, line \d+", sentence
     )
     assert f"{READ_ONLY}: copy what you want to change" in sentence
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (
+            lambda given: sys.exit(3),
+            r"tests/training/contract/test_selector\.py, line .*: SystemExit: 3",
+        ),
+        (lambda given: os.chdir("/"), r"a component changed the working directory \(os.chdir\)"),
+        (lambda given: sys.stdout.close(), "a component closed sys.stdout"),
+    ],
+)
+def test_whoever_changes_the_process_is_told_of_the_strategy(
+    change: Callable, sentence: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("cohort.training.contract.mistakes.COMPONENTS", (__name__,))
+    monkeypatch.setattr("sys.stdout", io.StringIO())
+    folder = Path.cwd()
+    actual = sentence_of(small_task(selector=Meddler(method="select", change=change), **ALL))
+    assert re.match(rf"strategy 'none', round 1: {sentence}", actual)
+    assert Path.cwd() == folder
 
 
 @pytest.mark.filterwarnings("error")  # of PyTorch, for a read-only array

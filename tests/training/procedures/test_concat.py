@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy, linear
 
 from cohort.cell.planned import plan_file, write_plan
-from cohort.commands.run import run_cell
+from cohort.commands.run import make_inputs, run_cell
 from cohort.core.errors import UserError
 from cohort.core.randomness import generator
 from cohort.data.samples import Samples
@@ -552,7 +552,8 @@ def test_a_cell_from_plan_to_record(project: Path):
     )
     (cell,) = plan.cells.values()
     write_plan(cell.planned())
-    run_cell(plan, plan_file(cell.digest), None, "cpu")
+    make_inputs(plan, cell)
+    run_cell(plan_file(cell.digest), device="cpu")
     record = read(cell.path)
     metrics = record.history.metrics
     assert [value for _, value in metrics["stage"]] == [1] * 20 + [2] * 20

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from cohort.cell.planned import plan_file, write_plan
-from cohort.commands.run import run_cell
+from cohort.commands.run import make_inputs, run_cell
 from cohort.core.errors import UserError
 from cohort.core.randomness import generator
 from cohort.data.samples import Samples
@@ -366,7 +366,8 @@ def test_a_planned_cell_learns_the_digits(project: Path):
     )
     (cell,) = plan.cells.values()
     write_plan(cell.planned())
-    run_cell(plan, plan_file(cell.digest), None, "cpu")
+    make_inputs(plan, cell)
+    run_cell(plan_file(cell.digest), device="cpu")
     history = read(cell.path).history
     assert history.metrics["test_accuracy"][-1][1] > 0.5
     assert {"model", "batch_statistics", "gradients_of_statistics"} <= set(history.traffic)

@@ -37,9 +37,13 @@ class Settings:
     seed: int = parameter(minimum=0, help="seed of every random draw of the run")
     clients: int = parameter(minimum=1, help="number of clients")
     cohort: int = parameter(minimum=1, help="number of clients that train in a round")
-    rounds: int = parameter(minimum=1, help="number of rounds")
-    batch: int = parameter(minimum=1, help="samples in a local batch")
-    lr: float = parameter(exclusiveMinimum=0, help="learning rate of the clients' SGD")
+    rounds: int = parameter(minimum=1, maximum=1_000_000, help="number of rounds")
+    batch: int = parameter(
+        minimum=1, help="samples in a local batch; a client that has fewer takes all it has"
+    )
+    lr: float = parameter(
+        exclusiveMinimum=0, maximum=1000, help="learning rate of the clients' SGD"
+    )
     momentum: float = parameter(
         0.0, minimum=0, exclusiveMaximum=1, help="momentum of the clients' SGD, fresh each round"
     )
@@ -73,13 +77,14 @@ class Settings:
     holdout: float = parameter(
         0.0,
         minimum=0,
-        exclusiveMaximum=1,
+        maximum=0.9,
         help="share of its samples that each client sets aside for the same purpose",
     )
     reserve: int = parameter(
         0,
         minimum=0,
-        help="test samples reserved for selectors that need some, equally many per class",
+        help="test samples reserved for selectors that need some, each class in proportion to its "
+        "share of the test set",
     )
     augmentation: str = parameter(
         "none",

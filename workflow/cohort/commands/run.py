@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
+import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +20,8 @@ from cohort.training.job.lease import FINISHED
 from cohort.training.job.memory import freeze_objects
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cohort import plan as planning
     from cohort.data import download as downloading
     from cohort.data import prepare as preparing
@@ -46,6 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_until(parser, "stop after round R and save a checkpoint, from which the next start resumes")
     parser.add_argument("--device", choices=["auto", "cpu", "cuda"], help="where to train")
+    # for `training_command` only
+    parser.add_argument("--options", type=json.loads, default={}, help=argparse.SUPPRESS)
 
 
 def add_until(parser: argparse.ArgumentParser, text: str) -> None:
@@ -60,22 +67,30 @@ def _round(text: str) -> int:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Train the cell in this process."""
+    """Train the cell of a plan file. Plan any other cell here, make its data and shards, and become
+    the process that trains it."""
     file = Path(options.cell)
+    given = options.options | ({"device": options.device} if options.device else {})
     if file.suffix == ".json" and file.exists():
-        run_cell(None, file, options.until, options.device)
+        run_cell(file, options.until, **given)
         return
     with freeze_objects():
         plan = load_plan(options)
-        file = write_cell_plan(plan, options.cell)
-    run_cell(plan, file, options.until, options.device)
+        cell = require_cell(plan, options.cell)
+        write_plan(cell.planned())
+    if not Path(cell.path).exists():
+        make_inputs(plan, cell)
+    given = options_of(plan.config)["train"] | given
+    command = training_command(plan_file(cell.digest), options.until, given)
+    sys.stdout.flush()
+    os.execv(command[0], command)
 
 
-def write_cell_plan(plan: Plan, text: str) -> Path:
-    """Write the plan file of the cell with this path or beginning of a digest; return its path."""
-    cell = require_cell(plan, text)
-    write_plan(cell.planned())
-    return plan_file(cell.digest)
+def training_command(file: Path, until: int | None, options: Mapping[str, Any]) -> list[str]:
+    """The command that trains the cell of a plan file in a process of its own, which imports no
+    component but the cell's: planning imports all of the user's."""
+    command = [sys.executable, "-m", "cohort", "run", str(file), "--options", json.dumps(options)]
+    return [*command, "--until", str(until)] if until else command
 
 
 def require_cell(plan: Plan, text: str) -> Cell:
@@ -108,21 +123,15 @@ def find_cell(plan: Plan, text: str) -> Cell | None:
     return None
 
 
-def run_cell(plan: Plan | None, file: Path, until: int | None, device: str | None) -> None:
-    """Train the cell of a plan file with a progress bar, making its data and shards first.
-
-    Without a plan they must exist. `until` stops after that round; `device` overrides the config.
-    """
-    with freeze_objects():
-        train = job.train  # imports PyTorch
+def run_cell(file: Path, until: int | None = None, **options: Any) -> None:
+    """Train the cell of a plan file, whose data and shards must exist, with a progress bar. `until`
+    stops after that round; the other options are those of `train`."""
     cell = cells.read_cell(file)
     if Path(cell.path).exists():
         print(f"{cell.path} exists: delete it to train the cell again")
         return
-    if plan is not None:
-        make_inputs(plan, cell)
-    options: dict[str, Any] = options_of(plan.config)["train"] if plan else {}
-    options |= {"device": device} if device else {}
+    with freeze_objects():
+        train = job.train  # imports PyTorch
     settings = cell.settings
     title = f"{cell.digest}, {settings.strategy}, seed {settings.seed}"
     with progress.progress_display(settings.rounds, title) as watch:

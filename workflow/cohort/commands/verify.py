@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import argparse
 import random
+import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cohort.commands.planning import add_config, load_plan
-from cohort.commands.run import add_until, make_inputs, require_cell
+from cohort.commands.run import add_until, make_inputs, require_cell, training_command
 from cohort.commands.screen import paint
 from cohort.core import user_files
 from cohort.core.counts import counted
@@ -28,19 +29,15 @@ from cohort.results.release.folder import read_release, release_folders
 from cohort.training.cell import Cell
 from cohort.training.job.checkpoint_header import saved_header
 from cohort.training.job.lease import CHECKPOINT
-from cohort.training.job.memory import freeze_objects
 
 if TYPE_CHECKING:
     from cohort.training import trainers
-    from cohort.training.job import checkpoint, progress
+    from cohort.training.job import checkpoint
     from cohort.training.job import device as devices
-    from cohort.training.job import train as job
 else:  # these import PyTorch
     devices = lazy("cohort.training.job.device")
     trainers = lazy("cohort.training.trainers")
     checkpoint = lazy("cohort.training.job.checkpoint")
-    progress = lazy("cohort.training.job.progress")
-    job = lazy("cohort.training.job.train")
 
 POINTS, SHARE = 5.0, 0.1  # of an accuracy, and of a loss, where bits may differ
 DECIDING_VERSIONS = ("torch", "numpy")  # the packages whose versions may change bits
@@ -169,24 +166,16 @@ class SecondRun:
 def _train_again(cell: Cell, before: Record, until: int | None) -> SecondRun:
     """Train the cell in a temporary folder, by the trainer and kind of device of `before` where
     this machine has them."""
-    with freeze_objects():
-        train = job.train  # imports PyTorch
     provenance = before.header["provenance"]
     trainer = provenance["trainer"] if provenance["trainer"] in trainers.TRAINERS else "serial"
     on_cpu = trainer == "native" or provenance["devices"][-1] == devices.cpu_name()
     with tempfile.TemporaryDirectory(prefix="cohort-verify-") as folder:
         record = Path(folder, Path(cell.path).name)
         file = Path(folder, f"{cell.digest}.json")
-        write_sealed(file, vars(cell.planned()), sync=False)
-        with progress.progress_display(until or cell.settings.rounds, cell.digest) as watch:
-            train(
-                file,
-                record,
-                trainer=trainer,
-                device="cpu" if on_cpu else "auto",
-                until=until,
-                watch=watch,
-            )
+        write_sealed(file, vars(replace(cell, path=str(record)).planned()), sync=False)
+        options = {"trainer": trainer, "device": "cpu" if on_cpu else "auto"}
+        if status := subprocess.run(training_command(file, until, options)).returncode:
+            raise UserError(f"{cell.path}: training it again failed (exit status {status})")
         if record.exists():
             header, history = read(record).header, read(record).history
             return SecondRun(history, header["provenance"]["sessions"], header["weights_sha256"])

@@ -70,6 +70,11 @@ def parse(text: str, catalog: Mapping[str, type[N]], kind: str) -> N:
             f"{kind} '{text[:LONGEST]}...' has {len(text)} characters, "
             f"but may have at most {LONGEST}"
         )
+    if exponent := re.search(r"[0-9.]+e-[0-9]+", text):
+        raise UserError(
+            f"{kind} '{text}' holds {exponent[0]}, but numbers in a name are written without an "
+            "exponent, such as 0.001"
+        )
     words = re.match(r"[a-z]+(-[a-z]+)*(?![^-])", text)
     word = words[0] if words and words[0] in catalog else text.partition("-")[0]
     if word not in catalog:

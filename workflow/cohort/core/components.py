@@ -11,6 +11,7 @@ import dataclasses
 import functools
 import importlib
 import pkgutil
+import re
 import sys
 import types
 import typing
@@ -22,6 +23,7 @@ from cohort.core import user_files
 from cohort.core.errors import UserError
 from cohort.core.files import relative_path
 
+NAME = r"[A-Za-z0-9][A-Za-z0-9.+_-]*"  # the form of a component's name
 JSON_TYPES: dict[Any, str] = {
     int: "integer",
     float: "number",
@@ -82,7 +84,7 @@ class Catalog(MutableMapping[str, type[C]]):
     the user's modules that extend this package.
 
     Modules are imported when they are needed: first those whose names are part of the component's,
-    as `lenet` is of `aml-lenet`, then all.
+    as `lenet` is of `aml-lenet`, then all; of the user's, first those that quote its name.
     """
 
     def __init__(self, package: str, base: type[C]):
@@ -96,7 +98,7 @@ class Catalog(MutableMapping[str, type[C]]):
             lambda: self._import({module for module in self._modules if module in file}),
             lambda: self._import(self._modules),
             lambda: self._import_user_modules(
-                {module for module in self._user_modules if module in file}
+                user_files.modules_naming(name, self._package) & self._user_modules
             ),
             lambda: self._import_user_modules(self._user_modules),
         )
@@ -157,6 +159,11 @@ class Catalog(MutableMapping[str, type[C]]):
             if "name" not in vars(value):
                 self._nameless += [value] if user_files.is_user_module(module) else []
                 continue
+            if not re.fullmatch(NAME, value.name):
+                raise UserError(
+                    f"{source_of(value)}: {value.__name__} has the name '{value.name}', which is "
+                    "to be part of paths; name it with letters, digits and . + _ - only"
+                )
             first = self._by_name.setdefault(value.name, value)
             if first is not value and user_files.is_user_module(module):
                 raise UserError(

@@ -33,9 +33,11 @@ def log_output(path: str | Path) -> Iterator[None]:
         ):
             print(f"{SESSION}{datetime.now():%Y-%m-%d %H:%M:%S}")
             yield
-    except (Exception, KeyboardInterrupt) as error:
+    except (Exception, KeyboardInterrupt, SystemExit) as error:
         message = f"error: {error if isinstance(error, UserError) else repr(error)}"
         with contextlib.suppress(OSError):
+            if file.closed:  # by the block
+                file = open(path, "a", encoding="utf-8")  # noqa: SIM115
             if error.__cause__ or not isinstance(error, (UserError, KeyboardInterrupt)):
                 traceback.print_exc(file=file)
             print(message, file=file)

@@ -20,6 +20,7 @@ from types import ModuleType
 from typing import Any
 
 from cohort.core.errors import UserError
+from cohort.core.process import unchanged_process
 from cohort.core.shipped import CONFIG_FILE
 
 PACKAGE = "my"
@@ -52,16 +53,32 @@ def module_names(package: str) -> list[str]:
     return sorted(info.name for info in pkgutil.iter_modules([str(subfolder(package))]))
 
 
+def modules_naming(component: str, package: str) -> set[str]:
+    """The names of the user's modules that extend a package and have a component's name in quotes,
+    as the module that defines the component has."""
+    quoted = re.compile(f"""["']{re.escape(component)}["']""")
+    files = [*subfolder(package).glob("*.py"), *subfolder(package).glob("*/__init__.py")]
+    return {
+        file.parent.name if file.stem == "__init__" else file.stem
+        for file in files
+        if quoted.search(file.read_text("utf-8", "replace"))
+    }
+
+
 def import_module(package: str, name: str) -> ModuleType:
-    """Import the user's module of this name that extends a package; UserError if it fails."""
+    """Import the user's module of this name that extends a package; UserError if it fails, ends
+    Python or changes the working directory."""
     if PACKAGE not in sys.modules:
         root = ModuleType(PACKAGE)
         root.__path__ = [str(folder().resolve())]
         sys.modules[PACKAGE] = root
+    file = subfolder(package) / f"{name}.py"
     try:
-        return importlib.import_module(f"{PACKAGE}.{package.partition('.')[2]}.{name}")
-    except Exception as error:  # whatever the user's code raises
-        file = subfolder(package) / f"{name}.py"
+        with unchanged_process(f"{file}: importing it"):
+            return importlib.import_module(f"{PACKAGE}.{package.partition('.')[2]}.{name}")
+    except UserError:
+        raise
+    except (Exception, SystemExit) as error:  # whatever the user's code raises
         raise UserError(f"{file}{_line(error, file)}: {_reason(error)}") from error
 
 
@@ -138,7 +155,7 @@ def changed_sentences(what: str, changed: Iterable[Iterable[str]]) -> list[str]:
     ]
 
 
-def _line(error: Exception, file: Path) -> str:
+def _line(error: BaseException, file: Path) -> str:
     """The line of a user's file at which an import failed, as `, line 3`."""
     if isinstance(error, SyntaxError):
         return f", line {error.lineno}"
@@ -147,5 +164,7 @@ def _line(error: Exception, file: Path) -> str:
     return f", line {lines[-1]}" if lines else ""
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: BaseException) -> str:
+    if isinstance(error, SystemExit):
+        return "importing it ends Python (sys.exit)"
     return error.msg if isinstance(error, SyntaxError) else f"{type(error).__name__}: {error}"

@@ -76,7 +76,10 @@ def status_of(cell: Cell, slurm_logs: Mapping[str, Path]) -> CellStatus:
     failed = log is not None and (log != train_log(cell.path) or words.startswith("error: "))
     stopped = saved is not None and (words.startswith(STOPPED) or not words)
     if not stopped and (failed or was_abandoned(folder)):
-        reason = words if failed or not words else f"killed after: {words}"
+        killed = (
+            f"strategy '{cell.settings.strategy}' was killed (or called os._exit) after: {words}"
+        )
+        reason = words if failed or not words else killed
         return CellStatus(cell, "failed", round=saved or 0, reason=reason, changed=changed)
     state = "missing" if saved is None else "stopped"
     return CellStatus(cell, state, round=saved or 0, changed=changed)

@@ -196,7 +196,9 @@ def _repeated(error: Any) -> str:
 
 def _wrong_form(error: Any) -> str:
     expected = error.schema.get("description", error.validator_value)
-    return f" is {_shown(error.instance)}, which does not look like {expected}"
+    is_name = "propertyNames" in error.schema_path
+    verb = "has the name" if is_name else "is"
+    return f" {verb} {_shown(error.instance)}, which does not look like {expected}"
 
 
 def _not_allowed(error: Any) -> str:
@@ -228,6 +230,9 @@ def _number_hint(value: Any, limit: Any) -> str:
     if limit not in ("number", "integer") or not isinstance(value, str):
         return ""
     try:
-        return f" (YAML reads {value} as text: write {float(value)!r})"
+        number = float(value) if limit == "number" else int(value)
     except ValueError:
         return ""
+    if repr(number) == value:
+        return f" (write {value} without quotes)"
+    return f" (YAML reads {value} as text: write {number!r})" if math.isfinite(number) else ""

@@ -16,7 +16,7 @@ Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 class StrictLoader(Loader):
     """A YAML loader that refuses a key twice in one mapping, of which YAML would silently keep the
-    last, and a key that is not text."""
+    last, a key that is not text, and a number to the base 60, as which YAML reads 1:30."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()
@@ -32,6 +32,19 @@ class StrictLoader(Loader):
                 )
             seen.add(key)
         return super().construct_mapping(node, deep)
+
+    def construct_number(self, node: yaml.ScalarNode) -> float:
+        if ":" in node.value:
+            problem = f"YAML reads {node.value} to the base 60; write a plain number, or quote it"
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+        is_whole = node.tag.endswith("int")
+        read = self.construct_yaml_int if is_whole else self.construct_yaml_float
+        number: float = read(node)
+        return number
+
+
+for tag in ("int", "float"):
+    StrictLoader.add_constructor(f"tag:yaml.org,2002:{tag}", StrictLoader.construct_number)
 
 
 def read_yaml(path: str | Path) -> Any:

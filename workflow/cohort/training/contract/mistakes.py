@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from cohort.core import user_files
 from cohort.core.errors import UserError
 from cohort.core.files import relative_path
+from cohort.core.process import unchanged_process
 
 COMPONENTS = (
     f"{user_files.PACKAGE}.",
@@ -34,23 +35,26 @@ class WrongAnswer(Exception):
 
 @contextmanager
 def locate_errors(strategy: str, round: int) -> Iterator[None]:
-    """Turn a wrong answer, and an exception inside a component, into an error that names the
-    strategy, the round, and for an exception the file and line. Exceptions from elsewhere pass."""
+    """Turn a wrong answer, an exception or sys.exit inside a component, and a change of the process
+    into an error that names the strategy, the round, and for an exception the file and line.
+    Exceptions from elsewhere pass."""
+    where = f"strategy '{strategy}', round {round}"
     try:
-        yield
+        with unchanged_process(f"{where}: a component"):
+            yield
     except WrongAnswer as wrong:
-        raise UserError(f"strategy '{strategy}', round {round}: {wrong}") from None
+        raise UserError(f"{where}: {wrong}") from None
     except (UserError, OSError, MemoryError):
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         line = _component_line(error)
         if not line:
             raise
         reason = f"{type(error).__name__}: {error}{_hint(error)}"
-        raise UserError(f"strategy '{strategy}', round {round}: {line}: {reason}") from error
+        raise UserError(f"{where}: {line}: {reason}") from error
 
 
-def _component_line(error: Exception) -> str:
+def _component_line(error: BaseException) -> str:
     """The innermost line of a component that an exception passed through; empty if none did."""
     steps = traceback.walk_tb(error.__traceback__)
     lines = [
@@ -61,9 +65,9 @@ def _component_line(error: Exception) -> str:
     return lines[-1] if lines else ""
 
 
-def _hint(error: Exception) -> str:
+def _hint(error: BaseException) -> str:
     text = str(error)
-    is_write = "read-only" in text or "mappingproxy" in text
+    is_write = any(words in text for words in ("read-only", "mappingproxy", "WRITEABLE"))
     return (
         READ_ONLY if is_write and isinstance(error, ValueError | TypeError | AttributeError) else ""
     )

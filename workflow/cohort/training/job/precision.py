@@ -6,6 +6,7 @@ import os
 
 import torch
 
+from cohort.core.errors import UserError
 from cohort.training.job.memory import keep_freed_memory
 
 WEIGHTS = {
@@ -20,7 +21,13 @@ GPU) and of 7 bits at `bfloat16` (on every device), instead of the 23 bits of fl
 
 def set_up(precision: str, device: torch.device) -> None:
     """Set PyTorch up for this process: one thread, deterministic algorithms, and products of
-    exactly this precision (by default, PyTorch computes convolutions on a GPU in tf32)."""
+    exactly this precision (by default, PyTorch computes convolutions on a GPU in tf32). Raise
+    UserError for a precision that the device lacks."""
+    if precision == "tf32" and device.type != "cuda":
+        raise UserError(
+            f"precision is tf32, but a {device.type.upper()} computes in float32 all the same: "
+            "train this cell on a GPU, or set precision to float32 or bfloat16"
+        )
     torch.set_num_threads(1)
     keep_freed_memory()
     # required by deterministic matrix products on a GPU

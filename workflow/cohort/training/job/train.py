@@ -19,6 +19,7 @@ from cohort.core.errors import UserError
 from cohort.core.paths import state_folder
 from cohort.records.record import FORMAT, Record, is_valid, write
 from cohort.training.cell import Cell, read_cell
+from cohort.training.contract.mistakes import locate_errors
 from cohort.training.cursor import Cursor
 from cohort.training.evaluation import correct_by_class, evaluate, fingerprint
 from cohort.training.job import checkpoint
@@ -107,7 +108,8 @@ class Run:
     @classmethod
     def begin(cls, cell: Cell, path: Path, device: torch.device, trainer: str) -> Run:
         """Resume a run from the checkpoint at `path`, with its trainer, or begin the run."""
-        task = load_task(cell, device)
+        with locate_errors(cell.settings.strategy, 0):  # the user's model may fail
+            task = load_task(cell, device)
         set_up(task.settings.precision, device)
         begun = task.procedure.begin(task)
         state, cursor = checkpoint.load(path, cell.digest, begun, device) or (begun, {})

@@ -18,7 +18,7 @@ class Dropout(Participation):
 
     name: ClassVar[str] = "dropout"
     share: float = parameter(
-        minimum=0, exclusiveMaximum=1, help="share of the cohort that drops out"
+        exclusiveMinimum=0, exclusiveMaximum=1, help="share of the cohort that drops out"
     )
 
     def responds(self, cohort: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -33,7 +33,7 @@ class BernoulliDropout(Participation):
 
     name: ClassVar[str] = "bernoulli"
     probability: float = parameter(
-        minimum=0, exclusiveMaximum=1, help="probability of dropping out"
+        exclusiveMinimum=0, exclusiveMaximum=1, help="probability of dropping out"
     )
 
     def responds(self, cohort: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -17,7 +17,9 @@ class Stragglers(Participation):
     to all, once, or in every round with `redrawn1`. Their updates count like any other."""
 
     name: ClassVar[str] = "stragglers"
-    share: float = parameter(minimum=0, maximum=1, help="share of all clients that are stragglers")
+    share: float = parameter(
+        exclusiveMinimum=0, maximum=1, help="share of all clients that are stragglers"
+    )
     redrawn: int = parameter(
         0, minimum=0, maximum=1, help="1 to draw a straggler's epochs in every round"
     )
