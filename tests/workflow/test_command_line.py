@@ -266,7 +266,7 @@ def test_shards_say_what_nobody_holds_and_what_is_set_aside(fresh: Project):
 
 
 def test_run_of_no_cell(finished: Project):
-    assert "no study has a cell 'nonsense'" in cohort(finished, "run", "nonsense", fails=True)
+    assert "'nonsense' is no cell: give the path" in cohort(finished, "run", "nonsense", fails=True)
     record = finished.records()[0].relative_to(finished.root)
     assert "exists: delete it to train the cell again" in cohort(finished, "run", str(record))
 

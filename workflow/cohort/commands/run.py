@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,10 +66,25 @@ def run(options: argparse.Namespace) -> None:
     if file.suffix == ".json" and file.exists():
         run_cell(None, file, options.until, options.device)
         return
+    check_cell_text(options.cell, study="snakemake {}", item="cohort reproduce {}")
     with freeze_objects():
         plan = load_plan(options)
         file = write_cell_plan(plan, options.cell)
     run_cell(plan, file, options.until, options.device)
+
+
+def check_cell_text(text: str, *, study: str, item: str) -> None:
+    """Raise UserError, before anything is planned, unless a text can be the path of a record or the
+    beginning of a digest. `study` and `item` are the commands for the name of a study, and for that
+    of a figure or table."""
+    if text.endswith(".h5") or re.fullmatch("k[0-9a-f]{0,12}", text):
+        return
+    name, _, drawn = text.partition(".")
+    meant = ""
+    if name in planning.all_studies():
+        what, command = ("figure or table", item) if drawn else ("study", study)
+        meant = f"; for a {what}: {command.format(text)}"
+    raise UserError(f"'{text}' is no cell: give the path of its record, or its digest{meant}")
 
 
 def write_cell_plan(plan: Plan, text: str) -> Path:
