@@ -13,7 +13,6 @@ import pytest
 
 import cohort
 from cohort.commands.cli import COMMANDS, config_last, main
-from cohort.commands.screen import rounded
 from tests.conftest import ROOT
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT / "workflow")}
@@ -142,10 +141,3 @@ def test_version(capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit):
         main(["--version"])
     assert capsys.readouterr().out == f"cohort {cohort.__version__}\n"
-
-
-@pytest.mark.parametrize(
-    ("hours", "text"), [(0.2789, "0.279"), (45.84, "45.8"), (8529.4, "8,530"), (0.0, "0")]
-)
-def test_hours_without_powers_of_ten(hours: float, text: str):
-    assert rounded(hours) == text

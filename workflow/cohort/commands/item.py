@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from cohort.commands.cost import total_sentence
+from cohort.commands.cost import total_lines
 from cohort.commands.item_lines import result_lines, result_rows
 from cohort.commands.planning import add_json, add_only, config_texts, load_plan
 from cohort.commands.screen import print_json
@@ -159,7 +159,7 @@ def _announced(
     for name, count in counts:
         yield f"  {name}: {count} {'to train' if again else 'missing'}"
     yield from item.notes
-    yield total_sentence(item.plan, missing)
+    yield from total_lines(item.plan, missing)
     if item.command:
         yield f"$ {item.command}"
 
