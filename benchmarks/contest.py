@@ -89,21 +89,21 @@ class Outcome:
         return own / theirs if own and theirs else None
 
     def problems(self) -> list[str]:
-        """A sentence for each variant that is missing or failed."""
-        missing = [
-            f"{title}: missing; run `make bench-peers` to install it" for title in self.missing
-        ]
-        return missing + [f"{title}: failed, {reason}" for title, reason in self.failed.items()]
+        """A sentence for each variant that failed."""
+        return [f"{title}: failed, {reason}" for title, reason in self.failed.items()]
 
 
 def contest(entries: Sequence[Entry], folder: Path, rounds: int, *, alone: bool = True) -> Outcome:
     """Measure variants on the workload drawn into a folder, `rounds` sweeps each.
 
-    Without `alone`, only the time is measured: not the memory, and no results to compare.
+    A peer that is not installed is left out. Without `alone`, only the time is measured: not the
+    memory, and no results to compare.
     """
     outcome = Outcome(
         missing=[entry.title for entry in entries if entry.peer and python_of(entry.peer) is None]
     )
+    for title in outcome.missing:
+        _log(f"{title}: not installed, left out (make bench-peers)")
     available = [entry for entry in entries if entry.title not in outcome.missing]
     for entry in available:
         if alone and entry not in RATES.values():

@@ -41,7 +41,7 @@ class Results:
         return next(iter(self.references.values()))
 
     def problems(self) -> list[str]:
-        """A sentence for each variant that is missing, failed or computed something else."""
+        """A sentence for each variant that failed or computed something else."""
         different = {
             title: difference
             for title, difference in self.differences.items()
@@ -78,7 +78,7 @@ class Results:
 
     def _row(self, entry: Entry) -> list[str]:
         if entry.title not in self.outcome.seconds:
-            why = "missing" if entry.title in self.outcome.missing else "failed"
+            why = "not installed" if entry.title in self.outcome.missing else "failed"
             return [entry.title, why, *[NOTHING] * (len(self._titles()) - 2)]
         taken = self.outcome.seconds[entry.title]
         summary = Summary.of(taken)

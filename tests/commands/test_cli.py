@@ -13,7 +13,6 @@ import pytest
 
 import cohort
 from cohort.commands.cli import COMMANDS, config_last, main
-from cohort.commands.screen import rounded
 from tests.conftest import ROOT
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT / "workflow")}
@@ -102,9 +101,13 @@ def test_every_config_counts(project: Path, capsys: pytest.CaptureFixture[str]):
         ("verify --released 0", "--released is 0, but must be at least 1"),
         ("verify k12 --released 2", "name a cell or give --released, not both"),
         ("watch --every -1", "--every is -1.0, but must be above 0 seconds"),
-        ("draw demo --only seed=0", "unrecognized arguments: --only"),
-        ("restore demo --only seed=0", "unrecognized arguments: --only"),
-        ("prune --scale smoke", "unrecognized arguments: --scale"),
+        ("draw demo --only seed=0", "cohort draw: error: unrecognized arguments: --only"),
+        ("restore demo --only seed=0", "cohort restore: error: unrecognized arguments: --only"),
+        ("prune --scale smoke", "cohort prune: error: unrecognized arguments: --scale smoke"),
+        ("status --strategy mine", "arguments: --strategy; did you mean '--only'?"),
+        ("export demo --out X", "arguments: --out X; did you mean '--to'?"),
+        ("cost --scael=smoke", "arguments: --scael=smoke; did you mean '--scale'?"),
+        ("tri mine", "there is no command 'tri'; did you mean 'try'?"),
     ],
 )
 def test_an_impossible_option(
@@ -138,10 +141,3 @@ def test_version(capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit):
         main(["--version"])
     assert capsys.readouterr().out == f"cohort {cohort.__version__}\n"
-
-
-@pytest.mark.parametrize(
-    ("hours", "text"), [(0.2789, "0.279"), (45.84, "45.8"), (8529.4, "8,530"), (0.0, "0")]
-)
-def test_hours_without_powers_of_ten(hours: float, text: str):
-    assert rounded(hours) == text

@@ -13,6 +13,7 @@ import pytest
 
 from cohort.cell.planned import write_plan
 from cohort.commands import item
+from cohort.commands.cli import main
 from cohort.commands.run import find_cell, run_cell
 from cohort.core.paths import plan_file
 from cohort.plan import Plan
@@ -53,6 +54,29 @@ def test_a_cell_is_found_by_any_path_of_its_record(plan: Plan, output_of: Callab
     for path in (Path.cwd() / cell.path, f"../{Path.cwd().name}/{cell.path}", f"./{cell.path}"):
         assert find_cell(plan, str(path)) == cell
         assert output_of("why", str(path)) == f"{cell.path}: nothing: it is done\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "meant"),
+    [
+        ("verify demo", "; for a study: cohort verify --config studies=demo, or cohort verify "
+         "--released --config studies=demo"),
+        ("verify demo.fig1", "; for a figure or table: cohort reproduce demo.fig1"),
+        ("why demo.fig1", "; for a figure or table: cohort show demo.fig1"),
+        ("why demo", "; for a study: cohort status demo"),
+        ("run demo", "; for a study: snakemake demo"),
+        ("run kxyz", ""),
+    ],
+)  # fmt: skip
+def test_a_word_that_can_be_no_cell_is_refused_before_planning(
+    command: str, meant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)  # where there is nothing to plan
+    with pytest.raises(SystemExit) as ended:
+        main(command.split())
+    word = command.split()[1]
+    sentence = f"error: '{word}' is no cell: give the path of its record, or its digest{meant}"
+    assert ended.value.code == sentence
 
 
 def test_a_driver_saves_its_cells_after_ctrl_c(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

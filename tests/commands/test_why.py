@@ -65,4 +65,4 @@ def test_a_science_version_and_data_that_changed(
 
 
 def test_no_such_cell(plan: Plan, output_of: OutputOf):
-    assert "there is no record of a cell 'nonsense'" in output_of("why", "nonsense", fails=True)
+    assert "there is no record of a cell 'k0000000'" in output_of("why", "k0000000", fails=True)

@@ -190,6 +190,10 @@ def test_wrong_arguments_are_one_sentence(arguments: str, sentence: str, mine: P
 
 
 EDIT = ("self.stride * np.arange", "1 + self.stride * np.arange")
+TRIED = """title: Turns on tiny.one
+experiments: {one: {extends: tiny.one, strategy: [+turns]}}
+"""
+"""The study of `cohort try turns --on tiny.fig1`."""
 BY_ANOTHER = "made by another my/selection/turns.py: raise its `science` version, or train again"
 
 
@@ -236,7 +240,7 @@ def test_records_of_an_edited_strategy_are_named_and_trained_again(mine: Project
 
 def test_a_run_that_an_edit_interrupted_is_named(mine: Project):
     """A checkpoint, and the record of a run whose two sessions had different files."""
-    cohort(mine, "try", "turns", "--on", "tiny.fig1", "-n")
+    write(mine, "studies/try_turns_tiny_one.yaml", TRIED)
     unfinished = json.loads(cohort(mine, "status", "try_turns_tiny_one", "--json").stdout)[
         "unfinished"
     ]
@@ -250,7 +254,7 @@ def test_a_run_that_an_edit_interrupted_is_named(mine: Project):
 
 def test_a_study_that_cannot_be_is_not_written(mine: Project):
     """A broken study would stop every command that reads all studies."""
-    cohort(mine, "try", "turns", "--on", "tiny.fig1", "-n")
+    write(mine, "studies/try_turns_tiny_one.yaml", TRIED)
     fails(
         mine,
         "mine cannot be tried on try_turns_tiny_one.fig1: my/studies/try_mine_try_turns_tiny_one_one"

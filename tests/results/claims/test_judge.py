@@ -251,7 +251,6 @@ def test_the_files(spec: Write, tmp_path: Path) -> None:
             "planned": 3,
             "diverged": 1,
             "values": "a: 50.00 (n = 1); b: 60.00 (n = 1); c: 1.00 (n = 1)",
-            "seeds_to_decide": "",
             "paper": "not held",
             "paper_evidence": "✗ 10.00 apart, 50.00 (a) to 60.00 (b); no value for c",
             "doubtful": "the row is shifted",

@@ -78,8 +78,8 @@ COMPARED = JudgedComparison(
 CLAIM = JudgedClaim(
     **{"claim": "better", "says": "FedEntOpt is better.", "where": "Section 1", "kind": "gain"},
     **{"metric": "test_accuracy", "at": "last", "measured": "undecided", "measured_evidence": ""},
-    **{"n": 3, "planned": 4, "diverged": 0, "values": "", "seeds_to_decide": ""},
-    **{"paper": "held", "paper_evidence": "", "doubtful": "", "gap": "nine seeds would do"},
+    **{"n": 3, "planned": 4, "diverged": 0, "values": ""},
+    **{"paper": "held", "paper_evidence": "", "doubtful": "", "gap": "3 seeds; a verdict needs 5"},
     **{"paper_gap": "", "comparisons": [COMPARED]},
 )
 ACCURACY = {"fedavg": (0.5, 0.54), "fedentopt": (0.6, None)}

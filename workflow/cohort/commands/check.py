@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -37,8 +38,9 @@ def run(options: argparse.Namespace) -> None:
     """Print what the paper's values and our runs say of a claim, or of each claim of a study."""
     study, names = find_claims(options.claim)
     plan = load_plan(options, studies=study, only="")
-    spec = _judging_spec(plan, study, names)
-    claims = judged_claims(spec)
+    with tempfile.TemporaryDirectory(prefix="cohort-check-") as folder:
+        spec = _judging_spec(plan, study, names, folder)
+        claims = judged_claims(spec)
     if options.json:
         content = {"study": study, "scale": plan.scale, "claims": list(map(asdict, claims))}
         print_json(content)
@@ -78,9 +80,9 @@ def find_claims(text: str) -> tuple[str, list[str]]:
     return study, [claim]
 
 
-def _judging_spec(plan: Plan, study: str, claims: Iterable[str]) -> dict[str, Any]:
-    """The spec by which to judge these claims of a study; it collects the metrics of the
-    experiments that they compare from the records that exist."""
+def _judging_spec(plan: Plan, study: str, claims: Iterable[str], folder: str) -> dict[str, Any]:
+    """The spec by which to judge these claims of a study; it collects in a folder the metrics
+    of the experiments that they compare, from the records that exist."""
     spec = claims_spec(plan, study)
     entries: Mapping[str, Any] = {name: spec["claims"][name] for name in claims}
     points = [
@@ -90,7 +92,7 @@ def _judging_spec(plan: Plan, study: str, claims: Iterable[str]) -> dict[str, An
         for point in comparison["points"]
     ]
     used = [name for name in dict.fromkeys(points) if name in spec["metrics"]]
-    metrics = {name: collect_partial(plan, study, name) for name in used}
+    metrics = {name: collect_partial(plan, study, name, folder) for name in used}
     return spec | {"claims": entries, "metrics": metrics}
 
 

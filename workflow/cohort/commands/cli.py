@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import re
 import sys
 from collections.abc import Container, Sequence
 
 import cohort
-from cohort.core.errors import UserError, explain_errors
+from cohort.core.errors import UserError, closest_choice, explain_errors, suggest
 
 COMMANDS = {
     "init": "make a folder in which snakemake runs Cohort, without a clone of its repository",
@@ -40,8 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments = config_last(sys.argv[1:] if arguments is None else arguments)
     try:
         with explain_errors("this folder"):
-            named = next((word for word in arguments if not word.startswith("-")), "")
-            options = parser_of([named]).parse_args(arguments)
+            options = parse(arguments)
             options.run(options)
             sys.stdout.flush()
     except UserError as error:
@@ -50,6 +50,38 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit("interrupted")
     except BrokenPipeError:
         pass  # whoever read the output has seen enough
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Parse a command line. A mistake ends the program with the usage of the command, and with the
+    command or option that was probably meant."""
+    named = next((word for word in arguments if not word.startswith("-")), "")
+    parser = parser_of([named])
+    if named and named not in COMMANDS:
+        parser.error(f"there is no command '{named}'{suggest(named, COMMANDS)}")
+    options, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        near = _nearest_option(options.parser, unknown[0])
+        hint = f"; did you mean '{near}'?" if near else ""
+        options.parser.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+    return options
+
+
+def _nearest_option(command: argparse.ArgumentParser, text: str) -> str:
+    """The option of a command whose name is most like an unknown one, or else the first whose help
+    has a word that begins so; empty if there is none."""
+    word = text.lstrip("-").partition("=")[0]
+    if not text.startswith("--") or not word:
+        return ""
+    helps = {
+        option.removeprefix("--"): action.help or ""
+        for action in command._actions
+        for option in action.option_strings
+        if option.startswith("--")
+    }
+    naming = (name for name, text in helps.items() if re.search(rf"\b{re.escape(word)}", text))
+    near = closest_choice(word, helps) or next(naming, "")
+    return f"--{near}" if near else ""
 
 
 def config_last(arguments: Sequence[str]) -> list[str]:
@@ -80,5 +112,5 @@ def parser_of(named: Container[str]) -> argparse.ArgumentParser:
         if name in named:
             module = importlib.import_module(f"cohort.commands.{name}")
             module.add_arguments(command)
-            command.set_defaults(run=module.run)
+            command.set_defaults(run=module.run, parser=command)
     return parser

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import argparse
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from cohort.commands.planning import add_json, add_studies, load_plan
-from cohort.commands.screen import print_json, prose, rounded, table
+from cohort.commands.screen import print_json, prose, table
 from cohort.core.durations import duration_text
 from cohort.pipeline.cell_states import CellStatus, find_slurm_logs, status_of
-from cohort.plan import Plan
+from cohort.plan import Plan, all_studies
 from cohort.plan.cost import START_SECONDS, paces, round_seconds
 from cohort.plan.gpu_times import GPUS, Gpu, find_gpu
 from cohort.plan.requests import MAX_RUNTIME, jobs_needed, resource_request
+from cohort.results.release.folder import release_folders, released_digests
+from cohort.results.series import FULL
 from cohort.training.cell import Cell
 
 Seconds = Callable[[Cell], float]
-TITLES = ("experiment", "cells", "missing", "rounds", "core h", "GPU h", "taken/est.")
+TITLES = ("experiment", "cells", "missing", "one core", "one GPU", "taken/est.")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,10 +50,11 @@ def print_cost(plan: Plan, gpu: str = "") -> None:
     rows = []
     for experiment in costs["experiments"]:
         share = experiment["measured_share"]
-        hours = rounded(experiment["core_hours"]), rounded(experiment["gpu_hours"])
-        counts = (experiment[key] for key in ("cells", "missing", "rounds"))
+        hours = (experiment[key] for key in ("core_hours", "gpu_hours"))
+        times = (duration_text(3600 * value) for value in hours)
+        counts = experiment["cells"], experiment["missing"]
         name = f"{experiment['study']}.{experiment['experiment']}"
-        rows.append((name, *counts, *hours, "-" if share is None else f"{share:.2f}"))
+        rows.append((name, *counts, *times, "-" if share is None else f"{share:.2f}"))
     titles, *lines = table(TITLES, rows)
     print(titles)
     for line, experiment in zip(lines, costs["experiments"], strict=True):
@@ -119,7 +122,7 @@ def summarize(plan: Plan, gpu_name: str = "") -> dict[str, Any]:
             {"study": study, "experiment": name} | _experiment_costs(estimates, cells)
             for (study, name), cells in statuses.items()
         ],
-        "notes": plan.notes,
+        "notes": [*plan.notes, *released_lines(plan, missing)],
         "missing": len(missing),
         "core_hours": estimates.core_hours(missing),
         "gpu": estimates.gpu.name,
@@ -129,9 +132,28 @@ def summarize(plan: Plan, gpu_name: str = "") -> dict[str, Any]:
     }
 
 
-def total_sentence(plan: Plan, missing: list[Cell]) -> str:
-    """A sentence on the time that the missing cells take on one CPU core."""
-    return _core_sentence(Estimates(plan, find_gpu()).core_hours(missing), len(missing))
+def total_lines(plan: Plan, missing: list[Cell]) -> Iterator[str]:
+    """Yield lines on the time that missing cells take on one CPU core, and how many are released."""
+    yield _core_sentence(Estimates(plan, find_gpu()).core_hours(missing), len(missing))
+    yield from released_lines(plan, missing)
+
+
+def released_lines(plan: Plan, missing: Iterable[Cell]) -> Iterator[str]:
+    """Yield a line on how many missing cells the releases here have, and how to take them, if any."""
+    rest = every = {cell.digest for cell in missing}
+    folders = release_folders(all_studies()) if every else {}
+    released = {study: every & released_digests(folder) for study, folder in folders.items()}
+    studies = []
+    for study in sorted(released, key=lambda name: -len(released[name])):
+        if released[study] & rest:
+            studies.append(study)
+            rest = rest - released[study]
+    if count := len(every) - len(rest):
+        scale = "" if plan.scale == FULL else f" --scale {plan.scale}"
+        yield (
+            f"{count:,} of {len(every):,} missing cells {'is' if count == 1 else 'are'} released: "
+            f"cohort restore {' '.join(studies)}{scale}"
+        )
 
 
 def _core_sentence(hours: float, missing: int) -> str:

@@ -34,7 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--to",
         type=Path,
         metavar="DIR",
-        help=f"default: {RELEASED}; for other formats than {PARQUET}: {RESULTS}/FORMAT",
+        help=f"output folder (default: {RELEASED}; for other formats than {PARQUET}: "
+        f"{RESULTS}/FORMAT)",
     )
     parser.add_argument(
         "--format",

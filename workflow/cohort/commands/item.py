@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from cohort.commands.cost import total_sentence
+from cohort.commands.cost import total_lines
 from cohort.commands.item_lines import result_lines, result_rows
 from cohort.commands.planning import add_json, add_only, config_texts, load_plan
 from cohort.commands.screen import print_json
@@ -27,7 +27,7 @@ from cohort.pipeline.cell_states import CellStatus, changed_sentences, find_slur
 from cohort.pipeline.driver import lock_directory
 from cohort.pipeline.specs import look_of
 from cohort.pipeline.stages import output_files
-from cohort.plan import Plan, require_study
+from cohort.plan import Plan, all_studies, require_study
 from cohort.results.comparison import Comparison
 from cohort.results.names import Names
 from cohort.results.tables.sizes import needs_no_runs
@@ -56,6 +56,11 @@ class Item:
         return self.plan.study(self.study).drawn_items()[self.name]
 
     @property
+    def notes(self) -> list[str]:
+        """Sentences on what was left out of the study."""
+        return self.plan.study(self.study).notes
+
+    @property
     def target(self) -> str:
         """The Snakemake target that makes this item."""
         return f"{self.study}_{self.name}"
@@ -68,27 +73,38 @@ class Item:
 
     @property
     def command(self) -> str:
-        """The Snakemake command that rebuilds this item."""
+        """The Snakemake command that rebuilds this item; empty if its study has no file."""
+        if self.study not in all_studies():
+            return ""
         others = [text for text in self.config if not text.startswith("scale=")]
         config = [f"scale={self.plan.scale}", *others]
         return shlex.join(["snakemake", self.target, "--config", *config])
 
 
 def find_item(
-    text: str, options: argparse.Namespace, study: str = "", *, with_sizes: bool = False
+    text: str,
+    options: argparse.Namespace,
+    study: str = "",
+    content: dict[str, Any] | None = None,
+    *,
+    with_sizes: bool = False,
 ) -> Item:
     """Find the figure or table `STUDY.NAME` in the plan of these options, or `NAME` in `study`
-    instead. One that needs no runs is found only `with_sizes`. Raise UserError if there is none."""
+    instead, which has this content. One that needs no runs is found only `with_sizes`. Raise
+    UserError if there is none."""
     named, _, name = text.partition(".")
-    plan = load_plan(options, studies=study or require_study(named))
-    drawn = plan.study(study or named).drawn_items()
+    plan = load_plan(options, studies=require_study(named))
+    if content:
+        plan.add(study, content)
+    item = Item(plan, study or named, name, config_texts(options))
+    drawn = plan.study(item.study).drawn_items()
     shown = [key for key, spec in drawn.items() if with_sizes or not needs_no_runs(spec)]
-    for note in plan.notes if name not in shown else ():
+    for note in item.notes if name not in shown else ():
         if re.search(rf"[(, ]{re.escape(name)}[, ].*cannot be drawn", note):
             raise UserError(f"'{text}' waits: {note}")
     if name not in shown:
         raise UserError(f"'{text}': {named} has no figure or table '{name}'{suggest(name, shown)}")
-    return Item(plan, study or named, name, config_texts(options))
+    return item
 
 
 def run_item(item: Item, options: argparse.Namespace, *, against: bool) -> Comparison | None:
@@ -117,7 +133,7 @@ def run_item(item: Item, options: argparse.Namespace, *, against: bool) -> Compa
     if options.json:
         described = {"study": item.study, "name": item.name, "scale": item.plan.scale}
         described |= {"cells": len(cells), "missing": dict(counts), "command": item.command}
-        described |= {"complete": is_complete, "notes": [*item.plan.notes, *notes], "files": files}
+        described |= {"complete": is_complete, "notes": [*item.notes, *notes], "files": files}
         print_json(described | {"results": result_rows(comparison) if comparison else []})
         return comparison
     if comparison:
@@ -142,9 +158,10 @@ def _announced(
     yield f"{where}: {counted(cells, 'cell')} of {item.spec['experiment']}"
     for name, count in counts:
         yield f"  {name}: {count} {'to train' if again else 'missing'}"
-    yield from item.plan.notes
-    yield total_sentence(item.plan, missing)
-    yield f"$ {item.command}"
+    yield from item.notes
+    yield from total_lines(item.plan, missing)
+    if item.command:
+        yield f"$ {item.command}"
 
 
 def _trained(item: Item, output: TextIO | None) -> bool:

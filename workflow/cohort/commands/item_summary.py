@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from cohort.commands.cost import total_sentence
+from cohort.commands.cost import released_lines
 from cohort.commands.item import Item, find_item
 from cohort.commands.screen import paint, print_json
 from cohort.commands.status import time_left_lines
@@ -58,8 +58,6 @@ def _print(item: Item, cells: list[CellStatus]) -> None:
         missing = [status.cell for status in cells if not status.is_finished]
         states = (f"{summary[state]} {state}" for state in STATES if summary.get(state))
         print(f"{counted(len(cells), 'cell')} of {summary['experiment']}: {', '.join(states)}")
-        if missing:
-            print(total_sentence(item.plan, missing))
-        for line in list(time_left_lines(item.plan, cells))[1:]:
+        for line in [*time_left_lines(item.plan, cells), *released_lines(item.plan, missing)]:
             print(line)
     print(f"$ {summary['command']}")

@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import json
 import os
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -74,6 +75,7 @@ def run(options: argparse.Namespace) -> None:
     if file.suffix == ".json" and file.exists():
         run_cell(file, options.until, **given)
         return
+    check_cell_text(options.cell, study="snakemake {}", item="cohort reproduce {}")
     with freeze_objects():
         plan = load_plan(options)
         cell = require_cell(plan, options.cell)
@@ -91,6 +93,20 @@ def training_command(file: Path, until: int | None, options: Mapping[str, Any]) 
     component but the cell's: planning imports all of the user's."""
     command = [sys.executable, "-m", "cohort", "run", str(file), "--options", json.dumps(options)]
     return [*command, "--until", str(until)] if until else command
+
+
+def check_cell_text(text: str, *, study: str, item: str) -> None:
+    """Raise UserError, before anything is planned, unless a text can be the path of a record or the
+    beginning of a digest. `study` and `item` are the commands for the name of a study, and for that
+    of a figure or table."""
+    if text.endswith(".h5") or re.fullmatch("k[0-9a-f]{0,12}", text):
+        return
+    name, _, drawn = text.partition(".")
+    meant = ""
+    if name in planning.all_studies():
+        what, command = ("figure or table", item) if drawn else ("study", study)
+        meant = f"; for a {what}: {command.format(text)}"
+    raise UserError(f"'{text}' is no cell: give the path of its record, or its digest{meant}")
 
 
 def require_cell(plan: Plan, text: str) -> Cell:

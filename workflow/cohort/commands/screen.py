@@ -84,12 +84,6 @@ def table(
         yield GAP.join(fields).rstrip()
 
 
-def rounded(value: float) -> str:
-    """A value to three digits, as people write it: 0.279, 45.8, 8,530."""
-    digits = f"{value:.3g}"
-    return f"{float(digits):,.0f}" if value >= 100 else digits
-
-
 def print_json(value: Any) -> None:
     """Print a value as JSON, for other programs; numbers that are not finite become null."""
     print(json.dumps(_finite(value), indent=1))

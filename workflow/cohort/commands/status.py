@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from cohort.commands.cost import released_lines
 from cohort.commands.planning import add_json, add_studies, load_plan
 from cohort.commands.screen import (
     WIDTH,
@@ -139,7 +140,7 @@ def unique_cells(by_experiment: Statuses) -> list[CellStatus]:
 
 def print_status(plan: Plan) -> None:
     """Print a line for each experiment, figures drawn from records that are gone, the cells that
-    are under way, jobs that SLURM holds, the time left, and failures."""
+    are under way, jobs that SLURM holds, the time left, released runs, and failures."""
     slurm_logs = find_slurm_logs()
     by_experiment = statuses(plan, slurm_logs)
     cells = unique_cells(by_experiment)
@@ -162,7 +163,8 @@ def print_status(plan: Plan) -> None:
         print(job)
     if restored := sum(status.restored for status in cells):
         print(f"restored from releases, not trained here: {restored}")
-    for line in time_left_lines(plan, cells):
+    missing = [status.cell for status in cells if not status.is_finished]
+    for line in [*time_left_lines(plan, cells), *released_lines(plan, missing)]:
         print(line)
     for note in [*plan.notes, *changed_sentences(cells)]:
         print(prose(note))
@@ -215,12 +217,14 @@ def under_way_line(status: CellStatus) -> str:
 
 
 def time_left_lines(plan: Plan, cells: Iterable[CellStatus]) -> Iterator[str]:
-    """Yield a line on the hours left for each kind of device."""
-    for device, hours in hours_left(plan, runnable_cells(cells)).items():
-        if hours and not device:
-            yield f"left: {duration_text(3600 * hours)} of one CPU core, as estimated"
-        elif hours:
-            yield f"left: {duration_text(3600 * hours)} at the pace of the cells done on {device}"
+    """Yield a line on the time left at the pace of finished cells, one for each kind of device, or
+    as estimated if none has finished here."""
+    estimated = hours_left(plan, runnable_cells(cells))
+    measured = {device: hours for device, hours in estimated.items() if device}
+    for device, hours in (measured or estimated).items():
+        pace = f"at the pace of the cells done on {device}" if device else "of one CPU core"
+        if hours:
+            yield f"left: about {duration_text(3600 * hours)} {pace}"
 
 
 def _count_table(by_experiment: Statuses) -> Iterator[str]:

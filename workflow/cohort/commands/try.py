@@ -50,8 +50,10 @@ def run(options: argparse.Namespace) -> None:
             raise UserError(f"there is no strategy '{name}'{suggest(name, shown.plan.strategies)}")
     experiment = shown.plan.study(shown.study).experiments[shown.spec["experiment"]]
     new = [name for name in strategies if name not in experiment.axes["strategy"]]
-    study = write_study(shown, new) if new else ""
-    item = find_item(options.on, options, study)
+    study, text = extending_study(shown, new) if new else ("", None)
+    item = find_item(options.on, options, study, text)
+    if text and not options.dry_run:
+        write_text(_study_file(study), yaml.safe_dump(text, sort_keys=False))
     comparison = run_item(item, options, against=True)
     if comparison and comparison.standings and not options.json:
         for name in strategies:
@@ -67,9 +69,9 @@ def rank_line(standings: Standings, strategy: str) -> str:
     return f"{strategy}: rank {entry.rank.value:.0f} of {len(standings.entries)} {ends}".rstrip()
 
 
-def write_study(item: Item, strategies: Sequence[str]) -> str:
-    """Write the study that adds strategies to an item's experiment, and return its name. One that
-    is impossible at any scale is not written, because every command would stumble over it."""
+def extending_study(item: Item, strategies: Sequence[str]) -> tuple[str, dict[str, Any]]:
+    """The name and the text of the study that adds strategies to an item's experiment. Raise
+    UserError if it is impossible at any scale, because every command would stumble over it."""
     experiment = item.spec["experiment"]
     added = [f"+{strategy}" for strategy in strategies]
     extended = {"extends": f"{item.study}.{experiment}", "strategy": added}
@@ -78,12 +80,10 @@ def write_study(item: Item, strategies: Sequence[str]) -> str:
         "experiments": {experiment: extended},
     }
     name = _free_name([*strategies, item.study, experiment], text)
-    file = _study_file(name)
     with errors_at(f"{' and '.join(strategies)} cannot be tried on {item.study}.{item.name}"):
         for scale in item.plan.scales:
-            load({"scale": scale, "studies": item.study, "only": ""}).check(file, text)
-    write_text(file, yaml.safe_dump(text, sort_keys=False))
-    return name
+            load({"scale": scale, "studies": item.study, "only": ""}).check(_study_file(name), text)
+    return name, text
 
 
 def _free_name(words: Sequence[str], text: Mapping[str, Any]) -> str:

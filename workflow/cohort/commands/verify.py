@@ -14,7 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cohort.commands.planning import add_config, load_plan
-from cohort.commands.run import add_until, make_inputs, require_cell, training_command
+from cohort.commands.run import (
+    add_until,
+    check_cell_text,
+    make_inputs,
+    require_cell,
+    training_command,
+)
 from cohort.commands.screen import paint
 from cohort.core import user_files
 from cohort.core.counts import counted
@@ -40,6 +46,7 @@ else:  # these import PyTorch
     checkpoint = lazy("cohort.training.job.checkpoint")
 
 POINTS, SHARE = 5.0, 0.1  # of an accuracy, and of a loss, where bits may differ
+ANY_OF = "cohort verify --config studies={0}, or cohort verify --released --config studies={0}"
 DECIDING_VERSIONS = ("torch", "numpy")  # the packages whose versions may change bits
 
 
@@ -66,10 +73,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Train cells again and print what differs. Raise UserError on unexplained differences."""
+    if options.cell is not None:
+        if options.released is not None:
+            raise UserError("name a cell or give --released, not both")
+        check_cell_text(options.cell, study=ANY_OF, item="cohort reproduce {}")
     plan = load_plan(options)
     if options.released is not None:
-        if options.cell is not None:
-            raise UserError("name a cell or give --released, not both")
         if options.released < 1:
             raise UserError(f"--released is {options.released}, but must be at least 1")
         for cell, record in draw_released_runs(plan, options.released):

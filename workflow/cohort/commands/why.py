@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cohort.commands.planning import add_config, load_plan
-from cohort.commands.run import find_cell
+from cohort.commands.run import check_cell_text, find_cell
 from cohort.commands.show import find_record
 from cohort.core.errors import UserError
 from cohort.core.paths import records_in
@@ -31,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Print why the cell would be trained, or that it would not."""
+    check_cell_text(options.cell, study="cohort status {}", item="cohort show {}")
     plan = load_plan(options)
     cell = find_cell(plan, options.cell)
     lines = _explain_cell(plan, cell) if cell else _explain_record(plan, options.cell)

@@ -26,14 +26,18 @@ else:
     checkpoint = lazy("cohort.training.job.checkpoint")
 
 
-def collect_partial(plan: Plan, study: str, experiment: str) -> str:
+def collect_partial(
+    plan: Plan, study: str, experiment: str, temporary: str | Path | None = None
+) -> str:
     """Collect the metrics of an experiment from what exists and return their file; keep a file that
-    the current code collected from just that."""
+    the current code collected from just that. Write into the folder `temporary` if there is one."""
     content = experiment_plan(plan, study, experiment)
     target = Layout(plan.scale, partial=True).metrics(study, experiment)
     sources = _sources_hash(content)
     if read_sources_hash(target) != sources:
         file = frozen_experiment_path(content)
+        if temporary:
+            target, file = (str(Path(temporary, path)) for path in (target, file))
         write_sealed(file, content, sync=False)
         collecting.collect(file, target, result_of=result_so_far, sources=sources)
     return target

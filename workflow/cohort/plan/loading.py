@@ -95,6 +95,10 @@ class Plan:
             self._validator.check(text, "study")
         self._expanded(file, text)
 
+    def add(self, name: str, text: dict[str, Any]) -> None:
+        """Let a study of this name have this text, which `check` accepts, without a file."""
+        self._texts[name] = text
+
     def study_schema(self) -> dict[str, Any]:
         """The JSON Schema of study files, complete in itself, with the names that exist here."""
         return self._validator.self_contained("study")

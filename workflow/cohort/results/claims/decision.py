@@ -1,4 +1,4 @@
-"""Decides from the spread over seeds whether a claim holds, and how many seeds would decide it.
+"""Decides from the spread over seeds whether a claim holds.
 
 A comparison is a list of clauses, all of which must be true; a clause is true if one of its
 contrasts, a difference seed by seed, is above 0. Held is an intersection-union test: each clause is
@@ -7,22 +7,11 @@ tested at 5 %, which its alternatives share. For not held Holm's correction cove
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING
 
-import numpy as np
-
-from cohort.core.durations import duration_text
-from cohort.core.lazy import lazy
 from cohort.results.intervals import ALPHA, ENOUGH_SEEDS, Sample, holm_levels
-
-if TYPE_CHECKING:
-    from scipy import special
-else:
-    special = lazy("scipy.special")
 
 HELD, NOT_HELD, UNDECIDED, TIE = "held", "not held", "undecided", "tie"
 LEANS_HELD, LEANS_NOT_HELD = "leans towards held", "leans towards not held"
@@ -32,8 +21,6 @@ SHOWN_ORDER = (HELD, NOT_HELD, LEANS_HELD, LEANS_NOT_HELD, TIE, UNDECIDED)
 CROSS, OPEN, EQUAL = "✗", "?", "="
 MARKS = {NOT_HELD: CROSS, LEANS_NOT_HELD: CROSS, UNDECIDED: OPEN, TIE: EQUAL}
 NOT_JUDGED = "not judged at this scale"
-MOST_SEEDS = 1000  # beyond which nobody would go
-DRAWS, RANGE = 100, (0.1, 0.9)  # of the means and deviations that the seeds leave possible
 
 Clauses = list[list[Sample]]
 
@@ -88,78 +75,6 @@ def deciding_contrasts(comparisons: Sequence[Clauses]) -> list[DecidingContrast 
             bounded.append(DecidingContrast(best, low, high))
         deciding.append(min(bounded, key=lambda bounds: _strength(bounds.contrast), default=None))
     return deciding
-
-
-def seeds_to_decide(comparisons: Sequence[Clauses]) -> tuple[int, int]:
-    """Estimate how many seeds would decide the claim, as the 10th and 90th percentiles.
-
-    True means and deviations are drawn from their posterior given the seeds so far, under the usual
-    uninformative prior. MOST_SEEDS + 1 means that even MOST_SEEDS would not be enough.
-    """
-    rng = np.random.default_rng(0)
-    draw = partial(_drawn_contrast, rng=rng)
-    needed = sorted(_seeds_needed(_map_contrasts(comparisons, draw)) for _ in range(DRAWS))
-    low, high = (needed[round(share * (DRAWS - 1))] for share in RANGE)
-    return low, high
-
-
-def more_seeds_text(seeds: tuple[int, int], seen: int, seconds: float) -> str:
-    """A text on how many seeds, a range, would decide a claim, and how long the fewest further ones
-    would take at `seconds` each; `seen` seeds have run."""
-    fewest, _ = seeds
-    if fewest > MOST_SEEDS:
-        return f"more than {MOST_SEEDS} seeds would be needed to decide it"
-    more = fewest - seen
-    cost = f", about {duration_text(more * seconds)}" if seconds == seconds else ""
-    return (
-        f"{seeds_text(seeds)} seeds would decide it (10 to 90 % of what these seeds leave "
-        f"possible; at least {more} more{cost})"
-    )
-
-
-def seeds_text(seeds: tuple[int, int]) -> str:
-    """A range of numbers of seeds as text."""
-    low, high = (f"more than {MOST_SEEDS}" if count > MOST_SEEDS else str(count) for count in seeds)
-    return low if low == high else f"{low} to {high}"
-
-
-def _seeds_needed(comparisons: Sequence[Clauses]) -> int:
-    """The smallest number of seeds that decides the claim with exactly these means and
-    deviations."""
-    contrasts = (contrast for clauses in comparisons for clause in clauses for contrast in clause)
-    seen = max(contrast.n for contrast in contrasts)
-    least, most = max(seen, ENOUGH_SEEDS - 1), MOST_SEEDS + 1
-    while most - least > 1:
-        middle = (least + most) // 2
-        expected = _map_contrasts(comparisons, partial(_expected_contrast, n=middle))
-        is_open = overall_verdict(decide(expected)) in (UNDECIDED, TIE)
-        least, most = (middle, most) if is_open else (least, middle)
-    return most
-
-
-def _map_contrasts(
-    comparisons: Sequence[Clauses], change: Callable[[Sample], Sample]
-) -> list[Clauses]:
-    """The comparisons with `change` applied to each contrast."""
-    changed = []
-    for clauses in comparisons:
-        changed.append([list(map(change, clause)) for clause in clauses])
-    return changed
-
-
-def _drawn_contrast(contrast: Sample, rng: np.random.Generator) -> Sample:
-    """The contrast with a mean and a deviation drawn from their posterior."""
-    n = contrast.n
-    sd = contrast.sd * float(np.sqrt((n - 1) / rng.chisquare(n - 1)))
-    return replace(contrast, mean=contrast.mean + sd / np.sqrt(n) * float(rng.normal()), sd=sd)
-
-
-def _expected_contrast(contrast: Sample, n: int) -> Sample:
-    """The contrast as n seeds with the same mean and deviation would show it; as many are above 0
-    as of a normal distribution."""
-    share = float(special.ndtr(contrast.mean / contrast.sd)) if contrast.sd else contrast.mean > 0
-    above = round(n * share)
-    return replace(contrast, n=n, above=above, below=n - above)
 
 
 def _levels(comparisons: Sequence[Clauses]) -> list[list[float]]:

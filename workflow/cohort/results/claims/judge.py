@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from functools import cache
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ from cohort.core.typed import from_json
 from cohort.results.at import scaled_at
 from cohort.results.claims import CLAIMS
 from cohort.results.claims.claim import Claim
-from cohort.results.claims.decision import seeds_text
 from cohort.results.claims.evidence import Evidence, comparison_name
 from cohort.results.claims.judged import (
     JudgedClaim,
@@ -29,7 +28,7 @@ from cohort.results.claims.judged import (
 )
 from cohort.results.claims.matrix import Comparison
 from cohort.results.claims.paper import paper_values
-from cohort.results.claims.values import measured_values, seconds_per_seed
+from cohort.results.claims.values import measured_values
 from cohort.results.claims.verdict import Judgment, judge_paper, judge_runs
 from cohort.results.names import Names
 from cohort.results.series import FULL, is_generated, read_metric
@@ -92,7 +91,6 @@ def _judge_claim(
         measured_values(points, read),
         names,
         judged=judged,
-        seconds=partial(seconds_per_seed, points, read),
     )
     papers = judge_paper(claim, comparisons, paper_values(points, study, claim.paper), names)
     frames = (read(point.experiment, point.metric) for point in points)
@@ -122,7 +120,6 @@ def _judged_claim(
         planned=sum(value.planned for value in runs.values),
         diverged=sum(value.diverged for value in runs.values),
         values=runs.statistics,
-        seeds_to_decide=seeds_text(runs.seeds) if runs.seeds else "",
         paper=papers.verdict,
         paper_evidence=papers.evidence,
         doubtful=papers.doubtful,

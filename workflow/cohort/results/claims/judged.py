@@ -68,7 +68,6 @@ class JudgedClaim:
     planned: int
     diverged: int
     values: str
-    seeds_to_decide: str
     paper: str
     paper_evidence: str
     doubtful: str

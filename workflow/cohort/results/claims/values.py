@@ -171,15 +171,6 @@ def _value_of_runs(planned: Sequence[Mapping[Any, Any]]) -> Value:
     )
 
 
-def seconds_per_seed(
-    points: Sequence[Point], read: Callable[[str, str], DataFrame | None]
-) -> float:
-    """The seconds that the runs of one seed of these points took; NaN if the metrics do not say."""
-    cells = {point.key: point for point in points}
-    timed = [replace(point, metric="seconds", at="mean") for point in cells.values()]
-    return sum(value.value * value.rounds for value in measured_values(timed, read))
-
-
 def display_scale(metric: str, at: int | str) -> float:
     """The factor from a value as stored to the value as shown."""
     return 1.0 if counts_rounds(at) else METRICS[metric].scale

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from cohort.results.claims.claim import Claim
 from cohort.results.claims.decision import (
     HELD,
+    LEANING,
     NOT_HELD,
     NOT_JUDGED,
     TIE,
@@ -17,9 +18,7 @@ from cohort.results.claims.decision import (
     Clauses,
     decide,
     deciding_contrasts,
-    more_seeds_text,
     overall_verdict,
-    seeds_to_decide,
 )
 from cohort.results.claims.evidence import (
     Evidence,
@@ -31,13 +30,12 @@ from cohort.results.claims.evidence import (
 )
 from cohort.results.claims.matrix import Comparison
 from cohort.results.claims.values import (
-    NOTHING,
     Value,
     joined,
     values_by_seed,
     with_common_seeds,
 )
-from cohort.results.intervals import LEAST_SEEDS, NOT_ENOUGH
+from cohort.results.intervals import ENOUGH_SEEDS, LEAST_SEEDS, NOT_ENOUGH
 from cohort.results.names import Names
 
 NO_PAPER = "no value"
@@ -47,16 +45,14 @@ NO_PAPER = "no value"
 class Judgment:
     """The verdict on a claim, its evidence as text, and the value of each point, once.
 
-    `statistics` are those of each point as text; `seeds` is the range of how many seeds would
-    decide a claim that is undecided. `comparisons` are those of the claim one by one; `gap` says
-    what is missing for a verdict, or for a clearer one. `doubtful` has the doubts about values.
+    `statistics` are those of each point as text. `comparisons` are those of the claim one by one;
+    `gap` says what is missing for a verdict. `doubtful` has the doubts about values.
     """
 
     verdict: str
     evidence: str
     values: list[Value]
     statistics: str = ""
-    seeds: tuple[int, int] | None = None
     comparisons: Sequence[Evidence] = ()
     gap: str = ""
     doubtful: str = ""
@@ -69,13 +65,11 @@ def judge_runs(
     names: Names,
     *,
     judged: bool = True,
-    seconds: Callable[[], float] = lambda: NOTHING,
 ) -> Judgment:
     """Judge a claim on our runs. A scale that is not `judged`, or a planned run that is not
     finished, prevents a verdict.
 
-    `values` are those of the points of all comparisons, in order; `seconds` returns how long the
-    runs of one seed take.
+    `values` are those of the points of all comparisons, in order.
     """
     pairs = with_values(comparisons, values)
     gap = _missing_runs_text(claim, comparisons, values, names)
@@ -84,14 +78,14 @@ def judge_runs(
     if not gap and fewest < (1 if claim.is_over_settings else LEAST_SEEDS):
         noun = "seed" if fewest == 1 else "seeds"
         gap = f"{fewest} {noun} in common, at least {LEAST_SEEDS} are needed"
-    needed, verdict = None, NOT_ENOUGH if judged else NOT_JUDGED
+    verdict = NOT_ENOUGH if judged else NOT_JUDGED
     if judged and not gap:
         contrasts = [contrasts_of(claim, *pair) for pair in zip(comparisons, rows, strict=True)]
         evidence = _decided_evidence(claim, pairs, rows, contrasts, names)
         verdict = overall_verdict([part.verdict for part in evidence])
-        if verdict == UNDECIDED and not claim.is_over_settings:
-            needed = seeds_to_decide(contrasts)
-            gap = more_seeds_text(needed, fewest, seconds())
+        has_few = fewest < ENOUGH_SEEDS and not claim.is_over_settings
+        if has_few and verdict in (UNDECIDED, *LEANING.values()):
+            gap = f"{fewest} seeds; a verdict needs at least {ENOUGH_SEEDS}"
     else:
         evidence = [evidence_of(claim, *pair, names) for pair in pairs]
     return Judgment(
@@ -99,7 +93,6 @@ def judge_runs(
         evidence_text(comparisons, evidence, gap, names),
         _values_of_points(comparisons, values),
         statistics_text(claim, comparisons, evidence, names),
-        needed,
         evidence,
         gap,
     )

@@ -121,6 +121,16 @@ def read_release(folder: Path) -> list[Record]:
     return records
 
 
+def released_digests(folder: Path) -> set[str]:
+    """The digests of a release's runs, without their numbers; none if it is damaged, as `cohort
+    restore` says."""
+    try:
+        read_manifest(folder)
+        return set(parquet.read_table(folder / "runs.parquet", columns=["digest"])[0].to_pylist())
+    except Exception:  # tables from outside may raise anything
+        return set()
+
+
 def read_tables(folder: Path) -> dict[str, pa.Table]:
     """Read the tables of a release by name. Raise UserError unless its checksums fit."""
     manifest = read_manifest(folder)

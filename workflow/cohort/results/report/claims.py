@@ -13,7 +13,6 @@ from cohort.results.claims.decision import (
     NOT_HELD,
     NOT_JUDGED,
     SHOWN_ORDER,
-    UNDECIDED,
 )
 from cohort.results.claims.evidence import Evidence, Numbers
 from cohort.results.claims.judged import (
@@ -103,10 +102,15 @@ class Claim:
         return counts
 
     @property
+    def lacks_seeds(self) -> bool:
+        """Whether our runs lean or are undecided with too few seeds for a verdict."""
+        return bool(self.judged.gap) and self.judged.measured in SHOWN_ORDER
+
+    @property
     def notes(self) -> list[str]:
         """Sentences on what is missing, diverged or doubtful."""
         claim = self.judged
-        is_said = claim.measured == UNDECIDED  # above the numbers
+        is_said = self.lacks_seeds  # above the numbers
         notes = [f"Our runs: {claim.gap}."] if claim.gap and claim.n and not is_said else []
         notes += [f"Paper: {claim.paper_gap}."] if claim.paper_gap else []
         if claim.diverged:
