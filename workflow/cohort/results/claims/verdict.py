@@ -33,12 +33,12 @@ from cohort.results.claims.matrix import Comparison
 from cohort.results.claims.values import (
     NOTHING,
     Value,
-    joined,
     values_by_seed,
     with_common_seeds,
 )
 from cohort.results.intervals import LEAST_SEEDS, NOT_ENOUGH
 from cohort.results.names import Names
+from cohort.results.paper import doubts
 
 NO_PAPER = "no value"
 
@@ -145,7 +145,7 @@ def judge_paper(
         _values_of_points(comparisons, values),
         comparisons=evidence,
         gap=gap,
-        doubtful=joined(value.doubtful for value in values),
+        doubtful=doubts(value.doubtful for value in values),
     )
 
 
