@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import re
 import socket
+import socketserver
 import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +187,58 @@ def test_a_server_that_accepts_and_stays_silent(server: Server, monkeypatch: pyt
         )
 
 
+@contextlib.contextmanager
+def dripping(at_once: bytes, drop: bytes, count: int) -> Iterator[str]:
+    """The URL of a server that sends some bytes at once and then, every 20 ms, a drop."""
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            self.rfile.readline()
+            with contextlib.suppress(OSError):  # nobody listens any more
+                self.wfile.write(at_once)
+                for _ in range(count):
+                    time.sleep(0.02)
+                    self.wfile.write(drop)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as http:
+        threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01}).start()
+        yield f"http://127.0.0.1:{http.server_address[1]}/values"
+        http.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("at_once", "reason"),
+    [
+        (b"HTTP/1.0 200 OK\r\nContent-Length: 100\r\n\r\n", "slower than 1000 bytes a second"),
+        (b"HTTP/1.0 200 OK\r\nX: ", "no answer in 0.5 s"),
+    ],
+    ids=["content", "headers"],
+)
+def test_a_server_that_drips(
+    at_once: bytes, reason: str, server: Server, monkeypatch: pytest.MonkeyPatch
+):
+    """Each byte comes in time for the socket's timeout, which would wait for all of them."""
+    monkeypatch.setattr(fetch, "TIMEOUT", 0.2)
+    monkeypatch.setattr(fetch, "OPENING", 0.5)
+    with dripping(at_once, b"x", 100) as url:
+        assert f"in 3 tries ({reason})" in refusal(declared(url))
+
+
+def test_a_slow_but_steady_server(server: Server, monkeypatch: pytest.MonkeyPatch):
+    """5 kB a second, five times longer than the timeout."""
+    monkeypatch.setattr(fetch, "TIMEOUT", 0.2)
+    content = bytes(100) * 50
+    with dripping(b"HTTP/1.0 200 OK\r\n\r\n", bytes(100), 50) as url:
+        download(declared(url, content), TARGET)
+    assert TARGET.read_bytes() == content
+
+
+@pytest.mark.parametrize("url", ["http://[bad/a", "http://host:port/a", "http://a..b/a"])
+def test_an_address_that_is_none(url: str):
+    with pytest.raises(UserError, match=rf"^{re.escape(url)}: is no valid address \("):
+        fetch.fetch(url, Path("a"))
+
+
 def test_waits_grow(server: Server, monkeypatch: pytest.MonkeyPatch):
     waited: list[float] = []
     monkeypatch.setattr(fetch, "WAITS", (1.0, 5.0, 20.0))
@@ -219,12 +276,12 @@ def test_progress_is_logged(
     server: Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     monkeypatch.setattr(fetch, "PROGRESS_SECONDS", 0.0)
-    monkeypatch.setattr(fetch, "BLOCK", 200_000)
     content = bytes(600_000)
     url = server.offer("values", content)
     download(declared(url, content), TARGET)
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[:2] == [f"{url}: 0.2 of 0.6 MB", f"{url}: 0.4 of 0.6 MB"]
+    *progress, _ = capsys.readouterr().out.splitlines()
+    amounts = [re.fullmatch(rf"{url}: (0\.\d) of 0\.6 MB", line)[1] for line in progress]
+    assert amounts and amounts == sorted(amounts) and amounts[-1] == "0.6"
 
 
 def test_a_host_that_cannot_be_resolved_is_asked_once(monkeypatch: pytest.MonkeyPatch):

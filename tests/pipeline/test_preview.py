@@ -1,17 +1,20 @@
-"""Several studies are drawn at a time, each in a process of its own."""
+"""What is drawn from the runs that exist; several studies at a time, each in a process of its own."""
 
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 
 from cohort.core.errors import UserError
 from cohort.core.paths import Layout
 from cohort.pipeline import preview
-from cohort.plan import Plan
-from tests.commands.conftest import plan  # noqa: F401 (a fixture)
+from cohort.plan import Plan, load
+from cohort.records.record import read, write
+from tests.commands.conftest import finish, plan  # noqa: F401 (a fixture)
 
 
 def test_each_study_has_a_process(plan: Plan, monkeypatch: pytest.MonkeyPatch):  # noqa: F811
@@ -44,3 +47,34 @@ def test_a_study_that_fails_says_why_and_the_others_are_drawn(
         preview.draw_studies(plan, ["demo", "six"])
     assert "error: results/x.h5 is damaged" in capfd.readouterr().err
     assert Path("six").exists()
+
+
+def test_a_preview_of_restored_runs(plan: Plan):  # noqa: F811
+    """Tables and claims name the release; a figure without any run is not drawn, nor kept."""
+    file = Path("config/studies/six.yaml")
+    study = yaml.safe_load(file.read_text())
+    first = study["experiments"]["one"]
+    study["experiments"]["two"] = first | {"axes": first["axes"] | {"J": ["J3"]}}
+    figure = {"kind": "curves", "metric": "test_accuracy", "hue": "strategy"}
+    study["figures"] = {f"of_{name}": figure | {"experiment": name} for name in ("one", "two")}
+    claim = {"kind": "gain", "experiment": "one", "metric": "test_accuracy"}
+    claim |= {"along": "strategy", "pairs": [["loss", "fedavg"]]}
+    study["claims"] = {"first": claim | {"says": "First.", "where": "here"}}
+    file.write_text(yaml.safe_dump(study))
+    plan = load()
+    for row in plan.study("six").experiments["one"].rows[1:]:
+        path = finish(plan.cells[row.digest])
+        run = read(path)
+        theirs = {"restored": [{"release": "theirs_&_ours"}]}
+        write(path, replace(run, header=run.header | theirs))
+    finish(plan.cells[plan.study("six").experiments["one"].rows[0].digest])
+    layout = Layout("full", partial=True)
+    old = Path(layout.figure("six", "of_two")[0])
+    old.parent.mkdir(parents=True)
+    old.touch()
+    preview.draw_partial(plan, "six")
+    assert Path(layout.figure("six", "of_one")[0]).exists() and not old.exists()
+    for files in (layout.table("six", "tab1"), layout.claims("six")):
+        markdown, latex = (Path(file).read_text() for file in files[1:3])
+        assert "Restored from theirs_&_ours: 5 of 6 finished runs." in markdown
+        assert r"Restored from theirs\_\&\_ours: 5 of 6 finished runs." in latex

@@ -9,16 +9,27 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from cohort.cell.settings import DEFAULTS
 from cohort.core.sealed_json import write_sealed
 from cohort.records.history import History
 from cohort.records.record import Record, write
 from cohort.results.collect import EMPTY, Result, collect, read_result
 from cohort.results.series import count_runs, label_columns, read_metric, value_per_cell
 
+SETTINGS = {
+    **{"dataset": "d", "model": "m", "partition": "iid", "J": "J1", "strategy": "fedavg"},
+    **{"seed": 0, "cohort": 1, "batch": 1, "lr": 0.1},
+    **{
+        "selector": {"name": "random"},
+        "objective": {"name": "cross-entropy"},
+        "server": {"name": "average"},
+    },
+}
+
 
 def record(counts: np.ndarray, status: str = "done") -> Record:
     clients, sizes = len(counts), counts.sum(axis=1)
-    settings = {"clients": clients, "rounds": 1}
+    settings = SETTINGS | {"clients": clients, "rounds": 1}
     provenance = {
         "versions": {},
         "commit": "",
@@ -110,7 +121,9 @@ def test_a_cell_in_two_panels_is_drawn_twice_and_counted_once(tmp_path: Path):
 
 
 def test_what_records_say_about_themselves_is_written_beside_the_metrics(tmp_path: Path):
+    """Their settings with the defaults of younger ones, so that the same cells of two ages agree."""
     made = record(np.array([[3, 0], [1, 1]]))
+    made.header["restored"] = [{"release": "theirs", "commit": ""}]
     made.history.add_cost(1, seconds=2.5, bytes_up=1000.0)
     made.history.add_cost(2, seconds=1.5, bytes_up=500.0)
     made.header["settings"]["rounds"] = 2
@@ -130,5 +143,6 @@ def test_what_records_say_about_themselves_is_written_beside_the_metrics(tmp_pat
     )
     there, absent = json.loads((tmp_path / "m.json").read_text())["cells"]
     assert (there["seconds"], there["bytes_up"], there["bytes_down"]) == (4.0, 1500.0, 0)
-    assert there["settings"] == {"clients": 2, "rounds": 2} and there["devices"] == ["cpu"]
+    assert there["settings"] == DEFAULTS | made.header["settings"] and there["devices"] == ["cpu"]
+    assert there["settings"]["evaluate_next"] == 0 and there["restored"] == ["theirs"]
     assert absent == cells[1] | {"status": "missing"}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cohort.core.errors import UserError
-from cohort.results.paper import paper_file, read_paper
+from cohort.results.paper import doubts, paper_file, read_paper
 from cohort.results.paper_match import match_values
 
 LABELS = ["dataset", "model", "partition", "strategy", "selector.buffer"]
@@ -165,3 +165,10 @@ def test_without_a_file_of_curves_they_are_the_values_that_have_a_round():
         for match in matches
     }
     assert points == {"peco": [(100, 0.7)], "fedavg": []}
+
+
+def test_each_doubt_is_stated_once():
+    """A value may have several."""
+    assert doubts(["swapped; shifted", "", "shifted", "swapped", "other"]) == (
+        "swapped; shifted; other"
+    )

@@ -199,7 +199,7 @@ def test_second_driver_says_so_and_stops(fresh: Project):
     wait_for(lambda: list((fresh.root / "results/cells").rglob("lease")))
     output = fresh.snakemake(fails=True)
     assert (
-        "another snakemake is at work in this directory" in output
+        "another snakemake, or cohort restore, is at work in this directory" in output
         and "lock_directory" not in output
     )
     assert fresh.planned()["train"] > 0  # a dry run needs no lock

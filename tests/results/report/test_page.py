@@ -338,6 +338,70 @@ def test_the_index_has_a_card_for_each_page(spec: Spec, page: Write, tmp_path: P
     assert (tags.text.count("Not finished"), preview.count("Not finished")) == (0, 2)
 
 
+def change_cells(spec: Spec, change: Callable[[Spec], Spec]) -> None:
+    """Rewrite the JSON beside the metrics of the first experiment with each cell changed."""
+    file = Path(spec["experiments"]["main"]["runs"])
+    content = read_experiment(file)
+    write_sealed(file, content | {"cells": list(map(change, content["cells"]))})
+
+
+def test_restored_runs_are_named_wherever_they_are_shown(
+    spec: Spec, page: Write, tmp_path: Path
+) -> None:
+    """At the top, under the key figure, in the captions of the figure and the table, and on the
+    card; not where a figure has none. A finished run that was trained here is counted."""
+    origins = {0: ["resources/released/demo"], 1: ["https://a.b/<c>", "d"]}
+
+    def restored(cell: Spec) -> Spec:
+        is_theirs = cell["status"] == "done" and cell["labels"]["strategy"] == "fedavg"
+        return cell | {"restored": origins[cell["labels"]["seed"]] if is_theirs else []}
+
+    change_cells(spec, restored)
+    html = page(spec)
+    text = Tags(html).text
+    first = "Restored from resources/released/demo: 1 of 3 finished runs."
+    second = "Restored from https://a.b/<c> and d: 1 of 3 finished runs."
+    assert text.count(first) == text.count(second) == 4
+    assert text.index(first) < text.index("Title of fig1")
+    for name in ("fig1", "tab1"):
+        shown = re.search(rf'<figure id="{name}".*?</figure>', html, re.DOTALL)
+        assert shown is not None and first in shown[0]
+    write_index(tmp_path / "report/index.html")
+    assert first in (tmp_path / "report/index.html").read_text()
+
+
+def test_a_preview_says_what_is_true_of_its_runs(spec: Spec, page: Write, tmp_path: Path) -> None:
+    page(spec)
+    folder = tmp_path / "partial/report"
+    folder.parent.mkdir()
+    (tmp_path / "report").rename(folder)
+    card = json.loads((folder / "demo.json").read_text())
+    sentences = []
+    for done in (0, 3, 8):
+        runs = card["runs"] | {"done": done, "missing": 8 - done}
+        (folder / "demo.json").write_text(json.dumps(card | {"runs": runs}))
+        write_index(folder / "index.html")
+        sentences.append(
+            re.findall('<p class="warning">(.*?)</p>', (folder / "index.html").read_text())
+        )
+    assert sentences == [["No run yet."], ["Not finished: drawn from the runs that exist."], []]
+
+
+def test_an_empty_setting_is_left_out(spec: Spec, page: Write) -> None:
+    def with_evaluators(cell: Spec) -> Spec:
+        text = "drift 10" if cell["labels"]["seed"] else ""
+        return (
+            cell | {"settings": cell["settings"] | {"evaluators": text}}
+            if "settings" in cell
+            else cell
+        )
+
+    change_cells(spec, with_evaluators)
+    names = re.findall("<summary>(.*?) <span class=.cost", page(spec))
+    rest = [re.sub("<.*?>", "", name).partition("FedAvg")[2] for name in names if "FedAvg" in name]
+    assert rest == ["", " evaluators drift 10"]
+
+
 def test_runs_state_what_they_have_alone_and_what_all_share(spec: Spec, page: Write) -> None:
     html = page(spec)
     shared, group = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,9 +11,11 @@ from pathlib import Path
 
 from cohort.commands.planning import add_whole_studies, load_plan
 from cohort.core.counts import counted
-from cohort.core.errors import UserError
+from cohort.core.errors import FileAccessError, UserError
 from cohort.core.paths import RELEASED
+from cohort.core.progress import tracked
 from cohort.data.fetch import fetch
+from cohort.pipeline.driver import lock_directory
 from cohort.plan import all_studies
 from cohort.records.record import Record
 from cohort.results.names import METRICS
@@ -21,6 +24,7 @@ from cohort.results.release.restoring import RestoreOutcome, restore
 
 SHOWN = 5  # runs that are named
 METRIC = "test_accuracy"
+MANIFEST_BYTES, TABLE_BYTES = 10**6, 10**9  # the most that are fetched, if no manifest says less
 ADVICE = "check the network, or fetch the release by hand and name its folder with --from"
 
 
@@ -40,9 +44,9 @@ def run(options: argparse.Namespace) -> None:
     """Turn the released runs of these studies, or of all that a release exists of, into records,
     and print how many of each release were restored."""
     plan = load_plan(options)
-    for study in all_studies():
+    for study in tracked(all_studies(), "planning"):
         plan.study(study)
-    with _release_folders(options.source, options.studies) as folders:
+    with _release_folders(options.source, options.studies) as folders, lock_directory():
         for address, folder in folders.items():
             for line in _outcome_lines(address, restore(folder, address, plan.cells)):
                 print(line)
@@ -52,7 +56,7 @@ def run(options: argparse.Namespace) -> None:
 def _release_folders(source: str, studies: list[str]) -> Iterator[dict[str, Path]]:
     """Yield each release's folder by address; one on the web is downloaded to a temporary
     folder."""
-    if not source.startswith(("https://", "http://")):
+    if not source.lower().startswith(("https://", "http://")):
         root, ours = Path(source), release_folders(all_studies()) if source == RELEASED else {}
         manifests = [*root.glob(MANIFEST), *sorted(root.glob(f"*/{MANIFEST}"))]
         every = list(ours.values()) or [file.parent for file in manifests]
@@ -63,18 +67,26 @@ def _release_folders(source: str, studies: list[str]) -> Iterator[dict[str, Path
     elif not studies:
         raise UserError(f"name the studies whose releases are to be fetched from {source}")
     else:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # or the folder would stay
+        web = source.rstrip("/")
         with tempfile.TemporaryDirectory(prefix="cohort-release-") as name:
-            addresses = {f"{source.rstrip('/')}/{study}": Path(name, study) for study in studies}
-            for address, folder in addresses.items():
-                _fetch_release(address, folder)
-            yield addresses
+            addresses = {f"{web}/{study}": Path(name, study) for study in studies}
+            try:
+                for address, folder in addresses.items():
+                    _fetch_release(address, folder)
+                yield addresses
+            except FileAccessError:
+                raise
+            except UserError as error:  # of a file there, which the user knows by its address
+                raise UserError(str(error).replace(name, web)) from None
 
 
 def _fetch_release(address: str, folder: Path) -> None:
     folder.mkdir()
-    fetch(f"{address}/{MANIFEST}", folder / MANIFEST, ADVICE)
-    for file in read_manifest(folder)["files"]:
-        fetch(f"{address}/{file}", folder / file, ADVICE)
+    fetch(f"{address}/{MANIFEST}", folder / MANIFEST, ADVICE, MANIFEST_BYTES)
+    for file, entry in read_manifest(folder)["files"].items():
+        limit = min(entry.get("bytes", TABLE_BYTES), TABLE_BYTES)
+        fetch(f"{address}/{file}", folder / file, ADVICE, limit)
 
 
 def _outcome_lines(address: str, outcome: RestoreOutcome) -> Iterator[str]:
@@ -83,6 +95,7 @@ def _outcome_lines(address: str, outcome: RestoreOutcome) -> Iterator[str]:
         (outcome.present, "here already, bit by bit the same"),
         (outcome.different, "here already, with other numbers"),
         (outcome.unplanned, "that no study plans, not restored"),
+        (outcome.training, "that a process here is training, not restored"),
     )
     yield f"{address}: " + "; ".join(
         f"{counted(len(runs), 'run')} {text}" for runs, text in counts if runs

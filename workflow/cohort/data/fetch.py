@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import socket
 import time
-from http.client import HTTPException
+from concurrent.futures import Future
+from http.client import HTTPException, HTTPResponse, InvalidURL
 from pathlib import Path
+from threading import Thread
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
@@ -16,27 +18,35 @@ from cohort.core.locks import is_locked
 from cohort.core.paths import DRIVER_LOCK, UNRESOLVED
 
 WAITS = (2.0, 8.0, 30.0)  # seconds before each retry
-TIMEOUT = 30.0  # seconds without a byte
+TIMEOUT = 30.0  # seconds without a byte, or with fewer than SLOWEST a second on average
+SLOWEST = 1000.0  # bytes a second
+OPENING = 4 * TIMEOUT  # seconds until all headers have come, redirections included
 PROGRESS_SECONDS = 5.0
-LIMIT = 20 << 30  # bytes, more than any data set here, should a server never stop sending
+LIMIT = 20 << 30  # bytes, more than any file here, should a server never stop sending
 BLOCK = 1 << 20
 RETRIED = (408, 425, 429)  # like all statuses from 500 on; any other client error is final
 ADVICE = "check the network, or fetch it by hand and name its folder as data_mirror"
 
 
-def fetch(url: str, target: Path, advice: str = ADVICE) -> None:
-    """Download a URL to `target`; every try starts from the beginning.
+def fetch(url: str, target: Path, advice: str = ADVICE, limit: int | None = None) -> None:
+    """Download a URL of at most `limit` bytes (default: LIMIT) to `target`; every try starts from
+    the beginning.
 
     The name of an unknown host is looked up once, and where a driver is at work, once by all of its
     jobs together. `advice` ends the sentence of a failure.
     """
-    host = urlsplit(url).hostname or ""
+    try:
+        host = urlsplit(url).hostname or ""
+    except ValueError as error:
+        raise UserError(f"{url}: is no valid address ({error}); {advice}") from None
     marker = UNRESOLVED / f"{host}.txt"
     if marker.exists() and is_locked(DRIVER_LOCK):
         raise UserError(f"{url}: the host {host} could not be resolved before; {advice}")
     for number in range(len(WAITS) + 1):
         try:
-            return _fetch_once(url, target)
+            return _fetch_once(url, target, LIMIT if limit is None else limit)
+        except (InvalidURL, UnicodeError) as error:  # as in `http://host:port` and `http://a..b`
+            raise UserError(f"{url}: is no valid address ({error}); {advice}") from None
         except (OSError, HTTPException) as error:
             if refusal(error):  # the disk's, not the network's
                 raise
@@ -60,21 +70,47 @@ def _is_unresolved(error: Exception) -> bool:
     return isinstance(error, URLError) and isinstance(error.reason, socket.gaierror)
 
 
-def _fetch_once(url: str, target: Path) -> None:
-    request = Request(url, headers={"User-Agent": "cohort"})
-    with urlopen(request, timeout=TIMEOUT) as response, open(target, "wb") as file:
+def _fetch_once(url: str, target: Path, limit: int) -> None:
+    with _open(url) as response, open(target, "wb") as file:
         expected = response.length or 0  # 0 if the server does not say
-        begin = reported = time.monotonic()
-        while block := response.read(BLOCK):
+        begin = reported = checked = time.monotonic()
+        checked_bytes = 0
+        while block := response.read1(BLOCK):  # what has come, not waiting for a whole block
             file.write(block)
-            if file.tell() > LIMIT:
-                raise UserError(f"{url}: more than {LIMIT} bytes came, which no data set here has")
-            if time.monotonic() - reported > PROGRESS_SECONDS:
-                reported = time.monotonic()
+            if file.tell() > limit:
+                raise UserError(f"{url}: more than {limit} bytes came, which it cannot have")
+            now = time.monotonic()
+            if now - checked > TIMEOUT:
+                if file.tell() - checked_bytes < SLOWEST * (now - checked):
+                    raise OSError(f"slower than {SLOWEST:g} bytes a second")
+                checked, checked_bytes = now, file.tell()
+            if now - reported > PROGRESS_SECONDS:
+                reported = now
                 print(f"{url}: {_amount(file.tell(), expected)}")
         if expected and file.tell() != expected:
             raise OSError(f"broke off after {file.tell()} of {expected} bytes")
         print(f"{url}: {_amount(file.tell(), expected)} in {time.monotonic() - begin:.1f} s")
+
+
+def _open(url: str) -> HTTPResponse:
+    """Open a URL in a thread that is left behind if the headers do not come within OPENING: a
+    socket's timeout starts anew with each byte."""
+    answer: Future[HTTPResponse] = Future()
+
+    def work() -> None:
+        try:
+            request = Request(url, headers={"User-Agent": "cohort"})
+            answer.set_result(urlopen(request, timeout=TIMEOUT))
+        except BaseException as error:
+            answer.set_exception(error)
+
+    Thread(target=work, daemon=True).start()
+    try:
+        return answer.result(OPENING)
+    except TimeoutError:
+        if answer.done():  # its own, of the socket
+            raise
+        raise OSError(f"no answer in {OPENING:g} s") from None
 
 
 def _amount(received: int, expected: int) -> str:

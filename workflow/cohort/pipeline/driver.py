@@ -240,7 +240,7 @@ def lock_directory() -> IO[str]:
     file = try_lock(DRIVER_LOCK)
     if file is None:
         raise UserError(
-            "another snakemake is at work in this directory; "
+            "another snakemake, or cohort restore, is at work in this directory; "
             "wait for it, or stop it, and start again"
         )
     return file

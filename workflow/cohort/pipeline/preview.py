@@ -21,6 +21,7 @@ from cohort.pipeline.specs import claims_spec, spec_of
 from cohort.plan import Plan
 from cohort.results.claims.judge import write_judged
 from cohort.results.figures.draw import draw
+from cohort.results.files import read_experiment
 from cohort.results.report.index import write_index
 from cohort.results.report.page import write_page
 from cohort.results.tables.sizes import needs_no_runs
@@ -61,7 +62,8 @@ def _draw_in_turn(turns: Semaphore, plan: Plan, study: str) -> None:
 
 
 def draw_partial(plan: Plan, name: str) -> Path:
-    """Draw a study from what exists, unfinished cells included; return the path of its page."""
+    """Draw a study from what exists, unfinished cells included, but no figure without any run;
+    return the path of its page."""
     study, layout = plan.study(name), Layout(plan.scale, partial=True)
     for experiment in study.experiments:
         collect_partial(plan, name, experiment)
@@ -70,7 +72,11 @@ def draw_partial(plan: Plan, name: str) -> Path:
     cells = {row.digest: plan.cells[row.digest] for row in rows}
     page["notes"] = [*page["notes"], *failure_texts(cells.values())]
     for entry in page["figures"]:
-        draw(spec_of(plan, name, entry["name"]), entry["metrics"], entry["files"])
+        if _has_runs(entry["metrics"]):
+            draw(spec_of(plan, name, entry["name"]), entry["metrics"], entry["files"])
+        else:  # the page names it in one line
+            for file in map(Path, entry["files"]):
+                file.unlink(missing_ok=True)
     for entry in page["tables"]:
         tabulate(spec_of(plan, name, entry["name"]), entry["metrics"], entry["files"])
     if study.claims:
@@ -78,6 +84,11 @@ def draw_partial(plan: Plan, name: str) -> Path:
     write_page(page, layout.page(name))
     write_index(layout.index())
     return Path(layout.page(name)[0])
+
+
+def _has_runs(metrics: str) -> bool:
+    cells = read_experiment(Path(metrics).with_suffix(".json"))["cells"]
+    return any(cell["status"] != "missing" for cell in cells)
 
 
 def draw_requested(plan: Plan, requested: Iterable[tuple[str, str]]) -> Iterator[str]:

@@ -25,6 +25,7 @@ from cohort.results.derived import (
     step_metrics,
     tenth_percentile_accuracy,
 )
+from cohort.results.differences import settings_with_defaults
 from cohort.results.files import write_metrics
 from cohort.results.series import label_text
 from cohort.results.to_baseline import costs_to_baseline
@@ -132,12 +133,14 @@ def read_result(path: str | Path) -> Result:
 
 
 def attributes_of(record: Record) -> dict[str, Any]:
-    """The settings and provenance of a record, and its cost summed over rounds, for JSON."""
+    """The settings of a record with the defaults of younger ones, its provenance, the releases that
+    it was restored from, and its cost summed over rounds, for JSON."""
     header, cost = record.header, record.history.cost
     provenance = header["provenance"]
     totals = {name: sum(dict(cost.get(name, ())).values()) for name in COSTS}
     return {
-        "settings": header["settings"],
+        "settings": settings_with_defaults(header["settings"]),
+        "restored": [source["release"] for source in header.get("restored", ())],
         "started": provenance["sessions"][-1].get("started", ""),
         "sessions": len(provenance["sessions"]),
         **{key: provenance[key] for key in ("commit", "trainer", "devices", "peak_memory_mb")},

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cohort.core.counts import counted
 from cohort.core.errors import FileAccessError, UserError, explain_errors
 from cohort.core.files import atomic_write, sha256
 from cohort.core.lazy import lazy
@@ -52,6 +54,25 @@ def read_metrics(file: str | Path, *columns: str) -> DataFrame:
 def read_experiment(file: str | Path) -> dict[str, Any]:
     """Read the JSON file beside a metrics file. Raise UserError if it is missing or damaged."""
     return read_sealed(file, KIND, FIX)
+
+
+def restored_notes(files: Iterable[str | Path]) -> list[str]:
+    """A sentence for each release that runs behind these metrics files were restored from."""
+    experiments = (read_experiment(Path(file).with_suffix(".json")) for file in files)
+    return restored_sentences(cell for content in experiments for cell in content.get("cells", ()))
+
+
+def restored_sentences(cells: Iterable[Mapping[str, Any]]) -> list[str]:
+    """A sentence for each release that some of these cells' runs were restored from."""
+    finished = {cell["digest"]: cell for cell in cells if "settings" in cell}
+    origins = (dict.fromkeys(cell.get("restored", ())) for cell in finished.values())
+    counts = Counter(" and ".join(" ".join(name.split()) for name in names) for names in origins)
+    runs = counted(len(finished), "finished run")
+    return [
+        f"Restored from {origin}: {count:,} of {runs}."
+        for origin, count in counts.items()
+        if origin
+    ]
 
 
 def read_sources_hash(file: str | Path) -> str:

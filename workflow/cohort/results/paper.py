@@ -45,6 +45,12 @@ class PaperValue:
         return all(labels.get(name, value) == value for name, value in self.labels.items())
 
 
+def doubts(texts: Iterable[str]) -> str:
+    """The doubts about several values, each once, separated by semicolons as those of one are."""
+    parts = (doubt for text in texts for doubt in text.split("; "))
+    return "; ".join(dict.fromkeys(filter(None, parts)))
+
+
 def paper_file(study: str, spec: Mapping[str, Any]) -> Path | None:
     """The file of the paper's values for a figure or table, None if its spec names none. Without a
     file of curves, a figure of curves shows the single values that have a round."""

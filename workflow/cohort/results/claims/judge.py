@@ -30,6 +30,7 @@ from cohort.results.claims.matrix import Comparison
 from cohort.results.claims.paper import paper_values
 from cohort.results.claims.values import measured_values
 from cohort.results.claims.verdict import Judgment, judge_paper, judge_runs
+from cohort.results.files import restored_notes
 from cohort.results.names import Names
 from cohort.results.series import FULL, is_generated, read_metric
 from cohort.results.tables.forms import latex, markdown
@@ -45,6 +46,8 @@ def write_judged(spec: Mapping[str, Any], outputs: Sequence[str | Path]) -> None
     claims = judged_claims(spec)
     layout = lay_out(claims, spec["scale"])
     verdicts = lay_out(without_evidence(claims), spec["scale"])
+    for form in (layout, verdicts):
+        form.notes.extend(restored_notes(spec["metrics"].values()))
     formats = {
         ".csv": lambda: claims_table(claims).to_csv(index=False, lineterminator="\n"),
         ".md": lambda: markdown(layout, TITLE, ""),

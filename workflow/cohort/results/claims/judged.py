@@ -12,10 +12,10 @@ from cohort.core.sealed_json import read_sealed
 from cohort.core.typed import from_json
 from cohort.results.claims.decision import CROSS, EQUAL, NOT_JUDGED, OPEN, TIE
 from cohort.results.claims.evidence import Evidence
-from cohort.results.claims.values import joined
 from cohort.results.claims.verdict import NO_PAPER
 from cohort.results.comparison import FIX
 from cohort.results.intervals import NOT_ENOUGH
+from cohort.results.paper import doubts
 from cohort.results.tables.layout import DAGGER, DIVERGED, DOUBLE_DAGGER, Entry, Layout
 
 MEASURED = (
@@ -133,8 +133,8 @@ def _notes(claims: Sequence[JudgedClaim], scale: str, has_paper: bool) -> list[s
         notes.append(f"{DAGGER}: {DIVERGED}")
     if has_paper and any(claim.paper == NO_PAPER for claim in claims):
         notes.append("No value: the paper and its authors' logs do not say.")
-    if doubts := joined(claim.doubtful for claim in claims):
-        notes.append(f"{DOUBLE_DAGGER} doubtful: {doubts}.")
+    if reasons := doubts(claim.doubtful for claim in claims):
+        notes.append(f"{DOUBLE_DAGGER} doubtful: {reasons}.")
     if NOT_JUDGED in verdicts:
         notes.append(
             f"Scale {scale} is a cheaper version of the paper's runs: what is measured here proves "

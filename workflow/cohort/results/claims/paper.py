@@ -10,8 +10,15 @@ from cohort.core.errors import UserError, suggest
 from cohort.core.lazy import lazy
 from cohort.results.claims.claim import leader_of
 from cohort.results.claims.matrix import Point
-from cohort.results.claims.values import NEVER, NOTHING, Value, display_scale, joined, value_at
-from cohort.results.paper import PaperFile, PaperValue, open_paper, paper_files, split_items
+from cohort.results.claims.values import NEVER, NOTHING, Value, display_scale, value_at
+from cohort.results.paper import (
+    PaperFile,
+    PaperValue,
+    doubts,
+    open_paper,
+    paper_files,
+    split_items,
+)
 from cohort.results.paper_match import match_values
 from cohort.results.series import NO_VALUE
 
@@ -102,7 +109,7 @@ def _paper_rounds(result: PaperPoint, leader: PaperPoint) -> Value:
     if value is None or goal is None or value.round is None:
         return Value(NOTHING)
     reached = value.value >= goal.value
-    doubtful = joined(used.doubtful for used in (value, goal))
+    doubtful = doubts(used.doubtful for used in (value, goal))
     return Value(float(value.round) if reached else NEVER, 1, 1, doubtful=doubtful)
 
 
@@ -112,7 +119,7 @@ def _paper_value(point: Point, result: PaperPoint) -> Value:
         return Value(NOTHING)
     number = result.value.value if result.value else _curve_value(point, result.curve)
     number = round(number * display_scale(point.metric, point.at), 9)
-    return Value(number, 1, 1, doubtful=joined(value.doubtful for value in used))
+    return Value(number, 1, 1, doubtful=doubts(value.doubtful for value in used))
 
 
 def _curve_value(point: Point, curve: list[PaperValue]) -> float:

@@ -31,12 +31,12 @@ from cohort.results.claims.evidence import (
 from cohort.results.claims.matrix import Comparison
 from cohort.results.claims.values import (
     Value,
-    joined,
     values_by_seed,
     with_common_seeds,
 )
 from cohort.results.intervals import ENOUGH_SEEDS, LEAST_SEEDS, NOT_ENOUGH
 from cohort.results.names import Names
+from cohort.results.paper import doubts
 
 NO_PAPER = "no value"
 
@@ -138,7 +138,7 @@ def judge_paper(
         _values_of_points(comparisons, values),
         comparisons=evidence,
         gap=gap,
-        doubtful=joined(value.doubtful for value in values),
+        doubtful=doubts(value.doubtful for value in values),
     )
 
 

@@ -18,6 +18,7 @@ from cohort.results.figures import KINDS
 from cohort.results.figures.kind import Kind
 from cohort.results.figures.sheet import Part, sheet
 from cohort.results.figures.style import Style, apply_theme
+from cohort.results.paper import doubts
 from cohort.results.paper_match import PaperMatch
 from cohort.results.series import (
     FULL,
@@ -108,7 +109,7 @@ def _remarks(spec: Mapping[str, Any], matches: Sequence[PaperMatch]) -> list[str
     scale = spec.get("scale", FULL)
     remarks = [f"scale {scale}: a cheaper version of the study"] if scale != FULL else []
     values = [value for match in matches for value in match.values]
-    doubts = dict.fromkeys(value.doubtful for value in values if value.doubtful)
-    if doubts:
-        remarks.append(f"some of the paper's values are doubtful: {'; '.join(doubts)}")
+    reasons = doubts(value.doubtful for value in values)
+    if reasons:
+        remarks.append(f"some of the paper's values are doubtful: {reasons}")
     return remarks

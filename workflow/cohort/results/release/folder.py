@@ -96,7 +96,8 @@ def _write_files(folder: Path, name: str, records: Iterable[Record]) -> None:
                 use_dictionary=[key for key in DICTIONARIES if key in table.column_names],
                 column_encoding=encodings,
             )
-        files[file.name] = {"rows": len(table), "sha256": sha256(file)}
+        size = file.stat().st_size
+        files[file.name] = {"rows": len(table), "bytes": size, "sha256": sha256(file)}
     manifest = {
         "format": FORMAT,
         "name": name,
@@ -165,12 +166,14 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def _are_tables(files: Any) -> bool:
-    """Whether these are the files of a release, each with a checksum."""
+    """Whether these are the files of a release, each with a checksum, and its size if it was
+    exported by a version that states it."""
     allowed = {f"{name}.parquet" for name in TABLES}
     return (
         isinstance(files, Mapping)
         and {"runs.parquet"} <= files.keys() <= allowed
         and all(isinstance(entry, Mapping) and "sha256" in entry for entry in files.values())
+        and all(isinstance(entry.get("bytes", 0), int) for entry in files.values())
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -10,21 +11,25 @@ from typing import Any
 
 from cohort.core.errors import UserError
 from cohort.core.files import sha256
+from cohort.core.paths import digest_in, state_folder
+from cohort.core.progress import tracked
 from cohort.records.record import Record, read, write
 from cohort.results.differences import is_same
 from cohort.results.release.folder import MANIFEST, read_release
 from cohort.training.cell import Cell
+from cohort.training.job.lease import lease
 
 
 @dataclass
 class RestoreOutcome:
     """What became of the runs of a release, by digest: those restored, those that have a record
-    here already, the same or another one, and those that no study plans."""
+    here already, the same or another one, those that no study plans, and those in training here."""
 
     restored: list[str] = field(default_factory=list)
     present: list[str] = field(default_factory=list)
     different: dict[str, tuple[Record, Record]] = field(default_factory=dict)
     unplanned: list[str] = field(default_factory=list)
+    training: list[str] = field(default_factory=list)
 
 
 def restore(folder: Path, address: str, cells: Mapping[str, Cell]) -> RestoreOutcome:
@@ -32,7 +37,7 @@ def restore(folder: Path, address: str, cells: Mapping[str, Cell]) -> RestoreOut
     as their source.
 
     Nothing is written unless all runs are valid and have the settings of their digests. A record
-    that exists stays; one that was restored itself names this release too.
+    that exists stays; one that was restored itself, and is the same, names this release too.
     """
     records = read_release(folder)
     for record in records:
@@ -42,7 +47,7 @@ def restore(folder: Path, address: str, cells: Mapping[str, Cell]) -> RestoreOut
                 f"{address}: the settings of run {cell.digest} do not give this digest "
                 f"({', '.join(names)}); nothing was restored"
             )
-    outcome, to_write = RestoreOutcome(), {}
+    outcome, new, named = RestoreOutcome(), {}, {}
     release = {"release": address, "manifest_sha256": sha256(folder / MANIFEST)}
     for record in records:
         digest = record.header["digest"]
@@ -51,18 +56,39 @@ def restore(folder: Path, address: str, cells: Mapping[str, Cell]) -> RestoreOut
             outcome.unplanned.append(digest)
         elif Path(path := cells[digest].path).exists():
             here = read(path)
-            if is_same(here, record):
-                outcome.present.append(digest)
-            else:
+            if not is_same(here, record):
                 outcome.different[digest] = here, record
+                continue
+            outcome.present.append(digest)
             if source not in here.header.get("restored", [source]):
-                to_write[path] = _with_release(here, source)
+                named[path] = _with_release(here, source)
         else:
-            to_write[path] = _with_release(record, source)
-            outcome.restored.append(digest)
+            new[path] = _with_release(record, source)
     with ThreadPoolExecutor() as pool:  # most of the time a write waits for the disk
-        list(pool.map(write, to_write.keys(), to_write.values()))
+        list(pool.map(write, named.keys(), named.values()))
+        written = pool.map(_write_new, new.keys(), new.values())
+        for path, is_written in zip(new, tracked(written, "restoring", len(new)), strict=True):
+            (outcome.restored if is_written else outcome.training).append(digest_in(path))
     return outcome
+
+
+def _write_new(path: str, record: Record) -> bool:
+    """Write the record of a cell and return True, unless a process trains the cell or has just
+    written its record."""
+    folder = state_folder(path)
+    try:
+        with lease(folder, waiting=_give_up):
+            if is_new := not Path(path).exists():
+                write(path, record)
+    except BlockingIOError:
+        return False
+    with contextlib.suppress(OSError):  # it has a checkpoint, or another process waits there
+        folder.rmdir()
+    return is_new
+
+
+def _give_up() -> None:
+    raise BlockingIOError
 
 
 def _conflicts(record: Record, cell: Cell) -> Iterator[str]:

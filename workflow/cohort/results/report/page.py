@@ -140,6 +140,7 @@ def _card(spec: Spec, runs: StudyRuns, claims: Claims | None, names: Names) -> d
         "left_out": spec["notes"],
         "runs": asdict(coverage.runs),
         "phrase": coverage.runs.phrase,
+        "restored": coverage.restored,
         "spent": coverage.spent,
         "to_go": coverage.to_go,
         "verdicts": claims.totals if claims else [],

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from cohort.results.files import read_experiment
+from cohort.results.files import read_experiment, restored_sentences
 from cohort.results.names import Names
 from cohort.results.series import NO_VALUE, STATUSES, RunCounts, label_text
 
@@ -23,11 +23,13 @@ Cell = dict[str, Any]
 
 @dataclass(frozen=True)
 class Coverage:
-    """Some runs by status, the seconds that they took, and those estimated for the rest."""
+    """Some runs by status, the seconds that they took, those estimated for the rest, and sentences
+    on the releases that some were restored from."""
 
     runs: RunCounts
     spent: float
     to_go: float
+    restored: list[str]
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,8 @@ class StudyRuns:
         runs = RunCounts(len(cells), *(counts[status] for status in STATUSES))
         waiting = [key for key, cell in cells.items() if cell["status"] in STATUSES[2:]]
         spent = sum(cell.get("seconds", 0.0) for cell in cells.values())
-        return Coverage(runs, spent, sum(self._estimates.get(digest, 0.0) for digest in waiting))
+        to_go = sum(self._estimates.get(digest, 0.0) for digest in waiting)
+        return Coverage(runs, spent, to_go, restored_sentences(cells.values()))
 
     def finished(self) -> list[Cell]:
         """The cells that have a record."""
@@ -146,4 +149,6 @@ def _common(many: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def _other(settings: Mapping[str, str], shared: Mapping[str, Any]) -> dict[str, str]:
-    return {key: value for key, value in settings.items() if key not in shared and key != "seed"}
+    """The settings that are not shared; an empty one says nothing, and neither does the seed."""
+    own = {key: value for key, value in settings.items() if key not in shared and value}
+    return {key: value for key, value in own.items() if key != "seed"}

@@ -13,6 +13,7 @@ from typing import get_args
 from cohort.results.agreement import Verdict
 from cohort.results.comparison import Comparison, Result
 from cohort.results.names import METRICS, Names, listed
+from cohort.results.paper import doubts
 from cohort.results.series import FULL, GENERATED, NO_VALUE
 from cohort.results.tables.layout import (
     DAGGER,
@@ -180,8 +181,8 @@ def _paper_notes(comparison: Comparison) -> list[str]:
         notes.append(
             f"No verdict: scale {comparison.scale} is a cheaper version of the paper's runs."
         )
-    reasons = dict.fromkeys(paper.doubtful for paper in papers if paper.doubtful)
-    return notes + ([f"{DOUBLE_DAGGER} doubtful: {'; '.join(reasons)}."] if reasons else [])
+    reasons = doubts(paper.doubtful for paper in papers)
+    return notes + ([f"{DOUBLE_DAGGER} doubtful: {reasons}."] if reasons else [])
 
 
 def _margin(result: Result) -> str:

@@ -12,6 +12,7 @@ import pandas as pd
 from cohort.core.files import write_text
 from cohort.core.sealed_json import to_sealed_json
 from cohort.results.comparison import Comparison, Result, compare
+from cohort.results.files import restored_notes
 from cohort.results.names import METRICS, Names
 from cohort.results.tables.forms import latex, markdown
 from cohort.results.tables.layout import Layout
@@ -44,6 +45,7 @@ def tabulate(
         comparison = compare_table(spec, metrics_file)
         content, numbers = comparison.as_json(), numbers_of(comparison)
         layout = lay_out_table(spec, comparison)
+        layout.notes.extend(restored_notes([metrics_file]))
     title, caption = spec.get("title", ""), spec.get("caption", "")
     formats = {
         ".json": lambda: to_sealed_json(content),
