@@ -26,7 +26,7 @@ from benchmarks import (
 from benchmarks.gpu import results
 from benchmarks.gpu.pieces import RESULTS
 from benchmarks.gpu.section import section as gpu_section
-from benchmarks.machine import commit, describe_machine
+from benchmarks.machine import commit, describe_machine, has_avx512
 from benchmarks.peers import PEERS, ROOT, pins
 from benchmarks.processes import Failed
 from benchmarks.tables import Section
@@ -51,7 +51,7 @@ def parts(tiny: bool) -> Mapping[str, Part]:
     return rounds | {
         "W4": partial(evaluation.measure, sized(W4)),
         "W5": partial(start.measure, 1 if tiny else 10),
-        "W6": partial(growth.measure, tiny, None if tiny else PICTURE),
+        "W6": partial(growth.measure, tiny, PICTURE if has_avx512() and not tiny else None),
         "profile": partial(profile.measure, [sized(workload) for workload in (W1, W2, W2A, W3)]),
         "estimates": partial(estimates.measure, estimates.FEW if tiny else estimates.KINDS),
         "endurance": partial(endurance.measure, sized(W2), 20 if tiny else 500),
@@ -86,6 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"there is no part {unknown[0]}; choose from {', '.join(parts_by_name)}")
     command = ["make", "bench", *([f"ONLY={' '.join(options.parts)}"] if options.parts else [])]
     state, failures = commit(), []
+    kind = "" if has_avx512() else " without AVX-512"  # its sections stand beside the others
     for name in [name for name in options.parts or parts_by_name if name != GPU]:
         started, load = time.monotonic(), os.getloadavg()[0]
         print(f"{name} ...", file=sys.stderr, flush=True)
@@ -96,11 +97,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             failures.append(f"{name}: {error}")
             continue
         peers = "; ".join(pins(peer) for peer in PEERS)
+        section.title += kind
         section.text.insert(0, f"{describe_machine(command, state, load)} Peers: {peers}.")
         print(section.markdown(), flush=True)
         print(f"{name}: {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
         if not options.tiny:
-            page.write_section(PAGE, name, section.markdown())
+            page.write_section(PAGE, name + kind, section.markdown())
         failures += section.failures
     if RESULTS.exists() and not options.tiny:
         page.write_section(PAGE, GPU, gpu_section(results.read_entries(RESULTS)).markdown())

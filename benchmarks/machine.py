@@ -28,14 +28,19 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
+def has_avx512() -> bool:
+    """Whether this machine's processor has AVX-512, for which generated code is widest."""
+    return "avx512f" in Path("/proc/cpuinfo").read_text()
+
+
 def describe_machine(command: Sequence[str], commit: str, load: float) -> str:
     """A paragraph for a report: date, command, commit, hardware, load and package versions."""
     versions = ", ".join(f"{package} {version(package)}" for package in PACKAGES)
     memory = psutil.virtual_memory().total / 2**30
     return (
         f"Measured {datetime.now(UTC):%Y-%m-%d %H:%M} UTC by `{shlex.join(command)}` at commit "
-        f"{commit} on {_processor()}, {cores()} cores, {memory:.0f} GiB, {platform.system()} "
-        f"{platform.release()}; load at the start {load:.1f}. "
+        f"{commit} on {_processor()} {'with' if has_avx512() else 'without'} AVX-512, {cores()} cores, "
+        f"{memory:.0f} GiB, {platform.system()} {platform.release()}; load at the start {load:.1f}. "
         f"Python {platform.python_version()}, {versions}."
     )
 

@@ -13,10 +13,11 @@ import pytest
 
 from benchmarks import __main__ as command
 from benchmarks import contest as contests
-from benchmarks import page, peers, profile, training
+from benchmarks import machine, page, peers, profile, training
 from benchmarks.contest import FLOWER, OURS, PLAIN, RATES, Outcome
 from benchmarks.picture import Curve, Panel, draw
 from benchmarks.results import Results
+from benchmarks.tables import Section
 from benchmarks.training import goals
 from benchmarks.workloads import W1, W2, W3, Workload
 from tests.conftest import ROOT
@@ -72,6 +73,23 @@ def test_an_unknown_part(capsys: pytest.CaptureFixture[str]):
         "there is no part W9; choose from W1, W2, W2a, W2b, W3, W4, W5, W6"
         in capsys.readouterr().err
     )
+
+
+def test_processors_without_avx512_have_sections_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    file = tmp_path / "performance.md"
+    monkeypatch.setattr(command, "PAGE", file)
+    monkeypatch.setattr(command, "RESULTS", tmp_path / "gpu.json")
+    monkeypatch.setattr(command.readme, "write_readme", lambda: None)
+    monkeypatch.setattr(command, "parts", lambda tiny: {"W2": lambda folder: Section("W2: LeNet")})
+    for has_avx512 in (True, False):
+        for module in (command, machine):
+            monkeypatch.setattr(module, "has_avx512", lambda answer=has_avx512: answer)
+        assert command.main(["W2"]) == 0
+    with_it, without = file.read_text().split("<!-- W2 without AVX-512: ")
+    assert "\n## W2: LeNet\n" in with_it and " with AVX-512, " in with_it
+    assert "\n## W2: LeNet without AVX-512\n" in without and " without AVX-512, " in without
 
 
 def test_different_weights_are_a_failure():

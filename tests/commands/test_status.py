@@ -259,8 +259,7 @@ def test_restored_runs_are_no_measure_of_this_machine(plan: Plan, output_of: Out
 def test_released_runs_of_missing_cells_are_counted(
     command: str, project: Path, output_of: OutputOf
 ):
-    """Of 48 with a fourth seed the 36 that ship with Cohort; of none if the release is damaged, as is
-    the folder's own, which takes its place."""
+    """With a fourth seed, 36 of 48: those that ship with Cohort. A damaged release has none."""
     line = "36 of 48 missing cells are released: cohort restore demo"
     assert line in output_of(*command.split(), "--seeds", "4").splitlines()
     own = shutil.copytree(ROOT / RELEASED / "demo", project / RELEASED / "demo")

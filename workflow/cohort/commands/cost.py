@@ -133,13 +133,13 @@ def summarize(plan: Plan, gpu_name: str = "") -> dict[str, Any]:
 
 
 def total_lines(plan: Plan, missing: list[Cell]) -> Iterator[str]:
-    """Yield lines on the time that missing cells take on one CPU core, and how many are released."""
+    """Yield lines on the core time that missing cells take, and on how many are released."""
     yield _core_sentence(Estimates(plan, find_gpu()).core_hours(missing), len(missing))
     yield from released_lines(plan, missing)
 
 
 def released_lines(plan: Plan, missing: Iterable[Cell]) -> Iterator[str]:
-    """Yield a line on how many missing cells the releases here have, and how to take them, if any."""
+    """Yield a line on how many missing cells are released here, if any, and how to take them."""
     rest = every = {cell.digest for cell in missing}
     folders = release_folders(all_studies()) if every else {}
     released = {study: every & released_digests(folder) for study, folder in folders.items()}

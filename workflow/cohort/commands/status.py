@@ -163,8 +163,8 @@ def print_status(plan: Plan) -> None:
         print(job)
     if restored := sum(status.restored for status in cells):
         print(f"restored from releases, not trained here: {restored}")
-    missing = [status.cell for status in cells if not status.is_finished]
-    for line in [*time_left_lines(plan, cells), *released_lines(plan, missing)]:
+    unfinished = [status.cell for status in cells if not status.is_finished]
+    for line in [*time_left_lines(plan, cells), *released_lines(plan, unfinished)]:
         print(line)
     for note in [*plan.notes, *changed_sentences(cells)]:
         print(prose(note))

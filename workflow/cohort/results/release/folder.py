@@ -127,7 +127,8 @@ def released_digests(folder: Path) -> set[str]:
     restore` says."""
     try:
         read_manifest(folder)
-        return set(parquet.read_table(folder / "runs.parquet", columns=["digest"])[0].to_pylist())
+        with parquet.ParquetFile(folder / "runs.parquet") as file:  # `read_table` imports pandas
+            return set(file.read(columns=["digest"])["digest"].to_pylist())
     except Exception:  # tables from outside may raise anything
         return set()
 
