@@ -68,7 +68,7 @@ def test_a_run_that_was_resumed_leaves_no_checkpoint(job: tuple[Cell, Callable[.
 
 
 def test_a_diverged_run_with_silent_clients(plan: Plan):
-    replan(rounds=3, lr=1e30, participation="dropout-0.5")
+    replan(rounds=3, lr=1e3, weight_decay=1e30, participation="dropout-0.5")
     cell = prepared_cell()
     train(plan_file(cell.digest), cell.path, trainer="serial", device="cpu")
     made = read(cell.path)
