@@ -23,7 +23,8 @@ class FedCor(Selector, Skipping):
     clients evaluate the global model before and after it. The changes of their losses are samples
     of a Gaussian process: each client is a point in `dimension` dimensions, and two clients
     covary by the product of their points, which are the most likely ones. (The authors' code
-    approaches these with steps of Adam, and spends no round on a random cohort after the first.)
+    approaches these with steps of Adam, and after the first rounds it trains random cohorts on a
+    copy of the model only.)
     """
 
     name: ClassVar[str] = "fedcor"

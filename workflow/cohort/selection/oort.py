@@ -24,7 +24,8 @@ class Oort(Selector):
     sqrt(0.1 ln(round) / round of its last turn). A client that takes longer than preferred loses
     (preferred / its duration) ** penalty. Admitted are those that have at least `cutoff` of the
     last utility that would be taken. The preferred duration is a percentile of all durations,
-    which the pacer raises whenever the utility of `window` rounds is below that of those before.
+    which the pacer raises, once every `window` rounds, if their utility is below that of those
+    before. Clients without samples are chosen only if a cohort would be too small without them.
     """
 
     name: ClassVar[str] = "oort"
