@@ -65,8 +65,8 @@ def restored_notes(files: Iterable[str | Path]) -> list[str]:
 def restored_sentences(cells: Iterable[Mapping[str, Any]]) -> list[str]:
     """A sentence for each release that some of these cells' runs were restored from."""
     finished = {cell["digest"]: cell for cell in cells if "settings" in cell}
-    origins = (dict.fromkeys(cell.get("restored", ())) for cell in finished.values())
-    counts = Counter(" and ".join(" ".join(name.split()) for name in names) for names in origins)
+    names = (dict.fromkeys(cell.get("restored", ())) for cell in finished.values())
+    counts = Counter(" ".join(" and ".join(releases).split()) for releases in names)
     runs = counted(len(finished), "finished run")
     return [
         f"Restored from {origin}: {count:,} of {runs}."
