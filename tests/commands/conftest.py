@@ -71,26 +71,30 @@ def record(
     accuracy: float = 0.5,
     *,
     digest: str = "k0123456789ab",
-    weights: str = "0",
+    weights: str = "a",
     science: dict[str, int] | None = None,
     seconds: float = 1.0,
     **provenance: Any,
 ) -> Record:
-    """Make a record with the same test accuracy in every round, whose rounds took `seconds`
-    each."""
+    """Make a record with the same test accuracy in every round, whose rounds took `seconds` each:
+    a run that its cell can have, if it takes two steps."""
     clients, rounds = settings["clients"], settings["rounds"]
-    history = History(cohorts=[np.array([0, 1])] * rounds)
+    cohorts = [np.array([0, 1])] * rounds
+    history = History(cohorts=cohorts, responders=cohorts.copy())
     for round in range(1, rounds + 1):
-        history.add_metrics(round, test_accuracy=accuracy)
-        history.add_cost(round, seconds=seconds)
-    ones = np.ones(clients)
-    arrays = dict.fromkeys(("size", "selected", "loss", "accuracy"), ones)
+        history.add_metrics(round, test_accuracy=accuracy, test_loss=1, test_calibration_error=0)
+        history.add_metrics(round, test_classes_named=2, train_loss=1, update_norm=1)
+        history.add_metrics(round, cohort_entropy=1)
+        history.add_cost(round, seconds=seconds, client_steps=4, selection_samples=0)
+        history.add_cost(round, bytes_down=0, bytes_up=0)
+    arrays = dict.fromkeys(("loss", "accuracy"), np.ones(clients))
+    arrays |= {"size": np.full(clients, 2), "selected": np.repeat([rounds, 0], [2, clients - 2])}
     made = {
         "versions": {"torch": "2.0", "numpy": "2.0"},
         "commit": "abc",
         "trainer": "serial",
         "devices": ["a CPU"],
-        "sessions": [{"device": "a CPU", "trainer": "serial"}],
+        "sessions": [{"started": "today", "from_round": 0, "device": "a CPU", "trainer": "serial"}],
         "peak_memory_mb": 1.0,
     }
     header = {

@@ -77,8 +77,32 @@ def test_what_makes_two_runs_the_same(plan: Plan):
     assert is_same(run, again)
     assert not is_same(run, record(settings, 0.5, weights="1"))
     assert not is_same(run, record(settings, 0.6))
-    again.history.cohorts[3] = np.array([1, 0])
-    assert not is_same(run, again)
+    assert not is_same(run, replace(run, header=run.header | {"status": "diverged"}))
+
+
+@pytest.mark.parametrize(
+    ("change", "is_another"),
+    [
+        (lambda run: run.history.cohorts.__setitem__(3, np.array([1, 0])), True),
+        (lambda run: run.history.responders.__setitem__(3, np.array([1])), True),
+        (lambda run: run.history.add_traffic({"model": {"server": 1}}), True),
+        (lambda run: run.history.cost.update(client_steps=[(1, 5.0)]), True),
+        (lambda run: run.history.pools.extend(run.history.cohorts), True),
+        (lambda run: run.clients.update(accuracy=run.clients["accuracy"] / 2), True),
+        (lambda run: run.classes.update(right=np.array([1, 2])), True),
+        (lambda run: run.history.cost.update(seconds=[(1, 5.0)]), False),
+        (lambda run: run.header["provenance"].update(peak_memory_mb=7.0), False),
+    ],
+)
+def test_everything_but_measured_times_is_compared(
+    plan: Plan, change: Callable[[Record], object], is_another: bool
+):
+    settings = next(iter(plan.cells.values())).plain_settings()
+    run, again = (record(settings, 0.5) for _ in range(2))
+    for both in (run, again):
+        both.history.norms = [np.ones(2)] * len(both.history.cohorts)
+    change(again)
+    assert is_same(run, again) != is_another
 
 
 def test_no_table_is_read_from_outside_of_a_release(tmp_path: Path):
@@ -109,7 +133,8 @@ def test_what_a_planned_cell_contradicts(
     path.unlink()
     header = run.header | {key: run.header[key] | new for key, new in changes.items()}
     (tmp_path / "manifest.json").write_text("{}")
-    monkeypatch.setattr(restoring, "read_release", lambda folder: [replace(run, header=header)])
+    monkeypatch.setattr(restoring, "read_release", lambda *_: [replace(run, header=header)])
+    monkeypatch.setattr(restoring, "read_digests", lambda _: [cell.digest])
     with pytest.raises(UserError, match=rf"do not give this digest \({name}\); nothing was"):
         restore(tmp_path, "here", plan.cells)
     assert not path.exists()
@@ -121,7 +146,8 @@ def test_a_record_that_was_trained_here_is_not_marked_as_restored(
     cell = next(iter(plan.cells.values()))
     path = finish(cell)
     (tmp_path / "manifest.json").write_text("{}")
-    monkeypatch.setattr(restoring, "read_release", lambda folder: [read(path)])
+    monkeypatch.setattr(restoring, "read_release", lambda *_: [read(path)])
+    monkeypatch.setattr(restoring, "read_digests", lambda _: [cell.digest])
     before = path.read_bytes()
     assert restore(tmp_path, "here", plan.cells).present == [cell.digest]
     assert path.read_bytes() == before and "restored" not in read(path).header

@@ -103,7 +103,7 @@ def _rewritten(folder: Path, name: str, change: Callable[[pa.Table], pa.Table]) 
     file = folder / f"{name}.parquet"
     parquet.write_table(change(parquet.read_table(file)), file)
     files = read_manifest(folder)["files"]
-    files[file.name]["sha256"] = sha256(file)
+    files[file.name] = {"rows": parquet.read_metadata(file).num_rows, "sha256": sha256(file)}
     _manifest(folder, files=files)
 
 

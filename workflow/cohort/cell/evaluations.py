@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 
@@ -23,6 +24,15 @@ def is_evaluated(every: int | str, round: int) -> bool:
         if not end or round <= int(end):
             return round % int(step) == 0
     raise AssertionError(f"the last part of '{every}' has no end")
+
+
+@functools.cache
+def evaluated_rounds(every: int | str, rounds: int) -> tuple[int, ...]:
+    """The rounds that a plan evaluates in a run of so many, always with the last; none if the plan
+    is 0."""
+    if not every:
+        return ()
+    return (*(round for round in range(1, rounds) if is_evaluated(every, round)), rounds)
 
 
 def plans_by_name(evaluators: str) -> dict[str, str]:

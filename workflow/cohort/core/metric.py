@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
+ROUNDING = 1e-9  # by which a sum of shares may exceed 1
+
 
 @dataclass(frozen=True)
 class Metric:
@@ -13,6 +17,10 @@ class Metric:
 
     A component that measures something declares its metrics in `metrics`, by the name under which
     they are recorded; figures, tables and claims can then use them.
+
+    Values are from 0 up, and shares (in %) at most 1, unless `signed`. Those that are `whole` have
+    no fractions. In a run that does not diverge they are finite, unless `partial`: where a round
+    may have nothing to measure.
     """
 
     title: str
@@ -22,11 +30,23 @@ class Metric:
     better: Literal["high", "low", ""] = ""
     by: Literal["round", "step", "client", "class", "label", "pair"] = "round"
     signed: bool = False
+    whole: bool = False
+    partial: bool = False
 
     @property
     def label(self) -> str:
         """The metric's title with its unit, as on an axis."""
         return f"{self.title} ({self.unit})" if self.unit else self.title
+
+    def can_be(self, values: np.ndarray, *, diverged: bool = False) -> np.ndarray:
+        """Whether each of these values can be one that a run recorded (value)."""
+        least = -np.inf if self.signed else 0.0
+        most = 1 + ROUNDING if self.unit == "%" and not self.signed else np.inf
+        may_lack = (self.partial or diverged) and not self.whole
+        possible = (least <= values) & (values <= most) & (np.isfinite(values) | may_lack)
+        if self.whole:
+            possible &= values == np.rint(values)
+        return possible | (np.isnan(values) & may_lack)
 
     def clip_interval(self, mean: float, interval: tuple[float, float]) -> tuple[float, float]:
         """Cut an interval around a mean, both as shown, at 0 and 100 % if the mean is a share."""

@@ -7,12 +7,11 @@ sets, five networks of 5,000 to 1,800,000 weights) took between 55 and 93 % of t
 
 from __future__ import annotations
 
-import functools
 import math
 from collections import defaultdict
 from collections.abc import Iterable
 
-from cohort.cell.evaluations import evaluation_batch_size, is_evaluated
+from cohort.cell.evaluations import evaluation_batch_size
 from cohort.cell.settings import local_work
 from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.dataset_info import DatasetInfo
@@ -54,12 +53,6 @@ def client_steps(cell: Cell, info: DatasetInfo) -> int:
         per_client -= per_epoch if epochs else batches
     rounds = cell.procedure.workload(cell.settings.rounds).rounds
     return int(rounds * (cell.settings.cohort * per_client + probed * batches))
-
-
-@functools.cache
-def count_evaluations(every: int | str, rounds: int) -> int:
-    """Count the rounds that are evaluated by the plan `every`, such as `1 until 20, 10`."""
-    return sum(is_evaluated(every, round) for round in range(1, rounds)) + 1
 
 
 def round_seconds(cell: Cell, info: DatasetInfo) -> float:
@@ -116,9 +109,8 @@ def _evaluated_samples(cell: Cell, info: DatasetInfo) -> float:
     held_out = info["train"] * cell.settings.samples * cell.settings.holdout
     counts = SampleCounts(test, validation, held_out, size, cohort, cell.settings.clients)
     evaluators = (kind() for kind in EVALUATORS.values())
-    plans = ((evaluator.plan(cell), evaluator.samples(counts)) for evaluator in evaluators)
     samples_evaluated = sum(
-        count_evaluations(plan, cell.settings.rounds) * samples for plan, samples in plans if plan
+        len(evaluator.rounds(cell)) * evaluator.samples(counts) for evaluator in evaluators
     )
     needs = needs_of(cell.selector)
     evaluating = {(need.gathered, need.reserved) for need in needs if need.evaluates}

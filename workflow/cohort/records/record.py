@@ -170,7 +170,7 @@ def _check_shapes(record: Record) -> None:
     for series in (record.history.metrics, record.history.cost):
         for name, pairs in series.items():
             rounds = [round for round, _ in pairs]
-            if rounds != sorted(set(rounds)) or rounds[-1] > settings["rounds"]:
+            if rounds != sorted({0, *rounds})[1:] or rounds[-1] > settings["rounds"]:
                 raise ValueError(
                     f"the rounds of {name} do not ascend within 1 to {settings['rounds']}"
                 )

@@ -12,8 +12,7 @@ import numpy as np
 from cohort.cell.settings import DEFAULTS
 from cohort.core.components import Component
 from cohort.core.paths import CELL_FOLDERS
-from cohort.records.history import Series
-from cohort.records.record import Record
+from cohort.records.record import PLAIN, Record
 from cohort.results.intervals import Sample, holm_levels, welch_p
 from cohort.training.cell import PARTS
 
@@ -75,19 +74,22 @@ def _complete(components: Mapping[str, type[Component]], spec: dict[str, Any]) -
 
 
 def is_same(first: Record, second: Record) -> bool:
-    """Whether two runs of a cell agree to the last bit: weights, cohorts, metrics."""
+    """Whether two runs of a cell agree to the last bit, in all but provenance and measured
+    times."""
+    arrays, others = _untimed_arrays(first), _untimed_arrays(second)
     return (
-        first.header["weights_sha256"] == second.header["weights_sha256"]
-        and _are_same_metrics(first.history.metrics, second.history.metrics)
-        and list(map(list, first.history.cohorts)) == list(map(list, second.history.cohorts))
+        all(first.header[key] == second.header[key] for key in ("status", "weights_sha256"))
+        and arrays.keys() == others.keys()
+        and all(np.array_equal(arrays[name], others[name], equal_nan=True) for name in arrays)
     )
 
 
-def _are_same_metrics(first: Series, second: Series) -> bool:
-    """Whether two runs have the same values in the same rounds; NaN is the same as NaN."""
-    return first.keys() == second.keys() and all(
-        np.array_equal(first[name], second[name], equal_nan=True) for name in first
-    )
+def _untimed_arrays(record: Record) -> dict[str, np.ndarray]:
+    """All arrays of a record by path, without those of measured seconds."""
+    arrays = record.history.arrays()
+    for group in PLAIN:
+        arrays |= {f"{group}/{name}": array for name, array in getattr(record, group).items()}
+    return {path: array for path, array in arrays.items() if "/seconds" not in path}
 
 
 def differences(

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import shutil
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pyarrow as pa
+from pyarrow import compute as pc
 from pyarrow import parquet
 
 from cohort.core.errors import UserError
@@ -16,8 +19,10 @@ from cohort.core.files import atomic_write, sha256, write_text
 from cohort.core.paths import RELEASED
 from cohort.core.sealed_json import read_sealed, to_sealed_json
 from cohort.core.shipped import ROOT, shipped
-from cohort.records.record import Record, check
+from cohort.records.record import SHA256, TEXT, Record
 from cohort.results.release.tables import TABLES, records_of, tables_of
+from cohort.training.cell import Cell
+from cohort.training.evaluators import EVALUATORS
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -26,6 +31,34 @@ LICENSE = "CC-BY-4.0"
 CITE = "Cite Cohort (CITATION.cff) and the papers whose methods were run (README.md lists them)."
 DICTIONARIES = ("digest", "group", "metric")
 """The columns whose values repeat."""
+RUN_BYTES, MOST_RUNS = 2**14, 50_000  # of a row of runs.parquet, and of a release
+CLASSES = 1000  # at most
+WHOLE = {"type": "integer", "minimum": 0}
+FILE = {
+    "type": "object",
+    "properties": {"rows": WHOLE, "bytes": WHOLE, "sha256": {"type": "string", "pattern": SHA256}},
+    "required": ["rows", "sha256"],
+    "additionalProperties": False,
+}
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "format": {"const": FORMAT},
+        "name": {"type": "string", "pattern": "^[a-z][a-z0-9_]{0,60}$"},
+        "runs": {"type": "integer", "minimum": 1, "maximum": MOST_RUNS},
+        "license": TEXT,
+        "cite": TEXT,
+        "files": {
+            "type": "object",
+            "properties": {f"{name}.parquet": FILE for name in TABLES},
+            "required": ["runs.parquet"],
+            "additionalProperties": False,
+        },
+    },
+    "required": ["format", "name", "runs", "license", "cite", "files"],
+    "additionalProperties": False,
+}
+"""The manifest, as JSON Schema."""
 
 
 def write_release(folder: Path, name: str, records: Iterable[Record]) -> None:
@@ -109,32 +142,64 @@ def _write_files(folder: Path, name: str, records: Iterable[Record]) -> None:
     write_text(folder / MANIFEST, to_sealed_json(manifest, indent=1))
 
 
-def read_release(folder: Path) -> list[Record]:
-    """Read a release's runs. Raise UserError unless its checksums fit and every run is valid."""
-    try:
-        records = list(records_of(read_tables(folder)))
-        for record in records:
-            check(record)
-    except UserError:
-        raise
-    except Exception as error:  # tables from outside may raise anything
-        raise _invalid(folder, error) from None
-    return records
+def read_release(folder: Path, cells: Mapping[str, Cell] | None = None) -> list[Record]:
+    """Read a release's runs, or only those of these cells. Raise UserError unless its checksums fit
+    and every run is valid."""
+    with _explain(folder):
+        return list(records_of(read_tables(folder, cells)))
 
 
 def released_digests(folder: Path) -> set[str]:
-    """The digests of a release's runs, without their numbers; none if it is damaged, as `cohort
-    restore` says."""
+    """The digests of a release's runs; none if it is damaged, as `cohort restore` says."""
     try:
-        read_manifest(folder)
-        with parquet.ParquetFile(folder / "runs.parquet") as file:  # `read_table` imports pandas
-            return set(file.read(columns=["digest"])["digest"].to_pylist())
-    except Exception:  # tables from outside may raise anything
+        return set(read_digests(folder))
+    except UserError:
         return set()
 
 
-def read_tables(folder: Path) -> dict[str, pa.Table]:
-    """Read the tables of a release by name. Raise UserError unless its checksums fit."""
+def read_digests(folder: Path) -> list[str]:
+    """The digests of a release's runs. Raise UserError unless its checksums fit."""
+    manifest = _check_files(folder)
+    with _explain(folder), _open_table(folder / "runs.parquet", manifest, RUN_BYTES) as table:
+        digests: list[str] = table.read(columns=["digest"])["digest"].to_pylist()
+        return digests
+
+
+def read_tables(folder: Path, cells: Mapping[str, Cell] | None = None) -> dict[str, pa.Table]:
+    """Read the tables of a release by name, or only the rows of these cells, which then say how
+    large the tables may be. Raise UserError unless its checksums fit."""
+    manifest, most, tables = _check_files(folder), math.inf, {}
+    if cells is not None:
+        most = max(map(most_bytes, cells.values()))
+    for name in manifest["files"]:
+        with _explain(folder), _open_table(folder / name, manifest, most) as table:
+            if cells is None or len(cells) == manifest["runs"]:
+                tables[Path(name).stem] = table.read()
+                continue
+            planned = pa.array(cells)
+            batches = [
+                batch.filter(pc.is_in(batch["digest"].cast("string"), planned))
+                for batch in table.iter_batches()
+            ]
+            tables[Path(name).stem] = pa.Table.from_batches(batches).unify_dictionaries()
+    return tables
+
+
+def most_bytes(cell: Cell) -> int:
+    """The most memory that a table of a run of this cell takes. Its curves have the values of all
+    metrics and costs, its cohorts also pools and norms; a round has a step for each 50 bytes of a
+    profile."""
+    settings = cell.settings
+    curves = 40 * sum(len(kind().rounds(cell)) * len(kind.metrics) for kind in EVALUATORS.values())
+    curves += settings.rounds * 40 * 50
+    cohorts = settings.rounds * 8 * (2 + 4 * settings.clients)
+    profile = settings.rounds * 2**21 * bool(getattr(cell.procedure, "profiled", 0))
+    return max(RUN_BYTES, curves, cohorts, settings.clients * 8 * CLASSES, profile)
+
+
+def _check_files(folder: Path) -> dict[str, Any]:
+    """Read a release's manifest. Raise UserError unless its files have the checksums that it
+    states."""
     manifest = read_manifest(folder)
     for name, entry in manifest["files"].items():
         file = folder / name
@@ -142,10 +207,31 @@ def read_tables(folder: Path) -> dict[str, pa.Table]:
             raise UserError(f"{file} is missing; {_again(folder)}")
         if sha256(file) != entry["sha256"]:
             raise UserError(f"{file} has another SHA-256 than {MANIFEST} says; {_again(folder)}")
-    try:
-        return {Path(name).stem: parquet.read_table(folder / name) for name in manifest["files"]}
-    except Exception as error:
-        raise _invalid(folder, error) from None
+    return manifest
+
+
+def _open_table(file: Path, manifest: Mapping[str, Any], most: float) -> parquet.ParquetFile:
+    """Open a table. Raise ValueError if, by its metadata, it has other rows than the manifest says,
+    or a run of it takes more than `most` bytes: a small file may hold any number of rows."""
+    metadata = parquet.read_metadata(file)
+    rows, runs = manifest["files"][file.name]["rows"], manifest["runs"]
+    if metadata.num_rows != rows or (file.name == "runs.parquet" and rows != runs):
+        raise ValueError(f"{file.name} has {metadata.num_rows} rows, other than {MANIFEST} says")
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    size = sum(_bytes(group.column(n)) for group in groups for n in range(group.num_columns))
+    if size > runs * most:
+        raise ValueError(f"{file.name} would take {size / 1e6:,.0f} MB, too much for {runs} runs")
+    names = [name for name in DICTIONARIES if name in metadata.schema.names]
+    return parquet.ParquetFile(file, metadata=metadata, read_dictionary=names)
+
+
+def _bytes(chunk: parquet.ColumnChunkMetaData) -> int:
+    """The most memory that a column takes once it is read: its pages decompressed, 8 bytes for each
+    value, or, where they are texts of a dictionary, as much as all of this for each."""
+    repeats = chunk.has_dictionary_page and chunk.path_in_schema not in DICTIONARIES
+    is_text = chunk.physical_type == "BYTE_ARRAY"
+    each = chunk.total_uncompressed_size if repeats and is_text else 8
+    return max(chunk.total_uncompressed_size, each * chunk.num_values)
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -161,26 +247,22 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise UserError(
             f"{file} has format {format}, and this version of Cohort reads {FORMAT}; update Cohort"
         )
-    if format != FORMAT or not _are_tables(manifest.get("files")):
-        raise UserError(f"{file} is not the manifest of a release; {_again(folder)}")
+    if problem := next(jsonschema.Draft202012Validator(SCHEMA).iter_errors(manifest), None):
+        reason = f"{problem.json_path.removeprefix('$.')}: {problem.message:.100}"
+        raise UserError(f"{file} is not the manifest of a release ({reason}); {_again(folder)}")
     return manifest
 
 
-def _are_tables(files: Any) -> bool:
-    """Whether these are the files of a release, each with a checksum, and its size if it was
-    exported by a version that states it."""
-    allowed = {f"{name}.parquet" for name in TABLES}
-    return (
-        isinstance(files, Mapping)
-        and {"runs.parquet"} <= files.keys() <= allowed
-        and all(isinstance(entry, Mapping) and "sha256" in entry for entry in files.values())
-        and all(isinstance(entry.get("bytes", 0), int) for entry in files.values())
-    )
-
-
-def _invalid(folder: Path, error: Exception) -> UserError:
-    reason = next(iter(str(error).splitlines()), type(error).__name__)
-    return UserError(f"{folder} holds no valid runs ({reason}); {_again(folder)}")
+@contextlib.contextmanager
+def _explain(folder: Path) -> Iterator[None]:
+    """Turn any error of a release into a UserError: tables from outside may raise anything."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise UserError(f"{folder} holds no valid runs ({reason}); {_again(folder)}") from None
 
 
 def _again(folder: Path) -> str:

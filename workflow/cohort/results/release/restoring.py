@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,8 +14,9 @@ from cohort.core.files import sha256
 from cohort.core.paths import digest_in, state_folder
 from cohort.core.progress import tracked
 from cohort.records.record import Record, read, write
-from cohort.results.differences import is_same
-from cohort.results.release.folder import MANIFEST, read_release
+from cohort.results.differences import is_same, settings_with_defaults
+from cohort.results.release.checking import Dealt, check_dealt, check_run
+from cohort.results.release.folder import MANIFEST, read_digests, read_release
 from cohort.training.cell import Cell
 from cohort.training.job.lease import lease
 
@@ -39,31 +40,33 @@ def restore(folder: Path, address: str, cells: Mapping[str, Cell]) -> RestoreOut
     Nothing is written unless all runs are valid and have the settings of their digests. A record
     that exists stays; one that was restored itself, and is the same, names this release too.
     """
-    records = read_release(folder)
+    digests = read_digests(folder)
+    planned = {digest: cells[digest] for digest in digests if digest in cells}
+    records, dealt = read_release(folder, planned) if planned else [], Dealt()
     for record in records:
-        cell = cells.get(record.header["digest"])
-        if cell is not None and (names := sorted(_conflicts(record, cell))):
-            raise UserError(
-                f"{address}: the settings of run {cell.digest} do not give this digest "
-                f"({', '.join(names)}); nothing was restored"
-            )
+        cell = planned[record.header["digest"]]
+        try:
+            _check_settings(record, cell)
+            check_run(record, cell)
+            check_dealt(record, cell, dealt)
+        except UserError as error:
+            raise UserError(f"{address}: {error}; nothing was restored") from None
     outcome, new, named = RestoreOutcome(), {}, {}
+    outcome.unplanned = [digest for digest in digests if digest not in cells]
     release = {"release": address, "manifest_sha256": sha256(folder / MANIFEST)}
     for record in records:
         digest = record.header["digest"]
         source = release | _provenance(record)
-        if digest not in cells:
-            outcome.unplanned.append(digest)
-        elif Path(path := cells[digest].path).exists():
+        if Path(path := cells[digest].path).exists():
             here = read(path)
             if not is_same(here, record):
                 outcome.different[digest] = here, record
                 continue
             outcome.present.append(digest)
             if source not in here.header.get("restored", [source]):
-                named[path] = _with_release(here, source)
+                named[path] = _with_releases(here, [*here.header["restored"], source])
         else:
-            new[path] = _with_release(record, source)
+            new[path] = _with_releases(record, [source])
     with ThreadPoolExecutor() as pool:  # most of the time a write waits for the disk
         list(pool.map(write, named.keys(), named.values()))
         written = pool.map(_write_new, new.keys(), new.values())
@@ -91,30 +94,38 @@ def _give_up() -> None:
     raise BlockingIOError
 
 
-def _conflicts(record: Record, cell: Cell) -> Iterator[str]:
-    """Yield the names of settings and science versions in which a run contradicts its planned cell.
-    A parameter that only one of them has is at its default, as their digests are equal."""
-    stated = record.header["settings"] | record.header["science"]
-    expected: dict[str, Any] = cell.plain_settings() | cell.science
-    for name, value in stated.items():
-        other = expected.get(name)
-        if isinstance(value, dict) and isinstance(other, dict):
-            value = {key: inner for key, inner in value.items() if key in other}
-            other = {key: other[key] for key in value}
-        if value != other:
-            yield name
+def _check_settings(record: Record, cell: Cell) -> None:
+    """Raise UserError if settings or science versions of a run contradict its planned cell. A
+    setting that one of them lacks is at its default, and such a version is 1."""
+    try:
+        stated = settings_with_defaults(record.header["settings"])
+    except Exception as error:  # a part of its strategy is of a wrong type
+        raise UserError(f"the settings of run {cell.digest} cannot be read ({error})") from None
+    expected: dict[str, Any] = cell.plain_settings()
+    names = [name for name in {**stated, **expected} if stated.get(name) != expected.get(name)]
+    versions, planned = record.header["science"], cell.science
+    names += [
+        name for name in {**versions, **planned} if versions.get(name, 1) != planned.get(name, 1)
+    ]
+    if names:
+        listed = ", ".join(sorted(names))
+        raise UserError(f"the settings of run {cell.digest} do not give this digest ({listed})")
 
 
 def _provenance(record: Record) -> dict[str, Any]:
-    """The provenance of a run, and the hash of its weights, for comparing two runs."""
+    """The provenance of a run, the hash of its weights, for comparing two runs, and from where it
+    had been restored before it was released."""
     provenance = record.header["provenance"]
     return {
-        "weights_sha256": record.header["weights_sha256"],
+        **{
+            key: record.header[key]
+            for key in ("weights_sha256", "restored")
+            if key in record.header
+        },
         **{name: provenance[name] for name in ("commit", "trainer", "devices", "versions")},
     }
 
 
-def _with_release(record: Record, source: Mapping[str, Any]) -> Record:
-    """The record with one more release listed under `restored` in its header."""
-    sources = [*record.header.get("restored", []), dict(source)]
-    return replace(record, header=record.header | {"restored": sources})
+def _with_releases(record: Record, sources: Sequence[Mapping[str, Any]]) -> Record:
+    """The record with these releases listed under `restored` in its header."""
+    return replace(record, header=record.header | {"restored": list(sources)})

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from cohort.records.history import History
 from cohort.records.record import FORMAT, Record
 
 SECONDS = ("seconds", "seconds_training", "seconds_selecting", "seconds_evaluating")
@@ -47,28 +48,32 @@ def table_of_runs(records: Sequence[Record]) -> pa.Table:
 
 
 def headers_of(table: pa.Table) -> Iterator[tuple[Row, Row]]:
-    """Rebuild each run's record header from the table, with the bytes that were sent by content."""
+    """Rebuild each run's record header from the table, with all that its row holds."""
     packed = {field.name for field in table.schema if (field.metadata or {}) == IS_JSON}
     for row in table.to_pylist():
         values = {name: value for name, value in row.items() if value is not None}
         values |= {name: json.loads(values[name]) for name in packed & values.keys()}
-        yield _header(values), values.get("traffic", {})
+        yield _header(values), values
+
+
+def totals(history: History) -> dict[str, float]:
+    """What a run's row repeats of its rounds: their number, and their seconds by purpose."""
+    seconds = {
+        name: sum(dict(history.cost[name]).values()) for name in SECONDS if name in history.cost
+    }
+    return {"rounds_played": len(history.cohorts), **seconds}
 
 
 def _row(record: Record) -> Row:
     header, history = record.header, record.history
     provenance = header["provenance"]
-    totals = {
-        name: sum(dict(history.cost[name]).values()) for name in SECONDS if name in history.cost
-    }
     return {
         **{name: header[name] for name in ("digest", "status", "weights_sha256", "science")},
         **({"restored": header["restored"]} if "restored" in header else {}),
-        "rounds_played": len(history.cohorts),
         **header["settings"],
         **{name: provenance[name] for name in (*PLAIN, *PACKED) if name in provenance},
         **{VERSION + package: version for package, version in provenance["versions"].items()},
-        **totals,
+        **totals(history),
         "traffic": {what: sizes.tolist() for what, sizes in history.traffic.items()},
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from operator import itemgetter
 from typing import Any
@@ -11,12 +12,14 @@ import numpy as np
 import pyarrow as pa
 
 from cohort.records.history import PROFILE, History
-from cohort.records.record import Record
-from cohort.results.release.runs import headers_of, table_of_runs
+from cohort.records.record import Record, check
+from cohort.results.release.runs import Row, headers_of, table_of_runs, totals
 
 CURVES = ("metrics", "cost")
 """The groups of values by round: what was measured, and what it cost."""
 TABLES = ("runs", "curves", "clients", "cohorts", "classes", "profiles")
+COUNTED = {"client": 0, "class": 0, "round": 1}
+"""The columns that count a run's rows, with their first number."""
 CLIENT_LISTS = pa.list_(pa.int64())
 
 Columns = dict[str, Any]
@@ -42,16 +45,36 @@ def tables_of(records: Iterable[Record]) -> dict[str, pa.Table]:
 
 
 def records_of(tables: Mapping[str, pa.Table]) -> Iterator[Record]:
-    """Rebuild the records that these tables were made of, by digest. Tables that were not made of
-    records may raise any error."""
-    by_digest = {name: _tables_by_run(table) for name, table in tables.items() if name != "runs"}
-    for header, traffic in headers_of(tables["runs"]):
+    """Rebuild the records that these tables were made of, by digest. Raise an error for a run that
+    is not valid; tables that were not made of records may raise any."""
+    by_digest = {name: _tables_by_run(name, table) for name, table in tables.items()}
+    strangers = set().union(*by_digest.values()) - by_digest["runs"].keys()
+    if strangers:
+        raise ValueError(f"runs.parquet has no run {min(strangers)}")
+    for header, row in headers_of(tables["runs"]):
         parts = {name: parts.get(header["digest"]) for name, parts in by_digest.items()}
-        history = _history(parts)
-        history.traffic = {what: np.array(sizes, np.int64) for what, sizes in traffic.items()}
-        clients = _filled_columns(parts["clients"])
-        clients["label_counts"] = np.stack(list(clients["label_counts"]))
-        yield Record(header, history, clients, _filled_columns(parts.get("classes")))
+        try:
+            yield _record(header, row, parts)
+        except Exception as error:
+            raise ValueError(f"run {header['digest']}: {error}") from error
+
+
+def _record(header: Row, row: Row, parts: Mapping[str, pa.Table | None]) -> Record:
+    """Rebuild the record of one run, and check it."""
+    for name in ("curves", "clients", "cohorts"):
+        if parts.get(name) is None:
+            raise ValueError(f"it has no rows in {name}.parquet")
+    history = _history(parts)
+    traffic = row.get("traffic", {})
+    history.traffic = {what: np.array(sizes, np.int64) for what, sizes in traffic.items()}
+    clients = _filled_columns(parts["clients"])
+    clients["label_counts"] = np.stack(list(clients["label_counts"]))
+    record = Record(header, history, clients, _filled_columns(parts.get("classes")))
+    check(record)
+    for name, total in totals(record.history).items():
+        if not math.isclose(row.get(name, 0), total, rel_tol=1e-9):
+            raise ValueError(f"{name} is {row.get(name)}, but {total} by its rounds")
+    return record
 
 
 def _run_table(digest: str, columns: Columns) -> pa.Table:
@@ -108,10 +131,14 @@ def _profile(record: Record) -> Columns:
     return dict(zip(PROFILE, np.concatenate(record.history.profile).T, strict=True))
 
 
-def _tables_by_run(table: pa.Table) -> dict[str, pa.Table]:
-    """Split a table that is sorted by digest into one table per run."""
+def _tables_by_run(name: str, table: pa.Table) -> dict[str, pa.Table]:
+    """Split a table into one table per run. Raise ValueError unless it is sorted by digest, with
+    one row per run in `runs`."""
     digests = table["digest"].cast(pa.string()).to_numpy(zero_copy_only=False)
-    begins = np.flatnonzero(np.r_[True, digests[1:] != digests[:-1]])
+    is_new = digests[1:] != digests[:-1]
+    if (digests[1:] < digests[:-1]).any() or (name == "runs" and not is_new.all()):
+        raise ValueError(f"{name}.parquet is not sorted by digest, or has a run twice")
+    begins = np.flatnonzero(np.r_[True, is_new])
     ends = np.r_[begins[1:], len(digests)]
     return {
         digests[begin]: table.slice(begin, end - begin)
@@ -123,11 +150,18 @@ def _filled_columns(part: pa.Table | None) -> dict[str, np.ndarray]:
     """The columns of one run's rows, without index columns and those that only other runs fill."""
     if part is None:
         return {}
-    return {
-        name: part[name].to_numpy()
-        for name in part.column_names
-        if name not in ("digest", "client", "class") and part[name].null_count < len(part)
-    }
+    columns = {}
+    for name in part.column_names:
+        gaps, values = part[name].null_count, part[name].to_numpy()
+        if 0 < gaps < len(part):
+            raise ValueError(f"{name} lacks values")
+        if name in COUNTED and values.tolist() != list(
+            range(COUNTED[name], len(part) + COUNTED[name])
+        ):
+            raise ValueError(f"the rows are not sorted by {name}")
+        if name != "digest" and name not in COUNTED and not gaps:
+            columns[name] = values
+    return columns
 
 
 def _history(parts: Mapping[str, pa.Table | None]) -> History:
@@ -135,7 +169,11 @@ def _history(parts: Mapping[str, pa.Table | None]) -> History:
     curves, cohorts, profile = parts.get("curves"), parts.get("cohorts"), parts.get("profiles")
     if curves is not None:
         series_of = {"metrics": history.metrics, "cost": history.cost}
-        columns = (curves[name].to_numpy() for name in ("group", "metric", "round", "value"))
+        if any(column.null_count for column in curves.columns):
+            raise ValueError("curves.parquet lacks values")
+        columns = [curves[name].to_numpy() for name in ("group", "metric", "round", "value")]
+        if columns[2].dtype.kind != "i":
+            raise ValueError("round is not a whole number")
         rows = zip(*(column.tolist() for column in columns), strict=True)
         for (group, name), points in itertools.groupby(rows, key=itemgetter(0, 1)):
             series_of[group][name] += [(round, value) for *_, round, value in points]

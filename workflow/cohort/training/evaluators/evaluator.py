@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from cohort.cell.evaluations import is_evaluated, plans_by_name
+from cohort.cell.evaluations import evaluated_rounds, plans_by_name
 from cohort.core.components import Component
 from cohort.core.metric import Metric
 
@@ -59,12 +59,14 @@ class Evaluator(Component):
         return plans_by_name(str(plan)).get(self.name, 0) if self.setting == "evaluators" else plan
 
     def is_due(self, task: Task, state: RunState) -> bool:
-        """Whether to evaluate after the round of `state`: in the planned rounds, and always after
-        the last. Never if the run has diverged, without a plan, or with nothing to evaluate on."""
-        plan, last = self.plan(task), task.settings.rounds
-        if state.diverged or not plan or not self.applies(task):
-            return False
-        return is_evaluated(plan, state.round) or state.round == last
+        """Whether to evaluate after the round of `state`: in the planned rounds, unless the run has
+        diverged or there is nothing to evaluate on."""
+        is_planned = state.round in self.rounds(task)
+        return is_planned and not state.diverged and self.applies(task)
+
+    def rounds(self, cell: Cell) -> tuple[int, ...]:
+        """The rounds of a cell to evaluate, in order, always with the last; none without a plan."""
+        return evaluated_rounds(self.plan(cell), cell.settings.rounds)
 
     def evaluate(
         self, task: Task, network: nn.Module, state: RunState, updates: Updates | None
@@ -83,5 +85,5 @@ def evaluation_metrics(split: str, title: str, samples: str) -> Mapping[str, Met
         f"{split}_calibration_error": Metric(
             f"Calibration error on {samples}", "%", 100, digits=2, better="low"
         ),
-        f"{split}_classes_named": Metric(f"Classes named on {samples}", digits=0),
+        f"{split}_classes_named": Metric(f"Classes named on {samples}", digits=0, whole=True),
     }

@@ -31,8 +31,10 @@ class OfLocalModels(Evaluator):
     name: ClassVar[str] = "local"
     setting: ClassVar[str] = "evaluate_local"
     metrics: ClassVar[Mapping[str, Metric]] = {
-        "local_accuracy": Metric("Local test accuracy", "%", 100, digits=2, better="high"),
-        "local_loss": Metric("Local test loss", better="low"),
+        "local_accuracy": Metric(
+            "Local test accuracy", "%", 100, digits=2, better="high", partial=True
+        ),
+        "local_loss": Metric("Local test loss", better="low", partial=True),
     }
 
     def samples(self, counts: SampleCounts) -> float:

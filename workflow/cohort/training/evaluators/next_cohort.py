@@ -48,9 +48,9 @@ class OnNextCohort(OnHoldout):
     setting: ClassVar[str] = "evaluate_next"
     metrics: ClassVar[Mapping[str, Metric]] = {
         "next_cohort_accuracy": Metric(
-            "Held-out accuracy of the next draw", "%", 100, digits=2, better="high"
+            "Held-out accuracy of the next draw", "%", 100, digits=2, better="high", partial=True
         ),
-        "next_cohort_loss": Metric("Held-out loss of the next draw", better="low"),
+        "next_cohort_loss": Metric("Held-out loss of the next draw", better="low", partial=True),
     }
 
     def check(self, cell: Cell) -> None:

@@ -34,9 +34,9 @@ class OnOwnSamples(Evaluator):
     setting: ClassVar[str] = "evaluate_own"
     metrics: ClassVar[Mapping[str, Metric]] = {
         "own_samples_accuracy": Metric(
-            "Accuracy on own samples", "%", 100, digits=2, better="high"
+            "Accuracy on own samples", "%", 100, digits=2, better="high", partial=True
         ),
-        "own_samples_loss": Metric("Loss on own samples", better="low"),
+        "own_samples_loss": Metric("Loss on own samples", better="low", partial=True),
     }
 
     def samples(self, counts: SampleCounts) -> float:

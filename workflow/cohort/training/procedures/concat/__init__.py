@@ -33,8 +33,8 @@ class Concat(Procedure):
     trainers: ClassVar[tuple[str, ...]] = ("serial", "native")  # of the clusters' networks
     metrics: ClassVar[Mapping[str, Metric]] = {
         **OVERLAP_METRICS,
-        "stage": Metric("Stage", digits=0),
-        "clusters_trained": Metric("Clusters that trained", digits=0),
+        "stage": Metric("Stage", digits=0, whole=True),
+        "clusters_trained": Metric("Clusters that trained", digits=0, whole=True),
     }
     clusters: int = parameter(minimum=1, help="how many clusters")
     classifier: float = parameter(

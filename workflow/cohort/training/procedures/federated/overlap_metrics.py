@@ -9,7 +9,7 @@ from cohort.core.metric import Metric
 OVERLAP_METRICS = {
     "overlapping_chosen": Metric("Cohort that overlaps", "%", 100, digits=1),
     "overlapping_probability": Metric("Mass on overlapping clients", "%", 100),
-    "overlapping_preference": Metric("Preference for overlapping"),
+    "overlapping_preference": Metric("Preference for overlapping", partial=True),
 }
 
 

@@ -37,7 +37,7 @@ class MaskedLabels(Procedure):
         "seconds_mapping": Metric("Time to map a client's labels", "s", better="low"),
         "seconds_counts": Metric("Time to count all labels", "s", better="low"),
         "seconds_encrypting": Metric("Time of a client to encrypt", "s", better="low"),
-        "comparisons": Metric("Encrypted comparisons", digits=0, better="low"),
+        "comparisons": Metric("Encrypted comparisons", digits=0, better="low", whole=True),
     }
 
     def check(self, cell: Cell) -> None:

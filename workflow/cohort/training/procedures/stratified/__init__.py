@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from cohort.training.cell import Cell
 
 SINGLE_LR = 0.01  # of the single samples of a hybrid run, for which no number is printed
-TASKS = Metric("Tasks of an epoch", digits=0, better="low")
-TRANSFERS = Metric("Transfers of the model between clients", digits=0, better="low")
-CONTRIBUTIONS = Metric("Clients' gradients in an epoch", digits=0, better="low")
+TASKS = Metric("Tasks of an epoch", digits=0, better="low", whole=True)
+TRANSFERS = Metric("Transfers of the model between clients", digits=0, better="low", whole=True)
+CONTRIBUTIONS = Metric("Clients' gradients in an epoch", digits=0, better="low", whole=True)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,65 @@
+"""Whatever training records is a run that its cell can have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from cohort.results.release.checking import check_run
+from cohort.selection import SELECTORS
+from cohort.training.job.provenance import describe_session
+from cohort.training.job.train import Run
+from cohort.training.servers.momentum import Momentum
+from tests.golden.computations import example
+from tests.training.small_task import small_task
+
+PARTICIPATIONS = ["full", "dropout-0.5", "bernoulli-0.9", "stragglers-0.5"]
+FEW: dict[str, Any] = {"sizes": (4, 0, 9, 2, 6), "cohort": 3}
+ALONE: dict[str, Any] = {"sizes": (9,), "validation": (1, 2)}
+RUNS: dict[str, dict[str, Any]] = {
+    **{
+        f"{name} {part}": FEW | {"selector": name, "participation": part}
+        for name in SELECTORS
+        for part in PARTICIPATIONS
+    },
+    "centralized": ALONE | {"procedure": "centralized"},
+    "sequential": {"procedure": "sequential"},
+    "stratified-single": {"procedure": "stratified-single", "batch": 1},
+    "stratified-batch": {"procedure": "stratified-batch"},
+    "stratified-hybrid": {"procedure": "stratified-hybrid-2"},
+    "concat": FEW | {"procedure": "concat-2"},
+    "masked labels": {"procedure": "masked-labels", "rounds": 1},
+    "profiled": FEW | {"procedure": "federated-profiled1"},
+    "momentum": FEW | {"server": Momentum(clip=0.01)},
+    "diverged": FEW | {"lr": 1e300},
+    "diverged at the end": FEW | {"lr": 1e300, "rounds": 1},
+    "diverged alone": ALONE | {"procedure": "centralized", "lr": 1e300},
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_run_is_valid(name: str):
+    """With each selector, where clients drop out or hold no samples; with each procedure; and of
+    runs that diverge."""
+    settings = {"rounds": 4, "J": "J1e", "evaluate_every": 2} | RUNS[name]
+    if "selector" in settings:
+        settings["selector"] = example(SELECTORS[settings["selector"]])
+    if settings.get("procedure", "federated").startswith("federated"):
+        settings |= {"evaluate_local": 3, "evaluate_own": 1}
+    task = small_task(**settings)
+    run = Run(
+        task,
+        task.procedure.rounds_of(task),
+        torch.device("cpu"),
+        task.procedure.begin(task),
+        {},
+        Path(),
+    )
+    run.state.sessions.append(describe_session(run.device, task.trainer, 0))
+    *_, run.state = run.rounds.run(run.state)
+    record = run.record()
+    assert (record.header["status"] == "diverged") == name.startswith("diverged")
+    check_run(record, task)

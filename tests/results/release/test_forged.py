@@ -1,0 +1,55 @@
+"""A hundred forged releases: each is refused by its run and column, or by its file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cohort.core.errors import UserError
+from cohort.plan import load
+from cohort.records.record import Record
+from cohort.results.release.folder import read_release
+from cohort.results.release.restoring import restore
+from cohort.training.cell import Cell
+from tests.conftest import ROOT
+from tests.results.release.forgeries import FORGERIES
+from tests.results.release.forging import forge
+
+Cells = dict[str, Cell]
+KEYS = ("J", "strategy", "seed")
+RUNS = [("J4", "fedavg", 0), ("J4", "fedavg", 1), ("J16", "fedavg", 0)]
+
+
+@pytest.fixture(scope="module")
+def cells() -> Cells:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.chdir(ROOT)
+        return dict(load({"studies": ["demo"]}).cells)
+
+
+@pytest.fixture(scope="module")
+def runs(cells: Cells) -> list[Record]:
+    released = {run.header["digest"]: run for run in read_release(ROOT / "resources/released/demo")}
+    dealt = [cell for cell in cells.values() if cell.settings.partition == "dir-0.1"]
+    keys = {tuple(getattr(cell.settings, key) for key in KEYS): cell.digest for cell in dealt}
+    return [released[keys[key]] for key in RUNS]
+
+
+@pytest.mark.parametrize(("sentence", "what", "change"), FORGERIES)
+def test_a_forged_release_is_refused(
+    sentence: str,
+    what: str,
+    change: Callable[..., object],
+    runs: list[Record],
+    cells: Cells,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.chdir(tmp_path)
+    forge(tmp_path / "demo", runs, what, change)
+    with pytest.raises(UserError, match=sentence) as error:
+        restore(tmp_path / "demo", "theirs", cells)
+    assert "\n" not in str(error.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["demo"]
