@@ -130,7 +130,7 @@ def test_throughputs_and_their_place_in_the_row_of_a_missing_peer():
     titles, _, plain, flower = (line.split("|") for line in results.table().splitlines())
     cells = dict(zip(titles, plain, strict=True))
     assert float(cells[" clients/s "]) == 2.5 and float(cells[" steps/s "]) == 100
-    assert len(flower) == len(titles) and flower[2].strip() == "missing"
+    assert len(flower) == len(titles) and flower[2].strip() == "not installed"
 
 
 def test_goals_by_hand():
