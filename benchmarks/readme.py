@@ -207,7 +207,7 @@ def showdown() -> str:
         [selector, *(cell for board in boards for cell in board[selector])]
         for selector in boards[0]
     ]
-    findings = "\n".join(f"- {sentence}" for sentence in _study("showdown")["findings"])
+    findings = "\n".join(f"- {finding['text']}" for finding in _study("showdown")["findings"])
     return f"{findings}\n\n{table(['selector', *titles], rows)}"
 
 

@@ -129,8 +129,8 @@ def accuracies_by_setting(plan: Plan, experiment: str) -> str:
 def findings(plan: Plan) -> str:
     """The findings of the study as a numbered Markdown list."""
     return "\n".join(
-        f"{number}. {sentence}"
-        for number, sentence in enumerate(plan.study(STUDY).findings, start=1)
+        f"{number}. {finding['text']}"
+        for number, finding in enumerate(plan.study(STUDY).findings, start=1)
     )
 
 

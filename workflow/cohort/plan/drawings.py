@@ -67,6 +67,36 @@ def checked_key_figure(text: Mapping[str, Any], figures: Mapping[str, Values]) -
     return name
 
 
+def checked_findings(
+    text: Mapping[str, Any],
+    tables: Mapping[str, Values],
+    axes: Mapping[str, Mapping[str, list[Any]]],
+) -> list[Values]:
+    """The findings of a study. Raise UserError for one that rests on a table, a claim, or a value
+    of the axes of its experiment that the study does not have."""
+    findings: list[Values] = text.get("findings", [])
+    items = {**tables, **text.get("claims", {})}
+    for number, finding in enumerate(findings):
+        for place in finding["rests_on"]:
+            name, *values, _ = place.split(", ")
+            where = f"findings[{number}].rests_on names"
+            if name not in items:
+                raise UserError(
+                    f"{where} '{name}', which is neither a table nor a claim{suggest(name, items)}"
+                )
+            spec = items[name]
+            measures = [spec.get("metric", ""), spec.get("at", "last"), *spec.get("also", ())]
+            known = set(" ".join(map(str, measures)).split())
+            known |= {
+                label_text(value) for axis in axes[spec["experiment"]].values() for value in axis
+            }
+            for value in values:
+                if value not in known:
+                    allowed = suggest(value, sorted(known))
+                    raise UserError(f"{where} '{value}', which {name} does not show{allowed}")
+    return findings
+
+
 def _kind_of(spec: Values) -> type[Item]:
     """The class of a figure's, or a table's, kind."""
     kind = spec.get("kind")
