@@ -36,7 +36,7 @@ def checked_facets(
         return []
     item = _kind_of(spec).from_spec(spec)
     item.check()
-    for label in item.shown():
+    for label in (*item.shown(), *item.named()):
         if label not in axes:
             raise UserError(
                 f" names '{label}', which is not an axis of its experiment{suggest(label, axes)}"
