@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import chdir
+from dataclasses import replace
 from pathlib import Path
 
 from cohort.core.metric import Metric
@@ -113,10 +114,12 @@ def _table_parts(comparison: Comparison) -> Iterator[Part]:
     is_board = comparison.standings is not None  # its means are over settings, not over seeds alone
     for standing in comparison.standings.entries if comparison.standings else ():
         quantities = {"rank": rank_text(standing), "mean_rank": f"{standing.mean_rank:.1f}"}
+        quantities["leads"] = "yes" if standing.leads else "no"
         score = METRICS[comparison.results[0].metric]
         for name, estimate, metric in (
             ("interquartile_mean", standing.score, score),
             ("ahead_of_fedavg", standing.ahead, SHARE),
+            ("minus_fedavg", standing.difference, replace(score, signed=True)),
         ):
             if estimate:
                 quantities[name] = _text(metric, estimate.value, estimate.interval)
