@@ -196,18 +196,18 @@ def showdown() -> str:
     """Markdown: the findings of the showdown, then the ranks and accuracies of the leaderboards of
     docs/showdown.md, side by side."""
     page = (ROOT / "docs" / "showdown.md").read_text()
-    ranks = re.findall(r"^\| (\d+ \[.*?\]) +\| (.*?) +\| ([\d.]+)", page, re.MULTILINE)
+    line = r"^\| (\d+ \[.*?\]|-) +\| ([\d.]+) +\| (.*?) +\| ([\d.]+)"
     boards: list[dict[str, list[str]]] = []
-    for rank, selector, accuracy in ranks:
+    for rank, mean_rank, selector, accuracy in re.findall(line, page, re.MULTILINE):
         if not boards or selector in boards[-1]:
             boards.append({})
-        boards[-1][selector] = [rank, accuracy]
-    titles = [cell for name in BOARDS for cell in (f"{name}, rank", "%")]
+        boards[-1][selector] = [rank, mean_rank, accuracy]
+    titles = [cell for name in BOARDS for cell in (f"{name}, rank", "mean rank", "%")]
     rows = [
         [selector, *(cell for board in boards for cell in board[selector])]
         for selector in boards[0]
     ]
-    findings = "\n".join(f"- {sentence}" for sentence in _study("showdown")["findings"])
+    findings = "\n".join(f"- {finding['text']}" for finding in _study("showdown")["findings"])
     return f"{findings}\n\n{table(['selector', *titles], rows)}"
 
 

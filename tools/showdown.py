@@ -13,8 +13,9 @@ from benchmarks.peers import ROOT
 from benchmarks.tables import NOTHING, table
 from cohort.core.paths import RELEASED
 from cohort.plan import Plan, load
-from cohort.results.across import Scores
-from cohort.results.ranks import Standing, rank_strategies
+from cohort.results.across import Scores, values_left_out
+from cohort.results.ranks import Standings, standings_of
+from cohort.results.series import runs_without
 from cohort.results.tables.leaderboard import rank_text
 
 COMMAND = "python -m tools.showdown"
@@ -22,7 +23,10 @@ STUDY = "showdown"
 PAGE = ROOT / "docs" / "showdown.md"
 LAST = 10  # the rounds whose evaluations are averaged
 COSTS = ("simulated_seconds", "bytes_down")
-TITLES = ("rank", "selector", "accuracy %", "ahead of random %", "s/round", "kB/round", "Gini")
+TITLES = (
+    *("rank", "mean rank", "selector", "accuracy %", "minus random", "ahead of random %"),
+    *("s/round", "kB/round", "Gini"),
+)
 
 
 def leaderboards(plan: Plan) -> list[str]:
@@ -37,13 +41,20 @@ def leaderboards(plan: Plan) -> list[str]:
     ]
 
 
-def leaderboard(plan: Plan, experiment: str) -> tuple[list[Standing], pd.DataFrame]:
-    """The standings of an experiment, and its runs with what each cost."""
+def leaderboard(plan: Plan, name: str) -> tuple[Standings, pd.DataFrame]:
+    """The standings of a leaderboard, and its runs with what each cost."""
+    spec = plan.study(STUDY).tables[name]
+    runs = _measured(plan, spec["experiment"])
+    runs = runs_without(runs, values_left_out(spec.get("without")))
+    return standings_of(Scores.of(runs), runs), runs
+
+
+def _measured(plan: Plan, experiment: str) -> pd.DataFrame:
+    """The released runs of an experiment, with their settings, accuracies and costs."""
     labels = _released(plan, experiment)
     apart = [name for name in labels if name not in ("digest", "strategy", "seed")]
-    runs = labels.assign(setting=labels[apart].astype(str).agg(", ".join, axis=1))
-    runs = runs.merge(_runs(), on="digest", validate="one_to_one").merge(_values(), on="digest")
-    return rank_strategies(Scores.of(runs)), runs
+    runs = labels.assign(setting=labels[apart].astype(str).agg(", ".join, axis=1), apart="")
+    return runs.merge(_runs(), on="digest", validate="one_to_one").merge(_values(), on="digest")
 
 
 def _released(plan: Plan, experiment: str) -> pd.DataFrame:
@@ -79,37 +90,37 @@ def _gini(turns: pd.Series) -> float:
     return float(abs(differences).mean() / (2 * turns.mean()))
 
 
-def markdown(plan: Plan, experiment: str) -> str:
-    """The leaderboard of an experiment as a Markdown table."""
-    standings, runs = leaderboard(plan, experiment)
+def markdown(plan: Plan, name: str) -> str:
+    """A leaderboard as a Markdown table, with a sentence if it is no ranking."""
+    standings, runs = leaderboard(plan, name)
     means = runs.groupby("strategy")[["simulated_seconds", "bytes_down", "gini"]].mean()
     rows = []
-    for standing in standings:
-        mean = means.loc[standing.strategy]
-        ahead = NOTHING if standing.ahead is None else f"{100 * standing.ahead.value:.0f}"
+    for standing in standings.entries:
+        mean, apart, ahead = means.loc[standing.strategy], standing.difference, standing.ahead
+        ends = apart.interval if apart and apart.interval else ()
         rows.append(
             [
-                rank_text(standing),
+                NOTHING if standings.no_ranking else rank_text(standing),
+                f"{standing.mean_rank:.1f}",
                 plan.strategies[standing.strategy]["title"],
                 f"{100 * standing.score.value:.2f}",
-                ahead,
+                NOTHING
+                if apart is None
+                else f"{100 * apart.value:+.2f} [{', '.join(f'{100 * end:.2f}' for end in ends)}]",
+                NOTHING if ahead is None else f"{100 * ahead.value:.0f}",
                 f"{mean['simulated_seconds']:.1f}",
                 f"{mean['bytes_down'] / 1000:.0f}",
                 f"{mean['gini']:.2f}",
             ]
         )
-    mean_ranks = [standing.mean_rank for standing in standings]
-    ginis = means.loc[[standing.strategy for standing in standings], "gini"]
-    correlation = pd.Series(mean_ranks).corr(ginis.reset_index(drop=True), "spearman")
-    return (
-        f"{table(list(TITLES), rows)}\n\n"
-        f"Spearman's correlation of the mean rank and the Gini coefficient: {correlation:.2f}."
-    )
+    return "\n\n".join(filter(None, [table(list(TITLES), rows), standings.no_ranking]))
 
 
-def accuracies_by_setting(plan: Plan, experiment: str) -> str:
-    """A Markdown table of the mean accuracy of each selector, best ranked first, by setting."""
-    standings, runs = leaderboard(plan, experiment)
+def accuracies_by_setting(plan: Plan, name: str) -> str:
+    """A Markdown table of the mean accuracy of each selector, in a leaderboard's order, in each
+    setting of its experiment."""
+    standings, _ = leaderboard(plan, name)
+    runs = _measured(plan, plan.study(STUDY).tables[name]["experiment"])
     titles = plan.study(STUDY).titles.get("partition", {})
     named = runs.assign(partition=runs["partition"].map(lambda name: titles.get(name, name)))
     axes = [axis for axis in ("partition", "clients") if axis in named]
@@ -121,7 +132,7 @@ def accuracies_by_setting(plan: Plan, experiment: str) -> str:
             plan.strategies[standing.strategy]["title"],
             *(f"{means[standing.strategy, column]:.2f}" for column in columns),
         ]
-        for standing in standings
+        for standing in standings.entries
     ]
     return table(["selector", *columns], rows)
 
@@ -129,8 +140,8 @@ def accuracies_by_setting(plan: Plan, experiment: str) -> str:
 def findings(plan: Plan) -> str:
     """The findings of the study as a numbered Markdown list."""
     return "\n".join(
-        f"{number}. {sentence}"
-        for number, sentence in enumerate(plan.study(STUDY).findings, start=1)
+        f"{number}. {finding['text']}"
+        for number, finding in enumerate(plan.study(STUDY).findings, start=1)
     )
 
 
@@ -140,9 +151,8 @@ def update(text: str) -> str:
     text = put_section(text, "findings", findings(plan), COMMAND)
     parts = []
     for name in leaderboards(plan):
-        title, experiment = (plan.study(STUDY).tables[name][key] for key in ("title", "experiment"))
-        parts += [f"**{title}**", markdown(plan, experiment)]
-        parts += ["Mean accuracy % by setting:", accuracies_by_setting(plan, experiment)]
+        parts += [f"**{plan.study(STUDY).tables[name]['title']}**", markdown(plan, name)]
+        parts += ["Mean accuracy % by setting:", accuracies_by_setting(plan, name)]
     return put_section(text, "leaderboards", "\n\n".join(parts), COMMAND)
 
 

@@ -235,7 +235,7 @@ def test_on_a_phone_panels_name_their_own_ranks(metrics: Metrics) -> None:
 
 
 def test_without_a_strategy(metrics: Metrics) -> None:
-    figure = make_figure(spec_of("win_rates", without=["loss"]), metrics())
+    figure = make_figure(spec_of("win_rates", without={"strategy": "loss"}), metrics())
     assert names_of(figure.axes[0]) == ["FedAvg (random)", "FedEntOpt"]
     assert note(figure).startswith("24 runs; ")
 
@@ -305,4 +305,4 @@ def test_strategies_without_a_setting_in_common() -> None:
     axes = list(cells[0])
     with pytest.raises(UserError, match="compares a, b and c, but no setting"):
         kind_of(spec_of("interval")).check_cells(axes, cells)
-    kind_of(spec_of("interval", without=["b"])).check_cells(axes, cells)
+    kind_of(spec_of("interval", without={"strategy": ["b"]})).check_cells(axes, cells)

@@ -36,6 +36,12 @@ SPEC = {
 }
 
 
+NO_RANKING = (  # chi-squared is 1.75 / 0.875, since two share a rank, and p is exp(-1)
+    "No ranking: over these settings Friedman's test finds no difference between the strategies "
+    "(p = 0.368)."
+)
+
+
 def rows(strategy: str, setting: str, seed: int, accuracy: float) -> list[dict[str, Any]]:
     run = {
         "digest": f"k{strategy}{setting}{seed}",
@@ -86,21 +92,18 @@ def position_interval(strategy: str) -> tuple[float, float]:
 def test_a_page_says_who_leads_and_where_random_selection_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    board(tmp_path)
     tables = [{"kind": "means"}, SPEC | {"title": "Board", "files": [tmp_path / "board.json"]}]
     names = Names(orders={}, titles={"strategy": {"ucb": "UCB", "fedavg": "Random"}})
-    first, second = (
-        "[{:.0f}, {:.0f}]".format(*position_interval(name)) for name in ("ucb", "fedavg")
-    )
-    sentence = f"Board: of 3, UCB is 1 {first} and Random is 2 {second}."
-    assert leader_sentences(tables, names) == sentence
-    one_seed = {
-        strategy: {setting: values[:1] for setting, values in settings.items()}
-        for strategy, settings in ACCURACY.items()
-    }
-    monkeypatch.setitem(globals(), "ACCURACY", one_seed)
     board(tmp_path)
-    assert leader_sentences(tables, names) == ""  # no intervals: too few runs to say who leads
+    assert leader_sentences(tables, names) == f"Board: {NO_RANKING}"
+    settings = ("iid", "dir-0.1", "dir-0.5", "classes-2")  # with p = exp(-4)
+    clear = {"loss": (0.1, 0.2), "fedavg": (0.5, 0.6), "ucb": (0.55, 0.7)}
+    for runs in (2, 1):
+        alike = {name: dict.fromkeys(settings, seeds[:runs]) for name, seeds in clear.items()}
+        monkeypatch.setitem(globals(), "ACCURACY", alike)
+        board(tmp_path)
+        sentence = "Board: of 3, UCB is 1 [1, 1] and Random is 2 [2, 2]." if runs == 2 else ""
+        assert leader_sentences(tables, names) == sentence  # too few runs have no intervals
 
 
 def test_strategies_are_ranked_by_their_mean_rank_over_settings(tmp_path: Path) -> None:
@@ -119,6 +122,12 @@ def test_strategies_are_ranked_by_their_mean_rank_over_settings(tmp_path: Path) 
     # Ahead of FedAvg: ucb in the first seed of each setting, loss in the second one of Dir(0.1).
     assert numbers["ahead_of_fedavg"].tolist()[::2] == [0.5, 0.25]
     assert np.isnan(numbers["ahead_of_fedavg"][1])
+    # Minus FedAvg, by seed: ucb 0.08 and -0.015, loss -0.10 and 0. The quantile of one degree of freedom is 12.7062.
+    for column, values in {
+        "minus_fedavg": [0.0325, np.nan, -0.05],
+        "minus_fedavg_low": [0.0325 - 0.0475 * 12.7062, np.nan, -0.05 - 0.05 * 12.7062],
+    }.items():
+        assert numbers[column].tolist() == pytest.approx(values, abs=1e-5, nan_ok=True)
     # The middle half of four equally weighted runs are the two in the middle.
     assert numbers["interquartile_mean"].tolist() == pytest.approx([0.775, 0.75, 0.75])
     assert numbers["never_selected last"].tolist() == [3, 6, 4]
@@ -126,11 +135,38 @@ def test_strategies_are_ranked_by_their_mean_rank_over_settings(tmp_path: Path) 
     layout = lay_out_leaderboard(comparison, Names.of(SPEC["look"]))
     words, entries = layout.lines[0]
     assert words == ["Team Darts"]
-    assert entries[0].labels == {"strategy": "ucb"}, "leads to its runs"
-    assert entries[0].best, "two settings separate nobody from the first"
-    low, high = position_interval("ucb")
-    assert (entries[0].value, entries[0].interval) == ("1", f"[{int(low)}, {int(np.ceil(high))}]")
-    assert "partition" in layout.notes[0]
+    assert layout.columns[0] == "Mean rank" and entries[0].value == "1.5"
+    assert entries[1].labels == {"strategy": "ucb"}, "leads to its runs"
+    assert not any(entry.best for entry in entries)
+    assert layout.notes[0] == NO_RANKING
+    assert "partition" in layout.notes[1]
+
+
+def test_where_friedmans_test_finds_a_difference_there_are_ranks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of three settings with one order p is exp(-3), 0.0498; Nemenyi's difference, 1.91, tells the third one apart."""
+    settings = ("iid", "dir-0.1", "dir-0.5")
+    alike = {name: dict.fromkeys(settings, seeds) for name, seeds in
+             {"fedavg": (0.5, 0.6), "ucb": (0.55, 0.65), "loss": (0.1, 0.2)}.items()}  # fmt: skip
+    monkeypatch.setitem(globals(), "ACCURACY", alike)
+    comparison, _ = board(tmp_path)
+    layout = lay_out_leaderboard(comparison, Names.of(SPEC["look"]))
+    assert layout.columns[:2] == ["Rank", "Mean rank"]
+    ranks = [line[1][0] for line in layout.lines]
+    assert [(entry.value, entry.interval) for entry in ranks] == [
+        ("1", "[1, 1]"), ("2", "[2, 2]"), ("3", "[3, 3]"),
+    ]  # fmt: skip
+    assert [entry.best for entry in ranks] == [True, True, False]
+    assert "finds a difference (p = 0.05). Bold" in layout.notes[1]
+
+
+def test_settings_can_be_left_out(tmp_path: Path) -> None:
+    comparison, numbers = board(tmp_path, SPEC | {"without": {"partition": ["iid"]}})
+    assert numbers["strategy"].tolist() == ["ucb", "fedavg", "loss"]
+    assert numbers["rank"].tolist() == [1, 2, 2]
+    assert numbers["settings"].tolist() == [1] * 3
+    assert {len(result.values) for result in comparison.results} == {2}, "nor in further means"
 
 
 def test_runs_whose_seed_others_lack_are_left_out_and_said(tmp_path: Path) -> None:
@@ -143,10 +179,12 @@ def test_runs_whose_seed_others_lack_are_left_out_and_said(tmp_path: Path) -> No
 
 
 def test_a_strategy_can_be_left_out(tmp_path: Path) -> None:
-    comparison, numbers = board(tmp_path, SPEC | {"without": ["ucb"]})
+    comparison, numbers = board(tmp_path, SPEC | {"without": {"strategy": "ucb"}})
     assert numbers["strategy"].tolist() == ["fedavg", "loss"]
     assert numbers["leads"].tolist() == [0, 0], "of two strategies Nemenyi's test says nothing"
-    assert "Bold" not in " ".join(lay_out_leaderboard(comparison, Names.of(SPEC["look"])).notes)
+    layout = lay_out_leaderboard(comparison, Names.of(SPEC["look"]))
+    assert layout.columns[0] == "Rank"
+    assert "Bold" not in " ".join(layout.notes)
 
 
 def test_what_nobody_is_better_at_ranks_nobody() -> None:

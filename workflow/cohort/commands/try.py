@@ -65,6 +65,8 @@ def rank_line(standings: Standings, strategy: str) -> str:
     entry = next((entry for entry in standings.entries if entry.strategy == strategy), None)
     if entry is None:
         return f"{strategy}: no rank, as no seed of a setting has finished with all strategies"
+    if standings.no_ranking:
+        return f"{strategy}: {standings.no_ranking}"
     ends = rank_interval(entry)
     return f"{strategy}: rank {entry.rank.value:.0f} of {len(standings.entries)} {ends}".rstrip()
 

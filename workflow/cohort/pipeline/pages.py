@@ -20,7 +20,7 @@ def page_spec(plan: Plan, name: str, layout: Layout | None = None) -> Spec:
         "name": name,
         "title": study.title,
         "question": study.question,
-        "findings": study.findings,
+        "findings": [finding["text"] for finding in study.findings],
         "key_figure": study.key_figure,
         "description": study.description,
         "source": study.source,

@@ -36,7 +36,7 @@ def checked_facets(
         return []
     item = _kind_of(spec).from_spec(spec)
     item.check()
-    for label in item.shown():
+    for label in (*item.shown(), *item.named()):
         if label not in axes:
             raise UserError(
                 f" names '{label}', which is not an axis of its experiment{suggest(label, axes)}"
@@ -65,6 +65,36 @@ def checked_key_figure(text: Mapping[str, Any], figures: Mapping[str, Values]) -
     if name and name not in figures:
         raise UserError(f"key_figure is '{name}', which is not a figure{suggest(name, figures)}")
     return name
+
+
+def checked_findings(
+    text: Mapping[str, Any],
+    tables: Mapping[str, Values],
+    axes: Mapping[str, Mapping[str, list[Any]]],
+) -> list[Values]:
+    """The findings of a study. Raise UserError for one that rests on a table, a claim, or a value
+    of the axes of its experiment that the study does not have."""
+    findings: list[Values] = text.get("findings", [])
+    items = {**tables, **text.get("claims", {})}
+    for number, finding in enumerate(findings):
+        for place in finding["rests_on"]:
+            name, *values, _ = place.split(", ")
+            where = f"findings[{number}].rests_on names"
+            if name not in items:
+                raise UserError(
+                    f"{where} '{name}', which is neither a table nor a claim{suggest(name, items)}"
+                )
+            spec = items[name]
+            measures = [spec.get("metric", ""), spec.get("at", "last"), *spec.get("also", ())]
+            known = set(" ".join(map(str, measures)).split())
+            known |= {
+                label_text(value) for axis in axes[spec["experiment"]].values() for value in axis
+            }
+            for value in values:
+                if value not in known:
+                    allowed = suggest(value, sorted(known))
+                    raise UserError(f"{where} '{value}', which {name} does not show{allowed}")
+    return findings
 
 
 def _kind_of(spec: Values) -> type[Item]:

@@ -10,9 +10,8 @@ from typing import Any
 from cohort.core.counts import counted
 from cohort.core.errors import UserError, suggest
 from cohort.core.paths import CELL_LABELS, CLAIMS_TABLE
-from cohort.plan import claim_cells
+from cohort.plan import claim_cells, drawings
 from cohort.plan.axes import Values, axis_values, combinations
-from cohort.plan.drawings import check_distinct, check_titles, checked_facets, checked_key_figure
 from cohort.plan.extension import ExtendedExperiment, inherited_items, with_strategies
 from cohort.plan.located import errors_at
 from cohort.plan.matching import check_overrides, overridden_values, without_matching
@@ -105,8 +104,9 @@ def _expanded_study(
         titles=_checked_titles(text, extended, full, resolver.strategies),
         claims=_resolved_claims(name, text.get("claims", {}), full),
         papers=papers,
-        key_figure=checked_key_figure(text, drawn["figures"]),
-        **{key: text[key] for key in ("question", "findings", "methods") if key in text},
+        key_figure=drawings.checked_key_figure(text, drawn["figures"]),
+        findings=drawings.checked_findings(text, tables, {key: full[key].axes for key in full}),
+        **{key: text[key] for key in ("question", "methods") if key in text},
     )
     return study, notes + scale_notes
 
@@ -127,7 +127,8 @@ def _checked_facets(
             key = spec["experiment"]
             try:
                 with errors_at(name):
-                    shown[key] += checked_facets(spec, full[key].axes, full[key].cells, papers[key])
+                    axes, cells = full[key].axes, full[key].cells
+                    shown[key] += drawings.checked_facets(spec, axes, cells, papers[key])
             except UserError as error:
                 if name in text.get(section, {}):
                     raise
@@ -145,7 +146,7 @@ def _checked_titles(
     """The titles of label values of a study, and of those that it extends. Raise UserError for one
     that two values share, or of a value that no cell has."""
     matrices = [(experiment.axes, experiment.cells) for experiment in full.values()]
-    check_titles(text.get("titles", {}), matrices)
+    drawings.check_titles(text.get("titles", {}), matrices)
     titles: dict[str, dict[str, str]] = {}
     for part in (*(source.text for source in extended.values()), text):
         for label, values in part.get("titles", {}).items():
@@ -153,7 +154,7 @@ def _checked_titles(
     of_strategies = {name: entry["title"] for name, entry in strategies.items()}
     for label in {"strategy", *titles}:
         defaults = of_strategies if label == "strategy" else {}
-        check_distinct(label, defaults | titles.get(label, {}), matrices)
+        drawings.check_distinct(label, defaults | titles.get(label, {}), matrices)
     return titles
 
 

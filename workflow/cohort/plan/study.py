@@ -36,7 +36,7 @@ class Study:
     `papers` names, for each experiment, the study whose paper's values are shown beside it: another
     one if it extends that one's. `source` cites the study's own paper, `methods` are the strategies
     that it proposes. `key_figure` opens the study's page, after the `question` and the
-    `findings`, sentences on what the released runs show.
+    `findings` on what the released runs show, each a `text` and the values that it `rests_on`.
 
     `skipped` holds the cells of each experiment that cannot be run here, each with the reason.
     `notes` say which cells were left out and why.
@@ -53,7 +53,7 @@ class Study:
     papers: dict[str, str]
     source: dict[str, str]
     question: str = ""
-    findings: list[str] = field(default_factory=list)
+    findings: list[Values] = field(default_factory=list)
     key_figure: str = ""
     methods: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)

@@ -102,17 +102,33 @@ class Scores:
         return np.hstack(blocks) / len(self.settings)
 
 
+WITHOUT_HELP = "labels with the value, or the values, whose runs do not count: {partition: iid}"
+
+
+def values_left_out(without: Mapping[str, Any] | None) -> dict[str, list[str]]:
+    """The values of labels that a figure or table is to be `without`, as texts."""
+    return {
+        label: list(map(label_text, values if isinstance(values, list) else [values]))
+        for label, values in (without or {}).items()
+    }
+
+
 def check_settings(
-    label: str, left_out: Iterable[str], axes: Iterable[str], cells: Iterable[Mapping[str, Any]]
+    label: str,
+    left_out: Mapping[str, list[str]],
+    axes: Iterable[str],
+    cells: Iterable[Mapping[str, Any]],
 ) -> None:
-    """Raise UserError if no setting of these cells has all compared values of the label; `left_out`
-    are the values that are not compared. No cells pass."""
+    """Raise UserError if no setting of these cells has all compared values of the label; cells with
+    a value that is `left_out` do not count. No cells pass."""
     apart = [axis for axis in axes if axis not in (label, "seed")]
     settings: dict[tuple[str, ...], set[str]] = {}
     for cell in cells:
+        if any(label_text(cell.get(axis)) in values for axis, values in left_out.items()):
+            continue
         setting = tuple(label_text(cell.get(axis)) for axis in apart)
         settings.setdefault(setting, set()).add(label_text(cell.get(label)))
-    values = set().union(*settings.values()) - set(left_out)
+    values = set().union(*settings.values())
     if settings and not any(values <= planned for planned in settings.values()):
         raise UserError(
             f" compares {listed(sorted(values))}, but no setting of its experiment has all of "

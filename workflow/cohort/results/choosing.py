@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING
 
 from cohort.results.measure import CLIENT, Measure
 from cohort.results.names import Names
-from cohort.results.series import read_metric, subtract_partners, value_per_cell, values_by_client
+from cohort.results.series import (
+    read_metric,
+    runs_without,
+    subtract_partners,
+    value_per_cell,
+    values_by_client,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -72,6 +78,7 @@ def choose(measure: Measure, metrics_file: str | Path) -> Choice:
 
 def run_values(measure: Measure, metrics: DataFrame) -> DataFrame:
     """One row per run, or per client, with its value if the run has ended."""
+    metrics = runs_without(metrics, measure.left_out)
     if CLIENT in measure.labels:
         cells = values_by_client(metrics, measure.metric)
     else:

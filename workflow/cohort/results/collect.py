@@ -111,7 +111,11 @@ def _of_one_type(column: pd.Series[Any]) -> pd.Series[Any]:
 
 def read_result(path: str | Path) -> Result:
     """Read the status, metrics and attributes of a finished cell from its record."""
-    record = read(path)
+    return result_of_record(read(path))
+
+
+def result_of_record(record: Record) -> Result:
+    """The status, metrics and attributes of a finished cell, from its record in memory."""
     counts = record.clients["label_counts"]
     steps, profiled = step_metrics(record.history, len(counts))
     arrays = {name: record.clients[name] for name in CLIENT_ARRAYS} | profiled

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,8 @@ class Measure:
     `curves`. A difference of at most `margin`, in the unit shown, agrees. `minus` maps values of a
     label to those whose results are subtracted. Of the values of the swept setting `best` one is
     chosen for each result. Results `over_settings` have runs that differ in
-    more than their seed, so that nothing is said of the differences between them.
+    more than their seed, so that nothing is said of the differences between them. Runs with a value
+    of a label that is `left_out` do not count.
     """
 
     metric: str
@@ -39,6 +40,7 @@ class Measure:
     margin: float | None = None
     minus: Mapping[str, Mapping[str, str]] | None = None
     best: str = ""
+    left_out: Mapping[str, list[str]] = field(default_factory=dict)
 
     @classmethod
     def default_margin(cls, metric: str) -> float | None:

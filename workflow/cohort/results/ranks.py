@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,10 +24,11 @@ from cohort.results.across import (
     interquartile_means,
     win_rates,
 )
-from cohort.results.intervals import ALPHA
+from cohort.results.intervals import ALPHA, Sample
 from cohort.results.measure import BASELINE
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
     from scipy import stats
 else:
     stats = lazy("scipy.stats")
@@ -64,7 +65,8 @@ def ranking(scores: Scores) -> Ranking | None:
 @dataclass(frozen=True, kw_only=True)
 class Standing:
     """A strategy among all others: its `rank` by the mean rank over settings, with the interval of
-    the rank over seeds; the interquartile mean of its runs; and how often it is ahead of FedAvg.
+    the rank over seeds; the interquartile mean of its runs; how often it is `ahead` of FedAvg, and
+    its `difference` from it in each seed, averaged over settings.
 
     `leads` says that Nemenyi's test does not tell it apart from the first; of too few strategies or
     settings for that test nobody leads.
@@ -76,19 +78,60 @@ class Standing:
     score: Estimate
     ahead: Estimate | None
     leads: bool
+    difference: Estimate | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Standings:
     """The standings of all strategies, the best first, and what their ranks rest on: `settings`
     that differ in `apart`, with so many `runs` of each strategy; `left_out` are runs of seeds that
-    not all strategies have."""
+    not all strategies have. `p_value` is Friedman's; None if there are too few to test."""
 
     entries: list[Standing]
     settings: int
     apart: str
     runs: int
     left_out: int
+    p_value: float | None
+
+    @property
+    def no_ranking(self) -> str:
+        """A sentence if the order of the strategies is no ranking; else empty."""
+        if self.p_value is None or self.p_value <= ALPHA:
+            return ""
+        return (
+            "No ranking: over these settings Friedman's test finds no difference between the "
+            f"strategies (p = {self.p_value:.3f})."
+        )
+
+
+def standings_of(scores: Scores, runs: DataFrame) -> Standings:
+    """The standings of all strategies by their scores, which are those of these runs."""
+    ranked, apart = ranking(scores), _differences(runs[runs["setting"].isin(scores.settings)])
+    entries = rank_strategies(scores) if scores.settings else []
+    return Standings(
+        entries=[replace(entry, difference=apart.get(entry.strategy)) for entry in entries],
+        settings=len(scores.settings),
+        apart=str(runs["apart"].iloc[0]) if len(runs) else "",
+        runs=scores.values.shape[1],
+        left_out=len(runs) - scores.values.size,
+        p_value=ranked.p_value if ranked else None,
+    )
+
+
+def _differences(runs: DataFrame) -> dict[str, Estimate]:
+    """The mean difference of each other strategy from FedAvg over the seeds that all strategies
+    have in all settings, for each of which it is averaged over settings."""
+    table = runs.pivot(index="seed", columns=["strategy", "setting"], values="value").dropna()
+    means = table.T.groupby(level="strategy").mean().T
+    if BASELINE not in means or means.empty:
+        return {}
+    apart = means.drop(columns=BASELINE).sub(means[BASELINE], axis=0)
+    samples = {str(name): Sample.of(values.to_numpy()) for name, values in apart.items()}
+    return {
+        name: Estimate(sample.mean, sample.interval() if sample.n > 1 else None)
+        for name, sample in samples.items()
+    }
 
 
 def rank_strategies(scores: Scores) -> list[Standing]:

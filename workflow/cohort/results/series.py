@@ -93,6 +93,13 @@ def read_metric(file: str | Path, *metrics: str) -> DataFrame:
     return frame.assign(**{label: _as_text(frame[label]) for label in label_columns(frame)})
 
 
+def runs_without(metrics: DataFrame, left_out: Mapping[str, list[str]]) -> DataFrame:
+    """The rows of runs that have none of these values of their labels."""
+    for label, values in left_out.items():
+        metrics = metrics[~metrics[label].isin(values)]
+    return metrics
+
+
 def is_generated(metrics: DataFrame) -> bool:
     """Whether any run used generated stand-in data instead of the real data set."""
     return "generated" in metrics and bool(metrics["generated"].eq(True).fillna(False).any())

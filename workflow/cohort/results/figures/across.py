@@ -14,13 +14,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from cohort.core.components import parameter
 from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
-from cohort.results.across import Scores, check_settings, ordered_scores, runs_by_setting
+from cohort.results.across import (
+    WITHOUT_HELP,
+    Scores,
+    check_settings,
+    ordered_scores,
+    runs_by_setting,
+    values_left_out,
+)
 from cohort.results.at import AT_HELP, AT_SCHEMA
 from cohort.results.figures.kind import Kind
 from cohort.results.figures.style import Style, say
 from cohort.results.measure import Measure
 from cohort.results.names import BY_ROUND, METRICS, Names, check_better, span
-from cohort.results.series import label_text
+from cohort.results.series import runs_without
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,9 +54,7 @@ class AcrossSettings(Kind):
 
     metric: str = parameter(enum=BY_ROUND, help="what is compared")
     at: int | str = parameter("last", help=AT_HELP, **AT_SCHEMA)
-    without: list[Any] | None = parameter(
-        None, minItems=1, uniqueItems=True, help="values of the hue that are not compared"
-    )
+    without: dict[str, Any] | None = parameter(None, minProperties=1, help=WITHOUT_HELP)
 
     def check(self) -> None:
         check_better(self.metric)
@@ -57,19 +62,23 @@ class AcrossSettings(Kind):
             raise UserError(f"a figure of kind {self.name} sets its own limits; leave out limits")
 
     def check_cells(self, axes: Iterable[str], cells: Iterable[Mapping[str, Any]]) -> None:
-        check_settings(self.hue, self._left_out(), axes, cells)
+        check_settings(self.hue, values_left_out(self.without), axes, cells)
 
     def named(self) -> Mapping[str, Sequence[str]]:
-        return {self.hue: self._left_out()}
+        return values_left_out(self.without)
 
     def ignores(self, label: str) -> bool:
         return True
 
     def measures(self) -> list[Measure]:
-        return [replace(measure, over_settings=True) for measure in super().measures()]
+        left_out = values_left_out(self.without)
+        return [
+            replace(measure, over_settings=True, left_out=left_out)
+            for measure in super().measures()
+        ]
 
     def select(self, metrics: DataFrame) -> DataFrame:
-        return metrics[~metrics[self.hue].isin(self._left_out())]
+        return runs_without(metrics, values_left_out(self.without))
 
     def measure(self, metrics: DataFrame) -> DataFrame:
         """The finished runs, with the columns value, setting, `apart` (the labels that tell
@@ -134,9 +143,6 @@ class AcrossSettings(Kind):
     def number(self, value: float) -> str:
         """A value of the metric as text."""
         return f"{value:.{METRICS[self.metric].digits}f}"
-
-    def _left_out(self) -> list[str]:
-        return list(map(label_text, self.without or ()))
 
     def _panels(self, measured: DataFrame) -> Iterator[tuple[str, DataFrame]]:
         """Pairs of a panel's name and its measured rows."""

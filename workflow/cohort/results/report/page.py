@@ -120,6 +120,9 @@ def leader_sentences(tables: Sequence[Spec], names: Names) -> str:
     for item in tables:
         if item.get("kind") == Leaderboard.name:
             standings = Comparison.read(with_suffix(item["files"], ".json")).standings
+            if standings and standings.no_ranking:
+                sentences.append(f"{item['title']}: {standings.no_ranking}")
+                continue
             entries = standings.entries if standings else []
             shown = [*entries[:1], *(entry for entry in entries[1:] if entry.strategy == BASELINE)]
             ranks = (

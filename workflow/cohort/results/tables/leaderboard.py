@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from cohort.core.counts import counted
 from cohort.core.lazy import lazy
 from cohort.core.metric import Metric
-from cohort.results.across import Estimate, ordered_scores, runs_by_setting
+from cohort.results.across import Estimate, ordered_scores, runs_by_setting, values_left_out
 from cohort.results.comparison import Comparison, compare
 from cohort.results.names import METRICS, Names
-from cohort.results.ranks import Standing, Standings, rank_strategies
-from cohort.results.series import NO_VALUE, read_metric
+from cohort.results.ranks import Standing, Standings, standings_of
+from cohort.results.series import NO_VALUE, read_metric, runs_without
 from cohort.results.tables.layout import DIVERGED, Entry, Layout, rounded, short_titles
 from cohort.results.tables.spec import STRATEGY, Leaderboard
 
@@ -31,24 +31,12 @@ SHARE = Metric("Ahead of FedAvg", "%", 100, digits=0)
 def compare_across(spec: Mapping[str, Any], metrics_file: str | Path) -> Comparison:
     """Compare a leaderboard's runs: each strategy's means over all settings, and standings."""
     board = Leaderboard.from_spec(spec)
-    left_out = board.without or []
     comparison = compare(board.measures(), spec, metrics_file)
     metrics = read_metric(metrics_file, board.metric)
-    metrics = metrics[~metrics[STRATEGY].isin(left_out)]
+    metrics = runs_without(metrics, values_left_out(board.without))
     runs = runs_by_setting(metrics, board.metric, board.at, board.shown())
     scores = ordered_scores(runs, STRATEGY, Names.of(spec["look"]), METRICS[board.metric].better)
-    standings = Standings(
-        entries=rank_strategies(scores) if scores.settings else [],
-        settings=len(scores.settings),
-        apart=str(runs["apart"].iloc[0]) if len(runs) else "",
-        runs=scores.values.shape[1],
-        left_out=len(runs) - scores.values.size,
-    )
-    return replace(
-        comparison,
-        results=[each for each in comparison.results if each.labels[STRATEGY] not in left_out],
-        standings=standings,
-    )
+    return replace(comparison, standings=standings_of(scores, runs))
 
 
 def leaderboard_numbers(comparison: Comparison) -> DataFrame:
@@ -65,6 +53,7 @@ def _row(standing: Standing, standings: Standings, comparison: Comparison) -> di
         for result in comparison.results
         if result.labels[STRATEGY] == standing.strategy
     }
+    apart = standing.difference
     return {
         "rank": standing.rank.value,
         **_ends("rank", standing.rank),
@@ -76,6 +65,8 @@ def _row(standing: Standing, standings: Standings, comparison: Comparison) -> di
         **_ends("interquartile_mean", standing.score),
         "ahead_of_fedavg": standing.ahead.value if standing.ahead else math.nan,
         **_ends("ahead_of_fedavg", standing.ahead),
+        "minus_fedavg": apart.value if apart else math.nan,
+        **_ends("minus_fedavg", apart),
         "settings": standings.settings,
         "runs": standings.runs,
         **further,
@@ -93,10 +84,13 @@ def lay_out_leaderboard(comparison: Comparison, names: Names) -> Layout:
     assert standings
     first = next(iter(measures))
     metric = METRICS[measures.pop(first)[0].metric]
+    signed = replace(metric, signed=True)
+    points = " (points)" if metric.unit == "%" else ""
     layout = Layout(
         [names.title(STRATEGY)],
         [
-            *("Rank", f"{metric.label}, interquartile mean", SHARE.label, "Mean rank"),
+            *("Rank", "Mean rank", f"{metric.label}, interquartile mean"),
+            *(f"Minus FedAvg{points}", SHARE.label),
             *short_titles(measures),
         ],
     )
@@ -109,20 +103,25 @@ def lay_out_leaderboard(comparison: Comparison, names: Names) -> Layout:
             if result.labels == own
         ]
         entries = [
-            Entry(
-                f"{standing.rank.value:.0f}",
-                best=standing.leads,
-                interval=rank_interval(standing),
-                labels=own,
-            ),
-            replace(_estimated(standing.score, metric), labels=own),
-            _estimated(standing.ahead, SHARE),
+            Entry() if standings.no_ranking else _rank(standing),
             Entry(f"{standing.mean_rank:.1f}"),
+            replace(_estimated(standing.score, metric), labels=own),
+            _estimated(standing.difference, signed),
+            _estimated(standing.ahead, SHARE),
             *means,
         ]
         layout.lines.append(([names.value(STRATEGY, standing.strategy)], entries))
     layout.notes.extend(_notes(comparison, standings, first))
     return layout.condensed()
+
+
+def _rank(standing: Standing) -> Entry:
+    return Entry(
+        f"{standing.rank.value:.0f}",
+        best=standing.leads,
+        interval=rank_interval(standing),
+        labels={STRATEGY: standing.strategy},
+    )
 
 
 def rank_interval(standing: Standing) -> str:
@@ -153,15 +152,23 @@ def _notes(comparison: Comparison, standings: Standings, measure: str) -> list[s
         return ["No seed of a setting that all strategies have."]
     apart = f" ({standings.apart})" if standings.apart else ""
     notes = [
-        f"Rank: by the mean rank over {counted(standings.settings, 'setting')}{apart}, within each "
-        f"by the mean over seeds of {measure}. {counted(standings.runs, 'run')} of each strategy.",
-        "[95 % intervals]: what other seeds would change, by a bootstrap of the seeds within each "
-        "setting, paired over strategies.",
-        "Ahead: the share of seeds in which it is ahead of FedAvg, a tie half; "
-        "further columns are means over all runs.",
+        f"In the order of the mean rank over {counted(standings.settings, 'setting')}{apart}, "
+        f"within each by the mean over seeds of {measure}. {counted(standings.runs, 'run')} of "
+        "each strategy.",
+        "[95 % intervals] are over seeds, not over settings: what other seeds would change, by a "
+        "bootstrap of the seeds within each setting, paired over strategies.",
+        "Minus FedAvg: the mean difference from it over settings, paired by seed, with its interval "
+        "by Student's t. Ahead: the share of seeds in which it is ahead of FedAvg, a tie half. "
+        "Further columns are means over all runs.",
     ]
-    if any(standing.leads for standing in standings.entries):
-        notes.insert(2, "Bold: Nemenyi's test at 5 % does not tell it apart from the first.")
+    if standings.no_ranking:
+        notes.insert(0, standings.no_ranking)
+    elif standings.p_value is not None:
+        notes.insert(
+            1,
+            f"Friedman's test finds a difference (p = {standings.p_value:.2g}). Bold: Nemenyi's, "
+            "over these settings at 5 %, does not tell it apart from the first.",
+        )
     if standings.left_out:
         notes.append(
             f"{counted(standings.left_out, 'run')} left out, since not all strategies have "

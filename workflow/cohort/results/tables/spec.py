@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from cohort.core.components import parameter
 from cohort.core.errors import UserError, suggest
-from cohort.results.across import check_settings
+from cohort.results.across import WITHOUT_HELP, check_settings, values_left_out
 from cohort.results.at import AT_HELP, AT_SCHEMA, WORDS, rounds_of
 from cohort.results.measure import CLIENT, Item, Measure
 from cohort.results.names import BY_CLIENT, BY_ROUND, METRICS, check_better
@@ -27,16 +27,14 @@ class Leaderboard(Item):
     metric: str = parameter(enum=BY_ROUND, help="what strategies are ranked by")
     at: int | str = parameter("last", help=AT_HELP, **AT_SCHEMA)
     also: list[str] | None = parameter(None, items={"type": "string"}, help=ALSO_HELP)
-    without: list[str] | None = parameter(
-        None, minItems=1, uniqueItems=True, help="strategies that are not ranked"
-    )
+    without: dict[str, Any] | None = parameter(None, minProperties=1, help=WITHOUT_HELP)
 
     def check(self) -> None:
         check_better(self.metric)
         check_measures(self.measures(), BY_ROUND)
 
     def check_cells(self, axes: Iterable[str], cells: Iterable[Mapping[str, Any]]) -> None:
-        check_settings(STRATEGY, self.without or (), axes, cells)
+        check_settings(STRATEGY, values_left_out(self.without), axes, cells)
 
     def shown(self) -> tuple[str, ...]:
         return (STRATEGY,)
@@ -45,11 +43,12 @@ class Leaderboard(Item):
         return True
 
     def named(self) -> Mapping[str, Sequence[str]]:
-        return {STRATEGY: self.without or []}
+        return values_left_out(self.without)
 
     def measures(self) -> list[Measure]:
+        left_out = values_left_out(self.without)
         return [
-            Measure(metric=metric, at=at, labels=(STRATEGY,), over_settings=True)
+            Measure(metric=metric, at=at, labels=(STRATEGY,), over_settings=True, left_out=left_out)
             for metric, at in metrics_with_at(self.metric, self.at, self.also)
         ]
 

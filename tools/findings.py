@@ -1,0 +1,172 @@
+"""`python -m tools.findings [STUDY ...]`: hold the findings of studies against their released runs.
+
+Prints what the runs show at each place that a finding rests on, and exits with 1 if they show
+another value there, or if a sentence has a number that none of its values gives.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import chdir
+from dataclasses import replace
+from pathlib import Path
+
+from cohort.core.metric import Metric
+from cohort.core.paths import RELEASED
+from cohort.core.sealed_json import write_sealed
+from cohort.pipeline.specs import claims_spec, experiment_plan, frozen_experiment_path, spec_of
+from cohort.plan import Plan
+from cohort.plan.axes import Values
+from cohort.results.claims.judge import judged_claims
+from cohort.results.claims.judged import JudgedClaim
+from cohort.results.collect import EMPTY, Result, collect, result_of_record
+from cohort.results.comparison import Comparison
+from cohort.results.names import METRICS
+from cohort.results.release.folder import read_release
+from cohort.results.tables.layout import rounded
+from cohort.results.tables.leaderboard import SHARE, rank_text
+from cohort.results.tables.tabulate import compare_table
+from tools.cells import plan_all
+
+ROOT = Path(__file__).resolve().parents[1]
+NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?"
+NUMERAL = rf"(?<![\w.])(?<![A-Za-z][-(]){NUMBER}"
+"""A number in a sentence; what follows a letter, as in `Dir(0.1)` or `CIFAR-10`, is a name."""
+
+Part = tuple[set[str], dict[str, str]]
+"""A part of a table or claim: its label values and measures, and its quantities as shown."""
+
+
+def released_values(study: str, findings: Iterable[Values]) -> dict[str, str]:
+    """What a study's released runs show at each place that these findings rest on."""
+    places = dict.fromkeys(place for finding in findings for place in finding["rests_on"])
+    plan = plan_all(study)
+    claims, tables = plan.study(study).claims, plan.study(study).tables
+    names = dict.fromkeys(place.split(", ")[0] for place in places)
+    experiments = {tables[name]["experiment"] for name in names if name in tables}
+    experiments |= {
+        point["experiment"]
+        for name in names.keys() & claims.keys()
+        for comparison in claims[name]["comparisons"]
+        for point in comparison["points"]
+    }
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+        for source in ("config", "resources"):
+            Path(source).symlink_to(ROOT / source)
+        _collect(plan, study, experiments)
+        judged = claims_spec(plan, study)
+        judged["claims"] = {name: claims[name] for name in names if name in claims}
+        parts = {claim.claim: list(_claim_parts(claim)) for claim in judged_claims(judged)}
+        for name in names.keys() - claims.keys():
+            spec = spec_of(plan, study, name)
+            metrics = plan.layout.metrics(study, spec["experiment"])
+            parts[name] = list(_table_parts(compare_table(spec, metrics)))
+    return {place: _value_at(place, parts[place.split(", ")[0]]) for place in places}
+
+
+def problems(finding: Values, shown: Mapping[str, str]) -> Iterator[str]:
+    """Yield what a finding says and its released runs, which show these values, do not."""
+    numbers: list[float] = []
+    for place, value in finding["rests_on"].items():
+        stated, actual = _numbers(str(value)), _numbers(shown[place])
+        numbers += [*stated, *_numbers(place)]
+        if actual[: len(stated)] != stated or (not stated and shown[place] != value):
+            yield f"{place} is {shown[place]}, not {value}"
+    for numeral in re.findall(NUMERAL, finding["text"]):
+        half = 0.5 / 10 ** len(numeral.partition(".")[2])  # of the last digit
+        (number,) = _numbers(numeral)
+        if all(abs(abs(value) - number) > half + 1e-9 for value in numbers):
+            yield f"no value gives the {numeral} of: {finding['text']}"
+
+
+def _numbers(text: str) -> list[float]:
+    return [float(number.replace(",", "")) for number in re.findall(rf"[-+]?{NUMBER}", text)]
+
+
+def _collect(plan: Plan, study: str, experiments: Iterable[str]) -> None:
+    """Write the metrics of a study's experiments by its released runs."""
+    records = {record.header["digest"]: record for record in read_release(Path(RELEASED, study))}
+    for experiment in experiments:
+        content = experiment_plan(plan, study, experiment)
+        digests = {cell["path"]: cell["digest"] for cell in content["cells"]}
+
+        def result_of(path: str, digests: Mapping[str, str] = digests) -> Result:
+            record = records.get(digests[path])
+            return result_of_record(record) if record else Result("missing", EMPTY.iloc[:0])
+
+        write_sealed(file := frozen_experiment_path(content), content, sync=False)
+        collect(file, plan.layout.metrics(study, experiment), result_of=result_of)
+
+
+def _value_at(place: str, parts: Iterable[Part]) -> str:
+    """What is shown at a place, which must be in one part only."""
+    _, *values, quantity = place.split(", ")
+    shown = [part for names, part in parts if names >= set(values) and quantity in part]
+    if len(shown) != 1:
+        raise ValueError(f"{place} names {len(shown)} values: {shown[:5]}")
+    return shown[0][quantity]
+
+
+def _table_parts(comparison: Comparison) -> Iterator[Part]:
+    is_board = comparison.standings is not None  # its means are over settings, not over seeds alone
+    for standing in comparison.standings.entries if comparison.standings else ():
+        quantities = {"rank": rank_text(standing), "mean_rank": f"{standing.mean_rank:.1f}"}
+        quantities["leads"] = "yes" if standing.leads else "no"
+        score = METRICS[comparison.results[0].metric]
+        for name, estimate, metric in (
+            ("interquartile_mean", standing.score, score),
+            ("ahead_of_fedavg", standing.ahead, SHARE),
+            ("minus_fedavg", standing.difference, replace(score, signed=True)),
+        ):
+            if estimate:
+                quantities[name] = _text(metric, estimate.value, estimate.interval)
+        yield {standing.strategy}, quantities
+    for result in comparison.results:
+        metric, against, agreed = METRICS[result.metric], result.against, result.agreement
+        quantities = {
+            "mean": _text(metric, result.sample.mean, None if is_board else result.interval),
+            "sd": _text(metric, result.sample.sd),
+            "verdict": result.verdict,
+        }
+        if against:
+            quantities["minus_fedavg"] = _text(metric, against.mean, against.interval())
+        if result.paper:
+            quantities["paper"] = _text(metric, result.paper.value)
+            interval = agreed.interval if agreed else None
+            quantities["minus_paper"] = _text(metric, result.difference, interval)
+        yield {*result.labels.values(), result.metric, result.at}, quantities
+
+
+def _text(metric: Metric, value: float, interval: tuple[float, float] | None = None) -> str:
+    ends = ", ".join(rounded(end, metric) for end in interval or ())
+    return f"{rounded(value, metric)} [{ends}]" if ends else rounded(value, metric)
+
+
+def _claim_parts(claim: JudgedClaim) -> Iterator[Part]:
+    yield set(), {"verdict": claim.measured}
+    for comparison in claim.comparisons:
+        evidence = comparison.sides["ours"]
+        names = {value for point in comparison.points for value in point.labels.values()}
+        quantities = {"shown": evidence.shown}
+        if evidence.difference:
+            quantities["difference"] = evidence.difference.text
+        yield names, quantities
+
+
+def main(studies: Iterable[str]) -> None:
+    """Print what the released runs of these studies show, and exit with 1 if findings differ."""
+    wrong = []
+    for study in studies:
+        findings = plan_all(study).study(study).findings
+        shown = released_values(study, findings)
+        for place, value in shown.items():
+            print(f"{study}: {place}: {value}")
+        wrong += [problem for finding in findings for problem in problems(finding, shown)]
+    sys.exit("\n".join(wrong))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
