@@ -52,7 +52,7 @@ def drawn(plan_of: PlanOf) -> Callable[..., Plan]:
 @pytest.mark.parametrize(
     "spec",
     [
-        TABLE | {"paper": "TableI", "margin": 1},
+        TABLE | {"paper": "TableI"},
         FIGURE | {"paper": "Fig3"},
         BARS | {"paper": "TableI"},
     ],
@@ -98,11 +98,7 @@ def test_without_an_item_nothing_is_added(drawn: Callable[..., Plan]):
             "tab1: paper is 'TableIII', but no value of it in resources/paper_values/study.csv fits a result shown here "
             "(test_accuracy, at last); compare their labels",
         ),
-        (TABLE | {"margin": 1}, "tab1: margin needs paper"),
-        (
-            TABLE | {"paper": "TableI", "margin": -1},
-            "tables.tab1.margin is -1, but must be at least 0",
-        ),
+        (TABLE | {"paper": "TableI", "margin": 1}, "unknown key 'margin'"),
         (TABLE | {"papers": "TableI"}, "unknown key 'papers'; did you mean 'paper'?"),
         (
             FIGURE | {"paper": "Fig4"},

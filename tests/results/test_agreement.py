@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cohort.results.agreement import Printed, agreement
+from cohort.results.agreement import Printed, agreement, margin_of
 
 MARGIN = 0.02  # two points
 OURS = (0.46, 0.47, 0.48, 0.47, 0.45)  # mean 0.466, deviation sqrt(0.00013) = 0.0114
@@ -80,6 +80,23 @@ def test_words_by_hand(value: float, margin: float, word: str) -> None:
     """The error beside one run is 0.011402 sqrt(1/5 + 1) = 0.012490; t of four degrees of freedom
     is 2.1318 and 2.7764."""
     assert agreement(OURS, Printed(value), margin).verdict == word
+
+
+@pytest.mark.parametrize(
+    ("printed", "unit", "points"),
+    [
+        (0.528, "%", 2),
+        (0.96, "%", 2),  # 4 % of errors: the last number with two points
+        (0.989, "%", 0.55),
+        (0.0100, "%", 0.5),
+        (0.10, "%", 2),  # chance level of ten classes
+        (1.0, "%", 0),
+        (0.0023, "points", 2),  # a gain near 0 is in the middle of its scale
+        (-0.0155, "points", 2),
+    ],
+)
+def test_the_margin_by_hand(printed: float, unit: str, points: float) -> None:
+    assert margin_of(printed, unit) == pytest.approx(points / 100)
 
 
 def test_one_run_has_a_difference_only() -> None:

@@ -99,7 +99,7 @@ def test_a_changed_value_of_a_paper_draws_what_shows_it_and_trains_nothing(finis
     )
     values.write_text(head + "TableI,printed,,digits,,iid,J2,fedavg,,test_accuracy,last,,0.5,\n")
     study = finished.study()
-    study["tables"]["tab1"] |= {"paper": "TableI", "margin": 100}
+    study["tables"]["tab1"] |= {"paper": "TableI"}
     finished.write(study)
     assert jobs(finished.snakemake()) == {"tabulate": 1, "report": 1, "index": 1}
     table = finished.root / "results/full/tables/tiny/tab1.md"

@@ -92,18 +92,3 @@ def test_the_mean_of_counts_has_a_decimal(spec: dict[str, Any], metrics: Path):
 def test_mistakes(also: list[str], sentence: str):
     with pytest.raises(UserError, match=sentence.replace("?", r"\?")):
         Table(metric="test_accuracy", rows=["J"], also=also).check()
-
-
-def test_the_margin_applies_to_the_tables_own_metric():
-    table = Table(
-        metric="test_accuracy",
-        rows=["J"],
-        also=["test_accuracy max", "test_loss min"],
-        paper="Fig3",
-        margin=1.5,
-    )
-    assert [(measure.metric, measure.at, measure.margin) for measure in table.measures()] == [
-        ("test_accuracy", "last", 1.5),
-        ("test_accuracy", "max", 1.5),
-        ("test_loss", "min", None),
-    ]

@@ -1,7 +1,9 @@
 """One rule for whether our runs agree with the number that a paper prints.
 
 The paper's number agrees if the 90 % interval of the difference lies within a margin (two one-sided
-tests), differs if the 95 % interval lies outside it, and otherwise our runs cannot tell.
+tests), differs if the 95 % interval lies outside it, and otherwise our runs cannot tell. The margin
+is two points, and near the ends of the scale half of what is left: where a paper prints 1 % of
+errors, 2 % are not the same result.
 """
 
 from __future__ import annotations
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
 else:
     special = lazy("scipy.special")
 
+POINTS = 0.02
+JUDGED = ("%", "points")
+"""The units of accuracies and of their differences; numbers in other units get no verdict."""
 Verdict = Literal["agrees", "differs", "cannot tell"]
 # The level of the F test of a printed deviation. At 5 % three seeds mostly overlook one that is
 # three times too small; one that is right loses little by being doubted.
@@ -44,6 +49,13 @@ class Agreement:
     difference: float
     interval: tuple[float, float] | None
     verdict: Verdict | None
+
+
+def margin_of(printed: float, unit: str) -> float:
+    """The largest difference from a printed accuracy, or difference of accuracies, that agrees: two
+    points, but at most half of the distance from the number to the nearer end of its scale."""
+    lowest = 0.0 if unit == "%" else -1.0
+    return min(POINTS, (printed - lowest) / 2, (1 - printed) / 2)
 
 
 def agreement(ours: Sequence[float], paper: Printed, margin: float) -> Agreement:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from cohort.core.sealed_json import read_sealed
 from cohort.core.typed import from_json
-from cohort.results.agreement import Agreement, Printed, agreement
+from cohort.results.agreement import JUDGED, Agreement, Printed, agreement, margin_of
 from cohort.results.at import at_in_words
 from cohort.results.best import Key, Runs, best_keys
 from cohort.results.choosing import choose, run_values
@@ -43,8 +43,8 @@ class Result:
     `values` holds one value per run, in the metric's stored unit: a diverged run counts with the
     worst value, an unfinished one not at all. `finished` counts the runs that ended; those of them
     without a value will never have one. `best` marks results that cannot be separated from the
-    best, `verdict` says whether the paper agrees, or why that cannot be told, and `against` is the
-    sample of differences from FedAvg seed by seed.
+    best, `verdict` says whether the paper agrees within the `margin`, or why that cannot be told,
+    and `against` is the sample of differences from FedAvg seed by seed.
     """
 
     labels: dict[str, str]
@@ -158,8 +158,10 @@ def _results_of_measure(
         matches = measure.matches(spec["paper_values"], cells.to_dict("records"), labels)
         # The paper's value for a curve is its last point.
         papers = {key_of(match): match.values[-1] if match.values else None for match in matches}
-        margin = measure.margin if spec.get("scale", FULL) == FULL else None
-        results = [_with_paper(result, papers[key_of(result)], margin) for result in results]
+        has_verdict = (
+            spec.get("scale", FULL) == FULL and METRICS[measure.shown_metric].unit in JUDGED
+        )
+        results = [_with_paper(result, papers[key_of(result)], has_verdict) for result in results]
     results = results if measure.over_settings else _with_contrasts(results)
     runs = {key_of(result): result.values for result in results}
     best = best_keys(runs, measure.labels, measure.better)
@@ -192,21 +194,19 @@ def _results(measure: Measure, cells: DataFrame) -> Iterator[Result]:
         )
 
 
-def _with_paper(result: Result, paper: PaperValue | None, margin: float | None) -> Result:
-    """The result with the paper's value; with a margin, also their agreement and a verdict."""
-    result = replace(result, paper=paper, margin=margin)
-    if margin is None:
+def _with_paper(result: Result, paper: PaperValue | None, has_verdict: bool) -> Result:
+    """The result with the paper's value and, if it gets a verdict, with their agreement."""
+    result = replace(result, paper=paper)
+    if not has_verdict:
         return result
     if paper is None or not result.values:
         return replace(result, verdict=NO_RESULT if paper else NO_PAPER)
-    agreed = agreement(
-        list(result.values.values()),
-        Printed(paper.value, paper.sd, paper.runs or 1),
-        margin / METRICS[result.metric].scale,
-    )
+    printed = Printed(paper.value, paper.sd, paper.runs or 1)
+    margin = margin_of(paper.value, METRICS[result.metric].unit)
+    agreed = agreement(list(result.values.values()), printed, margin)
     is_whole = len(result.values) == result.planned
     verdict = (agreed.verdict or ONE_RUN) if is_whole else NOT_ENOUGH
-    return replace(result, agreement=agreed, verdict=verdict)
+    return replace(result, margin=margin, agreement=agreed, verdict=verdict)
 
 
 def _with_contrasts(results: Sequence[Result]) -> list[Result]:

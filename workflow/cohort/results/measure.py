@@ -15,7 +15,6 @@ from cohort.results.paper_match import Cell, PaperMatch, match_values
 BASELINE = "fedavg"  # the strategy that all others are compared with
 CLIENT = "client"
 """The label of results that are clients' and not runs'."""
-POINTS = 2.0  # how far apart from the paper's an accuracy may be and still agree
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,11 +23,10 @@ class Measure:
     of each run, by the labels that tell results apart.
 
     `paper` names the items of the paper that hold its values: single ones, or the last points of
-    `curves`. A difference of at most `margin`, in the unit shown, agrees. `minus` maps values of a
-    label to those whose results are subtracted. Of the values of the swept setting `best` one is
-    chosen for each result. Results `over_settings` have runs that differ in
-    more than their seed, so that nothing is said of the differences between them. Runs with a value
-    of a label that is `left_out` do not count.
+    `curves`. `minus` maps values of a label to those whose results are subtracted. Of the values of
+    the swept setting `best` one is chosen for each result. Results `over_settings` have runs that
+    differ in more than their seed, so that nothing is said of the differences between them. Runs with a
+    value of a label that is `left_out` do not count.
     """
 
     metric: str
@@ -37,17 +35,9 @@ class Measure:
     paper: str = ""
     curves: bool = False
     over_settings: bool = False
-    margin: float | None = None
     minus: Mapping[str, Mapping[str, str]] | None = None
     best: str = ""
     left_out: Mapping[str, list[str]] = field(default_factory=dict)
-
-    @classmethod
-    def default_margin(cls, metric: str) -> float | None:
-        """The largest difference from the paper's value that agrees, unless a study says otherwise:
-        two points for accuracies, else None."""
-        unit = METRICS[metric].unit if metric in METRICS else ""
-        return POINTS if unit in ("%", "points") else None
 
     @property
     def shown_metric(self) -> str:

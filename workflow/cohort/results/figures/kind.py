@@ -120,7 +120,6 @@ class Kind(Item):
                 labels=tuple(labels),
                 paper=getattr(self, "paper", ""),
                 curves=not at,
-                margin=Measure.default_margin(metric),
             )
             for metric in metrics or [FALLBACK]
         ]

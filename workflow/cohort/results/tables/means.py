@@ -27,8 +27,8 @@ from cohort.results.tables.layout import (
 )
 
 AGREEMENT = (
-    "Agrees: the 90 % interval of the difference lies within {margin}; differs: its 95 % interval "
-    "lies outside."
+    "Agrees: the 90 % interval of the difference lies within 2 points, near 0 and 100 % within half "
+    "of the distance to them; differs: its 95 % interval lies outside."
 )
 MEASURE = "Measure"  # the head of a column of them
 NO_VALUE_MEANS = {False: "not planned", True: "no value in these runs"}  # whether runs are counted
@@ -174,19 +174,11 @@ def _paper_notes(comparison: Comparison) -> list[str]:
     sources = dict.fromkeys(f"{paper.item} ({paper.source})" for paper in papers)
     notes = [f"Paper: {', '.join(sources)}."] if sources else []
     notes.append("In parentheses after the paper's value: measured minus paper.")
-    margins = dict.fromkeys(_margin(result) for result in results if result.margin is not None)
-    if margins:
-        notes.append(AGREEMENT.format(margin=" or ".join(margins)))
+    if any(result.agreement for result in results):
+        notes.append(AGREEMENT)
     if comparison.scale != FULL:
         notes.append(
             f"No verdict: scale {comparison.scale} is a cheaper version of the paper's runs."
         )
     reasons = doubts(paper.doubtful for paper in papers)
     return notes + ([f"{DOUBLE_DAGGER} doubtful: {reasons}."] if reasons else [])
-
-
-def _margin(result: Result) -> str:
-    """The largest difference that agrees, with its unit."""
-    unit = METRICS[result.metric].unit
-    unit = ("point" if result.margin == 1 else "points") if unit == "%" else unit
-    return f"{result.margin:g} {unit}".rstrip()

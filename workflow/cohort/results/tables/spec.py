@@ -83,12 +83,6 @@ class Table(Item):
         help="the table or figure of the paper to compare with, as "
         "resources/paper_values/{study}.csv calls it",
     )
-    margin: float | None = parameter(
-        None,
-        minimum=0,
-        help="the largest difference from the paper that still agrees, in the unit as shown (by "
-        "default 2 points for accuracies, and no verdict on anything else)",
-    )
     minus: dict[str, Any] | None = parameter(
         None,
         minProperties=1,
@@ -126,16 +120,13 @@ class Table(Item):
         return {label: [*bases, *bases.values()] for label, bases in (self.minus or {}).items()}
 
     def measures(self) -> list[Measure]:
-        """The measures by which the table's results are compared. `margin` applies to those of
-        `metric`; the others have the default margin."""
-        own = {} if self.margin is None else {self.metric: self.margin}
+        """The measures by which the table's results are compared."""
         return [
             Measure(
                 metric=metric,
                 at=at,
                 labels=self.facets(),
                 paper=self.paper,
-                margin=own.get(metric, Measure.default_margin(metric)),
                 minus=self.minus,
                 best=self.best,
             )
@@ -162,8 +153,6 @@ class Table(Item):
                 f"minus names '{unknown.pop()}', which is neither in rows nor columns "
                 f"({', '.join(self.facets())})"
             )
-        if self.margin is not None and not self.paper:
-            raise UserError("margin needs paper, the item whose values it is held against")
 
 
 def metrics_with_at(

@@ -13,7 +13,7 @@ from cohort.core.files import write_text
 from cohort.core.sealed_json import to_sealed_json
 from cohort.results.comparison import Comparison, Result, compare
 from cohort.results.files import restored_notes
-from cohort.results.names import METRICS, Names
+from cohort.results.names import Names
 from cohort.results.tables.forms import latex, markdown
 from cohort.results.tables.layout import Layout
 from cohort.results.tables.leaderboard import (
@@ -114,7 +114,7 @@ def _compared(result: Result) -> dict[str, Any]:
         "difference": result.difference,
         "difference_low": low,
         "difference_high": high,
-        "margin": None if result.margin is None else result.margin / METRICS[result.metric].scale,
+        "margin": result.margin,
         "verdict": result.verdict,
         "item": paper.item if paper else "",
         "source": paper.source if paper else "",
