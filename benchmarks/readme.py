@@ -1,17 +1,14 @@
 """`python -m benchmarks.readme`: the tables of README.md whose numbers were measured.
 
-Each is worked out from committed results (`docs/curves`, `resources/released`,
-`resources/paper_values`, `docs/performance.md`, `docs/contradictions.md`, `docs/claims-list.md`) and written between its two markers.
+Each is worked out from committed results (`resources/released`, `resources/paper_values`, `docs/performance.md`,
+`docs/contradictions.md`, `docs/claims-list.md`, the findings of studies) and written between its two markers.
 """
 
 from __future__ import annotations
 
-import csv
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from statistics import mean
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import yaml
@@ -19,12 +16,21 @@ import yaml
 from benchmarks.page import put_section
 from benchmarks.peers import ROOT
 from benchmarks.tables import NOTHING, table
-from cohort.results.comparison import ONE_RUN
-from tools.reproduction import comparison
+from cohort.results.at import at_in_words
+from cohort.results.comparison import Result
+from cohort.results.intervals import ENOUGH_SEEDS
+from tools.reproduction import comparison, listed
 
 README = ROOT / "README.md"
 PERFORMANCE = ROOT / "docs" / "performance.md"
-PAPERS = ("aml", "peco", "ucb", "fedentopt", "stratify")
+NAMES = {"fedentopt": "FedEntOpt", "stratify": "Stratify", "peco": "PECO", "ucb": "UCB"}
+TABLES = (
+    ("fedentopt", "tab1", "FedEntOpt, Table I: CIFAR-10, LeNet-5"),
+    ("stratify", "tab1", "Stratify, Table I: MNIST"),
+    ("peco", "tab2", "PECO, Table II: CNN"),
+    ("ucb", "results", "UCB, results"),
+)
+VERDICTS = ("agrees", "differs", "cannot tell")
 FRAMEWORKS = {
     "ours": "Cohort, a process on each core",
     "ours, one process": "Cohort, one process",
@@ -41,152 +47,55 @@ COLUMNS = {
     "W2b": ("clients/s",),
 }
 BOARDS = ("digits", "Fashion-MNIST")
-Rows = list[dict[str, str]]
 
 
-@dataclass(frozen=True)
-class Result:
-    """A published value and ours, both in percent."""
-
-    item: str
-    what: str
-    runs: int
-    paper: float
-    ours: float
-    verdict: str = ONE_RUN
-
-    def cells(self) -> list[str]:
-        """The cells of the table's row."""
-        numbers = [f"{self.paper:.2f}", f"{self.ours:.2f}", f"{self.ours - self.paper:+.2f}"]
-        return [self.item, self.what, str(self.runs), *numbers, self.verdict]
+def agreements() -> str:
+    """Markdown: for each table, and apart for the paper's own method and for others, how the printed
+    numbers that have enough released seeds compare with ours."""
+    titles = ["source", "numbers of", "printed", *VERDICTS, "ours higher", "nearest", "furthest"]
+    return table(titles, [row for source in TABLES for row in _agreements(*source)])
 
 
-def read_curve(name: str, **labels: str) -> Rows:
-    """The rows of a file in `docs/curves` that have these labels."""
-    return _read(ROOT / "docs" / "curves" / f"{name}.csv", labels)
+def _agreements(study: str, name: str, title: str) -> Iterator[list[str]]:
+    methods = tuple(_study(study)["methods"])
+    results = [
+        result
+        for result in comparison(study, name).results
+        if result.agreement and result.sample.n >= ENOUGH_SEEDS
+    ]
+    for is_own, whose in ((True, "its own method"), (False, "others")):
+        group = [r for r in results if r.labels["strategy"].startswith(methods) == is_own]
+        group.sort(key=lambda result: abs(result.difference))
+        verdicts = Counter(result.verdict for result in group)
+        counts = [
+            len(group),
+            *(verdicts[verdict] for verdict in VERDICTS),
+            sum(result.difference > 0 for result in group),
+        ]
+        ends = (f"{100 * r.difference:+.2f} ({_cell(r, group)})" for r in (group[0], group[-1]))
+        yield [title, whose, *map(str, counts), *ends]
 
 
-def published(study: str, item: str, at: str, **labels: str) -> float:
-    """The only value of a paper's item with these labels, in percent."""
-    wanted = {"item": item, "at": at, **labels}
-    (row,) = _read(ROOT / "resources" / "paper_values" / f"{study}.csv", wanted)
-    return 100 * float(row["value"])
-
-
-def _read(file: Path, wanted: Mapping[str, str]) -> Rows:
-    with file.open(newline="", encoding="utf-8") as lines:
-        return [row for row in csv.DictReader(lines) if wanted.items() <= row.items()]
-
-
-def mean_percent(rows: Rows, column: str, first: int = 1, last: int = 10**6) -> float:
-    """The mean of a column over the rounds from `first` to `last`, in percent."""
-    return 100 * mean(float(row[column]) for row in rows if first <= int(row["round"]) <= last)
-
-
-def results() -> Iterator[Result]:
-    """Yield every result that was trained as its paper describes it."""
-    yield from _aml()
-    yield from _fedentopt()
-    yield from _peco()
-    yield from _stratify()
-    yield from _ucb()
-
-
-def _fedentopt() -> Iterator[Result]:
-    """The rows of Table I that have runs, of the strategies that the paper is about."""
-    titles = {"fedavg": "FedAvg", "fedentopt": "FedEntOpt", "fedentopt-dp": "FedEntOpt (DP)"}
-    partitions = {"dir-0.1": "Dir(0.1)", "classes-2": "two classes"}
-    for result in comparison("fedentopt", "tab1").results:
-        strategy = result.labels["strategy"]
-        if strategy in titles and result.paper and result.sample.n > 1:
-            partition = partitions[result.labels["partition"]]
-            what = f"{titles[strategy]}, CIFAR-10, LeNet-5, {partition}"
-            numbers = 100 * result.paper.value, 100 * result.sample.mean
-            yield Result("FedEntOpt, Table I", what, result.sample.n, *numbers, result.verdict)
-
-
-def _peco() -> Iterator[Result]:
-    """The rows of Table II that have runs, in rounds 21 to 30."""
-    titles = {"peco": "PECO", "loss": "loss-based (reserved set)"}
-    data = {"cifar10-unit": "CIFAR-10", "fashion-mnist": "Fashion-MNIST"}
-    for result in comparison("peco", "tab2").results:
-        labels = result.labels
-        if result.at == "21-30" and result.paper and result.sample.n:
-            what = f"{titles[labels['strategy']]}, {data[labels['dataset']]}, CNN, rounds 21 to 30"
-            numbers = 100 * result.paper.value, 100 * result.sample.mean
-            yield Result("PECO, Table II", what, result.sample.n, *numbers, result.verdict)
-
-
-def _stratify() -> Iterator[Result]:
-    """Stratify's MNIST rows of Table I, by its released runs, and a run begun on CIFAR-10."""
-    partitions = {"classes-1": "#C = 1", "classes-3": "#C = 3", "classes-5": "#C = 5"}
-    partitions |= {"dir-0.5": "Dir(0.5)", "iid": "IID"}
-    source, strategy = "Stratify, Table I", "stratify-uniform"
-    mnist = {"dataset": "mnist", "strategy": strategy}
-    for result in comparison("stratify", "tab1").results:
-        is_accuracy = result.metric == "test_accuracy" and mnist.items() <= result.labels.items()
-        if is_accuracy and result.paper and result.sample.n:
-            partition = partitions[result.labels["partition"]]
-            what = f"Stratify by samples, MNIST, {partition}, best of 5 epochs"
-            numbers = 100 * result.paper.value, 100 * result.sample.mean
-            yield Result(source, what, result.sample.n, *numbers, result.verdict)
-    labels = {"dataset": "cifar10", "partition": "classes-1"}
-    paper = published("stratify", "TableI", "max", strategy=strategy, **labels)
-    best = [mean_percent([row], strategy) for row in read_curve("stratify_single_seed0", **labels)]
-    what = f"Stratify by samples, CIFAR-10, #C = 1, best of {len(best)} of 30 epochs"
-    yield Result(source, what, 1, paper, max(best))
-
-
-def _ucb() -> Iterator[Result]:
-    """Yield the accuracies on own samples that the slides print, with ours."""
-    titles = {"ucb": "UCB", "fedavg": "random"}
-    for result in comparison("ucb", "results").results:
-        if result.paper:
-            what = f"{titles[result.labels['strategy']]}, round {result.at}, own samples"
-            numbers = 100 * result.paper.value, 100 * result.sample.mean
-            yield Result("UCB, results", what, len(result.values), *numbers, result.verdict)
-
-
-def _aml() -> Iterator[Result]:
-    begun = "CIFAR-100, FedAvg, rounds 20 to 100 of 2,000"
-    for item, what, name, first in (
-        ("AML, Fig. 3 (log)", f"{begun}, IID", "iid_J4e", 20),
-        ("AML, Fig. 5 (log)", f"{begun}, Nc = 50", "sampled-50-51_J4e", 20),
-        ("AML, Fig. 5 (log)", f"{begun}, Nc = 1", "sampled-1-2_J4e", 20),
-        (
-            "AML, Fig. 8 (log)",
-            "Shakespeare, FedAvg, IID, round 500 of 500",
-            "shakespeare_iid_J4",
-            500,
-        ),
-        ("AML, Fig. 1 (log)", "CIFAR-100, centralized, OneCycle, epoch 5 of 500", "onecycle", 5),
-    ):
-        rows = read_curve(f"aml_{name}_seed0")
-        logged = mean_percent(
-            [row for row in rows if row["authors_test_accuracy"]], "authors_test_accuracy", first
-        )
-        yield Result(item, what, 1, logged, mean_percent(rows, "test_accuracy", first))
+def _cell(result: Result, group: Sequence[Result]) -> str:
+    """What tells a result from the others of its group."""
+    cells = [other.labels | {"at": at_in_words(other.at)} for other in group]
+    own = result.labels | {"at": at_in_words(result.at)}
+    return ", ".join(own[label] for label in own if len({cell[label] for cell in cells}) > 1)
 
 
 def measured() -> str:
-    """Markdown: a table of published values and ours, and the claims that contradict themselves."""
-    titles = ["source", "what", "runs", "published %", "ours %", "difference", "agreement"]
-    rows = table(titles, [result.cells() for result in results()])
-    listed = re.findall(
-        r"^- \*\*`", (ROOT / "docs" / "contradictions.md").read_text(), re.MULTILINE
-    )
-    studies = [_study(name).get("claims", {}).values() for name in PAPERS]
-    quotes = [[claim["quote"] for claim in claims if "quote" in claim] for claims in studies]
-    (totals,) = re.findall(
-        r"^\| all .*\|$", (ROOT / "docs" / "claims-list.md").read_text(), re.MULTILINE
-    )
-    held, not_held, undecided = re.findall(r"\d+", totals)[-3:]
+    """Markdown: how printed values and ours compare, what the released runs show, and the claims that
+    contradict themselves."""
+    findings = "\n\n".join(f"**{name}**\n\n{listed(study)}" for study, name in NAMES.items())
+    docs = ROOT / "docs"
+    contradicted = re.findall(r"^- \*\*`", (docs / "contradictions.md").read_text(), re.MULTILINE)
+    (totals,) = re.findall(r"^\| all .*\|$", (docs / "claims-list.md").read_text(), re.MULTILINE)
+    sentences, claims, *_, held, not_held, undecided = re.findall(r"\d+", totals)
     return (
-        f"{rows}\n\nDifferences are in points. AML's rows are means over the rounds named, FedEntOpt's over "
-        "the last ten of 500. A single run gets no verdict. `python -m benchmarks.readme` makes the table from "
-        "the released runs, docs/curves and the papers' values.\n\n"
-        f"Cohort judges {sum(map(len, quotes))} claims, from {sum(len(set(sentences)) for sentences in quotes)} sentences "
-        f"of the papers ([all of them](docs/claims-list.md)). {len(listed)} are contradicted by "
+        f"{agreements()}\n\nNumbers printed beside at least {ENOUGH_SEEDS} seeds of ours; differences are ours less "
+        f"the printed ones, in points.\n\n{findings}\n\n"
+        f"Cohort judges {claims} claims, from {sentences} sentences of the papers and a few questions of our own "
+        f"([all of them](docs/claims-list.md)). {len(contradicted)} are contradicted by "
         "[their own paper's numbers](docs/contradictions.md). By the released runs "
         f"{held} hold, {not_held} do not, and {undecided} are undecided; the others wait for runs."
     )
@@ -207,8 +116,7 @@ def showdown() -> str:
         [selector, *(cell for board in boards for cell in board[selector])]
         for selector in boards[0]
     ]
-    findings = "\n".join(f"- {finding['text']}" for finding in _study("showdown")["findings"])
-    return f"{findings}\n\n{table(['selector', *titles], rows)}"
+    return f"{listed('showdown')}\n\n{table(['selector', *titles], rows)}"
 
 
 def _study(name: str) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""`python -m tools.reproduction STUDY`: make the tables of docs/reproduction/STUDY.md.
+"""`python -m tools.reproduction STUDY`: bring docs/reproduction/STUDY.md up to date.
 
-They come from the released runs. The text above the first marker is written by hand.
+Its tables come from the released runs, its findings from the study. The rest is written by hand.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from cohort.commands.cli import main as cohort
 from cohort.core.paths import CLAIMS_TABLE, RELEASED
 from cohort.pipeline import preview
 from cohort.plan import load
+from cohort.plan.yaml_files import read_yaml
 from cohort.records.record import Record
 from cohort.results.claims.judged import JudgedClaim, read_judged
 from cohort.results.comparison import Comparison
@@ -34,8 +35,17 @@ PAPER = "| paper "
 
 
 def update(text: str, study: str) -> str:
-    """Replace the tables between the markers of a study's page by those of its released runs."""
-    return put_section(text, "tables", section(study), f"python -m tools.reproduction {study}")
+    """Replace the findings and tables of a study's page by those of the study and of its released
+    runs."""
+    command = f"python -m tools.reproduction {study}"
+    text = put_section(text, "findings", listed(study), command)
+    return put_section(text, "tables", section(study), command)
+
+
+def listed(study: str) -> str:
+    """A study's findings as a Markdown list."""
+    findings = read_yaml(ROOT / "config/studies" / f"{study}.yaml")["findings"]
+    return "\n".join(f"- {finding['text']}" for finding in findings)
 
 
 def section(study: str) -> str:
