@@ -108,6 +108,12 @@ EDITS = {
         "lr: 0.05\n  participation: stragglers-0",
         "share is 0, but must be above 0",
     ),
+    "a batch that no client can fill": (
+        STUDY,
+        "batch: 16",
+        "batch: 1438",
+        "experiments.one: batch is 1438, but digits has only 1437 training samples; this many make every batch a full one",
+    ),
     "an exponent in a name": (
         STUDY,
         "- classes-2",

@@ -17,7 +17,7 @@ from tests.training.small_task import run, small_task, train, trainer_of
 
 @pytest.mark.parametrize(
     ("share", "cohort", "gone"),
-    [("0.3", 10, 3), ("0.3", 9, 2), ("0.3", 5, 1), ("0.29", 100, 29), ("0", 4, 0)],
+    [("0.3", 10, 3), ("0.3", 9, 2), ("0.3", 5, 1), ("0.29", 100, 29), ("0.2", 4, 0)],
 )
 def test_dropout_removes_the_share_rounded_down(share: str, cohort: int, gone: int):
     participation = parse_participation(f"dropout-{share}")

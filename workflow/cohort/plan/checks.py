@@ -38,7 +38,8 @@ def check_partition(scheme: Scheme, settings: Mapping[str, Any], info: DatasetIn
 
 
 def check_shape(cell: Cell, info: DatasetInfo) -> None:
-    """Reject a model or augmentation that does not take samples of this kind and shape."""
+    """Reject a model or augmentation that does not take samples of this kind and shape, and a batch
+    that no client can fill."""
     settings, kind = cell.settings, info.get("kind", DEFAULTS["kind"])
     model, augmentation = MODELS[settings.model](), AUGMENTATIONS[settings.augmentation]()
     for part, component in (("model", model), ("augmentation", augmentation)):
@@ -46,6 +47,11 @@ def check_shape(cell: Cell, info: DatasetInfo) -> None:
             if kind not in component.kinds:
                 raise ValueError(f"takes {' or '.join(component.kinds)}, not {kind}")
             component.check(tuple(info["shape"]))
+    if settings.batch > info["train"]:
+        raise UserError(
+            f"batch is {settings.batch}, but {settings.dataset} has only {info['train']} training "
+            "samples; this many make every batch a full one"
+        )
 
 
 def check_cohort(cell: Cell, info: DatasetInfo) -> None:

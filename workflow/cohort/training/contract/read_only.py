@@ -17,7 +17,7 @@ def read_only(array: np.ndarray) -> np.ndarray:
     if isinstance(array.base, bytes | memoryview) and not array.flags.writeable:
         return array
     if array.nbytes > MOST_COPIED:
-        return np.asarray(memoryview(array).toreadonly())
+        return np.asarray(array.data.toreadonly())
     order: Literal["F", "C"] = "F" if array.flags.fnc else "C"
     return np.ndarray(array.shape, array.dtype, array.tobytes(order), order=order)
 
