@@ -112,7 +112,13 @@ def test_the_page_of_costs(
     *table, _, last = lines
     assert max(map(len, table)) <= 80
     time = duration_text(2 + 2 * seconds)
-    assert lines[1].split() == ["study.main", "3", "1", *time.split(), *"2 h 00 min 2.00".split()]
+    assert lines[1].split() == [
+        "study.main",
+        "3",
+        "1",
+        *time.split(),
+        *["2", "h", "00", "min", "2.00"],
+    ]
     assert last == "or 2 h 00 min of one A100, by rates measured there for small-mlp"
 
 
