@@ -276,6 +276,14 @@ def test_what_would_be_averaged_must_be_named(mixed: Callable[..., Plan]):
         ),
         ({"pooled": []}, "figures.fig1.pooled is empty"),
         ({"limits": [100, 0]}, "fig1.limits is [100, 0]: the lowest value comes first"),
+        (
+            {"kind": "interval", "without": {"partitions": "iid"}},
+            "fig1 names 'partitions', which is not an axis of its experiment; did you mean 'partition'?",
+        ),
+        (
+            {"kind": "interval", "without": {"partition": "idd"}},
+            "fig1 names 'idd', which partition does not have in its experiment; did you mean 'iid'?",
+        ),
     ],
 )
 def test_values_that_a_figure_names(
