@@ -157,8 +157,8 @@ def _notes(comparison: Comparison, standings: Standings, measure: str) -> list[s
         "each strategy.",
         "[95 % intervals] are over seeds, not over settings: what other seeds would change, by a "
         "bootstrap of the seeds within each setting, paired over strategies.",
-        "Minus FedAvg: the mean difference from it over settings, paired by seed, with its interval "
-        "by Student's t. Ahead: the share of seeds in which it is ahead of FedAvg, a tie half. "
+        "Minus FedAvg: the mean difference from it over settings, paired by seed, with Student's t "
+        "interval. Ahead: the share of seeds in which it is ahead of FedAvg, a tie half. "
         "Further columns are means over all runs.",
     ]
     if standings.no_ranking:
