@@ -11,8 +11,6 @@ from scipy import stats
 
 from cohort.results.agreement import Printed, agreement
 from cohort.results.claims.decision import (
-    _drawn_contrast,
-    _seeds_needed,
     decide,
     deciding_contrasts,
     overall_verdict,
@@ -72,22 +70,6 @@ def test_the_bounds_that_are_shown_are_those_that_decide():
     assert shown.contrast == good
     assert shown.low == pytest.approx(1 - 2.2622 / math.sqrt(10), abs=1e-4)
     assert shown.high == pytest.approx(1 + 1.8331 / math.sqrt(10), abs=1e-4)
-
-
-def test_fewer_than_five_seeds_are_never_enough():
-    """However clear three seeds are, a verdict needs five."""
-    assert _seeds_needed([[[Sample(3, 10.0, 0.1, 3, 0)]]]) == 5
-
-
-def test_deviations_are_drawn_from_their_posterior():
-    """sd^2 (n - 1) / chi^2 of n - 1: with four seeds and a deviation of 2, three degrees of freedom;
-    means given that deviation are normal with sd / sqrt n."""
-    rng = np.random.default_rng(0)
-    drawn = [_drawn_contrast(Sample(4, 1.0, 2.0), rng) for _ in range(4000)]
-    chi_squares = [3 * 2.0**2 / contrast.sd**2 for contrast in drawn]
-    assert stats.kstest(chi_squares, stats.chi2(3).cdf).pvalue > 0.01
-    z_values = [(contrast.mean - 1.0) / (contrast.sd / 2) for contrast in drawn]
-    assert stats.kstest(z_values, stats.norm.cdf).pvalue > 0.01
 
 
 def test_the_comparison_with_the_fewest_seeds_in_common_decides(tmp_path: Path):

@@ -17,7 +17,11 @@ OWN_QUESTIONS = {
     "peco": [],
     "ucb": [],
     "fedentopt": [],
-    "stratify": ["batch_ahead_at_constant_rate", "fedtan_slower_at_constant_rate"],
+    "stratify": [
+        "single_reaches_98_before_sfl",
+        "batch_ahead_at_constant_rate",
+        "fedtan_slower_at_constant_rate",
+    ],
 }
 
 

@@ -25,8 +25,8 @@ class Measure:
     `paper` names the items of the paper that hold its values: single ones, or the last points of
     `curves`. `minus` maps values of a label to those whose results are subtracted. Of the values of
     the swept setting `best` one is chosen for each result. Results `over_settings` have runs that
-    differ in more than their seed, so that nothing is said of the differences between them. Runs with a
-    value of a label that is `left_out` do not count.
+    differ in more than their seed, so that nothing is said of the differences between them. Runs
+    with a value of a label that is `left_out` do not count.
     """
 
     metric: str

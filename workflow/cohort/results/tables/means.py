@@ -27,8 +27,8 @@ from cohort.results.tables.layout import (
 )
 
 AGREEMENT = (
-    "Agrees: the 90 % interval of the difference lies within 2 points, near 0 and 100 % within half "
-    "of the distance to them; differs: its 95 % interval lies outside."
+    "Agrees: the 90 % interval of the difference lies within 2 points, near 0 and 100 % within "
+    "half of the distance to them; differs: its 95 % interval lies outside."
 )
 MEASURE = "Measure"  # the head of a column of them
 NO_VALUE_MEANS = {False: "not planned", True: "no value in these runs"}  # whether runs are counted
