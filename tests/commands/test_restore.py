@@ -119,7 +119,7 @@ def test_what_is_no_release_is_named_by_its_address(
 
 
 def test_a_manifest_without_sizes(address: str, release: Path, output_of: Output):
-    """Those of releases that were exported before sizes were stated."""
+    """Manifests of older exports, which state no sizes, are still read."""
     manifest = read_manifest(release)
     for entry in manifest["files"].values():
         del entry["bytes"]
@@ -128,7 +128,7 @@ def test_a_manifest_without_sizes(address: str, release: Path, output_of: Output
 
 
 def test_no_folder_stays_after_sigterm(release: Path, tmp_path: Path):
-    """Of a release whose fetching a job's time limit ends."""
+    """A job's time limit may end the fetching of a release."""
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     environment = {"PYTHONPATH": str(ROOT / "workflow"), "TMPDIR": str(temporary)}
@@ -172,7 +172,7 @@ def test_a_cell_in_training_is_not_restored(plan: Plan, release: Path, output_of
 def test_another_release_is_named_by_runs_that_are_the_same(
     plan: Plan, release: Path, output_of: Output
 ):
-    """Those that differ stay the first one's."""
+    """A record whose run differs keeps the name of the release it came from."""
     shutil.copytree("offered", "others")
     first, *rest = [read(finish(cell)) for cell in plan.cells.values()]
     first.history.metrics["test_accuracy"][-1] = (10, 0.25)
