@@ -1,7 +1,7 @@
 """`python -m tools.findings [STUDY ...]`: hold the findings of studies against their released runs.
 
-Prints what the runs show at each place that a finding rests on, and exits with 1 if they show
-another value there, or if a sentence has a number that none of its values gives.
+Prints what the runs show for each value that a finding rests on, and exits with 1 if they show
+another value, or if a sentence has a number that none of its values gives.
 """
 
 from __future__ import annotations
@@ -41,11 +41,13 @@ Part = tuple[set[str], dict[str, str]]
 
 
 def released_values(study: str, findings: Iterable[Values]) -> dict[str, str]:
-    """What a study's released runs show at each place that these findings rest on."""
-    places = dict.fromkeys(place for finding in findings for place in finding["rests_on"])
+    """What a study's released runs show for each value that these findings rest on."""
+    references = dict.fromkeys(
+        reference for finding in findings for reference in finding["rests_on"]
+    )
     plan = plan_all(study)
     claims, tables = plan.study(study).claims, plan.study(study).tables
-    names = dict.fromkeys(place.split(", ")[0] for place in places)
+    names = dict.fromkeys(reference.split(", ")[0] for reference in references)
     experiments = {tables[name]["experiment"] for name in names if name in tables}
     experiments |= {
         point["experiment"]
@@ -64,17 +66,19 @@ def released_values(study: str, findings: Iterable[Values]) -> dict[str, str]:
             spec = spec_of(plan, study, name)
             metrics = plan.layout.metrics(study, spec["experiment"])
             parts[name] = list(_table_parts(compare_table(spec, metrics)))
-    return {place: _value_at(place, parts[place.split(", ")[0]]) for place in places}
+    return {
+        reference: _value_at(reference, parts[reference.split(", ")[0]]) for reference in references
+    }
 
 
 def problems(finding: Values, shown: Mapping[str, str]) -> Iterator[str]:
     """Yield what a finding says and its released runs, which show these values, do not."""
     numbers: list[float] = []
-    for place, value in finding["rests_on"].items():
-        stated, actual = _numbers(str(value)), _numbers(shown[place])
-        numbers += [*stated, *_numbers(place)]
-        if actual[: len(stated)] != stated or (not stated and shown[place] != value):
-            yield f"{place} is {shown[place]}, not {value}"
+    for reference, value in finding["rests_on"].items():
+        stated, actual = _numbers(str(value)), _numbers(shown[reference])
+        numbers += [*stated, *_numbers(reference)]
+        if actual[: len(stated)] != stated or (not stated and shown[reference] != value):
+            yield f"{reference} is {shown[reference]}, not {value}"
     for numeral in re.findall(NUMERAL, finding["text"]):
         half = 0.5 / 10 ** len(numeral.partition(".")[2])  # of the last digit
         (number,) = _numbers(numeral)
@@ -101,12 +105,12 @@ def _collect(plan: Plan, study: str, experiments: Iterable[str]) -> None:
         collect(file, plan.layout.metrics(study, experiment), result_of=result_of)
 
 
-def _value_at(place: str, parts: Iterable[Part]) -> str:
-    """What is shown at a place, which must be in one part only."""
-    _, *values, quantity = place.split(", ")
+def _value_at(reference: str, parts: Iterable[Part]) -> str:
+    """The value, as shown, that a reference names; it must be in one part only."""
+    _, *values, quantity = reference.split(", ")
     shown = [part for names, part in parts if names >= set(values) and quantity in part]
     if len(shown) != 1:
-        raise ValueError(f"{place} names {len(shown)} values: {shown[:5]}")
+        raise ValueError(f"{reference} names {len(shown)} values: {shown[:5]}")
     return shown[0][quantity]
 
 
@@ -162,8 +166,8 @@ def main(studies: Iterable[str]) -> None:
     for study in studies:
         findings = plan_all(study).study(study).findings
         shown = released_values(study, findings)
-        for place, value in shown.items():
-            print(f"{study}: {place}: {value}")
+        for reference, value in shown.items():
+            print(f"{study}: {reference}: {value}")
         wrong += [problem for finding in findings for problem in problems(finding, shown)]
     sys.exit("\n".join(wrong))
 

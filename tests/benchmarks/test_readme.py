@@ -20,7 +20,7 @@ def test_the_readme_is_current():
 
 
 def test_counts_are_those_of_the_reproduction_pages() -> None:
-    """Of the verdicts in each page's table, and of the differences printed beside them."""
+    """README's counts are those of the verdicts in each page's table, and its ends those of the differences there."""
     section = TEXT.partition("<!-- results: ")[2].partition("<!-- end of results ")[0]
     rows = [[cell.strip() for cell in row.split("|")[1:-1]] for row in section.splitlines()]
     counted = {

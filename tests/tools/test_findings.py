@@ -36,15 +36,15 @@ SHOWN = {AHEAD: "81 [73, 88]", LEAD: "-1.15 [-1.75, -0.56]", "held, verdict": "n
     ],
 )
 def test_a_changed_number_is_found(text: str, rests_on: dict[str, Any], problem: str) -> None:
-    found = list(problems({"text": text, "rests_on": RESTS | rests_on}, SHOWN))
-    assert len(found) == bool(problem)
-    assert all(sentence.startswith(problem) for sentence in found)
+    sentences = list(problems({"text": text, "rests_on": RESTS | rests_on}, SHOWN))
+    assert len(sentences) == bool(problem)
+    assert all(sentence.startswith(problem) for sentence in sentences)
 
 
 @pytest.mark.parametrize("study", FINDINGS)
 def test_every_number_of_a_sentence_is_in_a_value_that_it_rests_on(study: str) -> None:
     for finding in FINDINGS[study]:
-        stated = {place: str(value) for place, value in finding["rests_on"].items()}
+        stated = {reference: str(value) for reference, value in finding["rests_on"].items()}
         assert list(problems(finding, stated)) == []
 
 

@@ -77,8 +77,8 @@ def checked_findings(
     findings: list[Values] = text.get("findings", [])
     items = {**tables, **text.get("claims", {})}
     for number, finding in enumerate(findings):
-        for place in finding["rests_on"]:
-            name, *values, _ = place.split(", ")
+        for reference in finding["rests_on"]:
+            name, *values, _ = reference.split(", ")
             where = f"findings[{number}].rests_on names"
             if name not in items:
                 raise UserError(
