@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from benchmarks.protocol import serve
 from benchmarks.variants.inputs import Augmented, EpochBatches, arguments, flat, network, shard
 from benchmarks.work import Work, read_work
-from cohort.models.vision import from_torchvision
+from cohort.models.networks import from_torchvision
 
 # FedLab imports torchvision, which fails with some builds of torch unless imported this way.
 from_torchvision("transforms")

@@ -15,7 +15,7 @@ from torch.utils.data import Dataset
 
 from benchmarks import networks
 from benchmarks.work import MEAN, SCALE, STD, Work
-from cohort.models.vision import from_torchvision
+from cohort.models.networks import from_torchvision
 
 
 def arguments() -> argparse.Namespace:

@@ -15,11 +15,11 @@ from cohort.cell.settings import Settings
 from cohort.data.samples import Samples
 from cohort.data.shards import Shards
 from cohort.native.target import avx2
-from cohort.selection.random import Random
+from cohort.selection.simple import Random
 from cohort.training.job.precision import set_up
-from cohort.training.objectives.cross_entropy import CrossEntropy
+from cohort.training.objectives import CrossEntropy
 from cohort.training.procedures import parse_procedure
-from cohort.training.servers.average import Average
+from cohort.training.servers import Average
 from cohort.training.task import Task
 from cohort.training.trainers import choose_trainer
 

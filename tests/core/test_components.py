@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any, ClassVar, Literal
 
 import jsonschema
@@ -125,17 +126,10 @@ def test_build_passes_everything_but_the_name():
 
 
 FILES = {
-    "base.py": """
-from dataclasses import dataclass
-from cohort.core.components import Component
-@dataclass(frozen=True, kw_only=True)
-class Base(Component):
-    pass
-""",
     "one.py": """
 from dataclasses import dataclass
 from typing import ClassVar
-from zoo.base import Base
+from zoo import Base
 @dataclass(frozen=True, kw_only=True)
 class One(Base):
     name: ClassVar[str] = "one"
@@ -144,7 +138,7 @@ Alias = One
 class Nameless(One):
     pass
 @dataclass(frozen=True, kw_only=True)
-class Another(One):
+class Another(Nameless):
     name: ClassVar[str] = "another"
 class Stranger:
     name = "stranger"
@@ -152,55 +146,58 @@ class Stranger:
     "two.py": """
 from dataclasses import dataclass
 from typing import ClassVar
-from visitor import Visitor
-from zoo.base import Base
-from zoo.one import Another, One
+from my.zoo.one import Another, One
 @dataclass(frozen=True, kw_only=True)
 class Two(One):
     name: ClassVar[str] = "two"
-""",
-    "../visitor.py": """
-from dataclasses import dataclass
-from typing import ClassVar
-from zoo.base import Base
-@dataclass(frozen=True, kw_only=True)
-class Visitor(Base):
-    name: ClassVar[str] = "visitor"
 """,
 }
 
 
 @pytest.fixture
 def zoo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> type[Component]:
-    """A package of three files, and a file outside it."""
-    (tmp_path / "zoo").mkdir()
-    (tmp_path / "zoo/__init__.py").touch()
+    """The base of a catalog, and two files of the user's that extend it."""
+    zoo = ModuleType("zoo")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my/zoo").mkdir(parents=True)
     for name, text in FILES.items():
-        (tmp_path / "zoo" / name).write_text(text)
-    for name in ("zoo", "zoo.base", "zoo.one", "zoo.two", "visitor"):
+        (tmp_path / "my/zoo" / name).write_text(text)
+    for name in ("my", "my.zoo", "my.zoo.one", "my.zoo.two"):
         monkeypatch.delitem(sys.modules, name, raising=False)
-    monkeypatch.syspath_prepend(tmp_path)
-    from zoo.base import Base
+    monkeypatch.setitem(sys.modules, "zoo", zoo)
 
+    @dataclass(frozen=True, kw_only=True)
+    class Base(Component):
+        pass
+
+    zoo.Base = Base  # type: ignore[attr-defined]
     return Base
+
+
+def catalog(base: type[Component]) -> Catalog[Component]:
+    """A catalog of one built-in class that finds the user's files in `my/zoo`."""
+
+    class BuiltIn(base):  # type: ignore[misc, valid-type]
+        name = "built-in"
+
+    return Catalog("cohort.zoo", base, (BuiltIn,))
 
 
 def test_catalog_finds_each_component_once_and_in_order(zoo: type[Component]):
     """No imported classes, no aliases, no subclasses without their own name, no other classes."""
-    result = Catalog("zoo", zoo)
-    assert list(result) == ["another", "one", "two"]
-    places = [(cls.__module__, cls.__name__) for cls in result.values()]
-    assert places == [("zoo.one", "Another"), ("zoo.one", "One"), ("zoo.two", "Two")]
+    result = catalog(zoo)
+    assert list(result) == ["another", "built-in", "one", "two"]
+    places = [(cls.__module__, cls.__name__) for cls in result.values()][2:]
+    assert places == [("my.zoo.one", "One"), ("my.zoo.two", "Two")]
 
 
-def test_catalog_imports_what_is_asked_for(zoo: type[Component]):
-    """A component with a module of its own name alone; all for one without, or for a list."""
-    result = Catalog("zoo", zoo)
-    assert result["one"].__module__ == "zoo.one" and "zoo.two" not in sys.modules
-    assert Catalog("zoo", zoo)["another"].__module__ == "zoo.one" and "zoo.two" in sys.modules
-    assert "three" not in result and len(result) == 3
+def test_catalog_imports_the_users_modules_that_name_what_is_asked_for(zoo: type[Component]):
+    result = catalog(zoo)
+    assert result["built-in"].name == "built-in" and "my.zoo.one" not in sys.modules
+    assert result["one"].__module__ == "my.zoo.one" and "my.zoo.two" not in sys.modules
+    assert "three" not in result and len(result) == 4
     result["three"] = result["two"]
-    assert list(result) == ["another", "one", "three", "two"]
+    assert list(result) == ["another", "built-in", "one", "three", "two"]
 
 
 def test_catalogs_of_cohort_name_each_component_by_its_name():

@@ -18,7 +18,7 @@ from cohort.core.randomness import generator, torch_seed
 from cohort.data import sampling
 from cohort.data.shards import write as write_shards
 from cohort.data.store import FORMAT
-from cohort.models.small import SmallMLP
+from cohort.models.networks import SmallMLP
 from cohort.partition import deal
 from cohort.training import task
 from cohort.training.cell import Cell, cell_of

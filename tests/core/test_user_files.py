@@ -63,7 +63,7 @@ def test_a_component_is_looked_for_where_its_name_is_quoted(
     with patch.dict(sys.modules):
         for module in [name for name in sys.modules if name.partition(".")[0] == "my"]:
             del sys.modules[module]
-        assert Catalog("cohort.selection", Selector)["fast"].__module__ == "my.selection.z"
+        assert Catalog("cohort.selection", Selector, ())["fast"].__module__ == "my.selection.z"
         assert user_files.loaded_modules() == ["my.selection.z"]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cohort.models.vision import from_torchvision
+from cohort.models.networks import from_torchvision
 
 
 def readers() -> dict[str, Any]:

@@ -8,8 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from cohort.data.augmentations import AUGMENTATIONS
-from cohort.data.augmentations.jitter_flip_gray import ORDERS
+from cohort.data.augmentations import AUGMENTATIONS, ORDERS
 from tests.vision import functional, v2
 
 COUNT = 48

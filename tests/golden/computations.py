@@ -32,20 +32,17 @@ from cohort.data.split import Blocks, Split
 from cohort.models import MODELS, Model
 from cohort.needs import NEEDS
 from cohort.partition import SCHEMES, Pool, Scheme
-from cohort.partition.schemes.iid import Iid
-from cohort.partition.schemes.overlap import Overlap
+from cohort.partition.schemes import Iid, Overlap
 from cohort.selection import SELECTORS, Selector
 from cohort.selection.abilities import Allocating, Filtering, Probing, Screening, Skipping
 from cohort.selection.selector import State, View
-from cohort.training.devices import DEVICES, Devices
-from cohort.training.devices.trace import Trace
+from cohort.training.devices import DEVICES, Devices, Trace
 from cohort.training.objectives import OBJECTIVES, Objective
 from cohort.training.participation import PARTICIPATIONS, Participation
 from cohort.training.procedures import PROCEDURES, Procedure
 from cohort.training.procedures.federated.gathering import scatter_rows
 from cohort.training.schedules import SCHEDULES, Schedule
-from cohort.training.servers import SERVERS, ServerRule
-from cohort.training.servers.server import Merged
+from cohort.training.servers import SERVERS, Merged, ServerRule
 from cohort.training.task import Task
 from cohort.training.updates import Updates, Weights
 from tests.conftest import ROOT

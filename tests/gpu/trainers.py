@@ -21,8 +21,7 @@ from cohort.models import MODELS
 from cohort.training.evaluation import fingerprint
 from cohort.training.job.precision import set_up
 from cohort.training.objectives import OBJECTIVES
-from cohort.training.servers.average import Average
-from cohort.training.servers.scaffold import Scaffold
+from cohort.training.servers import Average, Scaffold
 from cohort.training.task import Task
 from cohort.training.trainers.base import Trainer
 from cohort.training.trainers.batched.cuda_graph import CudaGraphFunction

@@ -18,7 +18,7 @@ from torch import nn
 
 from cohort.models import MODELS, Model, counting
 from cohort.models.counting import Counts, count, counts_of
-from cohort.models.model import Shape
+from cohort.models.networks import Shape
 from tests.conftest import ROOT
 from tests.models.test_models import RGB, TAKEN
 

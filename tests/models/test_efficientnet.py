@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from cohort.models import MODELS
-from cohort.models.model import Shape
+from cohort.models.networks import Shape
 from tests.conftest import ROOT
 
 NAMES = ["efficientnet-b0", "efficientnet-b3"]
@@ -36,7 +36,7 @@ def test_initial_weights_come_from_the_generator():
 
 def test_torchvision_imports_whether_or_not_its_operators_load():
     code = """
-from cohort.models.vision import from_torchvision
+from cohort.models.networks import from_torchvision
 print(from_torchvision("models").get_model("resnet18", weights=None).fc.out_features)
 """
     done = subprocess.run(

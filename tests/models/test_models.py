@@ -13,7 +13,7 @@ from torch import nn
 
 from cohort.models import MODELS
 from cohort.models.counting import counts_of
-from cohort.models.model import Shape
+from cohort.models.networks import Shape
 
 RGB, MNIST, GRAY, DIGITS = (3, 32, 32), (1, 28, 28), (1, 32, 32), (1, 8, 8)
 TEXT = (80,)

@@ -8,8 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from cohort.models import MODELS
-from cohort.models.model import Shape
-from cohort.models.residual import residual
+from cohort.models.networks import Shape, residual
 from cohort.native.network_stages import stages_of
 
 RGB, MNIST, DIGITS = (3, 32, 32), (1, 28, 28), (1, 8, 8)

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from cohort.models import MODELS
-from cohort.models.vision import from_torchvision
+from cohort.models.networks import from_torchvision
 
 RGB, GRAY = (3, 32, 32), (1, 28, 28)
 

@@ -10,8 +10,7 @@ import torch
 from torch import nn
 
 from cohort.models import MODELS
-from cohort.models.model import Shape
-from cohort.models.vision import from_torchvision
+from cohort.models.networks import Shape, from_torchvision
 
 RGB = (3, 32, 32)
 CHANNELS = [64, 128, 256, 256, 512, 512, 512, 512]

@@ -14,8 +14,8 @@ from cohort.needs import NEEDS
 from cohort.results import names
 from cohort.selection import SELECTORS, Selector
 from cohort.selection.abilities import MetricRecording, Screening
-from cohort.selection.random import Random
 from cohort.selection.selector import State, View
+from cohort.selection.simple import Random
 from tests.needs.by_hand import played, task_by_hand
 
 LN2 = math.log(2)

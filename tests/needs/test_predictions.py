@@ -10,10 +10,9 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from cohort.selection.fixed_probability import FixedProbability
 from cohort.selection.peco import Peco
 from cohort.selection.selector import Selector
-from cohort.selection.ucb import Ucb
+from cohort.selection.simple import FixedProbability, Ucb
 from cohort.training.task import Task
 from tests.needs.by_hand import MODEL_BYTES, RESERVED, Spy, costs, played, task_by_hand
 from tests.needs.test_soft_labels import softmax

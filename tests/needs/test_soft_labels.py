@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from cohort.selection.reselect import Reselect
+from cohort.selection.entropy import Reselect
 from tests.needs.by_hand import MODEL_BYTES, Spy, costs, played, task_by_hand
 
 

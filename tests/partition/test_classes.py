@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import chisquare
 
 from cohort.partition import Pool
-from cohort.partition.schemes.classes import Classes
+from cohort.partition.schemes import Classes
 
 PER_CLASS = [500, 437, 250, 501, 333]
 LABELS = np.random.default_rng(3).permutation(np.repeat(np.arange(5), PER_CLASS))

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from cohort.partition import Pool
-from cohort.partition.schemes.classes import Classes, draw_holders
-from cohort.partition.schemes.covering import Covering
+from cohort.partition.schemes import Classes, Covering, draw_holders
 
 
 def label_counts(

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cohort.partition import SCHEMES, Pool, parse_partition
-from cohort.partition.scheme import Scheme
+from cohort.partition.schemes import Scheme
 
 EXACT = [
     *(

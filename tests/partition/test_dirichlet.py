@@ -6,9 +6,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cohort.partition import Pool
-from cohort.partition.schemes import dirichlet
-from cohort.partition.schemes.dirichlet import Dirichlet, PlainDirichlet
+from cohort.partition import Pool, schemes
+from cohort.partition.schemes import Dirichlet, PlainDirichlet
 
 CIFAR10 = np.full(10, 5000)
 PATHMNIST = np.array([9366, 9509, 10360, 10401, 8006, 12182, 7886, 9401, 12885])
@@ -84,7 +83,7 @@ def test_brain_scans_of_forty_clients_need_a_lower_minimum():
 def test_without_a_minimum_the_first_draw_is_taken_whatever_it_is(monkeypatch: pytest.MonkeyPatch):
     """Where one draw in a thousand million would give everyone a sample: 60 clients and one class,
     alpha 0.01."""
-    monkeypatch.setattr(dirichlet, "TRIES", 1)
+    monkeypatch.setattr(schemes, "TRIES", 1)
     for seed in range(20):
         sizes = [
             len(part)
@@ -277,7 +276,7 @@ def test_gives_up_after_many_draws_and_says_what_to_change(
 ):
     """Four classes, 40 clients, minimum 10: no draw is accepted, as spec and simulation say of the
     brain scans."""
-    monkeypatch.setattr(dirichlet, "TRIES", 7)
+    monkeypatch.setattr(schemes, "TRIES", 7)
     draws = []
     draw = cls.draw_cuts
     monkeypatch.setattr(cls, "draw_cuts", lambda *arguments: draws.append(1) or draw(*arguments))
@@ -295,4 +294,4 @@ def test_gives_up_after_many_draws_and_says_what_to_change(
 def test_the_bound_is_large_enough_for_the_rarest_cell_of_the_studies():
     """CINIC-10 with 200 clients accepts 4 % of the draws: to fail by bad luck then has probability
     0.96^TRIES."""
-    assert 0.96**dirichlet.TRIES < 1e-15
+    assert 0.96**schemes.TRIES < 1e-15

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cohort.partition import Pool, parse_partition
-from cohort.partition.schemes.dirichlet import Dirichlet
+from cohort.partition.schemes import Dirichlet
 
 CHANCE = np.random.default_rng(7)
 PACS = Pool(

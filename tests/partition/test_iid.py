@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cohort.partition import Pool
-from cohort.partition.schemes.iid import Iid
+from cohort.partition.schemes import Iid
 
 
 @pytest.mark.parametrize(

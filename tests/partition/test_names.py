@@ -6,15 +6,20 @@ import pytest
 
 from cohort.core.errors import UserError
 from cohort.partition import SCHEMES, parse_partition
-from cohort.partition.schemes.classes import Classes
-from cohort.partition.schemes.covering import Covering
-from cohort.partition.schemes.dirichlet import Dirichlet, PlainDirichlet
-from cohort.partition.schemes.domains import DirichletDomains, Domains, IsolatedDomain
-from cohort.partition.schemes.iid import Iid
-from cohort.partition.schemes.overlap import Overlap
-from cohort.partition.schemes.quantity import Quantity
-from cohort.partition.schemes.roles import Roles
-from cohort.partition.schemes.sampled import Sampled
+from cohort.partition.schemes import (
+    Classes,
+    Covering,
+    Dirichlet,
+    DirichletDomains,
+    Domains,
+    Iid,
+    IsolatedDomain,
+    Overlap,
+    PlainDirichlet,
+    Quantity,
+    Roles,
+    Sampled,
+)
 
 MEANINGS = {
     "iid": Iid(),

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cohort.partition import Pool, parse_partition
-from cohort.partition.scheme import Scheme
-from cohort.partition.schemes.overlap import share_evenly
+from cohort.partition.schemes import Scheme, share_evenly
 
 LABELS = np.random.default_rng(5).permutation(np.repeat(np.arange(5), [400, 300, 250, 150, 100]))
 NAMES = [

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cohort.partition import Pool
-from cohort.partition.schemes.quantity import Quantity
+from cohort.partition.schemes import Quantity
 
 
 def sizes(alpha: float, minimum: int, samples: int, clients: int, seed: int) -> list[int]:

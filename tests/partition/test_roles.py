@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cohort.partition import Pool
-from cohort.partition.schemes.roles import Roles, dealt_roles
+from cohort.partition.schemes import Roles, dealt_roles
 
 SIZES = [5, 40, 7, 7, 300, 1, 22, 7, 90, 13, 2, 61]
 BY_SIZE = [

@@ -7,7 +7,7 @@ import pytest
 
 from cohort.core.randomness import generator
 from cohort.partition import Pool
-from cohort.partition.schemes.sampled import Sampled
+from cohort.partition.schemes import Sampled
 
 
 def cifar100(seed: int) -> np.ndarray:

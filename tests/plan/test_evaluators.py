@@ -12,8 +12,7 @@ from cohort.core.errors import UserError
 from cohort.plan import Plan
 from cohort.plan.cost import operations
 from cohort.training.cell import Cell
-from cohort.training.evaluators import EVALUATORS, Evaluator
-from cohort.training.evaluators.evaluator import SampleCounts
+from cohort.training.evaluators import EVALUATORS, Evaluator, SampleCounts
 
 PlanOf = Callable[..., Plan]
 

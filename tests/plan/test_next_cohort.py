@@ -9,7 +9,7 @@ import pytest
 
 from cohort.core.errors import UserError
 from cohort.plan import Plan
-from cohort.selection.random import Random
+from cohort.selection.simple import Random
 
 SETTINGS = {"holdout": 0.1, "evaluate_next": 1}
 ASKS = r"strategy '\S+' screens, probes or asks clients before it chooses; leave it out$"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cohort.core.errors import UserError
-from cohort.partition.schemes.classes import draw_holders
+from cohort.partition.schemes import draw_holders
 from cohort.privacy import ckks
 from cohort.privacy.ckks import ProtocolError, new_key
 from cohort.privacy.masked_labels import Client, Exchange, Pair, Server

@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial.distance import jensenshannon
 from scipy.stats import chisquare, entropy
 
-from cohort.selection.diversity import Diversity
+from cohort.selection.updates import Diversity
 from tests.selection.views import labeled
 
 COUNTS = np.array(

@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from cohort.selection.divfl import DivFl, choose_facilities
 from cohort.selection.selector import State
+from cohort.selection.updates import DivFl, choose_facilities
 from tests.selection.views import alike
 
 

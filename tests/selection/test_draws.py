@@ -8,8 +8,7 @@ import pytest
 from cohort.privacy.label_report import LabelReport
 from cohort.selection.draws import pool_size, top_clients
 from cohort.selection.entropy import Entropy
-from cohort.selection.oort import Oort
-from cohort.selection.oort_fedscale import OortFedScale
+from cohort.selection.oort import Oort, OortFedScale
 from cohort.selection.selector import View
 from tests.selection.test_oort import view
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from cohort.selection.fed_cbs import TINY, FedCbs, imbalance
+from cohort.selection.entropy import TINY, FedCbs, imbalance
 from tests.selection.views import labeled
 
 COUNTS = np.array([[6, 0, 0], [0, 5, 1], [2, 2, 2], [0, 0, 9], [1, 4, 0]])

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cohort.selection.fixed_probability import FixedProbability
 from cohort.selection.selector import View
+from cohort.selection.simple import FixedProbability
 
 CLIENTS, ROUNDS = 20, 6000
 OVERLAPPING = (3, 11)

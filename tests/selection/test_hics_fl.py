@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.cluster.hierarchy import cut_tree, ward
 
-from cohort.selection.hics_fl import HicsFl
 from cohort.selection.selector import State, View
+from cohort.selection.updates import HicsFl
 
 
 def view(clients: int, cohort: int, rounds: int = 100, sizes: np.ndarray | None = None) -> View:

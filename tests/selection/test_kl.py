@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cohort.selection.kl import KL
+from cohort.selection.entropy import KL
 from tests.selection.views import labeled
 
 

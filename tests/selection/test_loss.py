@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from cohort.selection.loss import HighestLoss
-from cohort.selection.training_loss import HighestTrainingLoss
+from cohort.selection.simple import HighestLoss, HighestTrainingLoss
 from tests.selection.views import alike
 
 SELECTOR = HighestLoss()

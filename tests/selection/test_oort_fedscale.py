@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from cohort.selection.oort_fedscale import OortFedScale
+from cohort.selection.oort import OortFedScale
 from cohort.selection.selector import View
 from tests.selection.test_oort import drawn
 

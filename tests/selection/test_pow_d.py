@@ -7,10 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from cohort.selection.cpow_d import CpowD
 from cohort.selection.draws import draw_without_replacement
-from cohort.selection.pow_d import PowD
-from cohort.selection.rpow_d import RpowD
+from cohort.selection.pools import CpowD, PowD, RpowD
 from cohort.selection.selector import View
 
 SIZES = np.array([10, 20, 30, 40, 0])

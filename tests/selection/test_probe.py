@@ -14,9 +14,9 @@ from scipy.stats import chisquare
 
 from cohort.plan.cost import client_steps
 from cohort.records.history import History
-from cohort.selection.probe import Probe
-from cohort.selection.random import Random
+from cohort.selection.pools import Probe
 from cohort.selection.selector import Selector, View
+from cohort.selection.simple import Random
 from cohort.training.ledger import Ledger
 from cohort.training.procedures.federated import Federated
 from cohort.training.procedures.federated.gathering import scatter_rows

@@ -7,8 +7,8 @@ from itertools import combinations
 import numpy as np
 from scipy.stats import chisquare
 
-from cohort.selection.random import Random
 from cohort.selection.selector import View
+from cohort.selection.simple import Random
 
 
 def cohorts(candidates: np.ndarray, cohort: int, draws: int) -> np.ndarray:

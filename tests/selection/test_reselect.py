@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
-from cohort.selection.reselect import Reselect
+from cohort.selection.entropy import Reselect
 
 
 def greedy(soft: np.ndarray, sizes: np.ndarray) -> list[int]:

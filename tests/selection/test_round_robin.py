@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cohort.selection.round_robin import RoundRobin
 from cohort.selection.selector import View
+from cohort.selection.simple import RoundRobin
 
 VIEW = View(clients=7, cohort=3, sizes=np.ones(7))
 

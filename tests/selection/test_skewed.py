@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare, ks_2samp
 
-from cohort.selection.skewed import Skewed
+from cohort.selection.simple import Skewed
 from tests.selection.views import alike
 
 

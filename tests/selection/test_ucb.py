@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cohort.selection.selector import State, View
-from cohort.selection.ucb import Ucb
+from cohort.selection.simple import Ucb
 from tests.selection.literal import UcbPseudocode
 
 CLIENTS, COHORT = 12, 5

@@ -15,12 +15,10 @@ from cohort.data.samples import Samples
 from cohort.data.shards import Shards
 from cohort.models import MODELS
 from cohort.selection import Selector
-from cohort.selection.random import Random
+from cohort.selection.simple import Random
 from cohort.training.cell import Cell
-from cohort.training.objectives import Objective
-from cohort.training.objectives.cross_entropy import CrossEntropy
-from cohort.training.servers import ServerRule
-from cohort.training.servers.average import Average
+from cohort.training.objectives import CrossEntropy, Objective
+from cohort.training.servers import Average, ServerRule
 from cohort.training.state import RunState
 from cohort.training.task import Task
 from cohort.training.trainers.base import Trainer

@@ -9,10 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from cohort.training.objectives.cross_entropy import CrossEntropy
-from cohort.training.objectives.fedlc import FedLC
-from cohort.training.objectives.fedrs import FedRS
-from cohort.training.objectives.objective import Objective
+from cohort.training.objectives import CrossEntropy, FedLC, FedRS, Objective
 from tests.training.small_task import run, small_task
 
 LABELS = torch.tensor([0, 0, 1, 0, 1, 1, 1])  # three of class 0, four of class 1, none of class 2

@@ -13,15 +13,13 @@ import torch
 from torch import nn
 
 from cohort.selection.entropy import Entropy
-from cohort.selection.loss import HighestLoss
-from cohort.selection.probe import Probe
+from cohort.selection.pools import Probe
+from cohort.selection.simple import HighestLoss
 from cohort.training.cursor import Cursor, strip_prefix
 from cohort.training.evaluation import fingerprint
 from cohort.training.job import checkpoint
-from cohort.training.objectives.fedprox import FedProx
-from cohort.training.servers.fednova import FedNova
-from cohort.training.servers.momentum import Momentum
-from cohort.training.servers.scaffold import Scaffold
+from cohort.training.objectives import FedProx
+from cohort.training.servers import FedNova, Momentum, Scaffold
 from cohort.training.state import RunState
 from cohort.training.task import Task
 from cohort.training.trainers import native

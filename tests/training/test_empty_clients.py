@@ -20,9 +20,7 @@ from cohort.records.record import read
 from cohort.results.collect import read_result
 from cohort.selection import SELECTORS, Selector
 from cohort.selection.selector import Reports, State, View
-from cohort.training.servers import ServerRule
-from cohort.training.servers.average import Average
-from cohort.training.servers.server import Merged
+from cohort.training.servers import Average, Merged, ServerRule
 from cohort.training.state import RunState
 from cohort.training.task import Task
 from cohort.training.updates import Updates, Weights

@@ -16,7 +16,7 @@ from torch.nn.functional import cross_entropy
 from cohort.data.samples import Samples
 from cohort.training.objectives import Objective
 from cohort.training.procedures.federated import Federated
-from cohort.training.servers.average import Average
+from cohort.training.servers import Average
 from cohort.training.trainers.base import Trainer
 from cohort.training.trainers.serial import SerialTrainer
 from cohort.training.updates import Updates, stack

@@ -10,10 +10,7 @@ import torch
 from safetensors.torch import save
 from torch import Tensor
 
-from cohort.training.servers import ServerRule
-from cohort.training.servers.average import Average
-from cohort.training.servers.fednova import FedNova
-from cohort.training.servers.scaffold import Scaffold
+from cohort.training.servers import Average, FedNova, Scaffold, ServerRule
 from cohort.training.state import RunState
 from cohort.training.updates import Updates, Weights
 from tests.training.small_task import run, small_task

@@ -6,8 +6,7 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from cohort.training.objectives.cross_entropy import CrossEntropy
-from cohort.training.objectives.fedprox import FedProx
+from cohort.training.objectives import CrossEntropy, FedProx
 from cohort.training.trainers.base import Trainer
 from tests.training.small_task import run, small_task, train, trainer_of
 

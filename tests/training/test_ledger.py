@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from cohort.records.history import History
-from cohort.selection.probe import Probe
-from cohort.selection.ucb import Ucb
+from cohort.selection.pools import Probe
+from cohort.selection.simple import Ucb
 from cohort.training import ledger as module
 from cohort.training.cursor import Cursor
 from cohort.training.ledger import Ledger

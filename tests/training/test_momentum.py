@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from cohort.training.servers.average import Average
-from cohort.training.servers.momentum import Momentum
+from cohort.training.servers import Average, Momentum
 from cohort.training.updates import Updates, Weights, stack
 from tests.training.small_task import run, small_task
 

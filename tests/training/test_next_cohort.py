@@ -12,13 +12,9 @@ from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
 from cohort.selection import Selector
-from cohort.selection.fixed_probability import FixedProbability
-from cohort.selection.loss import HighestLoss
 from cohort.selection.peco import Peco
-from cohort.selection.random import Random
 from cohort.selection.selector import Reports, State, View
-from cohort.selection.training_loss import HighestTrainingLoss
-from cohort.selection.ucb import Ucb
+from cohort.selection.simple import FixedProbability, HighestLoss, HighestTrainingLoss, Random, Ucb
 from cohort.training.evaluation import fingerprint
 from cohort.training.state import RunState
 from cohort.training.task import Task

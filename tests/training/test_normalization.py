@@ -20,13 +20,12 @@ from cohort.commands.run import make_inputs, run_cell
 from cohort.core.paths import state_folder
 from cohort.data.samples import Samples
 from cohort.models import MODELS, Model
-from cohort.models.model import Shape
+from cohort.models.networks import Shape
 from cohort.plan import load
 from cohort.records.record import read
 from cohort.training.evaluation import evaluate, fingerprint
 from cohort.training.job.lease import CHECKPOINT
-from cohort.training.servers.average import Average
-from cohort.training.servers.momentum import Momentum
+from cohort.training.servers import Average, Momentum
 from cohort.training.task import Task
 from cohort.training.updates import Updates, Weights, stack
 from tests.training.small_task import plain_samples, run, small_task, train, trainer_of

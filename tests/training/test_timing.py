@@ -8,14 +8,10 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from cohort.selection.loss import HighestLoss
-from cohort.selection.pow_d import PowD
-from cohort.selection.probe import Probe
-from cohort.selection.random import Random
+from cohort.selection.pools import PowD, Probe
 from cohort.selection.selector import Selector
-from cohort.training.devices import DEVICES, parse_devices
-from cohort.training.devices.devices import Devices, Speeds
-from cohort.training.devices.lognormal import LogNormal
+from cohort.selection.simple import HighestLoss, Random
+from cohort.training.devices import DEVICES, Devices, LogNormal, Speeds, parse_devices
 from cohort.training.task import Task
 from tests.needs.by_hand import MODEL_BYTES, costs, played, task_by_hand
 

@@ -11,13 +11,12 @@ import torch
 from scipy import stats
 
 from cohort.selection.fedcor import FedCor
-from cohort.selection.random import Random
 from cohort.selection.selector import Selector, State, View
-from cohort.training.objectives.fedrs import FedRS
-from cohort.training.objectives.objective import native_coefficients
+from cohort.selection.simple import Random
+from cohort.training.objectives import FedRS, native_coefficients
 from cohort.training.participation import parse_participation
 from cohort.training.procedures.federated.allocating import allocated_samples
-from cohort.training.servers.scaffold import Scaffold
+from cohort.training.servers import Scaffold
 from tests.needs.by_hand import COUNTS, MODEL_BYTES, Spy, costs, played, task_by_hand
 from tests.training.small_task import run, small_task
 from tests.training.test_next_cohort import HELD_OUT, task_of

@@ -74,7 +74,7 @@ def test_status_names_a_failed_cell_and_its_last_word(finished: Project):
     record.unlink()
     shutil.rmtree(finished.root / "results/shards")
     finished.replace(
-        "workflow/cohort/partition/schemes/iid.py",
+        "workflow/cohort/partition/schemes.py",
         "return np.array_split",
         "raise OSError('no space left')\n        return np.array_split",
     )
@@ -84,10 +84,10 @@ def test_status_names_a_failed_cell_and_its_last_word(finished: Project):
         "missing": 1,
     }  # dealing failed, so its training never began
     finished.replace(
-        "workflow/cohort/partition/schemes/iid.py", "raise OSError('no space left')", "pass"
+        "workflow/cohort/partition/schemes.py", "raise OSError('no space left')", "pass"
     )
     finished.replace(
-        "workflow/cohort/training/servers/average.py",
+        "workflow/cohort/training/servers.py",
         "return Merged",
         "raise OSError('no memory')\n        return Merged",
     )
@@ -102,9 +102,7 @@ def test_status_names_a_failed_cell_and_its_last_word(finished: Project):
     )
     page = finished.root / "results/full/partial/report/tiny.html"
     assert "n = 1 of 2 runs (1 missing)" in page.read_text()
-    finished.replace(
-        "workflow/cohort/training/servers/average.py", "raise OSError('no memory')", "pass"
-    )
+    finished.replace("workflow/cohort/training/servers.py", "raise OSError('no memory')", "pass")
     finished.snakemake()
     assert counts(finished, "two") == {"done": 2}
     assert not page.exists()

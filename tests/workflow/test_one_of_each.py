@@ -33,7 +33,7 @@ def catalogs() -> dict[str, Catalog]:
         if not name.endswith("__main__")
         for value in vars(importlib.import_module(name)).values()
     ]
-    return {value._package: value for value in values if isinstance(value, Catalog)}
+    return {value.package: value for value in values if isinstance(value, Catalog)}
 
 
 def add_everything(root: Path) -> None:

@@ -69,7 +69,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from cohort.needs.need import Need
+from cohort.needs import Need
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,9 +157,12 @@ def answers(project: Project, strategy: str = "") -> dict[str, str | None]:
 def project(fresh_once: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A project whose strategies `wrong0`, `wrong1`, ... each answer something else."""
     made = copy_of(fresh_once, tmp_path_factory.mktemp("wrong") / "project")
-    package = made.root / "workflow/cohort"
-    (package / "selection/wrong.py").write_text(SELECTOR)
-    (package / "needs/rumor.py").write_text(NEED.replace("ROWS", "len(context.clients)"))
+    for kind, file, text in (
+        ("selection", "wrong.py", SELECTOR),
+        ("needs", "rumor.py", NEED.replace("ROWS", "len(context.clients)")),
+    ):
+        (made.root / "my" / kind).mkdir(parents=True, exist_ok=True)
+        (made.root / "my" / kind / file).write_text(text)
     strategies = made.root / "config/strategies.yaml"
     entries = "".join(
         f"\nwrong{index}:\n  title: Wrong {index}\n"
@@ -202,7 +205,7 @@ def test_right_answers_are_recorded_and_a_wrong_need_is_not(
     assert said[strategy] is None
     (record,) = project.records()
     record.unlink()
-    need = project.root / "workflow/cohort/needs/rumor.py"
+    need = project.root / "my/needs/rumor.py"
     need.write_text(NEED.replace("ROWS", "2"))
     sentence = "round 1: need 'rumor' returned an array of shape (2,)"
     assert sentence in (answers(project, strategy)[strategy] or "")

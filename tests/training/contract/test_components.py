@@ -21,8 +21,7 @@ from cohort.data.augmentations import AUGMENTATIONS, Augmentation
 from cohort.models import MODELS, Model
 from cohort.training.objectives import Objective
 from cohort.training.participation import Participation
-from cohort.training.servers import ServerRule
-from cohort.training.servers.server import Merged
+from cohort.training.servers import Merged, ServerRule
 from cohort.training.task import Task
 from cohort.training.updates import Updates, Weights
 from tests.training.contract.sentences import ALL, sentence_of

@@ -16,14 +16,13 @@ import numpy as np
 import pytest
 
 from cohort.core.metric import Metric
-from cohort.needs import NEEDS
-from cohort.needs.need import EvaluationContext, Need
+from cohort.needs import NEEDS, EvaluationContext, Need
 from cohort.selection.abilities import Allocating, Filtering, MetricRecording, Screening, Weighing
-from cohort.selection.random import Random
 from cohort.selection.selector import Reports, Selector, State, View
+from cohort.selection.simple import Random
 from cohort.training.contract.read_only import read_only
 from cohort.training.job import checkpoint
-from cohort.training.servers.average import Average
+from cohort.training.servers import Average
 from tests.training.contract.sentences import ALL, sentence_of
 from tests.training.small_task import run, small_task
 

@@ -14,7 +14,7 @@ import torch
 
 from cohort.core.errors import UserError
 from cohort.training.evaluation import fingerprint
-from cohort.training.evaluators.test import OnTest
+from cohort.training.evaluators import OnTest
 from cohort.training.job import checkpoint
 from cohort.training.job import train as job
 from cohort.training.job.train import GivenUp, Run

@@ -16,10 +16,10 @@ from torch.optim import SGD, Adam, lr_scheduler
 from cohort.core.errors import UserError
 from cohort.core.randomness import generator
 from cohort.training.job import checkpoint
-from cohort.training.objectives.fedprox import FedProx
+from cohort.training.objectives import FedProx
 from cohort.training.procedures.centralized import Centralized
 from cohort.training.schedules import SCHEDULES, parse_schedule
-from cohort.training.servers.momentum import Momentum
+from cohort.training.servers import Momentum
 from cohort.training.state import RunState
 from cohort.training.task import Task
 from tests.training.small_task import small_cell, small_task

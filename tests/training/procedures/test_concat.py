@@ -21,11 +21,11 @@ from cohort.data.samples import Samples
 from cohort.plan import Plan, load
 from cohort.records.record import read
 from cohort.selection.entropy import Entropy
-from cohort.selection.probe import Probe
+from cohort.selection.pools import Probe
 from cohort.training.cursor import strip_prefix
 from cohort.training.evaluation import fingerprint
 from cohort.training.job import checkpoint
-from cohort.training.objectives.fedprox import FedProx
+from cohort.training.objectives import FedProx
 from cohort.training.procedures.concat import Concat
 from cohort.training.procedures.concat.concatenated import prefix_of
 from cohort.training.state import RunState

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cohort.core.errors import UserError
-from cohort.selection.probe import Probe
+from cohort.selection.pools import Probe
 from cohort.training.procedures.federated import Federated
 from cohort.training.servers import SERVERS
 from tests.training.procedures.test_concat import planned

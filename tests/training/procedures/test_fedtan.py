@@ -20,11 +20,11 @@ from cohort.core.errors import UserError
 from cohort.core.randomness import generator
 from cohort.data.samples import Samples
 from cohort.records.record import read
-from cohort.selection.probe import Probe
-from cohort.training.objectives.fedprox import FedProx
+from cohort.selection.pools import Probe
+from cohort.training.objectives import FedProx
 from cohort.training.procedures.fedtan import FedTan
 from cohort.training.procedures.fedtan.first_step import FirstStepTogether
-from cohort.training.servers.fednova import FedNova
+from cohort.training.servers import FedNova
 from cohort.training.state import RunState
 from cohort.training.task import Task
 from cohort.training.trainers.local_work import batches

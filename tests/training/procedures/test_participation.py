@@ -9,7 +9,7 @@ from scipy import stats
 
 from cohort.core.errors import UserError
 from cohort.core.randomness import generator
-from cohort.selection.loss import HighestLoss
+from cohort.selection.simple import HighestLoss
 from cohort.training.participation import parse_participation
 from cohort.training.procedures.federated.gathering import scatter_rows
 from tests.training.small_task import run, small_task, train, trainer_of

@@ -28,7 +28,7 @@ from cohort.training.procedures.stratified.label_schedule import (
     schedule_single_samples,
 )
 from cohort.training.procedures.stratified.rounds import client_data, schedule_rng
-from cohort.training.servers.scaffold import Scaffold
+from cohort.training.servers import Scaffold
 from cohort.training.state import RunState
 from cohort.training.task import Task
 from cohort.training.trainers.local_work import batches as local_batches

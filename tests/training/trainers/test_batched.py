@@ -16,16 +16,9 @@ from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.samples import Samples
 from cohort.models import MODELS
 from cohort.training.objectives import OBJECTIVES as CATALOG
-from cohort.training.objectives import Objective
-from cohort.training.objectives.cross_entropy import CrossEntropy
-from cohort.training.objectives.fedlc import FedLC
-from cohort.training.objectives.fedprox import FedProx
-from cohort.training.objectives.fedrs import FedRS
+from cohort.training.objectives import CrossEntropy, FedLC, FedProx, FedRS, Objective
 from cohort.training.procedures import parse_procedure
-from cohort.training.servers import ServerRule
-from cohort.training.servers.average import Average
-from cohort.training.servers.fednova import FedNova
-from cohort.training.servers.scaffold import Scaffold
+from cohort.training.servers import Average, FedNova, Scaffold, ServerRule
 from cohort.training.task import Task
 from cohort.training.trainers import TRAINERS, choose_trainer
 from cohort.training.trainers.base import Trainer

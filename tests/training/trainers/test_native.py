@@ -17,10 +17,7 @@ from cohort.models import MODELS
 from cohort.native import network as native_network
 from cohort.selection import SELECTORS, Selector
 from cohort.training.evaluation import evaluate, fingerprint
-from cohort.training.objectives import Objective
-from cohort.training.objectives.cross_entropy import CrossEntropy
-from cohort.training.objectives.fedprox import FedProx
-from cohort.training.objectives.fedrs import FedRS
+from cohort.training.objectives import CrossEntropy, FedProx, FedRS, Objective
 from cohort.training.servers import SERVERS, ServerRule
 from cohort.training.state import RunState
 from cohort.training.task import Task

@@ -15,7 +15,7 @@ from cohort.commands.run import make_inputs
 from cohort.data.samples import Samples
 from cohort.needs import NEEDS
 from cohort.selection.abilities import Screening
-from cohort.selection.random import Random
+from cohort.selection.simple import Random
 from cohort.training import evaluation
 from cohort.training.evaluators import EVALUATORS
 from cohort.training.job.train import train

@@ -11,10 +11,10 @@ from cohort.core.errors import UserError
 from cohort.records.history import PROFILE, History
 from cohort.results.derived import step_metrics
 from cohort.results.figures.kinds.curves import Curves
-from cohort.selection.probe import Probe
+from cohort.selection.pools import Probe
 from cohort.training.evaluation import fingerprint
 from cohort.training.procedures import parse_procedure
-from cohort.training.servers.momentum import Momentum
+from cohort.training.servers import Momentum
 from cohort.training.state import RunState
 from cohort.training.task import Task
 from tests.needs.by_hand import Spy, task_by_hand

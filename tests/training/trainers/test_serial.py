@@ -13,11 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from cohort.selection import Selector
-from cohort.selection.loss import HighestLoss
-from cohort.selection.random import Random
+from cohort.selection.simple import HighestLoss, Random
 from cohort.training.evaluation import fingerprint
-from cohort.training.objectives import Objective
-from cohort.training.objectives.cross_entropy import CrossEntropy
+from cohort.training.objectives import CrossEntropy, Objective
 from cohort.training.task import Task
 from cohort.training.updates import Updates, Weights
 from tests.training import small_task as small

@@ -38,8 +38,8 @@ else:  # PyTorch is one of the things to check
     np = lazy("numpy")
     torch = lazy("torch")
     data = lazy("cohort.data.samples")
-    small = lazy("cohort.models.small")
-    cross_entropy = lazy("cohort.training.objectives.cross_entropy")
+    small = lazy("cohort.models.networks")
+    cross_entropy = lazy("cohort.training.objectives")
     native = lazy("cohort.training.trainers.native")
     serial = lazy("cohort.training.trainers.serial")
 

@@ -1,16 +1,13 @@
 """Components: the classes that a config refers to by name.
 
-A component is a frozen dataclass in a file of its catalog's package (`selection/`, `partition/`,
-...). Its fields are its parameters, and the JSON Schema of its config is derived from them, so
-adding a component means adding one file.
+A component is a frozen dataclass. Its fields are its parameters, and the JSON Schema of its config
+is derived from them, so adding a component means adding a class, and naming it in its catalog.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-import importlib
-import pkgutil
 import re
 import sys
 import types
@@ -80,31 +77,24 @@ def parameter(default: Any = dataclasses.MISSING, *, help: str = "", **schema: A
 
 
 class Catalog(MutableMapping[str, type[C]]):
-    """The subclasses of `base`, by name in alphabetical order, that a package's modules define or
-    the user's modules that extend this package.
+    """The components of a kind by name, in alphabetical order: the built-in `classes`, and those
+    that the user's modules define which extend `package`.
 
-    Modules are imported when they are needed: first those whose names are part of the component's,
-    as `lenet` is of `aml-lenet`, then all; of the user's, first those that quote its name.
+    The user's modules are imported when they are needed: first those that quote the component's
+    name, then all.
     """
 
-    def __init__(self, package: str, base: type[C]):
-        self._package, self._base = package, base
-        self._by_name: dict[str, type[C]] = {}
+    def __init__(self, package: str, base: type[C], classes: Iterable[type[C]]):
+        self.package, self._base = package, base
+        self._by_name = {cls.name: cls for cls in classes}
         self._nameless: list[type[C]] = []  # of the user
 
     def __getitem__(self, name: str) -> type[C]:
-        file = name.replace("-", "_")
-        steps = (
-            lambda: self._import({module for module in self._modules if module in file}),
-            lambda: self._import(self._modules),
-            lambda: self._import_user_modules(
-                user_files.modules_naming(name, self._package) & self._user_modules
-            ),
-            lambda: self._import_user_modules(self._user_modules),
-        )
-        for step in steps:
-            if name not in self._by_name:
-                step()
+        if name not in self._by_name:
+            naming = user_files.modules_naming(name, self.package)
+            self._import_user_modules(naming & self._user_modules)
+        if name not in self._by_name:
+            self._import_user_modules(self._user_modules)
         return self._by_name[name]
 
     def __setitem__(self, name: str, component: type[C]) -> None:
@@ -114,7 +104,6 @@ class Catalog(MutableMapping[str, type[C]]):
         del self._by_name[name]
 
     def __iter__(self) -> Iterator[str]:
-        self._import(self._modules)
         self._import_user_modules(self._user_modules)
         self._check_names()
         return iter(sorted(self._by_name))
@@ -123,53 +112,37 @@ class Catalog(MutableMapping[str, type[C]]):
         return len(list(iter(self)))
 
     @functools.cached_property
-    def _modules(self) -> set[str]:
-        """The names of the package's modules that are not imported yet."""
-        return {
-            info.name
-            for info in pkgutil.iter_modules(importlib.import_module(self._package).__path__)
-        }
-
-    @functools.cached_property
     def _user_modules(self) -> set[str]:
         """The names of the user's modules that are not imported yet."""
-        return set(user_files.module_names(self._package))
-
-    def _import(self, names: Iterable[str]) -> None:
-        """Import modules of the package, each once."""
-        for name in sorted(names):
-            self._modules.discard(name)
-            self._add(importlib.import_module(f"{self._package}.{name}"))
+        return set(user_files.module_names(self.package))
 
     def _import_user_modules(self, names: Iterable[str]) -> None:
-        """Import the user's modules of these names, each once."""
-        for name in sorted(names):
-            self._user_modules.discard(name)
-            self._add(user_files.import_module(self._package, name))
-
-    def _add(self, module: types.ModuleType) -> None:
-        """Add the components that a module defines. Raise UserError for a name that is taken."""
-        for value in vars(module).values():
-            if not (
-                isinstance(value, type)
-                and issubclass(value, self._base)
-                and value.__module__ == module.__name__
-            ):
-                continue
-            if "name" not in vars(value):
-                self._nameless += [value] if user_files.is_user_module(module) else []
-                continue
-            if not re.fullmatch(NAME, value.name):
-                raise UserError(
-                    f"{source_of(value)}: {value.__name__} has the name '{value.name}', which is "
-                    "to be part of paths; name it with letters, digits and . + _ - only"
-                )
-            first = self._by_name.setdefault(value.name, value)
-            if first is not value and user_files.is_user_module(module):
-                raise UserError(
-                    f"{module.__file__}: '{value.name}' is the name of {first.__module__}."
-                    f"{first.__name__} already; give {value.__name__} another name"
-                )
+        """Add the components that the user's modules of these names define. Raise UserError for a
+        name that is taken or cannot be part of a path."""
+        for module_name in sorted(names):
+            self._user_modules.discard(module_name)
+            module = user_files.import_module(self.package, module_name)
+            for value in vars(module).values():
+                if not (
+                    isinstance(value, type)
+                    and issubclass(value, self._base)
+                    and value.__module__ == module.__name__
+                ):
+                    continue
+                if "name" not in vars(value):
+                    self._nameless.append(value)
+                    continue
+                if not re.fullmatch(NAME, value.name):
+                    raise UserError(
+                        f"{source_of(value)}: {value.__name__} has the name '{value.name}', which "
+                        "is to be part of paths; name it with letters, digits and . + _ - only"
+                    )
+                first = self._by_name.setdefault(value.name, value)
+                if first is not value:
+                    raise UserError(
+                        f"{module.__file__}: '{value.name}' is the name of {first.__module__}."
+                        f"{first.__name__} already; give {value.__name__} another name"
+                    )
 
     def _check_names(self) -> None:
         """Raise UserError for a user's class without a `name`, to which no config can refer, unless

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
     from torch.utils import flop_counter
 
-    from cohort.models.model import Model, Shape
+    from cohort.models.networks import Model, Shape
 else:
     torch, nn, flop_counter = map(lazy, ("torch", "torch.nn", "torch.utils.flop_counter"))
 

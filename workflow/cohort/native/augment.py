@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cohort.data.augmentations import Augmentation
-from cohort.data.augmentations.augmentation import (
+from cohort.data.augmentations import (
     BRIGHTNESS,
     CONTRAST,
     GRAY,
     HUE,
     SATURATION,
+    Augmentation,
     AugmentationParameters,
 )
 from cohort.native.arena import Arena

@@ -5,10 +5,42 @@ import functools
 
 from cohort.core.component_names import parse
 from cohort.core.components import Catalog
-from cohort.partition.scheme import Pool, Scheme
-from cohort.partition.schemes.overlap import parse_overlap
+from cohort.partition.schemes import (
+    Classes,
+    Covering,
+    Dirichlet,
+    DirichletDomains,
+    Domains,
+    Iid,
+    IsolatedDomain,
+    Overlap,
+    PlainDirichlet,
+    Pool,
+    Quantity,
+    Roles,
+    Sampled,
+    Scheme,
+    parse_overlap,
+)
 
-SCHEMES = Catalog("cohort.partition.schemes", Scheme)
+SCHEMES = Catalog(
+    "cohort.partition.schemes",
+    Scheme,
+    (
+        Classes,
+        Covering,
+        Dirichlet,
+        DirichletDomains,
+        PlainDirichlet,
+        Domains,
+        Iid,
+        IsolatedDomain,
+        Overlap,
+        Quantity,
+        Roles,
+        Sampled,
+    ),
+)
 
 __all__ = ["SCHEMES", "Pool", "Scheme", "parse_partition"]
 

@@ -22,8 +22,7 @@ from cohort.native.multiplications import LANES, native_counts
 from cohort.needs import needs_of
 from cohort.selection.abilities import Probing
 from cohort.training.cell import Cell
-from cohort.training.evaluators import EVALUATORS
-from cohort.training.evaluators.evaluator import SampleCounts
+from cohort.training.evaluators import EVALUATORS, SampleCounts
 
 START_SECONDS = 2.0  # imports and loading, before the first round
 ROUND_SECONDS = 1.5e-3  # a round without its local steps

@@ -1,4 +1,4 @@
-"""FedEntOpt: the cohort whose pooled labels have the highest entropy."""
+"""Selectors that balance the labels of the cohort."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import numpy as np
 
 from cohort.core.components import parameter
 from cohort.privacy.label_report import LabelReport
+from cohort.selection.abilities import Allocating, Filtering
+from cohort.selection.draws import draw_without_replacement
 from cohort.selection.selector import Reports, Selector, State, View
+from cohort.selection.simple import Random
 
 # Ties are common, and rounding would break them: entropies this close are equal, and the lowest
 # index wins.
@@ -114,3 +117,149 @@ def entropy_bits(counts: np.ndarray, added: np.ndarray | float = 0.0) -> np.ndar
             total > SOME, np.maximum(nats, 0) / np.log(2), 0
         )
     return entropies.reshape(counts.shape[:-1])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reselect(Random, Filtering):
+    """Draws a uniform cohort and filters its updates by soft labels: each client sends the mean
+    softmax output of its local model on its own samples.
+
+    As long as it increases the entropy of the mean soft label, weighted by data size, the server
+    excludes the client without which that entropy is highest. This is the rule of the authors'
+    code after a uniform draw, as FedEntOpt describes it; their code prefers clients kept earlier.
+    """
+
+    name: ClassVar[str] = "reselect"
+    needs: ClassVar[frozenset[str]] = frozenset({"soft_labels"})
+
+    def keep(self, reports: Reports, sizes: np.ndarray) -> np.ndarray:
+        soft_labels = np.nan_to_num(reports["soft_labels"])  # NaN for a client without samples
+        weighted = soft_labels * sizes[:, None]
+        kept = np.arange(len(sizes))
+        highest = entropy_bits(weighted.sum(axis=0))
+        while len(kept) > 1:
+            without = entropy_bits(weighted[kept].sum(axis=0) - weighted[kept])
+            if not without.max() > highest + TIE:
+                break
+            highest = without.max()
+            kept = np.delete(kept, np.flatnonzero(without >= highest - TIE)[0])
+        return np.isin(np.arange(len(sizes)), kept)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KL(Selector, Allocating):
+    """Adds clients from the largest to the smallest, until the cohort is full or the pooled labels'
+    Kullback-Leibler divergence from uniform is below theta.
+
+    The first client uses all its samples. A further one is added if it holds samples of the class
+    that is rarest so far; of each class it uses at most as many as bring the pool up to the count
+    of the first client's most frequent class.
+
+    The paper tests the divergence after each pass over all clients, which can exceed the cohort;
+    here it is tested after each client. The set is the same in every round; which of its samples a
+    client uses is drawn anew.
+    """
+
+    name: ClassVar[str] = "kl"
+    needs: ClassVar[frozenset[str]] = frozenset({"label_counts"})
+    theta: float = parameter(
+        0.01, minimum=0, help="divergence in nats below which the pooled labels count as uniform"
+    )
+
+    def select(
+        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
+    ) -> np.ndarray:
+        return np.array(list(self._add_clients(candidates, view)))
+
+    def quotas(self, cohort: np.ndarray, view: View) -> np.ndarray:
+        """How many samples of each class each client trains on (client, class)."""
+        return np.array(list(self._add_clients(np.sort(cohort), view).values()))
+
+    def _add_clients(self, candidates: np.ndarray, view: View) -> dict[int, np.ndarray]:
+        """Add clients until the labels are even; return the class counts of each added client, in
+        the order in which they were added."""
+        assert view.label_counts is not None
+        counts = view.label_counts
+        waiting = candidates[np.argsort(-view.sizes[candidates], kind="stable")].tolist()
+        first = waiting.pop(0)
+        taken = {first: counts[first]}
+        pooled = counts[first].copy()
+        most = pooled.max()
+        progress = True
+        while progress:
+            progress = False
+            for client in list(waiting):
+                if len(taken) == view.cohort or self._is_even(pooled):
+                    return taken
+                if counts[client][pooled.argmin()] > 0:
+                    taken[client] = np.minimum(most - pooled, counts[client])
+                    pooled += taken[client]
+                    waiting.remove(client)
+                    progress = True
+        return taken
+
+    def _is_even(self, pooled: np.ndarray) -> bool:
+        return float(np.log(len(pooled)) - entropy_bits(pooled) * np.log(2)) < self.theta
+
+
+TINY = 1e-12  # the imbalance of perfectly balanced clients, so that their weights are finite
+
+
+@dataclass(frozen=True, kw_only=True)
+class FedCbs(Selector):
+    """Draws one client after another, each the more likely the less imbalanced the classes of the
+    cohort are with it.
+
+    The imbalance is the squared distance of the class shares from equal ones (QCID). The weight of
+    the m-th client is that of the cohort with it to the power of -m; the first client's has a bonus
+    for those that were rarely chosen: exploration * sqrt(3 ln(round) / (2 times chosen)). Counts
+    begin at one, because the paper's bonus is infinite at none.
+    """
+
+    name: ClassVar[str] = "fed-cbs"
+    needs: ClassVar[frozenset[str]] = frozenset({"label_counts"})
+    exploration: float = parameter(
+        10.0, minimum=0, help="lambda: weight of the bonus of rarely chosen clients"
+    )
+
+    def begin(self, view: View, rng: np.random.Generator) -> State:
+        return {
+            "round": np.ones(1, dtype=np.int64),
+            "count": np.ones(view.clients, dtype=np.int64),
+        }
+
+    def select(
+        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
+    ) -> np.ndarray:
+        assert view.label_counts is not None
+        counts = view.label_counts[candidates].astype(np.float64)
+        held, left = np.zeros(counts.shape[1]), np.arange(len(candidates))
+        cohort: list[int] = []
+        while len(cohort) < view.cohort:
+            weights = -(len(cohort) + 1) * np.log(imbalance(held + counts[left]) + TINY)
+            if not cohort:
+                weights = np.log(np.exp(weights) + self.bonus(state, candidates))
+            (drawn,) = draw_without_replacement(weights, 1, rng)
+            cohort.append(candidates[left[drawn]])
+            held, left = held + counts[left[drawn]], np.delete(left, drawn)
+        return np.array(cohort)
+
+    def bonus(self, state: State, candidates: np.ndarray) -> np.ndarray:
+        """The exploration bonus in each candidate's weight when the first client of a cohort is
+        drawn."""
+        return self.exploration * np.sqrt(
+            3 * np.log(state["round"]) / (2 * state["count"][candidates])
+        )
+
+    def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
+        count = state["count"].copy()
+        count[cohort] += 1
+        return {"round": state["round"] + 1, "count": count}
+
+
+def imbalance(counts: np.ndarray) -> np.ndarray:
+    """The quadratic class imbalance degree of label counts (row, class): the sum of squares of what
+    class shares differ from equal ones. Rows without samples have the largest, 1 - 1/classes."""
+    totals, classes = counts.sum(axis=1, keepdims=True), counts.shape[1]
+    shares = np.divide(counts, totals, out=np.zeros_like(counts), where=totals > 0)
+    return np.where(totals[:, 0] > 0, ((shares - 1 / classes) ** 2).sum(axis=1), 1 - 1 / classes)

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from torch.func import functional_call
 
-from cohort.needs.need import EvaluationContext, Need
+from cohort.needs import EvaluationContext, Need
 
 
 @dataclass(frozen=True, kw_only=True)

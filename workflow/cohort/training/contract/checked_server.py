@@ -12,7 +12,7 @@ from torch import Tensor
 from cohort.training.contract.answers import check_metrics
 from cohort.training.contract.mistakes import WrongAnswer
 from cohort.training.contract.tensors import forbid_changes
-from cohort.training.servers.server import Merged, ServerRule
+from cohort.training.servers import Merged, ServerRule
 from cohort.training.updates import Updates, Weights
 
 

@@ -13,13 +13,13 @@ from cohort.core.process import unchanged_process
 
 COMPONENTS = (
     f"{user_files.PACKAGE}.",
-    "cohort.data.augmentations.",
-    "cohort.models.",
-    "cohort.needs.",
-    "cohort.selection.",
-    "cohort.training.objectives.",
-    "cohort.training.participation.",
-    "cohort.training.servers.",
+    "cohort.data.augmentations",
+    "cohort.models",
+    "cohort.needs",
+    "cohort.selection",
+    "cohort.training.objectives",
+    "cohort.training.participation",
+    "cohort.training.servers",
 )
 """How the names of modules begin that define components."""
 

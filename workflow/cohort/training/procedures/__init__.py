@@ -6,9 +6,34 @@ import functools
 
 from cohort.core.component_names import parse
 from cohort.core.components import Catalog
+from cohort.training.procedures.centralized import Centralized
+from cohort.training.procedures.concat import Concat
+from cohort.training.procedures.federated import Federated
+from cohort.training.procedures.fedtan import FedTan
+from cohort.training.procedures.masked_labels import MaskedLabels
 from cohort.training.procedures.procedure import Procedure
+from cohort.training.procedures.stratified import (
+    Sequential,
+    StratifiedBatch,
+    StratifiedHybrid,
+    StratifiedSingle,
+)
 
-PROCEDURES = Catalog("cohort.training.procedures", Procedure)
+PROCEDURES = Catalog(
+    "cohort.training.procedures",
+    Procedure,
+    (
+        Centralized,
+        Concat,
+        Federated,
+        FedTan,
+        MaskedLabels,
+        Sequential,
+        StratifiedBatch,
+        StratifiedHybrid,
+        StratifiedSingle,
+    ),
+)
 
 __all__ = ["PROCEDURES", "Procedure", "parse_procedure"]
 

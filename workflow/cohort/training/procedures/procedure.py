@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeVar
 from cohort.core.component_names import NameEncoded
 from cohort.core.errors import UserError
 from cohort.core.metric import Metric
-from cohort.selection.random import Random
+from cohort.selection.simple import Random
 from cohort.training.contract.mistakes import locate_errors
-from cohort.training.objectives.cross_entropy import CrossEntropy
-from cohort.training.participation.full import Full
-from cohort.training.servers.average import Average
+from cohort.training.objectives import CrossEntropy
+from cohort.training.participation import Full
+from cohort.training.servers import Average
 
 if TYPE_CHECKING:
-    from cohort.models.model import Model
+    from cohort.models.networks import Model
     from cohort.training.cell import Cell
     from cohort.training.cursor import Cursor
     from cohort.training.rounds import Rounds

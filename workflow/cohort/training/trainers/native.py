@@ -19,7 +19,7 @@ from cohort.native.network import (
 )
 from cohort.training.contract.checked_objective import augmented
 from cohort.training.cursor import ResumableCall
-from cohort.training.objectives.objective import Coefficients, native_coefficients
+from cohort.training.objectives import Coefficients, native_coefficients
 from cohort.training.trainers.base import Trained, Trainer, load_finished, pack_finished
 from cohort.training.trainers.local_work import LocalWork, local_steps
 from cohort.training.updates import Weights

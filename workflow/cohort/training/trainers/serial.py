@@ -14,7 +14,7 @@ from torch.nn.utils import clip_grad_norm_
 from cohort.core.randomness import torch_seed
 from cohort.training.contract.checked_objective import augmented, losses_of
 from cohort.training.cursor import Collect, ResumableCall, strip_prefix
-from cohort.training.objectives.objective import output_bias
+from cohort.training.objectives import output_bias
 from cohort.training.trainers.base import Trained, Trainer, load_finished, pack_finished
 from cohort.training.trainers.local_work import LocalWork, local_steps
 from cohort.training.trainers.optimizers import (

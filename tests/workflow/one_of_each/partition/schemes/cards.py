@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from cohort.partition.scheme import Parts, Pool, Scheme
+from cohort.partition.schemes import Parts, Pool, Scheme
 
 
 @dataclass(frozen=True, kw_only=True)

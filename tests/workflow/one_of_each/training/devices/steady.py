@@ -7,8 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from cohort.training.devices import Devices
-from cohort.training.devices.devices import Speeds
+from cohort.training.devices import Devices, Speeds
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from cohort.core.components import parameter
-from cohort.training.objectives.cross_entropy import CrossEntropy
+from cohort.training.objectives import CrossEntropy
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from cohort.training.servers.server import Merged, ServerRule
+from cohort.training.servers import Merged, ServerRule
 
 if TYPE_CHECKING:
     from cohort.training.updates import Updates, Weights

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, ClassVar
 from cohort.core.components import parameter
 from cohort.core.metric import Metric
 from cohort.training.procedures.procedure import C, Procedure
-from cohort.training.schedules.schedule import scale_epochs
+from cohort.training.schedules import scale_epochs
 
 if TYPE_CHECKING:
     from cohort.cell.settings import Settings
-    from cohort.models.model import Model
+    from cohort.models.networks import Model
     from cohort.training.cell import Cell
 
 SINGLE_LR = 0.01  # of the single samples of a hybrid run, for which no number is printed

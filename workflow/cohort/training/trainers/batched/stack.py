@@ -10,8 +10,7 @@ from torch.func import functional_call, grad_and_value, vmap
 
 from cohort.cell.settings import Settings
 from cohort.training.contract.checked_objective import losses_of
-from cohort.training.objectives import Objective
-from cohort.training.objectives.objective import output_bias
+from cohort.training.objectives import Objective, output_bias
 from cohort.training.trainers.batched.cuda_graph import CudaGraphFunction
 from cohort.training.updates import Weights, stack
 

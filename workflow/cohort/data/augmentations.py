@@ -1,0 +1,229 @@
+"""Augmentations: random changes of training images."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from itertools import permutations
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+import numpy as np
+
+from cohort.core.components import Catalog, Component
+from cohort.core.lazy import lazy
+from cohort.data.images import blended, cropped, flipped, gray, hue_shifted, where
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+    from torch.nn import functional
+else:
+    functional = lazy("torch.nn.functional")
+    torch = lazy("torch")
+
+BRIGHTNESS, CONTRAST, SATURATION, HUE, GRAY = range(1, 6)  # changes of color; 0 is none
+
+
+class AugmentationParameters(NamedTuple):
+    """What an augmentation does to each image, one row per image, for native code: color changes
+    and their factors, place of the crop, and flip."""
+
+    colors: np.ndarray
+    factors: np.ndarray
+    top: np.ndarray
+    left: np.ndarray
+    flip: np.ndarray
+
+
+@dataclass(frozen=True, kw_only=True)
+class Augmentation(Component):
+    """A random change of images that depends, for each image, only on its own random numbers, not
+    on the rest of the batch.
+
+    Planning imports every augmentation, and must not import torch: use `cohort.core.lazy` for it.
+    """
+
+    numbers: ClassVar[int]
+    """How many random numbers each image takes."""
+
+    kinds: ClassVar[tuple[str, ...]] = ("images",)
+    """The kinds of samples it can be applied to: images, text, table."""
+
+    border: ClassVar[int] = 0
+    """How many pixels `parameters` adds at each side before an image is cropped."""
+
+    reflects: ClassVar[bool] = False
+    """Whether that border reflects the image; else it is black."""
+
+    def check(self, shape: tuple[int, ...]) -> None:
+        """Raise ValueError if the augmentation cannot be applied to samples of this shape."""
+        if len(shape) != 3:
+            raise ValueError(f"needs images, not samples of shape {shape}")
+
+    def apply(self, images: Tensor, numbers: Tensor) -> Tensor:
+        """Augment images with values in [0, 1]. Each has a row of `numbers`, uniform in [0, 1)."""
+        raise NotImplementedError
+
+    def parameters(self, numbers: np.ndarray) -> AugmentationParameters | None:
+        """The parameters of what `apply` does with these random numbers, for native code; None if
+        native code cannot do it."""
+        return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Nothing(Augmentation):
+    """Leave samples as they are, of any kind and shape."""
+
+    name: ClassVar[str] = "none"
+    kinds: ClassVar[tuple[str, ...]] = ("images", "text", "table")
+    numbers: ClassVar[int] = 0
+
+    def check(self, shape: tuple[int, ...]) -> None:
+        """Accept samples of any shape."""
+
+    def apply(self, images: Tensor, numbers: Tensor) -> Tensor:
+        return images
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flip(Augmentation):
+    """Flip images horizontally with probability 1/2."""
+
+    name: ClassVar[str] = "flip"
+    numbers: ClassVar[int] = 1
+
+    def apply(self, images: Tensor, numbers: Tensor) -> Tensor:
+        return flipped(images, numbers[:, 0] < 0.5)
+
+    def parameters(self, numbers: np.ndarray) -> AugmentationParameters | None:
+        none, zeros = np.zeros((len(numbers), 0)), np.zeros(len(numbers))
+        return AugmentationParameters(none, none, zeros, zeros, numbers[:, 0] < 0.5)
+
+
+BORDER = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class CropFlip(Augmentation):
+    """Crop and flip, as AML augments CIFAR-100: a crop of the image's own size from the image
+    padded with 4 black pixels, flipped with probability 1/2."""
+
+    name: ClassVar[str] = "crop-flip"
+    numbers: ClassVar[int] = 3
+    border: ClassVar[int] = BORDER
+
+    def apply(self, images: Tensor, numbers: Tensor) -> Tensor:
+        return crop_and_flip(images, numbers, "constant")
+
+    def parameters(self, numbers: np.ndarray) -> AugmentationParameters | None:
+        return crop_flip_parameters(numbers)
+
+
+def crop_flip_parameters(numbers: np.ndarray) -> AugmentationParameters:
+    """The crop and the flip of each image, given by its three random `numbers` in [0, 1)."""
+    none = np.zeros((len(numbers), 0))
+    top, left = (numbers[:, :2] * (2 * BORDER + 1)).astype(np.int32).T
+    return AugmentationParameters(none, none, top, left, numbers[:, 2] < 0.5)
+
+
+def crop_and_flip(images: Tensor, numbers: Tensor, padding: str) -> Tensor:
+    """Pad images in the mode `padding` of torch's `pad`, crop them, and flip them left to right.
+    The three `numbers` of an image, in [0, 1), give the crop's top and left, and whether to
+    flip."""
+    top, left = (numbers[:, :2] * (2 * BORDER + 1)).long().unbind(dim=1)
+    padded = functional.pad(images, [BORDER] * 4, mode=padding)
+    return flipped(cropped(padded, top, left, *images.shape[2:]), numbers[:, 2] < 0.5)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReflectCropFlip(Augmentation):
+    """Crop and flip CIFAR-10 as NIID-Bench and PECO do: with a border of 4 reflected pixels."""
+
+    name: ClassVar[str] = "reflect-crop-flip"
+    numbers: ClassVar[int] = 3
+    border: ClassVar[int] = BORDER
+    reflects: ClassVar[bool] = True
+
+    def check(self, shape: tuple[int, ...]) -> None:
+        if len(shape) != 3 or min(shape[1:]) <= BORDER:
+            raise ValueError(
+                f"needs images of at least {BORDER + 1}x{BORDER + 1} pixels, "
+                f"not samples of shape {shape}"
+            )
+
+    def apply(self, images: Tensor, numbers: Tensor) -> Tensor:
+        return crop_and_flip(images, numbers, "reflect")
+
+    def parameters(self, numbers: np.ndarray) -> AugmentationParameters | None:
+        return crop_flip_parameters(numbers)
+
+
+ORDERS = [(*blends, before) for blends in permutations(range(3)) for before in range(4)]
+"""The three blends in order, and how many of them come before the change of hue."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JitterFlipGray(Augmentation):
+    """Jitter colors, flip with probability 0.5 and turn gray with probability 0.1, as in FedEntOpt.
+
+    The paper does not give the strength of the jitter. Ours changes brightness, contrast and
+    saturation by up to 0.4 and hue by up to 0.1 of the color circle, in random order as torchvision
+    does.
+    """
+
+    name: ClassVar[str] = "jitter-flip-gray"
+    numbers: ClassVar[int] = 7
+    strength: ClassVar[float] = 0.4
+    hue: ClassVar[float] = 0.1
+
+    def check(self, shape: tuple[int, ...]) -> None:
+        if len(shape) != 3 or shape[0] != 3:
+            raise ValueError(
+                f"needs images with three color channels, not samples of shape {shape}"
+            )
+
+    def apply(self, images: Tensor, numbers: Tensor) -> Tensor:
+        images = self._jittered(images, numbers[:, :5])
+        images = flipped(images, numbers[:, 5] < 0.5)
+        return where(numbers[:, 6] < 0.1, gray(images).expand_as(images), images)
+
+    def _jittered(self, images: Tensor, numbers: Tensor) -> Tensor:
+        """Apply each image's four changes in its own of 24 orders, the whole batch at once: three
+        blends before the change of hue and three after it. A blend that belongs on the other side
+        of the hue has factor 1, which leaves an image unchanged."""
+        order = _orders(images.device)[(numbers[:, 0] * len(ORDERS)).long()]
+        blends, count = order[:, :3], order[:, 3:]
+        factors = (1 + self.strength * (2 * numbers[:, 1:4] - 1)).gather(1, blends)
+        before = torch.arange(3, device=images.device) < count
+        for turn in range(3):
+            images = blended(images, blends[:, turn], torch.where(before, factors, 1.0)[:, turn])
+        images = hue_shifted(images, self.hue * (2 * numbers[:, 4] - 1))
+        for turn in range(3):
+            images = blended(images, blends[:, turn], torch.where(before, 1.0, factors)[:, turn])
+        return images
+
+    def parameters(self, numbers: np.ndarray) -> AugmentationParameters | None:
+        rows, zeros = np.arange(len(numbers))[:, None], np.zeros(len(numbers))
+        order = np.array(ORDERS)[(numbers[:, 0] * len(ORDERS)).astype(int)]
+        blends, before = order[:, :3], order[:, 3:]
+        columns = np.arange(3) + (np.arange(3) >= before)  # the change of hue is between them
+        colors = np.full((len(numbers), 5), HUE)
+        colors[rows, columns] = BRIGHTNESS + blends
+        colors[:, 4] = np.where(numbers[:, 6] < 0.1, GRAY, 0)
+        factors = np.repeat(self.hue * (2 * numbers[:, 4:5] - 1), 5, axis=1)
+        strengths = 1 + self.strength * (2 * numbers[:, 1:4] - 1)
+        factors[rows, columns] = np.take_along_axis(strengths, blends, axis=1)
+        return AugmentationParameters(colors, factors, zeros, zeros, numbers[:, 5] < 0.5)
+
+
+@functools.cache
+def _orders(device: torch.device) -> Tensor:
+    """The orders on a device: a copy in every step would have to wait for a GPU."""
+    return torch.tensor(ORDERS, device=device)
+
+
+AUGMENTATIONS = Catalog(
+    "cohort.data.augmentations",
+    Augmentation,
+    (CropFlip, Flip, JitterFlipGray, Nothing, ReflectCropFlip),
+)

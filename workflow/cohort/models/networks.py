@@ -1,0 +1,542 @@
+"""The networks."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from cohort.core.components import Component
+from cohort.core.lazy import lazy
+
+if TYPE_CHECKING:
+    from torch import Tensor, library, nn
+    from torch.nn import functional
+else:
+    functional = lazy("torch.nn.functional")
+    library = lazy("torch.library")
+    nn = lazy("torch.nn")
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model(Component):
+    """A network that can be built for any samples whose shape passes `check`.
+
+    Planning imports every model, and must not import torch: use `cohort.core.lazy` for it.
+    """
+
+    kinds: ClassVar[tuple[str, ...]] = ("images",)
+    """The kinds of samples it takes: images, text, table."""
+
+    batch_norm: ClassVar[bool] = False
+    """Whether the network has batch normalization layers."""
+
+    activation_factor: ClassVar[float] = 3
+    """Memory of a training step in multiples of its layers' outputs: these, their gradients, and
+    the library's scratch space."""
+
+    def check(self, shape: Shape) -> None:
+        """Raise ValueError if the model cannot take samples of this shape."""
+
+    def build(self, shape: Shape, classes: int) -> nn.Module:
+        """Build the network, its initial weights drawn from torch's current generator."""
+        raise NotImplementedError
+
+
+def check_images(shape: Shape, least: int) -> None:
+    """Raise ValueError unless samples of this shape are images of at least `least` pixels a
+    side."""
+    if len(shape) != 3 or min(shape[1:]) < least:
+        raise ValueError(
+            f"needs images of at least {least}x{least} pixels, not samples of shape {shape}"
+        )
+
+
+OPERATORS = ("nms", "qnms")
+
+
+def from_torchvision(module: str) -> Any:
+    """Import `torchvision.{module}`.
+
+    With a torch that its compiled operators were not built for, torchvision's import fails where it
+    describes two of them. Declaring these two is enough, because Cohort never calls them.
+    """
+    try:
+        return importlib.import_module(f"torchvision.{module}")
+    except RuntimeError:
+        _declare_operators()
+        return importlib.import_module(f"torchvision.{module}")
+
+
+@functools.cache  # keeps the library alive, and with it what it declares
+def _declare_operators() -> library.Library:
+    declared = library.Library("torchvision", "DEF")
+    for operator in OPERATORS:
+        declared.define(f"{operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    return declared
+
+
+def residual(*layers: nn.Module, stride: int = 1, new_channels: int = 0) -> nn.Module:
+    """Build a module that adds its inputs to the outputs of some layers.
+
+    Where these take every `stride`-th pixel and put out `new_channels` channels more, so does the
+    shortcut: half of the new channels come before the others, half behind them, and all are zero
+    (option A of He et al., 2016). It has no weights.
+    """
+
+    class Residual(nn.Module):
+        """Adds a shortcut from its input to the output of its layers."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = nn.Sequential(*layers)
+
+        def forward(self, images: Tensor) -> Tensor:
+            taken, new = images[:, :, ::stride, ::stride], new_channels // 2
+            shortcut = functional.pad(taken, (0, 0, 0, 0, new, new)) if new else taken
+            total: Tensor = self.layers(images) + shortcut
+            return total
+
+    return Residual()
+
+
+@dataclass(frozen=True, kw_only=True)
+class SmallMLP(Model):
+    """A multilayer perceptron with one hidden layer of 64 units."""
+
+    name: ClassVar[str] = "small-mlp"
+    kinds: ClassVar[tuple[str, ...]] = ("images", "table")
+    hidden: ClassVar[int] = 64
+
+    def build(self, shape: Shape, classes: int) -> nn.Module:
+        return nn.Sequential(
+            nn.Flatten(),
+            nn.Linear(math.prod(shape), self.hidden),
+            nn.ReLU(),
+            nn.Linear(self.hidden, classes),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SmallCNN(Model):
+    """Two 3x3 convolutions with 16 and 32 channels, each followed by max pooling, and a linear
+    layer."""
+
+    name: ClassVar[str] = "small-cnn"
+    channels: ClassVar[tuple[int, int]] = (16, 32)
+
+    def check(self, shape: Shape) -> None:
+        check_images(shape, 4)
+
+    def build(self, shape: Shape, classes: int) -> nn.Module:
+        depth, height, width = shape
+        first, second = self.channels
+        return nn.Sequential(
+            nn.Conv2d(depth, first, 3, padding=1),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(first, second, 3, padding=1),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Flatten(),
+            nn.Linear(second * (height // 4) * (width // 4), classes),
+        )
+
+
+KERNEL = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeNet(Model):
+    """Base of the LeNets, which differ in their widths and padding. They take any number of
+    channels and any image that pooling does not use up."""
+
+    channels: ClassVar[tuple[int, int]]
+    hidden: ClassVar[tuple[int, int]]
+    padding: ClassVar[int]
+
+    def check(self, shape: Shape) -> None:
+        check_images(shape, 4 if self.padding else 16)
+
+    def build(self, shape: Shape, classes: int) -> nn.Module:
+        layers: list[nn.Module] = []
+        for before, after in pairwise((shape[0], *self.channels)):
+            layers += [
+                nn.Conv2d(before, after, KERNEL, padding=self.padding),
+                nn.MaxPool2d(2),
+                nn.ReLU(),
+            ]
+        layers.append(nn.Flatten())
+        height, width = self._pooled(shape)
+        features = self.channels[-1] * height * width
+        for before, after in pairwise((features, *self.hidden, classes)):
+            layers += [nn.Linear(before, after), nn.ReLU()]
+        return nn.Sequential(*layers[:-1])
+
+    def _pooled(self, shape: Shape) -> list[int]:
+        """Height and width of the maps after the last pooling."""
+        sides = list(shape[1:])
+        for _ in self.channels:
+            sides = [(side + 2 * self.padding - KERNEL + 1) // 2 for side in sides]
+        return sides
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeNet5(LeNet):
+    """LeNet-5 of FedEntOpt, and the CNN of NIID-Bench and PECO: 6 and 16 channels without padding,
+    120 and 84 units."""
+
+    name: ClassVar[str] = "lenet5"
+    channels: ClassVar[tuple[int, int]] = (6, 16)
+    hidden: ClassVar[tuple[int, int]] = (120, 84)
+    padding: ClassVar[int] = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class AmlLeNet(LeNet):
+    """The network that the AML project trains on CIFAR-100: 64 and 64 channels, padded to keep the
+    size, 384 and 192 units."""
+
+    name: ClassVar[str] = "aml-lenet"
+    channels: ClassVar[tuple[int, int]] = (64, 64)
+    hidden: ClassVar[tuple[int, int]] = (384, 192)
+    padding: ClassVar[int] = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class StratifyCNN(Model):
+    """Stratify's CNN: 3x3 convolutions of 32, 64 and 128 channels, the last two followed by max
+    pooling, and 256 units. 2,193,226 parameters for CIFAR-10, 1,701,130 for MNIST.
+
+    Convolutions are padded, which is as much an assumption as their widths: about two million
+    parameters for 28 to 32 pixels. Without padding it would be about one million, and images of
+    fewer than 12 pixels would be used up.
+    """
+
+    name: ClassVar[str] = "stratify-cnn"
+    channels: ClassVar[tuple[int, int, int]] = (32, 64, 128)
+    hidden: ClassVar[int] = 256
+
+    def check(self, shape: Shape) -> None:
+        check_images(shape, 4)
+
+    def build(self, shape: Shape, classes: int) -> nn.Module:
+        depth, height, width = shape
+        first, second, third = self.channels
+        return nn.Sequential(
+            nn.Conv2d(depth, first, 3, padding=1),
+            nn.ReLU(),
+            nn.Conv2d(first, second, 3, padding=1),
+            nn.MaxPool2d(2),
+            nn.ReLU(),
+            nn.Conv2d(second, third, 3, padding=1),
+            nn.MaxPool2d(2),
+            nn.ReLU(),
+            nn.Flatten(),
+            nn.Linear(third * (height // 4) * (width // 4), self.hidden),
+            nn.ReLU(),
+            nn.Linear(self.hidden, classes),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class StratifyMLP(Model):
+    """Stratify's multilayer perceptron: two hidden layers, of 128 and 64 units. 15,426 parameters
+    for two classes of COVTYPE."""
+
+    name: ClassVar[str] = "stratify-mlp"
+    kinds: ClassVar[tuple[str, ...]] = ("table",)
+    hidden: ClassVar[tuple[int, int]] = (128, 64)
+
+    def build(self, shape: Shape, classes: int) -> nn.Module:
+        (columns,) = shape
+        first, second = self.hidden
+        return nn.Sequential(
+            nn.Linear(columns, first),
+            nn.ReLU(),
+            nn.Linear(first, second),
+            nn.ReLU(),
+            nn.Linear(second, classes),
+        )
+
+
+VGG11_BLOCKS = ((64,), (128,), (256, 256), (512, 512), (512, 512))
+VGG11_SIDE = 2 ** len(VGG11_BLOCKS)  # pixels that the poolings reduce to one
+VGG11_FEATURES = VGG11_BLOCKS[-1][-1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vgg11(Model):
+    """VGG-11 of FedEntOpt: configuration A with a single linear layer. 9,225,610 parameters for
+    CIFAR-10."""
+
+    name: ClassVar[str] = "vgg11"
+
+    def check(self, shape: Shape) -> None:
+        if len(shape) != 3 or {side // VGG11_SIDE for side in shape[1:]} != {1}:
+            raise ValueError(
+                f"needs images of {VGG11_SIDE}x{VGG11_SIDE} to {2 * VGG11_SIDE - 1}x{2 * VGG11_SIDE - 1} pixels, "
+                f"of which its {len(VGG11_BLOCKS)} poolings leave one, not samples of shape {shape}"
+            )
+
+    def build(self, shape: Shape, classes: int) -> nn.Module:
+        layers: list[nn.Module] = []
+        before = shape[0]
+        for block in VGG11_BLOCKS:
+            for number, after in enumerate(block, start=1):
+                layers.append(_convolution(before, after))
+                if self.batch_norm:
+                    layers.append(nn.BatchNorm2d(after))
+                if number == len(block):
+                    layers.append(nn.MaxPool2d(2))
+                layers.append(nn.ReLU())
+                before = after
+        return nn.Sequential(*layers, nn.Flatten(), nn.Linear(VGG11_FEATURES, classes))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vgg11BatchNorm(Vgg11):
+    """VGG-11 with batch normalization after each convolution. 9,231,114 parameters for CIFAR-10."""
+
+    name: ClassVar[str] = "vgg11-bn"
+    batch_norm: ClassVar[bool] = True
+
+
+def _convolution(before: int, after: int) -> nn.Module:
+    """A 3x3 convolution with the initial weights of NIID-Bench's VGG. With PyTorch's smaller ones
+    all images look alike after eight layers without normalization."""
+    convolution = nn.Conv2d(before, after, 3, padding=1)
+    nn.init.kaiming_normal_(convolution.weight, mode="fan_out", nonlinearity="relu")
+    nn.init.zeros_(convolution.get_parameter("bias"))
+    return convolution
+
+
+CHANNELS = 64  # of the first layer
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResNet18(Model):
+    """ResNet-18 with the usual first layer for CIFAR: a 3x3 convolution of stride 1 instead of a
+    7x7 one of stride 2, and no max pooling. 11,173,962 parameters for CIFAR-10, 11,172,810 for
+    Fashion-MNIST."""
+
+    name: ClassVar[str] = "resnet18"
+    batch_norm: ClassVar[bool] = True
+
+    def check(self, shape: Shape) -> None:
+        check_images(shape, 8)  # three halvings leave a pixel
+
+    def build(self, shape: Shape, classes: int) -> nn.Module:
+        network: nn.Module = from_torchvision("models").get_model(
+            self.name, weights=None, num_classes=classes
+        )
+        first = nn.Conv2d(shape[0], CHANNELS, 3, padding=1, bias=False)
+        nn.init.kaiming_normal_(first.weight, mode="fan_out", nonlinearity="relu")
+        network.conv1, network.maxpool = first, nn.Identity()
+        return network
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResNet9(Model):
+    """ResNet-9 of Stratify, with batch normalization and with biases in its convolutions. 6,575,370
+    parameters for CIFAR-10."""
+
+    name: ClassVar[str] = "resnet9"
+    batch_norm: ClassVar[bool] = True
+
+    def check(self, shape: Shape) -> None:
+        check_images(shape, 8)  # three halvings leave a pixel
+
+    def build(self, shape: Shape, classes: int) -> nn.Module:
+        depth, height, width = shape
+        return nn.Sequential(
+            *self._convolution(depth, 64),
+            *self._convolution(64, 128, pools=True),
+            residual(*self._convolution(128, 128), *self._convolution(128, 128)),
+            *self._convolution(128, 256, pools=True),
+            *self._convolution(256, 512, pools=True),
+            residual(*self._convolution(512, 512), *self._convolution(512, 512)),
+            nn.MaxPool2d((height // 8, width // 8)),  # leaves one pixel
+            nn.Flatten(),
+            nn.Linear(512, classes),
+        )
+
+    def normalization(self, channels: int) -> list[nn.Module]:
+        """The normalization layers between a convolution and its ReLU."""
+        return [nn.BatchNorm2d(channels)]
+
+    def _convolution(self, before: int, after: int, pools: bool = False) -> list[nn.Module]:
+        pooling = [nn.MaxPool2d(2)] if pools else []
+        layers = [nn.Conv2d(before, after, 3, padding=1), *self.normalization(after)]
+        return [*layers, *pooling, nn.ReLU()]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResNet9GroupNorm(ResNet9):
+    """ResNet-9 with group normalization, in 32 groups of channels. 6,575,370 parameters for
+    CIFAR-10."""
+
+    name: ClassVar[str] = "resnet9-gn"
+    batch_norm: ClassVar[bool] = False
+
+    def normalization(self, channels: int) -> list[nn.Module]:
+        return [nn.GroupNorm(32, channels)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResNet9Plain(ResNet9):
+    """ResNet-9 without normalization. 6,570,890 parameters for CIFAR-10."""
+
+    name: ClassVar[str] = "resnet9-plain"
+    batch_norm: ClassVar[bool] = False
+
+    def normalization(self, channels: int) -> list[nn.Module]:
+        return []
+
+
+STAGES = (16, 32, 64)  # channels; the second and the third stage halve the images
+BLOCKS = 3  # in a stage
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResNet20(Model):
+    """ResNet-20 of FedTAN, with batch normalization and shortcuts without weights, initialized as
+    in its authors' code. 269,722 parameters for CIFAR-10."""
+
+    name: ClassVar[str] = "resnet20"
+    batch_norm: ClassVar[bool] = True
+    # Measured: 0.8, and 0.9 where clients take a step together.
+    activation_factor: ClassVar[float] = 1.25
+
+    def check(self, shape: Shape) -> None:
+        check_images(shape, 4)
+
+    def build(self, shape: Shape, classes: int) -> nn.Module:
+        layers = [*_normalized(shape[0], STAGES[0]), nn.ReLU()]
+        before = STAGES[0]
+        for after in STAGES:
+            for _ in range(BLOCKS):
+                layers += [_block(before, after), nn.ReLU()]
+                before = after
+        pooling = nn.AdaptiveAvgPool2d(1)
+        network = nn.Sequential(*layers, pooling, nn.Flatten(), nn.Linear(before, classes))
+        for layer in network.modules():
+            if isinstance(layer, nn.Conv2d | nn.Linear):
+                nn.init.kaiming_normal_(layer.weight)
+        return network
+
+
+def _block(before: int, after: int) -> nn.Module:
+    """A residual block, which halves the images where it widens."""
+    stride = 2 if after > before else 1
+    return residual(
+        *_normalized(before, after, stride),
+        nn.ReLU(),
+        *_normalized(after, after),
+        stride=stride,
+        new_channels=after - before,
+    )
+
+
+def _normalized(before: int, after: int, stride: int = 1) -> list[nn.Module]:
+    """A 3x3 convolution with batch normalization."""
+    convolution = nn.Conv2d(before, after, 3, stride, padding=1, bias=False)
+    return [convolution, nn.BatchNorm2d(after)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EfficientNetB0(Model):
+    """The smallest EfficientNet. 4,019,077 parameters for the nine classes of PathMNIST."""
+
+    name: ClassVar[str] = "efficientnet-b0"
+    batch_norm: ClassVar[bool] = True
+    # Measured: the many layers in sequence rarely have gradients alive at the same time.
+    activation_factor: ClassVar[float] = 1.25
+
+    def check(self, shape: Shape) -> None:
+        if len(shape) != 3 or shape[0] != 3:
+            raise ValueError(
+                f"needs images with three color channels, not samples of shape {shape}"
+            )
+
+    def build(self, shape: Shape, classes: int) -> nn.Module:
+        network: nn.Module = from_torchvision("models").get_model(
+            self.name.replace("-", "_"), weights=None, num_classes=classes
+        )
+        return network
+
+
+@dataclass(frozen=True, kw_only=True)
+class EfficientNetB3(EfficientNetB0):
+    """EfficientNet-B3, wider and deeper. 10,710,065 parameters for the nine classes of
+    PathMNIST."""
+
+    name: ClassVar[str] = "efficientnet-b3"
+
+
+PADDING = 0  # the number that stands for no character
+
+
+@dataclass(frozen=True, kw_only=True)
+class CharLstm(Model):
+    """The character LSTM that AML trains federatedly: one layer of 128 units on embeddings of size
+    32, 95,824 parameters for 80 characters."""
+
+    name: ClassVar[str] = "char-lstm"
+    kinds: ClassVar[tuple[str, ...]] = ("text",)
+    embedding: ClassVar[int] = 32
+    hidden: ClassVar[int] = 128
+    layers: ClassVar[int] = 1
+    dropout: ClassVar[float] = 0.0
+    padding: ClassVar[int | None] = PADDING
+
+    def build(self, shape: Shape, classes: int) -> nn.Module:
+        class Network(nn.Module):
+            """Takes the characters of a text as numbers; scores the one that follows."""
+
+            def __init__(self, model: CharLstm):
+                super().__init__()
+                self.embedding = nn.Embedding(classes, model.embedding, padding_idx=model.padding)
+                self.lstm = nn.LSTM(
+                    model.embedding,
+                    model.hidden,
+                    model.layers,
+                    batch_first=True,
+                    dropout=model.dropout,
+                )
+                self.linear = nn.Linear(model.hidden, classes)
+
+            def forward(self, characters: Tensor) -> Tensor:
+                steps, _ = self.lstm(self.embedding(characters))
+                scores: Tensor = self.linear(steps[:, -1])
+                return scores
+
+        return Network(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CharLstmTwo(CharLstm):
+    """The character LSTM that the AML paper describes: two layers of 128 units with dropout between
+    them."""
+
+    name: ClassVar[str] = "char-lstm-two"
+    layers: ClassVar[int] = 2
+    dropout: ClassVar[float] = 0.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class CharLstmCentral(CharLstm):
+    """The character LSTM that AML trains centrally: two layers of 256 units with dropout on
+    embeddings of size 8, 819,655 parameters for 79 characters."""
+
+    name: ClassVar[str] = "char-lstm-central"
+    embedding: ClassVar[int] = 8
+    hidden: ClassVar[int] = 256
+    layers: ClassVar[int] = 2
+    dropout: ClassVar[float] = 0.1
+    padding: ClassVar[int | None] = None

@@ -1,0 +1,400 @@
+"""Needs: the information beyond updates that selectors may require, and what it costs to send."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
+
+import numpy as np
+
+from cohort.core.components import Catalog, Component, source_of
+from cohort.core.errors import UserError, suggest
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+TINY = 1e-30  # a probability that is no more than 0 in float64
+
+
+class ModelResults(Protocol):
+    """The results of one model on one set of samples. A number is computed when it is first asked
+    for, and its samples are then counted in the round's ledger."""
+
+    @property
+    def loss(self) -> float:
+        """The mean cross-entropy; NaN without samples."""
+
+    @property
+    def accuracy(self) -> float:
+        """The share of samples that are classified correctly, from 0 to 1; NaN without samples."""
+
+    @property
+    def softmax(self) -> np.ndarray:
+        """The softmax outputs (sample, class) in float64."""
+
+    @property
+    def mean_softmax(self) -> np.ndarray:
+        """The mean softmax output (class) in float64; NaN without samples."""
+
+    @property
+    def labels(self) -> np.ndarray:
+        """The true class of each sample (sample)."""
+
+    @property
+    def inputs(self) -> Tensor:
+        """The network's inputs (sample, ...), for measures not offered here."""
+
+    @property
+    def weights(self) -> Mapping[str, Tensor]:
+        """The weights of the model."""
+
+
+class EvaluationContext(Protocol):
+    """Everything that a need can measure with: the federation, the round, and the results of global
+    and local models, one for each of `clients` and in their order."""
+
+    @property
+    def clients(self) -> np.ndarray:
+        """The clients of whom the need is gathered, in the order of the rows to return."""
+
+    @property
+    def network(self) -> nn.Module:
+        """The module that computes with any of the weights here."""
+
+    def label_counts(self) -> np.ndarray:
+        """The number of samples of each class that each client reports (client, class): the truth,
+        or with noise or lies."""
+
+    def overlapping(self) -> np.ndarray:
+        """Whether each client holds samples that others hold too, as 1 or 0 (client)."""
+
+    def training_losses(self) -> np.ndarray:
+        """The mean loss of each client's local steps (client). Only for needs gathered after
+        training."""
+
+    def global_on_own(self) -> Iterable[ModelResults]:
+        """Results of the global model on each client's training samples; for needs gathered
+        before."""
+
+    def global_on_batch(self) -> Iterable[ModelResults]:
+        """Results of the global model on a random batch of each client's own training samples, as
+        large as one of a local step; only for needs gathered before choosing."""
+
+    def updates(self) -> Mapping[str, np.ndarray]:
+        """Each trainable parameter's change in local training, by name: (client, *parameter). Only
+        for needs gathered after training."""
+
+    def samples_per_round(self) -> np.ndarray:
+        """How many different samples each client trains on in a round with all of its work."""
+
+    def durations(self) -> np.ndarray:
+        """The simulated seconds of each client's round; of one with all of J for needs gathered
+        once."""
+
+    def local_on_own(self) -> Iterable[ModelResults]:
+        """Results of local models on their clients' training samples; only for needs gathered
+        after."""
+
+    def local_on_last_batch(self) -> Iterable[ModelResults]:
+        """Each local model on the batch of its client's last local step, which has no samples if
+        there was none; for needs gathered after."""
+
+    def local_on_reserved(self) -> Iterable[ModelResults]:
+        """Results of each local model on the reserved test samples; only for needs gathered after
+        training."""
+
+    def reserved_losses(self) -> np.ndarray:
+        """The losses of `local_on_reserved` (client), which some trainers compute all at once."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Need(Component):
+    """Information that a selector requires, how to measure it, and what it costs to send.
+
+    `gathered` says when and from whom: `once` from all clients before the first round; `before`
+    choosing each cohort, from the pool, which receives the global model; `after` training, from the
+    clients of the cohort that answered.
+    """
+
+    gathered: ClassVar[Literal["once", "before", "after"]]
+    numbers: ClassVar[int | Literal["classes"]] = 0
+    """How many 32-bit numbers a client sends for it: none, so many, or one for each class."""
+    reserved: ClassVar[bool] = False
+    """Whether it evaluates models on reserved test samples, which requires a `reserve`."""
+    evaluates: ClassVar[bool] = True
+    """Whether it evaluates a model, which takes time; a training loss, say, is there anyhow."""
+
+    def upload(self, classes: int) -> int:
+        """The size in bytes of what one client sends for this need."""
+        return 4 * (classes if self.numbers == "classes" else self.numbers)
+
+    def measure(self, context: EvaluationContext) -> np.ndarray:
+        """Measure what is known of each of the context's clients: one row for each."""
+        raise NotImplementedError
+
+
+class LabelCounts(Need):
+    """Every client reports its label counts before the first round, as 32-bit numbers."""
+
+    name: ClassVar[str] = "label_counts"
+    gathered = "once"
+    numbers = "classes"
+
+    def measure(self, context: EvaluationContext) -> np.ndarray:
+        return context.label_counts()
+
+
+class Overlap(Need):
+    """The server knows from the start which clients overlap with others: 1 for each that does, 0
+    for the others. Nothing is sent, because the server could not find out by asking: PECO assumes
+    for its baseline that the server knows."""
+
+    name: ClassVar[str] = "overlap"
+    gathered = "once"
+
+    def measure(self, context: EvaluationContext) -> np.ndarray:
+        return context.overlapping()
+
+
+class SamplesPerRound(Need):
+    """The server knows how many samples each client holds, and how many of them its local steps
+    take in a round with all of its work."""
+
+    name: ClassVar[str] = "samples_per_round"
+    gathered = "once"
+    evaluates = False
+
+    def measure(self, context: EvaluationContext) -> np.ndarray:
+        return context.samples_per_round()
+
+
+class ExpectedDuration(Need):
+    """The server knows each client's device and link, and so the simulated seconds of a round with
+    all of J; 0 if the run simulates no time."""
+
+    name: ClassVar[str] = "expected_duration"
+    gathered = "once"
+    evaluates = False
+
+    def measure(self, context: EvaluationContext) -> np.ndarray:
+        return context.durations()
+
+
+class CandidateLoss(Need):
+    """Each client of the pool receives the global model, evaluates it on its own training samples
+    and sends the mean loss, as power-of-choice and FedCor require."""
+
+    name: ClassVar[str] = "candidate_loss"
+    gathered = "before"
+    numbers = 1
+
+    def measure(self, context: EvaluationContext) -> np.ndarray:
+        return np.array([results.loss for results in context.global_on_own()])
+
+
+class CandidateBatchLoss(Need):
+    """Each client of the pool receives the global model, evaluates it on a random batch of its own
+    training samples and sends the mean loss."""
+
+    name: ClassVar[str] = "candidate_batch_loss"
+    gathered = "before"
+    numbers = 1
+
+    def measure(self, context: EvaluationContext) -> np.ndarray:
+        return np.array([results.loss for results in context.global_on_batch()])
+
+
+class TrainingLoss(Need):
+    """After training, each client sends the mean loss of its local steps, on its own training
+    samples. No evaluation is needed."""
+
+    name: ClassVar[str] = "training_loss"
+    gathered = "after"
+    evaluates = False
+    numbers = 1
+
+    def measure(self, context: EvaluationContext) -> np.ndarray:
+        return context.training_losses()
+
+
+class Duration(Need):
+    """The server notes the simulated seconds from sending a client the model to receiving its
+    update; 0 if the run simulates no time."""
+
+    name: ClassVar[str] = "duration"
+    gathered = "after"
+    evaluates = False
+
+    def measure(self, context: EvaluationContext) -> np.ndarray:
+        return context.durations()
+
+
+class Update(Need):
+    """The server looks at each client's update, its trained weights minus the global ones, as one
+    vector. No message is sent for it, but no secure aggregation can hide the updates then."""
+
+    name: ClassVar[str] = "update"
+    gathered = "after"
+    evaluates = False
+
+    def measure(self, context: EvaluationContext) -> np.ndarray:
+        """Each client's update, flattened and concatenated (client, parameter)."""
+        count = len(context.clients)
+        parts = [update.reshape(count, -1) for update in context.updates().values()]
+        return np.concatenate(parts, axis=1)
+
+
+class BiasUpdate(Need):
+    """The server looks at how training changed the bias of each client's last layer (class). No
+    message is sent for it, but no secure aggregation can hide this part of the updates then."""
+
+    name: ClassVar[str] = "bias_update"
+    gathered = "after"
+    evaluates = False
+
+    def measure(self, context: EvaluationContext) -> np.ndarray:
+        *_, last = context.updates().values()
+        return last
+
+
+class SoftLabels(Need):
+    """After training, each client sends the mean softmax output of its local model over its own
+    samples: one number per class."""
+
+    name: ClassVar[str] = "soft_labels"
+    gathered = "after"
+    numbers = "classes"
+
+    def measure(self, context: EvaluationContext) -> np.ndarray:
+        return np.stack([results.mean_softmax for results in context.local_on_own()])
+
+
+class LocalModelAccuracy(Need):
+    """After training, each client evaluates its local model on its own training samples and sends
+    the accuracy, from 0 to 1; NaN for a client without samples."""
+
+    name: ClassVar[str] = "local_accuracy"
+    gathered = "after"
+    numbers = 1
+
+    def measure(self, context: EvaluationContext) -> np.ndarray:
+        return np.array([results.accuracy for results in context.local_on_own()])
+
+
+class RMSLoss(Need):
+    """After training, each client evaluates its local model on its own samples and sends the root
+    mean square of their losses, as Oort's statistical utility asks; NaN without samples."""
+
+    name: ClassVar[str] = "loss_norm"
+    gathered = "after"
+    numbers = 1
+
+    def measure(self, context: EvaluationContext) -> np.ndarray:
+        return loss_norms(context.local_on_own())
+
+
+class LastBatchRMSLoss(Need):
+    """After training, each client evaluates its local model on the batch of its last local step and
+    sends the root mean square of the losses, as FedScale's Oort asks; NaN without a step."""
+
+    name: ClassVar[str] = "last_batch_loss_norm"
+    gathered = "after"
+    numbers = 1
+
+    def measure(self, context: EvaluationContext) -> np.ndarray:
+        return loss_norms(context.local_on_last_batch())
+
+
+class ReservedLoss(Need):
+    """The server evaluates each local model on reserved test samples; clients send nothing more."""
+
+    name: ClassVar[str] = "reserved_loss"
+    gathered = "after"
+    reserved = True
+
+    def measure(self, context: EvaluationContext) -> np.ndarray:
+        return context.reserved_losses()
+
+
+class ReservedCorrect(Need):
+    """The server evaluates each local model on reserved test samples and keeps which ones are
+    classified correctly (client, sample). With `reserved_predictions` it shares one evaluation."""
+
+    name: ClassVar[str] = "reserved_correct"
+    gathered = "after"
+    reserved = True
+
+    def measure(self, context: EvaluationContext) -> np.ndarray:
+        correct = [
+            results.softmax.argmax(axis=1) == results.labels
+            for results in context.local_on_reserved()
+        ]
+        return np.array(correct, dtype=np.float64)
+
+
+class ReservedPredictions(Need):
+    """The server evaluates each local model on reserved test samples and keeps its softmax outputs,
+    one row per sample, in float64; clients send nothing more."""
+
+    name: ClassVar[str] = "reserved_predictions"
+    gathered = "after"
+    reserved = True
+
+    def measure(self, context: EvaluationContext) -> np.ndarray:
+        return np.stack([results.softmax for results in context.local_on_reserved()])
+
+
+def loss_norms(evaluations: Iterable[ModelResults]) -> np.ndarray:
+    """The root mean square of the losses of each model's samples; NaN without samples."""
+    norms = []
+    for results in evaluations:
+        labels = results.labels
+        right = results.softmax[np.arange(len(labels)), labels]
+        squares = np.log(np.maximum(right, TINY)) ** 2
+        norms.append(np.sqrt(squares.mean()) if len(labels) else np.nan)
+    return np.array(norms)
+
+
+NEEDS = Catalog(
+    "cohort.needs",
+    Need,
+    (
+        LabelCounts,
+        Overlap,
+        SamplesPerRound,
+        ExpectedDuration,
+        CandidateLoss,
+        CandidateBatchLoss,
+        TrainingLoss,
+        Duration,
+        Update,
+        BiasUpdate,
+        SoftLabels,
+        LocalModelAccuracy,
+        RMSLoss,
+        LastBatchRMSLoss,
+        ReservedLoss,
+        ReservedCorrect,
+        ReservedPredictions,
+    ),
+)
+
+
+class HasNeeds(Protocol):
+    """A component that needs information: a selector."""
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The names of its needs."""
+
+
+def needs_of(selector: HasNeeds) -> list[type[Need]]:
+    """The needs of a selector, in alphabetical order; UserError for an unknown name."""
+    for name in sorted(selector.needs):
+        if name not in NEEDS:
+            raise UserError(
+                f"{source_of(type(selector))}: {type(selector).__name__} needs '{name}', "
+                f"which is not known{suggest(name, NEEDS)}"
+            )
+    return [NEEDS[name] for name in sorted(selector.needs)]

@@ -1,0 +1,591 @@
+"""Partition schemes: how samples are dealt to clients."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from dataclasses import dataclass
+from math import gcd
+from typing import ClassVar
+
+import numpy as np
+
+from cohort.core.component_names import NameEncoded
+from cohort.core.components import parameter
+from cohort.core.errors import UserError
+
+NO_GROUPS = "it deals samples by their groups (domains, roles), and this data set has none"
+Parts = list[np.ndarray]
+"""For each client, indices of samples."""
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The samples to deal: each one's label and, if the data set has groups (domains, roles), the
+    number of its group."""
+
+    labels: np.ndarray
+    groups: np.ndarray | None = None
+
+    def known_groups(self) -> np.ndarray:
+        """The groups of the samples; ValueError if the data set has none."""
+        if self.groups is None:
+            raise ValueError(NO_GROUPS)
+        return self.groups
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scheme(NameEncoded):
+    """A rule that deals samples to clients."""
+
+    exact: ClassVar[bool] = True
+    """Whether each sample goes to exactly one client, neither shared nor left out."""
+
+    def versions(self, holdout: float = 0.0) -> dict[str, int]:
+        """The science versions that shards depend on, if each client holds out this share."""
+        return {f"partition:{self.name}": self.science}
+
+    def check(self, classes: int, clients: int, samples: int, groups: int | None = None) -> None:
+        """Raise ValueError if the scheme cannot deal so many samples, classes and groups to so many
+        clients. `groups` is None if the data set has none."""
+        if clients > samples:
+            raise ValueError(f"{samples} samples cannot be dealt to {clients} clients")
+
+    def scaled(self, share: float) -> Scheme:
+        """The scheme for a share of the samples: limits that count samples shrink with it."""
+        return self
+
+    def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:
+        """Deal the pool to clients: for each client, the indices of its samples."""
+        raise NotImplementedError
+
+    def borrow(self, parts: Parts, rng: np.random.Generator) -> tuple[Parts, Parts]:
+        """Split what clients hold after borrowing: the samples that each keeps of its part, and
+        those of others that it holds too. Only an overlap makes a difference: other schemes keep
+        everything and borrow nothing."""
+        return parts, [np.empty(0, dtype=np.int64) for _ in parts]
+
+    def overlapping_clients(self, clients: int, rng: np.random.Generator) -> np.ndarray:
+        """Draw the overlapping clients, to which `borrow` gives samples of others if it has the
+        same generator; return their numbers, also of those that borrow none. Only an overlap draws
+        any."""
+        return np.empty(0, dtype=np.int64)
+
+
+def group_by_owner(samples: np.ndarray, owners: np.ndarray, clients: int) -> Parts:
+    """Group samples by the client that owns them, keeping their order."""
+    order = np.argsort(owners, kind="stable")
+    return np.split(samples[order], np.cumsum(np.bincount(owners, minlength=clients))[:-1])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Iid(Scheme):
+    """Shuffle all samples and cut them into parts whose sizes differ by at most one."""
+
+    name: ClassVar[str] = "iid"
+
+    def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:
+        return np.array_split(rng.permutation(len(pool.labels)), clients)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Classes(Scheme):
+    """Client i holds class i mod C and k-1 others drawn at random. The samples of a class are split
+    evenly among its holders."""
+
+    name: ClassVar[str] = "classes"
+    k: int = parameter(minimum=1, help="classes per client")
+
+    def check(self, classes: int, clients: int, samples: int, groups: int | None = None) -> None:
+        super().check(classes, clients, samples)
+        if self.k > classes:
+            raise ValueError(
+                f"a client cannot hold {self.k} classes where there are only {classes}"
+            )
+        self.check_every_class_held(classes, clients)
+        if clients * self.k > samples:
+            raise ValueError(
+                f"{clients} clients that hold {self.k} classes each need {clients * self.k} "
+                f"samples at least, and there are {samples}"
+            )
+
+    def check_every_class_held(self, classes: int, clients: int) -> None:
+        """Raise ValueError if there are fewer clients than classes, so that some class has no
+        holder."""
+        if clients < classes:
+            raise ValueError(
+                f"{clients} clients leave some of the {classes} classes unheld "
+                f"(client i starts from class i mod {classes})"
+            )
+
+    def assigned_classes(self, classes: int, clients: int) -> int:
+        """The number of a client's classes that are assigned rather than drawn."""
+        return 1
+
+    def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:
+        classes = int(pool.labels.max()) + 1
+        parts: list[Parts] = [[] for _ in range(clients)]
+        holders_of = draw_holders(
+            classes, clients, self.k, self.assigned_classes(classes, clients), rng
+        )
+        for label, holding in enumerate(holders_of):
+            samples = rng.permutation(np.flatnonzero(pool.labels == label))
+            if len(samples) < len(holding):
+                raise ValueError(
+                    f"class {label} has {len(samples)} samples for {len(holding)} clients "
+                    "that hold it"
+                )
+            for client, part in zip(holding, np.array_split(samples, len(holding)), strict=True):
+                parts[client].append(part)
+        return [np.concatenate(part) for part in parts]
+
+
+def draw_holders(
+    categories: int, clients: int, most: int, block: int, rng: np.random.Generator
+) -> list[list[int]]:
+    """Draw the clients that hold each category (class or domain).
+
+    Each client holds `most` of them: client i the `block` consecutive ones from i * block on,
+    modulo their number, and others drawn at random.
+    """
+    holders_of: list[list[int]] = [[] for _ in range(categories)]
+    for client in range(clients):
+        first = (client * block + np.arange(block)) % categories
+        rest = np.delete(np.arange(categories), first)
+        for category in [*first, *rng.choice(rest, most - block, replace=False)]:
+            holders_of[category].append(client)
+    return holders_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class Covering(Classes):
+    """Client i holds the i-th block of classes and others drawn at random, k in all. Blocks are
+    just long enough to cover all classes, whose samples are split evenly among their holders.
+
+    NIID-Bench assigns one class per client, which leaves about 35 of 100 classes unheld by ten
+    clients of ten classes; the accuracies that Stratify prints need every class. With as many
+    clients as classes a block is one class, and this is `classes`.
+    """
+
+    name: ClassVar[str] = "covering"
+
+    def check_every_class_held(self, classes: int, clients: int) -> None:
+        """Raise ValueError if the clients, with k classes each, cannot hold every class."""
+        if clients * self.k < classes:
+            raise ValueError(
+                f"{clients} clients that hold {self.k} each cannot hold all {classes} classes"
+            )
+
+    def assigned_classes(self, classes: int, clients: int) -> int:
+        return -(-classes // clients)
+
+
+TRIES = 10_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dirichlet(Scheme):
+    """Dirichlet label skew in NIID-Bench's form: each class is split by shares drawn from
+    Dir(alpha), and a client that already holds the mean size gets no more. The draw is repeated
+    until every client has at least `minimum` samples.
+
+    NIID-Bench draws shares for all clients, sets those of full clients to 0 and normalizes the
+    rest. Shares drawn for the others alone have the same distribution and need no division by a sum
+    that may vanish.
+    """
+
+    name: ClassVar[str] = "dir"
+    balanced: ClassVar[bool] = True
+    alpha: float = parameter(exclusiveMinimum=0, help="concentration: small is skewed")
+    minimum: int = parameter(10, minimum=1, help="fewest samples of a client")
+
+    def check(self, classes: int, clients: int, samples: int, groups: int | None = None) -> None:
+        if clients * self.minimum > samples:
+            raise ValueError(f"{samples} samples cannot give {clients} clients {self.minimum} each")
+
+    def scaled(self, share: float) -> Scheme:
+        return dataclasses.replace(
+            self, minimum=min(self.minimum, max(1, round(self.minimum * share)))
+        )
+
+    def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:
+        per_class = np.bincount(pool.labels)
+        for _ in range(TRIES):
+            cuts = self.draw_cuts(per_class, clients, rng)
+            if np.diff(cuts, axis=1).sum(axis=0).min() >= self.minimum:
+                break
+        else:
+            relaxed = f" or '{dataclasses.replace(self, minimum=1)}'" if self.minimum > 1 else ""
+            raise ValueError(
+                f"none of {TRIES:,} draws gave each of {clients} clients at least {self.minimum} "
+                f"samples; try fewer clients, a larger alpha{relaxed}"
+            )
+        samples = [
+            rng.permutation(np.flatnonzero(pool.labels == label)) for label in range(len(cuts))
+        ]
+        owners = [np.repeat(np.arange(clients), counts) for counts in np.diff(cuts, axis=1)]
+        return group_by_owner(np.concatenate(samples), np.concatenate(owners), clients)
+
+    def draw_cuts(
+        self, per_class: np.ndarray, clients: int, rng: np.random.Generator
+    ) -> np.ndarray:
+        """Draw how to cut the classes: for each (rows), the boundaries between the clients'
+        samples, from 0 to the size of the class."""
+        mean_size = per_class.sum() / clients
+        sizes = np.zeros(clients, dtype=np.int64)
+        cuts = np.zeros((len(per_class), clients + 1), dtype=np.int64)
+        for label, count in enumerate(per_class):
+            open_clients = (
+                np.flatnonzero(sizes < mean_size) if self.balanced else np.arange(clients)
+            )
+            shares = np.zeros(clients)
+            shares[open_clients] = rng.dirichlet(np.full(len(open_clients), self.alpha))
+            cumulated = np.cumsum(shares)
+            cumulated[open_clients[-1] :] = 1
+            cuts[label, 1:-1] = (cumulated[:-1] * count).astype(np.int64)
+            cuts[label, -1] = count
+            sizes += np.diff(cuts[label])
+        return cuts
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlainDirichlet(Dirichlet):
+    """Dirichlet label skew without the balance rule, so that client sizes vary too."""
+
+    name: ClassVar[str] = "dirplain"
+    balanced: ClassVar[bool] = False
+    minimum: int = parameter(1, minimum=0, help="fewest samples of a client; 0 allows empty ones")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quantity(PlainDirichlet):
+    """Split all samples by shares drawn from Dir(alpha), whatever their labels."""
+
+    name: ClassVar[str] = "quantity"
+    minimum: int = parameter(10, minimum=1, help="fewest samples of a client")
+
+    def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:
+        return super().deal(Pool(np.zeros_like(pool.labels)), clients, rng)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Domains(Scheme):
+    """Stratify's #D = d: client i holds domain i mod G and d-1 others drawn at random. Each class
+    of a domain is split evenly among the domain's holders."""
+
+    name: ClassVar[str] = "domains"
+    d: int = parameter(minimum=1, help="domains per client")
+
+    def check(self, classes: int, clients: int, samples: int, groups: int | None = None) -> None:
+        super().check(classes, clients, samples)
+        if groups is None:
+            raise ValueError(NO_GROUPS)
+        if self.d > groups:
+            raise ValueError(f"a client cannot hold {self.d} domains where there are only {groups}")
+        if clients < groups:
+            raise ValueError(
+                f"{clients} clients leave some of the {groups} domains unheld "
+                f"(client i starts from domain i mod {groups})"
+            )
+
+    def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:
+        groups = pool.known_groups()
+        domains = int(groups.max()) + 1
+        samples_of = group_by_owner(np.arange(len(groups)), groups, domains)
+        parts: list[Parts] = [[] for _ in range(clients)]
+        for domain, holding in enumerate(draw_holders(domains, clients, self.d, 1, rng)):
+            samples = samples_of[domain]
+            if len(samples) < len(holding):
+                raise ValueError(
+                    f"domain {domain} has {len(samples)} samples for {len(holding)} clients "
+                    "that hold it"
+                )
+            pieces = split_evenly(samples, pool, len(holding), rng)
+            for client, part in zip(holding, pieces, strict=True):
+                parts[client].append(part)
+        return [np.concatenate(part) for part in parts]
+
+
+@dataclass(frozen=True, kw_only=True)
+class IsolatedDomain(Scheme):
+    """Stratify's Table V: one domain is isolated at the first client, which holds all of it and
+    nothing else. Each class of the other domains is split evenly among the other clients."""
+
+    name: ClassVar[str] = "onedomain"
+    domain: int = parameter(minimum=0, help="the first client's domain, counted from 0")
+
+    def check(self, classes: int, clients: int, samples: int, groups: int | None = None) -> None:
+        super().check(classes, clients, samples)
+        if groups is None:
+            raise ValueError(NO_GROUPS)
+        if self.domain >= groups:
+            raise ValueError(
+                f"there is no domain {self.domain}: the {groups} domains are numbered "
+                f"from 0 to {groups - 1}"
+            )
+        if clients < 2:
+            raise ValueError("a domain at one client and the others elsewhere need two clients")
+
+    def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:
+        alone = pool.known_groups() == self.domain
+        if not alone.any() or (~alone).sum() < clients - 1:
+            raise ValueError(
+                f"domain {self.domain} has {alone.sum()} samples, "
+                f"the others {(~alone).sum()} for {clients - 1} clients"
+            )
+        return [
+            np.flatnonzero(alone),
+            *split_evenly(np.flatnonzero(~alone), pool, clients - 1, rng),
+        ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DirichletDomains(Dirichlet):
+    """`dir` with domains in place of classes: shares of each domain are drawn, whatever the
+    labels."""
+
+    name: ClassVar[str] = "dirdomains"
+
+    def check(self, classes: int, clients: int, samples: int, groups: int | None = None) -> None:
+        super().check(classes, clients, samples)
+        if groups is None:
+            raise ValueError(NO_GROUPS)
+
+    def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:
+        return super().deal(Pool(pool.known_groups()), clients, rng)
+
+
+def split_evenly(samples: np.ndarray, pool: Pool, count: int, rng: np.random.Generator) -> Parts:
+    """Split samples into `count` parts whose sizes differ by at most one, in total and within each
+    class of each domain: every part takes each `count`-th sample of the samples sorted by both."""
+    shuffled = rng.permutation(samples)
+    ordered = shuffled[np.lexsort((pool.labels[shuffled], pool.known_groups()[shuffled]))]
+    return [ordered[start::count] for start in range(count)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Roles(Scheme):
+    """Roles (the data set's groups) are dealt to the clients in turn, largest first and over and
+    over, until each client has k. Every holder of a role has all its samples.
+
+    If there are more than k roles per client, the smallest are left out; if there are fewer, some
+    roles have several holders. Nothing is random: all seeds deal the same shards.
+    """
+
+    name: ClassVar[str] = "roles"
+    exact: ClassVar[bool] = False
+    k: int = parameter(minimum=1, help="roles per client")
+
+    def check(self, classes: int, clients: int, samples: int, groups: int | None = None) -> None:
+        if groups is None:
+            raise ValueError(NO_GROUPS)
+        if self.k > groups:
+            raise ValueError(f"a client cannot hold {self.k} roles where there are only {groups}")
+
+    def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:
+        groups = pool.known_groups()
+        sizes = np.bincount(groups)
+        roles = np.argsort(-sizes, kind="stable")[: np.count_nonzero(sizes)]
+        if self.k > len(roles):
+            raise ValueError(
+                f"a client cannot hold {self.k} roles where only {len(roles)} have samples"
+            )
+        samples = group_by_owner(np.arange(len(groups)), groups, len(sizes))
+        held = roles[dealt_roles(len(roles), clients, self.k)]
+        return [np.concatenate(list(map(samples.__getitem__, row))) for row in held]
+
+
+def dealt_roles(roles: int, clients: int, per_client: int) -> np.ndarray:
+    """The positions of each client's roles in the list of roles (client, role).
+
+    A client meets the same roles again after roles / gcd(roles, clients) turns. The authors' loop,
+    which this follows up to there, never ends for a larger `per_client`; here it continues one role
+    further on, so that no client gets a role twice. That is not an error, because the number of
+    roles that have samples depends on the seed when some samples are set aside.
+    """
+    turn = np.arange(per_client)
+    extra = turn // (roles // gcd(roles, clients))
+    hand: np.ndarray = (np.arange(clients)[:, None] + clients * turn + extra) % roles
+    return hand
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampled(Scheme):
+    """Clients have equal sizes and are served in random order. Each draws a number of classes
+    uniformly from `low` to `high`, then that many of the classes with samples left, and takes
+    equally much of each. What these lack comes from the classes with the most samples left.
+
+    So the last clients end up with more classes than they drew, especially if classes are uneven.
+    """
+
+    name: ClassVar[str] = "sampled"
+    low: int = parameter(minimum=1, help="the fewest classes that a client draws")
+    high: int = parameter(minimum=1, help="the most classes that a client draws")
+
+    def check(self, classes: int, clients: int, samples: int, groups: int | None = None) -> None:
+        super().check(classes, clients, samples)
+        if self.low > self.high:
+            raise ValueError(
+                f"{self.low} is more than {self.high}; the smaller number of classes comes first"
+            )
+        if self.high > classes:
+            raise ValueError(
+                f"a client cannot draw {self.high} classes where there are only {classes}"
+            )
+
+    def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:
+        order = rng.permutation(clients)
+        counts = self.draw_counts(np.bincount(pool.labels), order, rng)
+        samples = [
+            rng.permutation(np.flatnonzero(pool.labels == label))
+            for label in range(counts.shape[1])
+        ]
+        owners = [np.repeat(order, column) for column in counts[order].T]
+        return group_by_owner(np.concatenate(samples), np.concatenate(owners), clients)
+
+    def draw_counts(
+        self, per_class: np.ndarray, order: np.ndarray, rng: np.random.Generator
+    ) -> np.ndarray:
+        """Draw how many samples of each class each client gets (client, class). Clients draw in
+        this `order` from `per_class` samples."""
+        size, larger = divmod(int(per_class.sum()), len(order))
+        counts = np.zeros((len(order), len(per_class)), dtype=np.int64)
+        left = per_class.copy()
+        for client in order:
+            available = np.flatnonzero(left)
+            chosen = rng.permutation(available)[: rng.integers(self.low, self.high, endpoint=True)]
+            counts[client] = _class_counts(size + (client < larger), chosen, left)
+            left -= counts[client]
+        return counts
+
+
+def _class_counts(size: int, chosen: np.ndarray, left: np.ndarray) -> np.ndarray:
+    """How many of a client's `size` samples to take of each class: equally many of the chosen
+    classes, and what these lack from all classes, those with the most samples left first."""
+    counts = np.zeros_like(left)
+    equal, extra = divmod(size, len(chosen))
+    counts[chosen] = np.minimum(equal + (np.arange(len(chosen)) < extra), left[chosen])
+    rest = left - counts
+    fullest = np.argsort(-rest, kind="stable")
+    before = np.cumsum(rest[fullest]) - rest[fullest]
+    counts[fullest] += np.clip(size - counts.sum() - before, 0, rest[fullest])
+    return counts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overlap(Scheme):
+    """After `base` has dealt, randomly chosen clients also borrow samples of others, until a given
+    ratio of what they hold is borrowed (PECO, Fig. 1).
+
+    Lenders are the clients that were not chosen: if the chosen ones lent too, more than the given
+    ratio of their samples would overlap. The paper does not say how many samples each lends; here
+    all lend equally many, as far as that divides evenly and they have enough.
+
+    With `replace`, clients keep their size: borrowed samples replace some of their own, which then
+    belong to nobody. At a ratio of 0 nobody borrows, but who overlaps is chosen all the same, for a
+    selector that treats these clients differently.
+    """
+
+    name: ClassVar[str] = "overlap"
+    base: Scheme
+    ratios: tuple[float, ...]
+    replace: bool = False
+
+    @classmethod
+    def name_pattern(cls) -> str:
+        return "SCHEME-overlapRATIOxCLIENTS[-replace] or SCHEME-overlapRATIO+RATIO[-replace]"
+
+    def versions(self, holdout: float = 0.0) -> dict[str, int]:
+        version = self.science
+        if holdout and (any(self.ratios) or self.replace):
+            version += 1  # held-out samples were once set aside after borrowing
+        return self.base.versions(holdout) | {f"partition:{self.name}": version}
+
+    def check(self, classes: int, clients: int, samples: int, groups: int | None = None) -> None:
+        self.base.check(classes, clients, samples, groups)
+        if not self.base.exact:
+            raise ValueError(
+                f"'{self.base}' already lets clients share samples; "
+                "only a partition that deals each sample once can have an overlap"
+            )
+        if len(self.ratios) >= clients:
+            raise ValueError(
+                f"{len(self.ratios)} overlapping clients of {clients} leave nobody to borrow from"
+            )
+
+    def scaled(self, share: float) -> Scheme:
+        return dataclasses.replace(self, base=self.base.scaled(share))
+
+    def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:
+        return self.base.deal(pool, clients, rng)
+
+    def borrow(self, parts: Parts, rng: np.random.Generator) -> tuple[Parts, Parts]:
+        chosen, donors = self._split(len(parts), rng)
+        sizes = np.array([len(part) for part in parts])
+        kept, borrowed = (list(both) for both in super().borrow(parts, rng))
+        for client, ratio in zip(chosen, self.ratios, strict=True):
+            amount = round((ratio if self.replace else ratio / (1 - ratio)) * sizes[client])
+            if amount > sizes[donors].sum():
+                raise ValueError(
+                    f"a client of {sizes[client]} samples should borrow {amount}, "
+                    f"but the others hold {sizes[donors].sum()}"
+                )
+            donors = rng.permutation(donors)
+            lent = share_evenly(amount, sizes[donors])
+            pieces = [
+                rng.choice(parts[donors[donor]], lent[donor], replace=False)
+                for donor in np.flatnonzero(lent)
+            ]
+            borrowed[client] = np.concatenate([borrowed[client], *pieces])
+            if self.replace:
+                kept[client] = rng.permutation(parts[client])[amount:]
+        return kept, borrowed
+
+    def overlapping_clients(self, clients: int, rng: np.random.Generator) -> np.ndarray:
+        return self._split(clients, rng)[0]
+
+    def _split(self, clients: int, rng: np.random.Generator) -> list[np.ndarray]:
+        """The numbers of the overlapping clients, and those of all others."""
+        return np.split(rng.permutation(clients), [len(self.ratios)])
+
+    def __str__(self) -> str:
+        short = f"{self.ratios[0]:g}x{len(self.ratios)}"
+        ratios = (
+            short if len(set(self.ratios)) == 1 else "+".join(f"{ratio:g}" for ratio in self.ratios)
+        )
+        return f"{self.base}-overlap{ratios}{'-replace' if self.replace else ''}"
+
+
+def share_evenly(total: int, available: np.ndarray) -> np.ndarray:
+    """How many of `total` samples each lender gives: equally many, or all it has. A remainder comes
+    from those with the most."""
+    gives = np.zeros_like(available)
+    for rank, giver in enumerate(np.argsort(available, kind="stable")):
+        gives[giver] = min(available[giver], total // (len(available) - rank))
+        total -= gives[giver]
+    return gives
+
+
+def parse_overlap(base: Scheme, ratios: str) -> Overlap:
+    """Build the scheme that `{base}-overlap{ratios}` describes. The ratios are `0.2x2` for two
+    clients, or `0.1+0.3` for one client each, either of them optionally followed by `-replace`."""
+    text = f"{base}-overlap{ratios}"
+    ratios, replace = ratios.removesuffix("-replace"), ratios.endswith("-replace")
+    try:
+        repeated = re.fullmatch(r"([0-9.]+)x([1-9][0-9]{0,5})", ratios)
+        read = (
+            (float(repeated[1]),) * int(repeated[2])
+            if repeated
+            else tuple(sorted(map(float, ratios.split("+"))))
+        )
+        if not all(0 <= ratio < 1 for ratio in read):
+            raise ValueError
+    except ValueError:
+        raise UserError(
+            f"partition '{text}' is not of the form {Overlap.name_pattern()} with ratios from 0 to "
+            "below 1"
+        ) from None
+    scheme = Overlap(base=base, ratios=read, replace=replace)
+    if str(scheme) != text:
+        raise UserError(f"partition '{text}' is written '{scheme}'")
+    return scheme

@@ -1,1 +1,0 @@
-"""Partition schemes: one file each."""

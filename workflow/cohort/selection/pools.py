@@ -1,0 +1,173 @@
+"""Selectors that first draw a pool of clients, and choose the cohort by what these report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from cohort.core.components import parameter
+from cohort.selection.abilities import Probing, Screening
+from cohort.selection.draws import draw_without_replacement, pool_size, top_clients
+from cohort.selection.selector import Reports, Selector, State, View
+from cohort.selection.simple import HighestTrainingLoss
+
+
+@dataclass(frozen=True, kw_only=True)
+class PowD(Selector, Screening):
+    """Draws d clients with probabilities proportional to their numbers of samples, has each of them
+    evaluate the global model on its own samples, and chooses those with the highest loss (section
+    4).
+
+    With as many clients in the pool as in the cohort it chooses at random, with all clients it is
+    the most biased. Ties are broken at random.
+    """
+
+    name: ClassVar[str] = "pow-d"
+    needs: ClassVar[frozenset[str]] = frozenset({"candidate_loss"})
+    pool: float = parameter(
+        2.0, minimum=1, help="d: the number of clients drawn, as a multiple of the cohort"
+    )
+
+    def pool_size(self, clients: int, cohort: int) -> int:
+        return pool_size(self.pool, clients, cohort)
+
+    def draw_pool(self, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
+        return candidates[
+            draw_by_size(candidates, view, self.pool_size(len(candidates), view.cohort), rng)
+        ]
+
+    def select(
+        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
+    ) -> np.ndarray:
+        (need,) = self.needs
+        return top_clients(view.reports[need][candidates], candidates, view.cohort, rng)
+
+
+def draw_by_size(
+    candidates: np.ndarray, view: View, count: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Draw the positions of `count` candidates, in proportion to their numbers of samples. Those
+    without samples are drawn last, and only if the cohort would be too small without them."""
+    sizes = view.sizes[candidates]
+    with np.errstate(divide="ignore"):
+        drawn = draw_without_replacement(np.log(sizes), count, rng)
+    return drawn[: max(view.cohort, np.count_nonzero(sizes))]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CpowD(PowD):
+    """Like `pow-d`, but the clients of the pool evaluate the global model on one batch of their own
+    samples only (cpow-d in section 4)."""
+
+    name: ClassVar[str] = "cpow-d"
+    needs: ClassVar[frozenset[str]] = frozenset({"candidate_batch_loss"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class RpowD(HighestTrainingLoss):
+    """Draws d clients with probabilities proportional to their numbers of samples, and chooses
+    those that reported the highest mean loss of their local steps when they last trained (rpow-d
+    in section 4). A client that never trained has an infinite loss; ties are broken at random."""
+
+    name: ClassVar[str] = "rpow-d"
+    pool: float = parameter(
+        2.0, minimum=1, help="d: the number of clients drawn, as a multiple of the cohort"
+    )
+
+    def select(
+        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
+    ) -> np.ndarray:
+        size = pool_size(self.pool, len(candidates), view.cohort)
+        pool = candidates[draw_by_size(candidates, view, size, rng)]
+        return top_clients(state["loss"][pool], pool, view.cohort, rng)
+
+
+NEVER = -999_999  # the last round of a client that was never chosen
+
+
+@dataclass(frozen=True, kw_only=True)
+class Probe(Selector, Probing):
+    """Has a random pool of clients train on a few batches, then chooses the cohort by score.
+
+    A client's score weighs the norm of its probe update against fairness: how rarely, and how long
+    ago, it was chosen. The cohort consists of overdue clients, then those with the highest scores,
+    then some that explore, drawn in proportion to exp(score / temperature). Its clients continue
+    training from the weights of their probes.
+    """
+
+    name: ClassVar[str] = "probe"
+    pool: float = parameter(
+        2.0, minimum=1, help="number of probed clients, as a multiple of the cohort"
+    )
+    batches: int = parameter(2, minimum=1, help="local batches of a probe")
+    beta: float = parameter(0.3, minimum=0, maximum=1, help="weight of fairness against movement")
+    epsilon: float = parameter(0.05, minimum=0, maximum=1, help="share of the cohort that explores")
+    temperature: float = parameter(
+        0.7, exclusiveMinimum=0, help="of the exploration; higher is more uniform"
+    )
+    patience: float = parameter(
+        0.25,
+        exclusiveMinimum=0,
+        help="share of all rounds without being chosen after which a client is overdue",
+    )
+    rarity: float = parameter(
+        0.6,
+        minimum=0,
+        maximum=1,
+        help="in fairness, weight of how rarely against how long ago a client was chosen",
+    )
+
+    def begin(self, view: View, rng: np.random.Generator) -> State:
+        return {
+            "count": np.zeros(view.clients, dtype=np.int64),
+            "last": np.full(view.clients, NEVER),
+            "round": np.zeros(1, dtype=np.int64),
+        }
+
+    def pool_size(self, clients: int, cohort: int) -> int:
+        return pool_size(self.pool, clients, cohort)
+
+    def draw_pool(self, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
+        return rng.choice(candidates, self.pool_size(len(candidates), view.cohort), replace=False)
+
+    def select(
+        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
+    ) -> np.ndarray:
+        pool, norms = candidates, view.reports["probe_norm"][candidates]
+        gap = state["round"] + 1 - state["last"][pool]
+        score = self.scores(norms, state["count"][pool], gap, rng)
+        explored = min(round(self.epsilon * view.cohort), view.cohort - 1)
+        exploited = view.cohort - explored
+        overdue = np.flatnonzero(gap >= max(1, int(self.patience * view.rounds)))
+        forced = overdue[np.argsort(-gap[overdue], kind="stable")][:exploited]
+        best = np.setdiff1d(np.argsort(-score, kind="stable"), forced, assume_unique=True)
+        chosen = np.concatenate([forced, best])[:exploited]
+        if explored:
+            rest = np.setdiff1d(np.arange(len(pool)), chosen)
+            drawn = draw_without_replacement(score[rest] / self.temperature, explored, rng)
+            chosen = np.concatenate([chosen, rest[drawn]])
+        return pool[chosen]
+
+    def scores(
+        self, norms: np.ndarray, counts: np.ndarray, gaps: np.ndarray, rng: np.random.Generator
+    ) -> np.ndarray:
+        """The score of each client of the pool, from its probe norm, how often it was chosen, and
+        how many rounds ago."""
+        rare = scale_to_unit(1 / (1 + counts)) if counts.any() else np.ones(len(counts))
+        fairness = scale_to_unit(self.rarity * rare + (1 - self.rarity) * scale_to_unit(gaps))
+        score = (1 - self.beta) * scale_to_unit(norms) + self.beta * fairness
+        return score if score.any() else 1e-6 * rng.random(len(score))
+
+    def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
+        count, last, this_round = state["count"].copy(), state["last"].copy(), state["round"] + 1
+        count[cohort] += 1
+        last[cohort] = this_round
+        return {"count": count, "last": last, "round": this_round}
+
+
+def scale_to_unit(values: np.ndarray) -> np.ndarray:
+    """Scale values to the range from 0 to 1; all zero if they are equal."""
+    spread = np.ptp(values)
+    return (values - values.min()) / spread if spread else np.zeros(len(values))

@@ -1,0 +1,204 @@
+"""Selectors of a few lines: by chance, in turn, by loss, and UCB."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from cohort.core.components import parameter
+from cohort.selection.draws import draw_without_replacement, leave_out_empty, top_clients
+from cohort.selection.selector import Reports, Selector, State, View
+
+
+@dataclass(frozen=True, kw_only=True)
+class Random(Selector):
+    """Draws the cohort uniformly, without replacement."""
+
+    name: ClassVar[str] = "random"
+
+    def select(
+        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
+    ) -> np.ndarray:
+        return rng.choice(candidates, view.cohort, replace=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundRobin(Selector):
+    """Chooses the candidates whose last turn is longest ago, in an order drawn before the first
+    round. Whoever is chosen has had its turn, whether it answers or not."""
+
+    name: ClassVar[str] = "round-robin"
+
+    def begin(self, view: View, rng: np.random.Generator) -> State:
+        return {"order": rng.permutation(view.clients)}
+
+    def select(
+        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
+    ) -> np.ndarray:
+        order = state["order"]
+        return order[np.isin(order, candidates)][: view.cohort]
+
+    def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
+        waiting = state["order"][~np.isin(state["order"], cohort)]
+        return {"order": np.concatenate([waiting, cohort])}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Skewed(Selector):
+    """Draws clients without replacement, with probabilities from a Dirichlet distribution.
+
+    AML's code draws new probabilities in every round. Averaged over rounds, every client is then
+    chosen equally often, which is why its curves do not depend on gamma. The paper describes
+    probabilities that are drawn once.
+    """
+
+    name: ClassVar[str] = "skewed"
+    gamma: float = parameter(1.0, exclusiveMinimum=0, help="concentration: smaller is more skewed")
+    redraw: bool = parameter(
+        True, help="draw new probabilities in every round (AML's code) or once (its paper)"
+    )
+
+    def begin(self, view: View, rng: np.random.Generator) -> State:
+        return {} if self.redraw else {"log_weight": self.log_weights(view.clients, rng)}
+
+    def select(
+        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
+    ) -> np.ndarray:
+        weights = self.log_weights(view.clients, rng) if self.redraw else state["log_weight"]
+        return candidates[draw_without_replacement(weights[candidates], view.cohort, rng)]
+
+    def log_weights(self, clients: int, rng: np.random.Generator) -> np.ndarray:
+        """Logarithms of Dirichlet probabilities, up to a constant.
+
+        For a small gamma the probabilities themselves underflow, so a Gamma(gamma) draw is computed
+        as Gamma(gamma + 1) times U^(1 / gamma), in logarithms.
+        """
+        logs: np.ndarray = (
+            np.log(rng.gamma(self.gamma + 1, size=clients))
+            + np.log1p(-rng.random(clients)) / self.gamma
+        )
+        return logs
+
+
+@dataclass(frozen=True, kw_only=True)
+class FixedProbability(Selector):
+    """Every overlapping client, one that also holds samples of others, joins the cohort with a
+    fixed probability, independently of the others; the remaining places are drawn uniformly from
+    the regular clients.
+
+    If more overlapping clients want to join than the cohort has places, as many of them are drawn.
+    If regular clients are too few, the cohort is smaller, but it has at least one client. Without
+    overlapping clients the cohort is uniform.
+    """
+
+    name: ClassVar[str] = "fixed-probability"
+    needs: ClassVar[frozenset[str]] = frozenset({"overlap"})
+    probability: float = parameter(
+        0.5, minimum=0, maximum=1, help="of each overlapping client to be in a cohort"
+    )
+
+    def select(
+        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
+    ) -> np.ndarray:
+        overlaps = view.reports["overlap"][candidates] == 1
+        special, regular = candidates[overlaps], candidates[~overlaps]
+        joining = special[rng.random(len(special)) < self.probability]
+        if not len(joining) and not len(regular):
+            joining = rng.choice(special, 1)
+        if len(joining) > view.cohort:
+            joining = rng.choice(joining, view.cohort, replace=False)
+        regular_count = min(view.cohort - len(joining), len(regular))
+        return np.concatenate([joining, rng.choice(regular, regular_count, replace=False)])
+
+
+@dataclass(frozen=True, kw_only=True)
+class HighestLoss(Selector):
+    """Chooses the candidates whose local models had the highest loss on the reserved test samples
+    when they were last evaluated. Others come first, clients without samples last; ties are broken
+    at random."""
+
+    name: ClassVar[str] = "loss"
+    needs: ClassVar[frozenset[str]] = frozenset({"reserved_loss"})
+
+    def begin(self, view: View, rng: np.random.Generator) -> State:
+        return {"loss": np.full(view.clients, np.inf)}
+
+    def select(
+        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
+    ) -> np.ndarray:
+        candidates = leave_out_empty(candidates, view)
+        return top_clients(state["loss"][candidates], candidates, view.cohort, rng)
+
+    def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
+        (need,) = self.needs
+        measured, loss = reports[need], state["loss"].copy()
+        loss[cohort[~np.isnan(measured)]] = measured[~np.isnan(measured)]
+        return {"loss": loss}
+
+
+@dataclass(frozen=True, kw_only=True)
+class HighestTrainingLoss(HighestLoss):
+    """Chooses the candidates that reported the highest mean loss of their local steps when they
+    last trained. Clients that never trained come first, those without samples last; ties are broken
+    at random."""
+
+    name: ClassVar[str] = "training-loss"
+    needs: ClassVar[frozenset[str]] = frozenset({"training_loss"})
+
+
+TINY = 1e-10  # added to counts, so that nothing is divided by zero
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ucb(Selector):
+    """Chooses the clients with the highest upper confidence bounds; in the first rounds, and later
+    with a small probability, a uniform cohort.
+
+    A client's bound is its mean reward plus exploration * sqrt(ln(all choices) / its own choices).
+    The reward of a round is the accuracy of the local model on the client's own samples (the slides
+    do not say which). A client that does not answer counts as chosen but gets no reward. Ties are
+    broken at random.
+    """
+
+    name: ClassVar[str] = "ucb"
+    needs: ClassVar[frozenset[str]] = frozenset({"local_accuracy"})
+    exploration: float = parameter(
+        1.0, exclusiveMinimum=0, help="c: weight of the bonus of rarely chosen clients"
+    )
+    epsilon: float = parameter(
+        0.1, minimum=0, maximum=1, help="probability of a uniform cohort after the first rounds"
+    )
+    initial: int = parameter(3, minimum=0, help="first rounds, in which the cohort is uniform")
+
+    def begin(self, view: View, rng: np.random.Generator) -> State:
+        return {
+            "round": np.zeros(1, dtype=np.int64),
+            "count": np.zeros(view.clients, dtype=np.int64),
+            "rewards": np.zeros(view.clients, dtype=np.int64),
+            "reward": np.zeros(view.clients),
+        }
+
+    def select(
+        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
+    ) -> np.ndarray:
+        if state["round"][0] < self.initial or rng.random() < self.epsilon:
+            return rng.choice(candidates, view.cohort, replace=False)
+        return top_clients(self.bounds(state)[candidates], candidates, view.cohort, rng)
+
+    def bounds(self, state: State) -> np.ndarray:
+        """The upper confidence bound of each client."""
+        mean = state["reward"] / np.maximum(state["rewards"], 1)
+        spread = max(np.log(state["count"].sum() + TINY), 0.0)  # negative before the first choice
+        return mean + self.exploration * np.sqrt(spread / (state["count"] + TINY))
+
+    def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
+        after = {name: array.copy() for name, array in state.items()}
+        rewards = reports["local_accuracy"]
+        answered = ~np.isnan(rewards)
+        after["round"] += 1
+        after["count"][cohort] += 1
+        after["rewards"][cohort[answered]] += 1
+        after["reward"][cohort[answered]] += rewards[answered]
+        return after

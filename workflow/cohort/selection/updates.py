@@ -1,0 +1,265 @@
+"""Selectors that compare the updates of clients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+
+from cohort.core.components import parameter
+from cohort.core.lazy import lazy
+from cohort.selection.draws import leave_out_empty
+from cohort.selection.pools import draw_by_size
+from cohort.selection.selector import Reports, Selector, State, View
+
+if TYPE_CHECKING:
+    from scipy import special
+    from scipy.cluster import hierarchy
+    from scipy.spatial import distance
+else:
+    distance = lazy("scipy.spatial.distance")
+    hierarchy = lazy("scipy.cluster.hierarchy")
+    special = lazy("scipy.special")
+
+
+class LastUpdates(Selector):
+    """Base of selectors that know each client by what it last reported of one `need`. Clients that
+    never answered are chosen first, at random, those without samples last; `choose_seen` chooses
+    the rest of the cohort."""
+
+    need: ClassVar[str]
+
+    def begin(self, view: View, rng: np.random.Generator) -> State:
+        return {
+            "seen": np.zeros(view.clients, dtype=bool),
+            "updates": np.zeros((view.clients, 0), dtype=np.float32),
+        }
+
+    def select(
+        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
+    ) -> np.ndarray:
+        candidates = leave_out_empty(candidates, view)
+        is_seen = state["seen"][candidates]
+        unseen = rng.permutation(candidates[~is_seen])[: view.cohort]
+        seen = candidates[is_seen]
+        count = min(view.cohort - len(unseen), len(seen))
+        return np.concatenate([unseen, self.choose_seen(state, seen, count, view, rng)])
+
+    def choose_seen(
+        self, state: State, seen: np.ndarray, count: int, view: View, rng: np.random.Generator
+    ) -> np.ndarray:
+        """Choose `count` of the candidates that answered before (`seen`)."""
+        raise NotImplementedError
+
+    def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
+        updates = reports[self.need]
+        answered = ~np.isnan(updates).any(axis=1)
+        after = {name: array.copy() for name, array in state.items()}
+        if not after["updates"].size:
+            after["updates"] = np.zeros((view.clients, updates.shape[1]), dtype=np.float32)
+        after["seen"][cohort[answered]] = True
+        after["updates"][cohort[answered]] = updates[answered]
+        return after
+
+
+ROUNDING = 1e-12  # nats: a divergence below is rounding between equal distributions
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diversity(Selector):
+    """Draws the cohort with probabilities that follow a fixed score of each client: how diverse its
+    own labels are, and how far its label distribution is from those of the other clients.
+
+    The paper means by the latter the mean Jensen-Shannon divergence to all other clients. Its code
+    computes the distance, the square root of the divergence, averages it over all clients, the
+    client itself included, and divides it by the largest mean.
+    """
+
+    name: ClassVar[str] = "diversity"
+    needs: ClassVar[frozenset[str]] = frozenset({"label_counts"})
+    mix: float = parameter(
+        0.5,
+        minimum=0,
+        maximum=1,
+        help="lambda: weight of the number of classes against the entropy of the labels",
+    )
+    alpha: float = parameter(
+        0.5,
+        minimum=0,
+        maximum=1,
+        help="weight of a client's own diversity against its distance to the others",
+    )
+    measure: Literal["distance", "divergence"] = parameter(
+        "distance", help="the Jensen-Shannon distance (as run) or divergence (as written)"
+    )
+
+    def version(self) -> int:
+        return 2 if self.measure == "divergence" else 1
+
+    def begin(self, view: View, rng: np.random.Generator) -> State:
+        assert view.label_counts is not None
+        scores = self.scores(view.label_counts)
+        weights = (scores - scores.min()) / (np.ptp(scores) + 1e-12) + 0.01
+        return {"score": scores, "weight": weights}
+
+    def select(
+        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
+    ) -> np.ndarray:
+        weights = state["weight"][candidates]
+        return rng.choice(candidates, view.cohort, replace=False, p=weights / weights.sum())
+
+    def scores(self, label_counts: np.ndarray) -> np.ndarray:
+        """The score of each client, by which it is drawn."""
+        classes = label_counts.shape[1]
+        own = self.mix * (label_counts > 0).sum(axis=1) / classes + (1 - self.mix) * entropy(
+            row_shares(label_counts)
+        ) / np.log(classes)
+        return self.alpha * own + (1 - self.alpha) * self._distances(row_shares(label_counts))
+
+    def _distances(self, mixes: np.ndarray) -> np.ndarray:
+        """The distance of each client's label distribution from those of the other clients."""
+        divergences = js_divergences(mixes)
+        if self.measure == "divergence":
+            return divergences.sum(axis=1) / max(len(mixes) - 1, 1)
+        distances = np.sqrt(divergences).mean(axis=1)
+        return distances / max(distances.max(), np.finfo(float).tiny)
+
+
+def row_shares(counts: np.ndarray) -> np.ndarray:
+    """Divide each row by its sum; a row of zeros stays zero."""
+    return counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+
+
+def js_divergences(mixes: np.ndarray) -> np.ndarray:
+    """The Jensen-Shannon divergence of each row to each row, in nats."""
+    entropies = entropy(mixes)
+    divergences = np.stack([entropy((mix + mixes) / 2) for mix in mixes])
+    divergences -= (entropies[:, np.newaxis] + entropies) / 2
+    divergences[divergences < ROUNDING] = 0
+    return divergences
+
+
+def entropy(mixes: np.ndarray) -> np.ndarray:
+    """Shannon entropy of each row in nats, with 0 log 0 = 0."""
+    return -(mixes * np.log(mixes, out=np.zeros_like(mixes), where=mixes > 0)).sum(axis=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DivFl(LastUpdates):
+    """Chooses, greedily, the clients to whose updates those of all clients are nearest: facility
+    location, the sum over clients of the distance to the nearest chosen one.
+
+    Only the clients of a cohort send updates, so that the others are known by their last ones.
+    Clients that never answered are chosen first, at random. (The authors' code computes the
+    gradients of all clients once, before the first round.)
+    """
+
+    name: ClassVar[str] = "divfl"
+    need: ClassVar[str] = "update"
+    needs: ClassVar[frozenset[str]] = frozenset({need})
+
+    def models_held(self, clients: int) -> int:
+        return 2 * clients  # their last updates, before and after the round
+
+    def begin(self, view: View, rng: np.random.Generator) -> State:
+        return super().begin(view, rng) | {"distances": np.zeros((view.clients, view.clients))}
+
+    def choose_seen(
+        self, state: State, seen: np.ndarray, count: int, view: View, rng: np.random.Generator
+    ) -> np.ndarray:
+        return seen[choose_facilities(state["distances"][np.ix_(state["seen"], seen)], count)]
+
+    def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
+        after = super().observe(state, cohort, reports, view)
+        clients = cohort[~np.isnan(reports[self.need]).any(axis=1)]
+        recent = after["updates"][clients].astype(np.float64)
+        columns = [distance.cdist(recent, update[np.newaxis]) for update in after["updates"]]
+        rows = np.hstack(columns)  # client by client, as all updates in float64 take memory
+        after["distances"][clients] = rows
+        after["distances"][:, clients] = rows.T
+        return after
+
+
+def choose_facilities(distances: np.ndarray, count: int) -> np.ndarray:
+    """Choose `count` columns greedily such that the sum over rows of the distance (row, column) to
+    the nearest chosen column falls most with each; the first of several that are as good."""
+    nearest = np.full(len(distances), np.inf)
+    chosen: list[int] = []
+    for _ in range(count):
+        sums = np.minimum(nearest[:, np.newaxis], distances).sum(axis=0)
+        sums[chosen] = np.inf
+        chosen.append(int(sums.argmin()))
+        nearest = np.minimum(nearest, distances[:, chosen[-1]])
+    return np.array(chosen, dtype=np.int64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HicsFl(LastUpdates):
+    """Clusters clients by the updates of the last layer's bias, and draws from clusters of diverse
+    clients more often, at first (algorithm 1).
+
+    The entropy of the softmax of a client's bias update estimates how diverse its labels are
+    (equation 7). Two clients are as far apart as the angle of their updates plus `weight` times the
+    difference of their entropies (9). There are as many clusters as clients in a cohort. A cluster
+    is drawn with a probability proportional to exp(diversity * rounds left / all rounds * its mean
+    entropy), and a client of it in proportion to its number of samples (10); nobody is drawn twice.
+    Before that, every client is chosen once.
+    """
+
+    name: ClassVar[str] = "hics-fl"
+    need: ClassVar[str] = "bias_update"
+    needs: ClassVar[frozenset[str]] = frozenset({need})
+    temperature: float = parameter(
+        0.0025, exclusiveMinimum=0, help="T: of the softmax of a bias update"
+    )
+    weight: float = parameter(
+        10.0, minimum=0, help="lambda: of the difference of entropies in the distance"
+    )
+    diversity: float = parameter(
+        4.0, minimum=0, help="gamma_0: how much more often diverse clusters are drawn at first"
+    )
+
+    def begin(self, view: View, rng: np.random.Generator) -> State:
+        return super().begin(view, rng) | {"round": np.zeros(1, dtype=np.int64)}
+
+    def choose_seen(
+        self, state: State, seen: np.ndarray, count: int, view: View, rng: np.random.Generator
+    ) -> np.ndarray:
+        if not count:
+            return seen[:0]
+        updates = state["updates"][seen].astype(np.float64)
+        entropies = self.entropies(updates)
+        clusters = self.clusters(updates, entropies, view.cohort)
+        means = np.bincount(clusters, entropies) / np.bincount(clusters)
+        left = 1 - state["round"][0] / view.rounds
+        chosen: list[int] = []
+        for _ in range(count):
+            rest = np.setdiff1d(np.arange(len(seen)), chosen)
+            open_clusters = np.unique(clusters[rest])
+            odds = special.softmax(self.diversity * left * means[open_clusters])
+            members = rest[clusters[rest] == rng.choice(open_clusters, p=odds)]
+            chosen.append(members[draw_by_size(seen[members], view, 1, rng)[0]])
+        return seen[chosen]
+
+    def entropies(self, updates: np.ndarray) -> np.ndarray:
+        """The estimated label entropy of each client, in nats, from its bias update."""
+        shares = special.softmax(updates / self.temperature, axis=1)
+        entropies: np.ndarray = special.entr(shares).sum(axis=1)
+        return entropies
+
+    def clusters(self, updates: np.ndarray, entropies: np.ndarray, count: int) -> np.ndarray:
+        """The cluster of each client, from 0: Ward's linkage of the rows of distances, as in the
+        authors' code."""
+        if len(updates) <= count:
+            return np.arange(len(updates))
+        norms = np.linalg.norm(updates, axis=1)
+        norms = np.maximum(np.outer(norms, norms), np.finfo(float).tiny)
+        angles = np.arccos(np.clip(updates @ updates.T / norms, -1, 1))
+        distances = angles + self.weight * np.abs(entropies[:, np.newaxis] - entropies)
+        tree = hierarchy.ward(distance.pdist(distances))
+        labels: np.ndarray = hierarchy.cut_tree(tree, count).ravel()
+        return labels
+
+    def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
+        return super().observe(state, cohort, reports, view) | {"round": state["round"] + 1}

@@ -1,0 +1,109 @@
+"""Participation: which clients of a cohort answer, and with how much work."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from cohort.core.component_names import NameEncoded, parse
+from cohort.core.components import Catalog, parameter
+from cohort.core.metric import Metric
+
+
+@dataclass(frozen=True, kw_only=True)
+class Participation(NameEncoded):
+    """A model of faults: which clients of a cohort respond, and how much of the local work J they
+    complete. In this base class all clients respond and complete all of it.
+
+    Dropouts and stragglers are drawn from random generators of their own, so that every strategy
+    meets the same ones.
+    """
+
+    metrics: ClassVar[Mapping[str, Metric]] = {}
+    """The metrics that it records itself, by recorded name."""
+
+    def responds(self, cohort: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """A Boolean mask: whether each client of the cohort responds."""
+        return np.ones(len(cohort), dtype=bool)
+
+    def efforts(
+        self, clients: int, most: int, fixed: np.random.Generator, rng: np.random.Generator
+    ) -> np.ndarray:
+        """The number of epochs (or steps), of the `most` of J, that each client of the federation
+        completes. The generator `fixed` yields the same draws in every round."""
+        return np.full(clients, most)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Full(Participation):
+    """Every client of the cohort answers and does all its work."""
+
+    name: ClassVar[str] = "full"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dropout(Participation):
+    """A fixed share of every cohort, rounded down, drops out: `dropout-0.3` is three of ten."""
+
+    name: ClassVar[str] = "dropout"
+    share: float = parameter(
+        exclusiveMinimum=0, exclusiveMaximum=1, help="share of the cohort that drops out"
+    )
+
+    def responds(self, cohort: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        gone = rng.choice(len(cohort), math.floor(self.share * len(cohort) + 1e-9), replace=False)
+        return ~np.isin(np.arange(len(cohort)), gone)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BernoulliDropout(Participation):
+    """Each client of the cohort drops out independently with a probability; if all would, the first
+    one stays."""
+
+    name: ClassVar[str] = "bernoulli"
+    probability: float = parameter(
+        exclusiveMinimum=0, exclusiveMaximum=1, help="probability of dropping out"
+    )
+
+    def responds(self, cohort: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        stays = rng.random(len(cohort)) >= self.probability
+        stays[0] |= not stays.any()
+        return stays
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stragglers(Participation):
+    """A fixed share of all clients manages only some epochs (or steps) of J: uniformly drawn from 1
+    to all, once, or in every round with `redrawn1`. Their updates count like any other."""
+
+    name: ClassVar[str] = "stragglers"
+    share: float = parameter(
+        exclusiveMinimum=0, maximum=1, help="share of all clients that are stragglers"
+    )
+    redrawn: int = parameter(
+        0, minimum=0, maximum=1, help="1 to draw a straggler's epochs in every round"
+    )
+
+    def efforts(
+        self, clients: int, most: int, fixed: np.random.Generator, rng: np.random.Generator
+    ) -> np.ndarray:
+        slow = fixed.permutation(clients)[: round(self.share * clients)]
+        managed = np.full(clients, most)
+        managed[slow] = (rng if self.redrawn else fixed).integers(1, most, len(slow), endpoint=True)
+        return managed
+
+
+PARTICIPATIONS = Catalog(
+    "cohort.training.participation", Participation, (BernoulliDropout, Dropout, Full, Stragglers)
+)
+
+
+@functools.cache
+def parse_participation(text: str) -> Participation:
+    """Build the participation that a name like `dropout-0.3` describes."""
+    return parse(text, PARTICIPATIONS, "participation")

@@ -1,0 +1,176 @@
+"""Learning rate schedules of centralized runs."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from cohort.core.component_names import NameEncoded, parse
+from cohort.core.components import Catalog, parameter
+from cohort.core.lazy import lazy
+
+if TYPE_CHECKING:
+    from torch.optim import Optimizer, lr_scheduler
+else:
+    lr_scheduler = lazy("torch.optim.lr_scheduler")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule(NameEncoded):
+    """Changes the learning rate after every epoch, or after every batch if `by_batch`. Its state
+    follows from its past calls, so that a resumed run can repeat them."""
+
+    by_batch: ClassVar[bool] = False
+    watches: ClassVar[bool] = False
+    """Whether it follows the validation loss."""
+
+    def scaled(self, share: float) -> Schedule:
+        """This schedule shrunk to a run that has only this share of the epochs."""
+        return self
+
+    def build(self, optimizer: Optimizer, epochs: int, batches: int) -> Any:
+        """PyTorch's scheduler for a run of this many epochs with this many batches each."""
+        raise NotImplementedError
+
+
+def scale_epochs(count: int, share: float) -> int:
+    """Scale a number of epochs by a share, rounded but at least one."""
+    return max(1, round(count * share))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Constant(Schedule):
+    """Keep the learning rate constant."""
+
+    name: ClassVar[str] = "constant"
+
+    def build(self, optimizer: Optimizer, epochs: int, batches: int) -> Any:
+        return lr_scheduler.LambdaLR(optimizer, lambda epoch: 1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step(Schedule):
+    """Multiply the learning rate by a factor at regular intervals (StepLR)."""
+
+    name: ClassVar[str] = "step"
+    every: int = parameter(minimum=1, help="epochs between two steps")
+    factor: float = parameter(0.1, exclusiveMinimum=0, maximum=1, help="factor of each step")
+
+    def scaled(self, share: float) -> Schedule:
+        return dataclasses.replace(self, every=scale_epochs(self.every, share))
+
+    def build(self, optimizer: Optimizer, epochs: int, batches: int) -> Any:
+        return lr_scheduler.StepLR(optimizer, step_size=self.every, gamma=self.factor)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MultiStep(Schedule):
+    """Multiply the learning rate by a factor at two epochs (MultiStepLR)."""
+
+    name: ClassVar[str] = "steps"
+    first: int = parameter(minimum=1, help="epochs before the first step")
+    second: int = parameter(minimum=1, help="epochs before the second step")
+    factor: float = parameter(0.1, exclusiveMinimum=0, maximum=1, help="factor of each step")
+
+    def scaled(self, share: float) -> Schedule:
+        return dataclasses.replace(
+            self, first=scale_epochs(self.first, share), second=scale_epochs(self.second, share)
+        )
+
+    def build(self, optimizer: Optimizer, epochs: int, batches: int) -> Any:
+        return lr_scheduler.MultiStepLR(
+            optimizer, milestones=[self.first, self.second], gamma=self.factor
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exponential(Schedule):
+    """Multiply the learning rate by a factor after every epoch (ExponentialLR)."""
+
+    name: ClassVar[str] = "exponential"
+    factor: float = parameter(exclusiveMinimum=0, maximum=1, help="factor of each epoch")
+
+    def scaled(self, share: float) -> Schedule:
+        return dataclasses.replace(self, factor=self.factor ** (1 / share))
+
+    def build(self, optimizer: Optimizer, epochs: int, batches: int) -> Any:
+        return lr_scheduler.ExponentialLR(optimizer, gamma=self.factor)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plateau(Schedule):
+    """Multiply the learning rate by a factor when the validation loss stops falling
+    (ReduceLROnPlateau)."""
+
+    name: ClassVar[str] = "plateau"
+    watches: ClassVar[bool] = True
+    patience: int = parameter(10, minimum=0, help="epochs without a lower loss before a step")
+    factor: float = parameter(
+        0.5, exclusiveMinimum=0, exclusiveMaximum=1, help="factor of each step"
+    )
+
+    def scaled(self, share: float) -> Schedule:
+        return dataclasses.replace(self, patience=scale_epochs(self.patience, share))
+
+    def build(self, optimizer: Optimizer, epochs: int, batches: int) -> Any:
+        return lr_scheduler.ReduceLROnPlateau(optimizer, factor=self.factor, patience=self.patience)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cosine(Schedule):
+    """Anneal the learning rate to zero along half a cosine wave (CosineAnnealingLR)."""
+
+    name: ClassVar[str] = "cosine"
+
+    def build(self, optimizer: Optimizer, epochs: int, batches: int) -> Any:
+        return lr_scheduler.CosineAnnealingLR(optimizer, T_max=epochs)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WarmRestarts(Schedule):
+    """Anneal along half a cosine wave, then restart with a wave `factor` times as long
+    (CosineAnnealingWarmRestarts)."""
+
+    name: ClassVar[str] = "restarts"
+    first: int = parameter(minimum=1, help="epochs before the first restart")
+    factor: int = parameter(
+        2, minimum=1, help="how many times as long each wave is as the one before"
+    )
+
+    def scaled(self, share: float) -> Schedule:
+        return dataclasses.replace(self, first=scale_epochs(self.first, share))
+
+    def build(self, optimizer: Optimizer, epochs: int, batches: int) -> Any:
+        return lr_scheduler.CosineAnnealingWarmRestarts(
+            optimizer, T_0=self.first, T_mult=self.factor
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneCycle(Schedule):
+    """Raise the learning rate for three tenths of all batches, then lower it to almost zero, with
+    momentum moving inversely (OneCycleLR)."""
+
+    name: ClassVar[str] = "onecycle"
+    by_batch: ClassVar[bool] = True
+
+    def build(self, optimizer: Optimizer, epochs: int, batches: int) -> Any:
+        return lr_scheduler.OneCycleLR(
+            optimizer, max_lr=optimizer.param_groups[0]["lr"], total_steps=epochs * batches
+        )
+
+
+SCHEDULES = Catalog(
+    "cohort.training.schedules",
+    Schedule,
+    (Constant, Cosine, Exponential, OneCycle, Plateau, WarmRestarts, Step, MultiStep),
+)
+
+
+@functools.cache
+def parse_schedule(text: str) -> Schedule:
+    """Build the schedule that a name like `onecycle`, `step-30` or `plateau-patience3`
+    describes."""
+    return parse(text, SCHEDULES, "schedule")

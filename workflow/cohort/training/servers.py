@@ -1,0 +1,214 @@
+"""Server rules, which merge updates into new global weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+
+from cohort.core.components import Catalog, Component, parameter
+from cohort.core.lazy import lazy
+from cohort.core.metric import Metric
+
+if TYPE_CHECKING:
+    import torch
+
+    from cohort.training.updates import Updates, Weights
+else:
+    torch = lazy("torch")
+
+
+class Merged(NamedTuple):
+    """A server rule's result: new global weights, its new memory, and the metrics it measured."""
+
+    weights: Weights
+    memory: Weights
+    measured: dict[str, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerRule(Component):
+    """Merges the updates of a cohort into new global weights.
+
+    A rule receives the trainable weights only: statistics of normalization layers are always
+    averaged, because a rule that extrapolates could make a variance negative. Its memory between
+    rounds is plain tensors, which a checkpoint can hold: those that `begin` returns, and any that
+    are added later, named `{weight}/...` with the shape of that weight.
+    """
+
+    metrics: ClassVar[Mapping[str, Metric]] = {}
+    """The metrics that it records itself, by recorded name."""
+
+    assumes_sgd: ClassVar[bool] = False
+    """Whether it infers gradients from updates and so needs uninterrupted steps of plain SGD."""
+
+    copies: ClassVar[int] = 1
+    """How many copies of the model's size the server and a client send each other."""
+
+    def begin(self, weights: Weights, redraw: Callable[[], Weights]) -> Weights:
+        """The rule's memory before the first round. `redraw` draws the weights of another random
+        network of the same model."""
+        return {}
+
+    def control_variate(self, memory: Weights, client: int) -> Weights:
+        """The correction that a client adds to its weights after each step, times the learning
+        rate; empty for rules without control variates."""
+        return {}
+
+    def models_held(self, clients: int) -> int:
+        """The largest size of the rule's memory, in models."""
+        return 0
+
+    def apply(self, weights: Weights, updates: Updates, memory: Weights) -> Merged:
+        """Merge updates into `weights`, the global weights from which they began."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Average(ServerRule):
+    """The mean of the local weights, weighted by data size."""
+
+    name: ClassVar[str] = "average"
+
+    def apply(self, weights: Weights, updates: Updates, memory: Weights) -> Merged:
+        return Merged(updates.mean(updates.shares()), memory, {})
+
+
+@dataclass(frozen=True, kw_only=True)
+class FedNova(ServerRule):
+    """Divides each client's update by its effective steps, then multiplies the mean of the
+    normalized updates by the mean of the effective steps, both weighted by data size (NIID-Bench).
+
+    This amplifies clients with few steps, so the sum of all factors, which is 1 for FedAvg, can be
+    far above 1.
+    """
+
+    name: ClassVar[str] = "fednova"
+    metrics: ClassVar[Mapping[str, Metric]] = {"nova_factor": Metric("Sum of the clients' factors")}
+    assumes_sgd: ClassVar[bool] = True
+
+    def apply(self, weights: Weights, updates: Updates, memory: Weights) -> Merged:
+        shares = updates.shares()
+        steps = updates.effective_steps().to(shares)
+        factors = shares * (shares * steps).sum() / steps
+        # w + sum of f_k (w_k - w) = (1 - sum of f_k) w + sum of f_k w_k
+        rest = 1 - float(factors.sum())
+        merged = {
+            name: rest * weights[name] + tensor for name, tensor in updates.mean(factors).items()
+        }
+        return Merged(merged, memory, {"nova_factor": float(factors.sum())})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Momentum(ServerRule):
+    """Server momentum: velocity = beta * velocity + mean update; weights += lr * velocity.
+
+    With `clip`, each update is first scaled down to at most this norm over all its weights.
+    """
+
+    name: ClassVar[str] = "momentum"
+    metrics: ClassVar[Mapping[str, Metric]] = {
+        "clipped_fraction": Metric("Updates shortened", "%", 100, digits=1),
+        "largest_update": Metric("Largest norm of an update"),
+    }
+    beta: float = parameter(0.9, minimum=0, exclusiveMaximum=1, help="momentum of the server")
+    lr: float = parameter(1.0, exclusiveMinimum=0, help="the server's learning rate")
+    clip: float = parameter(
+        0.0, minimum=0, help="largest norm of a client's update, 0 for no clipping"
+    )
+
+    def begin(self, weights: Weights, redraw: Callable[[], Weights]) -> Weights:
+        return {name: tensor.new_zeros(tensor.shape) for name, tensor in weights.items()}
+
+    def apply(self, weights: Weights, updates: Updates, memory: Weights) -> Merged:
+        norms = updates.distances(weights)
+        clipped = norms > self.clip if self.clip else norms < 0
+        if clipped.any():
+            updates = updates.scaled(weights, (self.clip / norms).where(clipped, 1.0))
+        mean = updates.mean(updates.shares())
+        velocity = {
+            name: self.beta * memory[name] + (mean[name] - weights[name]) for name in memory
+        }
+        # in this form beta 0 and a learning rate of 1 give exactly the mean
+        moved = {
+            name: mean[name] + (self.lr * velocity[name] - (mean[name] - weights[name]))
+            for name in memory
+        }
+        measured = {
+            "clipped_fraction": float(clipped.double().mean()),
+            "largest_update": float(norms.max()),
+        }
+        return Merged(mean | moved, velocity, measured)
+
+
+# The server's control variate is stored as `{weight}/all`, client 17's as `{weight}/17`, and that
+# of clients that were never chosen, unless it is zero, as `{weight}/start`.
+ALL, START = "all", "start"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scaffold(ServerRule):
+    """SCAFFOLD's averaging: a client's control variate estimates its gradient, the server's is the
+    mean of all clients'. After each SGD step a client adds the learning rate times its own variate
+    minus the server's. One control variate is sent along with every model.
+
+    Control variates begin at zero. In NIID-Bench's code they all begin at the weights of one random
+    network (`start: random`): that changes nothing while all clients take part, but with a cohort,
+    the server's moves away from those of clients that were not chosen yet.
+
+    The estimate is the client's update per step (the paper's option II, as in NIID-Bench). With
+    momentum 0.9 updates, and so estimates, are up to ten times too long; `estimate: reach` divides
+    by the effective steps instead and accounts for the corrections.
+    """
+
+    name: ClassVar[str] = "scaffold"
+    assumes_sgd: ClassVar[bool] = True
+    copies: ClassVar[int] = 2
+    estimate: Literal["steps", "reach"] = parameter(
+        "steps",
+        help="divide a client's update by its steps, or by those that momentum makes of them",
+    )
+    start: Literal["zero", "random"] = parameter(
+        "zero", help="where control variates begin: at zero, or at a random network (NIID-Bench)"
+    )
+
+    def begin(self, weights: Weights, redraw: Callable[[], Weights]) -> Weights:
+        if self.start == "zero":
+            return {f"{name}/{ALL}": torch.zeros_like(tensor) for name, tensor in weights.items()}
+        drawn = redraw()
+        copies = (
+            (f"{name}/{key}", tensor) for key in (ALL, START) for name, tensor in drawn.items()
+        )
+        return {
+            name: tensor.clone() for name, tensor in copies
+        }  # checkpoints hold no shared memory
+
+    def control_variate(self, memory: Weights, client: int) -> Weights:
+        variates = {}
+        for key in memory:
+            name, _, whose = key.rpartition("/")
+            if whose == ALL:
+                own = memory.get(f"{name}/{client}", memory.get(f"{name}/{START}"))
+                variates[name] = -memory[key] if own is None else own - memory[key]
+        return variates
+
+    def models_held(self, clients: int) -> int:
+        return clients + (1 if self.start == "zero" else 2)
+
+    def apply(self, weights: Weights, updates: Updates, memory: Weights) -> Merged:
+        memory, before, effective = dict(memory), memory, updates.effective_steps().tolist()
+        for row, client in enumerate(updates.clients):
+            steps = float(updates.steps[row])
+            for name, variate in self.control_variate(before, client).items():
+                moved = (weights[name] - updates.weights[name][row]) / updates.lr
+                old = variate + before[f"{name}/{ALL}"]
+                if self.estimate == "steps":
+                    new = moved / steps + variate
+                else:
+                    new = (moved + steps * variate) / effective[row]
+                memory[f"{name}/{client}"] = new
+                memory[f"{name}/{ALL}"] = memory[f"{name}/{ALL}"] + (new - old) / updates.total
+        return Merged(updates.mean(updates.shares()), memory, {})
+
+
+SERVERS = Catalog("cohort.training.servers", ServerRule, (Average, FedNova, Momentum, Scaffold))
