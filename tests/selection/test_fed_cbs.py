@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from cohort.selection.entropy import TINY, FedCbs, imbalance
+from cohort.selection.entropy import PERFECT, FedCbs, imbalance
 from tests.selection.views import labeled
 
 COUNTS = np.array([[6, 0, 0], [0, 5, 1], [2, 2, 2], [0, 0, 9], [1, 4, 0]])
@@ -27,7 +27,7 @@ def literal(counts: np.ndarray, cohort: int, round: int, chosen: list[int], stre
         rest = [client for client in range(len(counts)) if client not in members]
         weights = []
         for client in rest:
-            weight = (qcid([*members, client], counts) + TINY) ** -m
+            weight = (qcid([*members, client], counts) + PERFECT) ** -m
             if m == 1:
                 weight += strength * math.sqrt(3 * math.log(round) / (2 * chosen[client]))
             weights.append(math.log(weight))

@@ -266,8 +266,6 @@ class StratifyMLP(Model):
 
 
 VGG11_BLOCKS = ((64,), (128,), (256, 256), (512, 512), (512, 512))
-VGG11_SIDE = 2 ** len(VGG11_BLOCKS)  # pixels that the poolings reduce to one
-VGG11_FEATURES = VGG11_BLOCKS[-1][-1]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -278,9 +276,10 @@ class Vgg11(Model):
     name: ClassVar[str] = "vgg11"
 
     def check(self, shape: Shape) -> None:
-        if len(shape) != 3 or {side // VGG11_SIDE for side in shape[1:]} != {1}:
+        least = 2 ** len(VGG11_BLOCKS)  # pixels that the poolings reduce to one
+        if len(shape) != 3 or {side // least for side in shape[1:]} != {1}:
             raise ValueError(
-                f"needs images of {VGG11_SIDE}x{VGG11_SIDE} to {2 * VGG11_SIDE - 1}x{2 * VGG11_SIDE - 1} pixels, "
+                f"needs images of {least}x{least} to {2 * least - 1}x{2 * least - 1} pixels, "
                 f"of which its {len(VGG11_BLOCKS)} poolings leave one, not samples of shape {shape}"
             )
 
@@ -296,7 +295,7 @@ class Vgg11(Model):
                     layers.append(nn.MaxPool2d(2))
                 layers.append(nn.ReLU())
                 before = after
-        return nn.Sequential(*layers, nn.Flatten(), nn.Linear(VGG11_FEATURES, classes))
+        return nn.Sequential(*layers, nn.Flatten(), nn.Linear(before, classes))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -202,7 +202,7 @@ class KL(Selector, Allocating):
         return float(np.log(len(pooled)) - entropy_bits(pooled) * np.log(2)) < self.theta
 
 
-TINY = 1e-12  # the imbalance of perfectly balanced clients, so that their weights are finite
+PERFECT = 1e-12  # the imbalance of perfectly balanced clients, so that their weights are finite
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,7 +236,7 @@ class FedCbs(Selector):
         held, left = np.zeros(counts.shape[1]), np.arange(len(candidates))
         cohort: list[int] = []
         while len(cohort) < view.cohort:
-            weights = -(len(cohort) + 1) * np.log(imbalance(held + counts[left]) + TINY)
+            weights = -(len(cohort) + 1) * np.log(imbalance(held + counts[left]) + PERFECT)
             if not cohort:
                 weights = np.log(np.exp(weights) + self.bonus(state, candidates))
             (drawn,) = draw_without_replacement(weights, 1, rng)
