@@ -25,33 +25,27 @@ def acceptance(scheme: Dirichlet, per_class: np.ndarray, clients: int, draws: in
     return float(np.mean(accepted))
 
 
-def test_acceptance_of_one_draw_is_that_of_niid_bench():
-    """0.21 to 0.24 in two independent simulations of CIFAR-10 with 100 clients; the standard error
-    of 3,000 draws is 0.0075."""
-    assert 0.20 <= acceptance(Dirichlet(alpha=0.1, minimum=10), CIFAR10, 100, 3000) <= 0.26
-
-
-def test_acceptance_differs_without_the_balance_rule():
-    assert acceptance(PlainDirichlet(alpha=0.1, minimum=10), CIFAR10, 100, 3000) < 0.20
-
-
-OTHER_RATES = {
-    "CINIC-10, 200 clients": (0.1, np.full(10, 9000), 200, 0.04, 0.04),
-    "CIFAR-100 coarse, 100 clients": (0.1, np.full(20, 2500), 100, 0.96, 0.96),
-    "PathMNIST, 100 clients": (0.1, PATHMNIST, 100, 0.29, 0.31),
-    "CIFAR-10, 20 clients": (0.1, CIFAR10, 20, 0.97, 0.97),
-    "CIFAR-10, 20 clients, stronger skew": (0.05, CIFAR10, 20, 0.57, 0.61),
-}
-
-
-@pytest.mark.parametrize("case", OTHER_RATES)
-def test_acceptance_of_other_federations(case: str):
+@pytest.mark.parametrize(
+    ("alpha", "per_class", "clients", "low", "high"),
+    [
+        (0.1, CIFAR10, 100, 0.21, 0.24),
+        (0.1, np.full(10, 9000), 200, 0.04, 0.04),  # CINIC-10
+        (0.1, np.full(20, 2500), 100, 0.96, 0.96),  # CIFAR-100 coarse
+        (0.1, PATHMNIST, 100, 0.29, 0.31),
+        (0.1, CIFAR10, 20, 0.97, 0.97),
+        (0.05, CIFAR10, 20, 0.57, 0.61),
+    ],
+)
+def test_acceptance_of_one_draw_is_that_of_niid_bench(
+    alpha: float, per_class: np.ndarray, clients: int, low: float, high: float
+):
     """Each within three standard errors of 1,000 draws, and the rounding, of what was simulated
-    elsewhere."""
-    alpha, per_class, clients, low, high = OTHER_RATES[case]
+    elsewhere; without the balance rule, fewer draws of CIFAR-10 are accepted."""
     rate = acceptance(Dirichlet(alpha=alpha, minimum=10), per_class, clients, 1000)
     slack = 0.005 + 3 * np.sqrt(low * (1 - low) / 1000)
     assert low - slack <= rate <= high + slack
+    if clients == 100 and per_class is CIFAR10:
+        assert acceptance(PlainDirichlet(alpha=0.1, minimum=10), CIFAR10, 100, 1000) < 0.19
 
 
 def test_brain_scans_of_forty_clients_need_a_lower_minimum():
@@ -193,27 +187,6 @@ def test_balance_rule_gives_nothing_more_to_a_full_client(seed: int):
     ).all()  # below the mean before its last gain: it exceeds the mean by less than one class share
 
 
-def test_plain_form_gives_more_to_full_clients():
-    for seed in range(40):
-        cuts = PlainDirichlet(alpha=0.1).draw_cuts(CIFAR10, 100, np.random.default_rng(seed))
-        assert sum(samples for _, samples in gains_of_full_clients(cuts, 500)) > 100
-
-
-def test_plain_sizes_are_more_uneven():
-    deviation = {}
-    for cls in (Dirichlet, PlainDirichlet):
-        sizes = [
-            np.diff(
-                cls(alpha=0.1).draw_cuts(CIFAR10, 100, np.random.default_rng(seed)), axis=1
-            ).sum(axis=0)
-            for seed in range(20)
-        ]
-        deviation[cls] = np.std(sizes)
-    # plain: ten shares of 5,000 with variance p (1-p) / 11 each, p = 1/100: the standard deviation is 5000 sqrt(10 * 0.0099 / 11) = 474
-    assert deviation[PlainDirichlet] == pytest.approx(474, rel=0.1)
-    assert deviation[Dirichlet] < 0.9 * deviation[PlainDirichlet]
-
-
 @pytest.mark.parametrize("alpha", [0.1, 0.5, 5.0])
 def test_plain_shares_have_the_moments_of_the_dirichlet_distribution(alpha: float):
     """Mean p = 1/clients and variance p (1-p) / (alpha0 + 1), alpha0 = clients * alpha. Floors move
@@ -228,16 +201,6 @@ def test_plain_shares_have_the_moments_of_the_dirichlet_distribution(alpha: floa
     variance = p * (1 - p) / (clients * alpha + 1)
     assert np.abs(shares.mean(axis=0) - p).max() < 4 * np.sqrt(variance / len(shares))
     assert shares.var(axis=0).mean() == pytest.approx(variance, rel=0.05)
-
-
-@pytest.mark.parametrize("cls", [Dirichlet, PlainDirichlet])
-def test_cuts_run_from_nothing_to_everything(cls: type[Dirichlet]):
-    per_class = np.array([50, 7, 120])
-    cuts = cls(alpha=0.5).draw_cuts(per_class, 6, np.random.default_rng(0))
-    assert cuts.shape == (3, 7)
-    assert (cuts[:, 0] == 0).all()
-    np.testing.assert_array_equal(cuts[:, -1], per_class)
-    assert (np.diff(cuts, axis=1) >= 0).all()
 
 
 def test_draws_are_repeated_until_every_client_has_the_minimum():
@@ -259,15 +222,6 @@ def test_draws_are_repeated_until_every_client_has_the_minimum():
         for seed in range(30)
     ]
     assert min(single) < 10
-
-
-def test_exactly_the_minimum_is_enough():
-    assert [
-        len(part)
-        for part in Dirichlet(alpha=0.5, minimum=10).deal(
-            Pool(np.zeros(10, dtype=int)), 1, np.random.default_rng(0)
-        )
-    ] == [10]
 
 
 @pytest.mark.parametrize(("cls", "word"), [(Dirichlet, "dir"), (PlainDirichlet, "dirplain")])

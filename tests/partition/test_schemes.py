@@ -1,0 +1,401 @@
+"""What each scheme deals, by hand, by plain implementations of its rule, and in the mean."""
+
+from __future__ import annotations
+
+from math import gcd
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+from cohort.core.randomness import generator
+from cohort.partition import Pool
+from cohort.partition.schemes import Roles, Sampled, dealt_roles, draw_holders
+from tests.partition.dealing import count_labels, deal
+
+ALIKE = np.zeros(12, dtype=int)  # labels of samples of one class
+
+
+# iid
+
+
+@pytest.mark.parametrize(
+    ("samples", "clients"), [(100, 10), (101, 10), (109, 10), (7, 7), (45_000, 100)]
+)
+def test_iid_sizes_differ_by_at_most_one(samples: int, clients: int):
+    sizes = [len(part) for part in deal("iid", np.zeros(samples, dtype=int), clients)]
+    assert sum(sizes) == samples
+    assert set(sizes) <= {samples // clients, -(-samples // clients)}
+
+
+def test_every_sample_is_as_likely_at_every_client():
+    """Over 2,000 seeds sample i lies at client 0 of 4 with probability 1/4: 500 times, give or take
+    19.4 (binomial)."""
+    held = np.zeros(12)
+    for seed in range(2000):
+        held[deal("iid", ALIKE, 4, seed)[0]] += 1
+    assert np.abs(held - 500).max() < 4 * 19.4
+
+
+# quantity-alpha
+
+
+@pytest.mark.parametrize("alpha", [0.5, 2.0])
+def test_sizes_have_the_moments_of_the_dirichlet_distribution(alpha: float):
+    """Of a sample that is large enough for a minimum of 1 to change nothing: mean p = 1/8, variance
+    p (1-p) / (8 alpha + 1)."""
+    labels = np.zeros(100_000, dtype=int)
+    dealt = [deal(f"quantity-{alpha:g}-minimum1", labels, 8, seed) for seed in range(500)]
+    shares = np.array([[len(part) for part in parts] for parts in dealt]) / 100_000
+    variance = 7 / 64 / (8 * alpha + 1)
+    assert np.abs(shares.mean(axis=0) - 1 / 8).max() < 4 * np.sqrt(variance / 500)
+    assert shares.var() == pytest.approx(variance, rel=0.15)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_quantity_gives_everyone_the_minimum_and_ignores_labels(seed: int):
+    """The same parts whatever the labels, and each client holds every class in nearly equal
+    shares."""
+    labels = np.random.default_rng(9).permutation(np.repeat(np.arange(10), 1000))
+    parts = deal("quantity-0.5-minimum200", labels, 8, seed)
+    others = deal("quantity-0.5-minimum200", labels[::-1], 8, seed)
+    assert min(map(len, parts)) >= 200
+    for part, other in zip(parts, others, strict=True):
+        np.testing.assert_array_equal(part, other)
+        expected = len(part) / 10
+        assert (np.abs(np.bincount(labels[part]) - expected) < 5 * np.sqrt(expected)).all()
+
+
+# classes-k and covering-k
+
+PER_CLASS = [500, 437, 250, 501, 333]
+LABELS = np.random.default_rng(3).permutation(np.repeat(np.arange(5), PER_CLASS))
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 5])
+@pytest.mark.parametrize("clients", [5, 12, 20])
+@pytest.mark.parametrize("seed", range(3))
+def test_every_client_holds_k_classes_among_them_its_own_in_even_parts(
+    k: int, clients: int, seed: int
+):
+    counts = count_labels(f"classes-{k}", LABELS, clients, seed)
+    assert ((counts > 0).sum(axis=1) == k).all()
+    assert all(counts[client, client % 5] > 0 for client in range(clients))
+    for column, total in zip(counts.T, PER_CLASS, strict=True):
+        assert column.sum() == total and np.ptp(column[column > 0]) <= 1
+
+
+def labels_of(classes: int, per_class: int = 30) -> np.ndarray:
+    return np.random.default_rng(0).permutation(np.repeat(np.arange(classes), per_class))
+
+
+@pytest.mark.parametrize("scheme", ["classes", "covering"])
+def test_one_class_per_client_and_as_many_clients_is_one_class_each(scheme: str):
+    """Stratify's #C=1 with ten clients: client i holds exactly class i, and all of it."""
+    counts = count_labels(f"{scheme}-1", labels_of(10), 10)
+    np.testing.assert_array_equal(counts, 30 * np.eye(10, dtype=int))
+
+
+@pytest.mark.parametrize(
+    ("name", "clients", "own", "chance"),
+    [("classes-3", 5, [0], 2 / 4), ("covering-3", 3, [0, 1], 1 / 3)],
+)
+def test_the_other_classes_are_equally_likely(
+    name: str, clients: int, own: list[int], chance: float
+):
+    """Of five classes, client 0 always has its own, and the others with the same probability."""
+    draws, labels = 1200, np.repeat(np.arange(5), 10)
+    held = sum(count_labels(name, labels, clients, seed)[0] > 0 for seed in range(draws))
+    assert (held[own] == draws).all() and held.sum() == 3 * draws
+    deviation = np.sqrt(draws * chance * (1 - chance))
+    assert np.abs(np.delete(held, own) - draws * chance).max() < 4 * deviation
+
+
+def test_which_samples_of_a_class_a_holder_gets_is_chance():
+    """Two holders of ten samples: each sample lies at client 0 in half of 1,000 draws."""
+    held = np.zeros(10)
+    for seed in range(1000):
+        held[deal("classes-1", ALIKE[:10], 2, seed)[0]] += 1
+    assert held.sum() == 5000 and chisquare(held).pvalue > 1e-3
+
+
+@pytest.mark.parametrize(("classes", "k", "unheld"), [(100, 10, 35), (200, 20, 70)])
+def test_the_rule_of_niid_bench_leaves_classes_unheld(classes: int, k: int, unheld: int):
+    """Ten clients of CIFAR-100 and Tiny-ImageNet: (classes - 10) (1 - (k-1) / (classes-1))^10 =
+    34.7 and 69.5 in the mean."""
+    counts = [
+        sum(not held for held in draw_holders(classes, 10, k, 1, np.random.default_rng(seed)))
+        for seed in range(200)
+    ]
+    expected = (classes - 10) * (1 - (k - 1) / (classes - 1)) ** 10
+    assert expected == pytest.approx(unheld, abs=0.6)
+    # classes are drawn almost independently: the variance is below that of as many coins
+    assert np.mean(counts) == pytest.approx(expected, abs=4 * np.sqrt(expected / 200))
+
+
+@pytest.mark.parametrize(
+    ("classes", "k", "clients"),
+    [(100, 10, 10), (100, 30, 10), (200, 20, 10), (200, 60, 10), (10, 4, 3), (7, 3, 3), (5, 5, 1)],
+)
+@pytest.mark.parametrize("seed", range(5))
+def test_covering_leaves_no_class_unheld(classes: int, k: int, clients: int, seed: int):
+    counts = count_labels(f"covering-{k}", labels_of(classes), clients, seed)
+    assert ((counts > 0).sum(axis=1) == k).all() and (counts.sum(axis=0) == 30).all()
+    assert all(np.ptp(column[column > 0]) <= 1 for column in counts.T)
+    if k * clients == classes:  # client i holds its block of k classes, all of them
+        blocks = np.repeat(np.eye(clients, dtype=int), k, axis=1)
+        np.testing.assert_array_equal(counts, 30 * blocks)
+
+
+@pytest.mark.parametrize(("classes", "k", "clients"), [(10, 3, 10), (10, 3, 25), (5, 2, 20)])
+def test_with_as_many_clients_as_classes_covering_is_the_rule_of_niid_bench(
+    classes: int, k: int, clients: int
+):
+    for seed in range(5):
+        covering, niid_bench = (
+            count_labels(f"{scheme}-{k}", labels_of(classes), clients, seed)
+            for scheme in ("covering", "classes")
+        )
+        np.testing.assert_array_equal(covering, niid_bench)
+
+
+# sampled-low-high
+
+
+def held_classes(name: str, labels: np.ndarray, seed: int) -> np.ndarray:
+    """The number of classes of each of 100 clients, which all hold 450 samples."""
+    parts = deal_addressed(name, labels, 100, seed)
+    assert {len(part) for part in parts} == {450}
+    return np.array([len(np.unique(labels[part])) for part in parts])
+
+
+def deal_addressed(name: str, labels: np.ndarray, clients: int, seed: int) -> list[np.ndarray]:
+    low, high = map(int, name.split("-")[1:])
+    return Sampled(low=low, high=high).deal(Pool(labels), clients, generator(seed, "partition"))
+
+
+def cifar100(seed: int) -> np.ndarray:
+    """45,000 of 50,000 labels as `random_split` leaves them: 450 of each class, give or take 6."""
+    return np.random.default_rng(seed).permutation(np.repeat(np.arange(100), 500))[:45_000]
+
+
+def test_classes_per_client_of_sections_4_1_and_4_2():
+    """U{1..50}: the authors' seed gave a mean of 24.38, at least 2 and at most 49; over seeds the
+    mean is 23 to 30."""
+    held = np.stack([held_classes("sampled-1-50", cifar100(seed), seed) for seed in range(20)])
+    means = held.mean(axis=1)
+    assert 24 <= means.mean() <= 28 and means.min() >= 21 and means.max() <= 30
+    assert held.min() == 1 and 49 <= held.max() <= 55
+
+
+@pytest.mark.parametrize(
+    ("low", "mean", "most"), [(1, 2.29, 12), (5, 6.1, 12), (10, 11.0, 13), (50, 50.31, 52)]
+)
+def test_classes_per_client_of_the_nc_partitions(low: int, mean: float, most: int):
+    """The authors' one seed lies among ours: mean and maximum, as measured with their code."""
+    name = f"sampled-{low}-{low + 1}"
+    held = np.stack([held_classes(name, cifar100(seed), seed) for seed in range(20)])
+    assert held.mean(axis=1).min() - 0.01 <= mean <= held.mean(axis=1).max() + 0.01
+    assert held.max(axis=1).min() <= most <= held.max(axis=1).max()
+
+
+def test_even_classes_leave_no_rest():
+    """With exactly 450 of each class and 1 or 2 classes drawn, nobody holds more than 2, and the
+    mean is 1.73."""
+    labels = np.repeat(np.arange(100), 450)
+    held = np.stack([held_classes("sampled-1-2", labels, seed) for seed in range(20)])
+    assert held.max() == 2 and held.mean() == pytest.approx(1.73, abs=0.03)
+
+
+@pytest.mark.parametrize("clients", [7, 10, 13])
+def test_the_first_clients_get_what_does_not_divide(clients: int):
+    labels = np.random.default_rng(0).permutation(np.repeat(np.arange(5), [40, 21, 33, 60, 50]))
+    size, larger = divmod(204, clients)
+    sizes = count_labels("sampled-1-3", labels, clients).sum(axis=1)
+    assert sizes.tolist() == [size + 1] * larger + [size] * (clients - larger)
+
+
+def literal_sampled(
+    per_class: list[int], order: np.ndarray, low: int, high: int, rng: np.random.Generator
+) -> list[list[int]]:
+    """A plain implementation of the rule, one sample at a time."""
+    left, total, clients = list(per_class), sum(per_class), len(order)
+    table = [[0] * len(left) for _ in order]
+    for client in order:
+        size = total // clients + (1 if client < total % clients else 0)
+        available = rng.permutation([label for label, count in enumerate(left) if count])
+        chosen = available[: rng.integers(low, high + 1)]
+        for index, label in enumerate(chosen):
+            wanted = size // len(chosen) + (1 if index < size % len(chosen) else 0)
+            table[client][label] = min(wanted, left[label])
+        for label in chosen:
+            left[label] -= table[client][label]
+        missing = size - sum(table[client])
+        for label in sorted(range(len(left)), key=lambda label: -left[label]):
+            more = min(missing, left[label])
+            table[client][label] += more
+            left[label] -= more
+            missing -= more
+    return table
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_counts_follow_the_plain_implementation(seed: int):
+    per_class, order = [70, 30, 101, 55, 41], np.random.default_rng(seed).permutation(9)
+    rng, same = np.random.default_rng(seed), np.random.default_rng(seed)
+    counts = Sampled(low=1, high=4).draw_counts(np.array(per_class), order, rng)
+    assert counts.tolist() == literal_sampled(per_class, order, 1, 4, same)
+
+
+# domains-d, onedomain-i and dirdomains-alpha
+
+CHANCE = np.random.default_rng(7)
+PACS_SIZES = [2048, 2344, 1670, 2930]
+PACS = Pool(CHANCE.integers(0, 7, 8992), CHANCE.permutation(np.repeat(np.arange(4), PACS_SIZES)))
+
+
+def domain_tables(name: str, clients: int, seed: int) -> np.ndarray:
+    """How many samples each client has of each domain and class."""
+    counts = np.zeros((clients, 4, 7), dtype=int)
+    for client, part in enumerate(deal(name, PACS, clients, seed)):
+        np.add.at(counts[client], (PACS.groups[part], PACS.labels[part]), 1)
+    return counts
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 4])
+@pytest.mark.parametrize("clients", [4, 10, 50])
+@pytest.mark.parametrize("seed", range(3))
+def test_every_client_holds_d_domains_among_them_its_own(d: int, clients: int, seed: int):
+    """Among its holders, the classes of a domain are split evenly."""
+    counts = domain_tables(f"domains-{d}", clients, seed)
+    held = counts.sum(axis=2) > 0
+    assert (held.sum(axis=1) == d).all()
+    assert all(held[client, client % 4] for client in range(clients))
+    assert counts.sum(axis=(0, 2)).tolist() == PACS_SIZES
+    for domain in range(4):
+        of_holders = counts[held[:, domain], domain]
+        assert np.ptp(of_holders, axis=0).max() <= 1 and np.ptp(of_holders.sum(axis=1)) <= 1
+
+
+def test_the_other_domains_are_equally_likely():
+    """Two of three others: each in 2/3 of 600 draws, 400, give or take 11.5."""
+    pool, held = Pool(PACS.labels[:200], PACS.groups[:200]), np.zeros(4)
+    for seed in range(600):
+        held[np.unique(pool.groups[deal("domains-3", pool, 4, seed)[1]])] += 1
+    assert held[1] == 600 and held.sum() == 1800
+    assert np.abs(np.delete(held, 1) - 400).max() < 4 * 11.6
+
+
+def test_which_samples_of_a_domain_a_holder_gets_is_chance():
+    """Two holders of ten samples of one domain. Samples of three classes, 4, 3 and 3, are dealt in
+    turn: client 0 always has two of the first class, each in half of 1,000 draws, give or take
+    15.8."""
+    pool, held = Pool(np.arange(10) % 3, np.zeros(10, dtype=int)), np.zeros(10)
+    for seed in range(1000):
+        held[deal("domains-1", pool, 2, seed)[0]] += 1
+    assert held[[0, 3, 6, 9]].sum() == 2000 and np.abs(held[[0, 3, 6, 9]] - 500).max() < 4 * 15.9
+    assert held.sum() == 5000 and (held > 250).all() and (held < 750).all()
+
+
+@pytest.mark.parametrize("domain", range(4))
+@pytest.mark.parametrize("clients", [2, 10])
+def test_the_first_client_alone_holds_the_domain(domain: int, clients: int):
+    counts = domain_tables(f"onedomain-{domain}", clients, 3)
+    assert counts.sum(axis=(0, 2)).tolist() == PACS_SIZES
+    assert counts[0].sum() == counts[0, domain].sum() == PACS_SIZES[domain]
+    assert np.ptp(counts[1:], axis=0).max() <= 1 and np.ptp(counts[1:].sum(axis=(1, 2))) <= 1
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_dirichlet_over_domains_is_dirichlet_over_classes_of_that_name(seed: int):
+    """Within a client and domain, classes come as they do in the domain: the largest of its domains
+    has every class."""
+    parts, classes = deal("dirdomains-0.5", PACS, 10, seed), deal("dir-0.5", PACS.groups, 10, seed)
+    for part, expected in zip(parts, classes, strict=True):
+        np.testing.assert_array_equal(part, expected)
+    counts = domain_tables("dirdomains-0.5", 10, seed)
+    largest = counts[np.arange(10), counts.sum(axis=2).argmax(axis=1)]
+    expected = largest.sum(axis=1, keepdims=True) / 7
+    assert (np.abs(largest - expected) < 5 * np.sqrt(expected)).all()
+
+
+# what only dealing can find out
+
+
+@pytest.mark.parametrize(
+    ("name", "labels", "groups", "clients", "words"),
+    [
+        ("classes-2", [0] * 20 + [1] * 3, None, 4, "class 1 has 3 samples for 4 clients"),
+        ("domains-2", [0] * 12, [0] * 10 + [1] * 2, 6, "domain 1 has 2 samples for 6 clients"),
+        ("onedomain-0", [0] * 4, [1] * 4, 3, "0 samples, the others 4 for 2"),
+        ("onedomain-0", [0] * 4, [0, 0, 0, 1], 3, "3 samples, the others 1"),
+        ("roles-3", [0] * 5, [0, 2, 2, 0, 2], 2, "hold 3 roles where only 2 have samples"),
+        ("quantity-0.01", [0] * 1000, None, 50, "none of 10,000 draws .* at least 10 samples; try"),
+    ],
+)
+def test_a_deal_that_is_impossible_says_why(
+    name: str, labels: list[int], groups: list[int] | None, clients: int, words: str
+):
+    pool = Pool(np.array(labels), None if groups is None else np.array(groups))
+    with pytest.raises(ValueError, match=words):
+        deal(name, pool, clients)
+
+
+# roles-k
+
+SIZES = [5, 40, 7, 7, 300, 1, 22, 7, 90, 13, 2, 61]
+BY_SIZE = [4, 8, 11, 1, 6, 9, 2, 3, 7, 0, 10, 5]  # of two alike, the lower number first
+ROLES = Pool(
+    np.zeros(sum(SIZES), dtype=int),
+    np.random.default_rng(0).permutation(np.repeat(np.arange(12), SIZES)),
+)
+
+
+def literal_roles(roles: list[int], clients: int, k: int) -> list[set[int]]:
+    """As the authors deal: in turn from the list, around and around; a role dealt twice to a client
+    does not count."""
+    held: list[set[int]] = [set() for _ in range(clients)]
+    position = 0
+    while min(map(len, held)) < k:
+        for client in range(clients):
+            if len(held[client]) < k:
+                held[client].add(roles[position % len(roles)])
+                position += 1
+    return held
+
+
+@pytest.mark.parametrize("clients", [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 24, 25])
+@pytest.mark.parametrize("k", range(1, 13))
+def test_roles_are_dealt_as_in_the_authors_loop(clients: int, k: int):
+    """Where that loop ends; elsewhere as far as it goes round without a repetition. Who holds a
+    role holds all of it, and the smallest roles are left out."""
+    assert ROLES.groups is not None
+    parts = Roles(k=k).deal(ROLES, clients, np.random.default_rng(0))
+    held = [set(ROLES.groups[part].tolist()) for part in parts]
+    turns = 12 // gcd(12, clients)
+    literal = literal_roles(BY_SIZE, clients, min(k, turns))
+    assert held == literal if k <= turns else all(map(set.issubset, literal, held))
+    assert [len(roles) for roles in held] == [k] * clients
+    for part, roles in zip(parts, held, strict=True):
+        expected = np.flatnonzero(np.isin(ROLES.groups, list(roles)))
+        np.testing.assert_array_equal(np.sort(part), expected)
+    assert set.union(*held) == set(BY_SIZE[: k * clients])
+
+
+def test_roles_by_hand():
+    """Two roles each of 300, 90, 61, 40, ...: client 0 has the first and the third, client 1 the
+    second and the fourth. Roles without samples are not dealt."""
+    assert [len(part) for part in deal("roles-2", ROLES, 2)] == [361, 130]
+    pool = Pool(np.zeros(5, dtype=int), np.array([0, 2, 2, 0, 2]))
+    assert [sorted(part.tolist()) for part in deal("roles-1", pool, 2)] == [[1, 2, 4], [0, 3]]
+
+
+@pytest.mark.parametrize("roles", [1100, 1129, 100, 50, 700])
+@pytest.mark.parametrize("k", [1, 5, 10, 50])
+def test_hundred_clients_of_about_as_many_roles_as_shakespeare_has(roles: int, k: int):
+    """Each client has k roles, and no role is dealt to two more clients than another where the deal
+    goes round whole."""
+    dealt = dealt_roles(roles, 100, k)
+    assert all(len(set(hand)) == k for hand in dealt.tolist())
+    times = np.bincount(dealt.ravel(), minlength=roles)
+    assert times.sum() == 100 * k and np.ptp(times) <= 1
