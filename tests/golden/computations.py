@@ -34,8 +34,15 @@ from cohort.needs import NEEDS
 from cohort.partition import SCHEMES, Pool, Scheme
 from cohort.partition.schemes import Iid, Overlap
 from cohort.selection import SELECTORS, Selector
-from cohort.selection.abilities import Allocating, Filtering, Probing, Screening, Skipping
-from cohort.selection.selector import State, View
+from cohort.selection.selector import (
+    Allocating,
+    Filtering,
+    Probing,
+    Screening,
+    Skipping,
+    State,
+    View,
+)
 from cohort.training.devices import DEVICES, Devices, Trace
 from cohort.training.objectives import OBJECTIVES, Objective
 from cohort.training.participation import PARTICIPATIONS, Participation

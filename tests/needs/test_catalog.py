@@ -10,11 +10,9 @@ import numpy as np
 import pytest
 
 from cohort.core.metric import Metric
-from cohort.needs import NEEDS
 from cohort.results import names
 from cohort.selection import SELECTORS, Selector
-from cohort.selection.abilities import MetricRecording, Screening
-from cohort.selection.selector import State, View
+from cohort.selection.selector import MetricRecording, Screening, State, View
 from cohort.selection.simple import Random
 from tests.needs.by_hand import played, task_by_hand
 
@@ -44,32 +42,6 @@ class PowerOfChoice(Selector, Screening, MetricRecording):
     ) -> dict[str, float]:
         assert set(cohort) <= set(candidates) and len(cohort) == view.cohort
         return {"pool_loss": float(view.reports["candidate_loss"][candidates].mean())}
-
-
-@pytest.mark.parametrize("name", SELECTORS)
-def test_what_a_selector_needs_is_in_the_catalog(name: str):
-    assert SELECTORS[name].needs <= set(NEEDS)
-
-
-@pytest.mark.parametrize(
-    ("name", "needs"),
-    [
-        ("diversity", ["label_counts"]),
-        ("entropy", ["label_counts"]),
-        ("fixed-probability", ["overlap"]),
-        ("kl", ["label_counts"]),
-        ("loss", ["reserved_loss"]),
-        ("peco", ["reserved_correct", "reserved_predictions"]),
-        ("probe", []),
-        ("random", []),
-        ("reselect", ["soft_labels"]),
-        ("skewed", []),
-        ("training-loss", ["training_loss"]),
-        ("ucb", ["local_accuracy"]),
-    ],
-)
-def test_what_a_selector_of_a_paper_needs(name: str, needs: list[str]):
-    assert sorted(SELECTORS[name].needs) == needs
 
 
 def test_power_of_choice_through_a_whole_round():

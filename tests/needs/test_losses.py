@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from cohort.needs import NEEDS
-from cohort.selection.abilities import Screening
-from cohort.selection.selector import View
+from cohort.selection.selector import Screening, View
 from cohort.training.ledger import Ledger
 from cohort.training.procedures.federated.gathering import NeedGatherer
 from tests.needs.by_hand import LABELS, MODEL_BYTES, RESERVED, Spy, costs, played, task_by_hand

@@ -98,15 +98,3 @@ def test_chosen_as_often_as_the_scores_say():
     weights = (scores - scores.min()) / (scores.max() - scores.min()) + 0.01
     assert chisquare(seen, weights / weights.sum() * 20_000).pvalue > 1e-3
     assert chisquare(seen).pvalue < 1e-6  # evenly it is not
-
-
-def test_a_cohort_is_distinct_and_of_the_candidates():
-    selector = Diversity()
-    state = selector.begin(labeled(RANDOM, 10), np.random.default_rng(0))
-    for seed in range(100):
-        candidates = np.random.default_rng(seed).choice(40, 12, replace=False)
-        cohort = selector.select(
-            state, candidates, labeled(RANDOM, 10), np.random.default_rng(seed)
-        )
-        assert len(set(cohort)) == 10
-        assert set(cohort) <= set(candidates)

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cohort.privacy.label_report import LabelReport
 from cohort.selection.entropy import Entropy, entropy_bits
 from cohort.selection.selector import State
 from tests.selection.views import labeled
@@ -144,20 +143,6 @@ def test_first_pick_is_uniform_over_the_pool():
     assert stats.chisquare(drawn[[0, 2, 3, 5, 7]]).pvalue > 1e-3
 
 
-def test_cohort_is_distinct_and_of_the_candidates_outside_the_buffer():
-    rng = np.random.default_rng(0)
-    for seed in range(100):
-        counts = rng.integers(0, 9, (12, 3))
-        buffer, candidates = (
-            tuple(rng.choice(12, 4, replace=False).tolist()),
-            rng.choice(12, 9, replace=False).tolist(),
-        )
-        allowed = set(candidates) - set(buffer)
-        cohort = select(counts, 4, seed, buffer, candidates)
-        assert len(set(cohort)) == 4
-        assert set(cohort) <= allowed
-
-
 @pytest.mark.parametrize("share", [0.0, 0.25, 0.5, 0.7, 0.75])
 def test_buffer_is_a_queue_that_is_cut_at_the_end_of_the_round(share: float):
     counts = np.random.default_rng(1).integers(0, 9, (20, 3))
@@ -176,35 +161,6 @@ def test_buffer_is_a_queue_that_is_cut_at_the_end_of_the_round(share: float):
         while len(queue) > {0.0: 0, 0.25: 5, 0.5: 10, 0.7: 14, 0.75: 15}[share]:
             queue.popleft()
         assert state["buffer"].tolist() == list(queue)
-
-
-def test_no_eviction_inside_the_round():
-    """Client 0 rests, but it would complement every cohort; Algorithm 1 as printed evicts it after
-    the first pick and chooses it."""
-    counts = np.array([[0, 8], [1, 1], [5, 1], [8, 0], [7, 0], [9, 0]])
-    selector = Entropy(buffer=1 / 3)  # two of six rest
-    for seed in range(50):
-        cohort = selector.select(
-            {"buffer": np.array([0, 1])},
-            np.arange(6),
-            labeled(counts, 2),
-            np.random.default_rng(seed),
-        )
-        assert not {0, 1} & set(cohort.tolist())
-
-
-def test_eviction_after_each_pick_as_printed():
-    """The same clients: client 0 leaves the buffer with the first pick and is chosen second."""
-    counts = np.array([[0, 8], [1, 1], [5, 1], [8, 0], [7, 0], [9, 0]])
-    selector = Entropy(buffer=1 / 3, evict="pick")
-    for seed in range(50):
-        first, second = selector.select(
-            {"buffer": np.array([0, 1])},
-            np.arange(6),
-            labeled(counts, 2),
-            np.random.default_rng(seed),
-        ).tolist()
-        assert first in (2, 3, 4, 5) and second == 0
 
 
 @pytest.mark.parametrize("share", [0.0, 0.25, 0.5])
@@ -241,12 +197,6 @@ def test_eviction_after_each_pick_is_algorithm_1(share: float):
         assert state["buffer"].tolist() == list(buffer)
 
 
-def test_its_parameters_say_how_clients_report_their_labels():
-    assert Entropy().label_report == LabelReport()
-    selector = Entropy(epsilon=0.5, liars=0.3)
-    assert selector.label_report == LabelReport(epsilon=0.5, liars=0.3)
-
-
 def test_negative_counts_count_as_none():
     """Ten samples of class 0 and of class 1 are one bit, whatever the negative counts."""
     assert entropy_bits(np.array([10.0, 10.0, -3.0, -0.1])) == pytest.approx(1, abs=1e-15)
@@ -275,46 +225,6 @@ def test_ten_of_ten_thousand_clients_cost_a_few_entropies_of_all():
     assert min(choosing) < 6 * min(evaluating)
 
 
-def test_select_changes_neither_the_state_nor_the_counts():
-    counts = np.random.default_rng(1).integers(0, 9, (8, 3))
-    before, state = counts.copy(), {"buffer": np.array([3, 1])}
-    Entropy().select(state, np.arange(8), labeled(counts, 3), np.random.default_rng(0))
-    assert state["buffer"].tolist() == [3, 1]
-    np.testing.assert_array_equal(counts, before)
-
-
-def test_buffer_of_nobody_may_choose_the_same_again():
-    counts = np.array([[1, 0], [0, 1], [1, 0], [0, 1]])
-    selector = Entropy(buffer=0.0)
-    state = selector.begin(labeled(counts, 4), np.random.default_rng(0))
-    for round in range(3):
-        cohort = selector.select(
-            state, np.arange(4), labeled(counts, 4), np.random.default_rng(round)
-        )
-        assert sorted(cohort.tolist()) == [0, 1, 2, 3]
-        state = selector.observe(state, cohort, {}, labeled(counts, 4))
-        assert state["buffer"].tolist() == []
-
-
-def test_500_rounds_of_100_clients_with_half_of_them_resting():
-    rng = np.random.default_rng(2)
-    counts = np.round(rng.dirichlet(np.full(10, 0.1), 100) * 500).astype(np.int64)
-    selector = Entropy(buffer=0.5)
-    state, chosen = (
-        selector.begin(labeled(counts, 10), np.random.default_rng(0)),
-        np.zeros(100, dtype=int),
-    )
-    for round in range(500):
-        cohort = selector.select(
-            state, np.arange(100), labeled(counts, 10), np.random.default_rng(round)
-        )
-        assert len(set(cohort.tolist())) == 10
-        chosen[cohort] += 1
-        state = selector.observe(state, cohort, {}, labeled(counts, 10))
-    assert chosen.sum() == 5000
-    assert chosen.max() <= 84  # five rounds of rest after each: at most every sixth round
-
-
 @pytest.mark.parametrize(
     ("buffer", "clients", "cohort"), [(0.5, 10, 6), (0.95, 10, 1), (0.75, 100, 26), (0.0, 5, 6)]
 )
@@ -340,7 +250,3 @@ def test_entropy_is_scipys():
     assert entropy_bits(np.array([7, 7, 7, 7])) == pytest.approx(2, abs=1e-15)
     assert entropy_bits(np.array([0, 9, 0])) == 0
     assert entropy_bits(np.zeros(4)) == 0
-
-
-def test_its_needs():
-    assert Entropy.needs == {"label_counts"}

@@ -89,18 +89,6 @@ def test_when_losses_are_gathered_and_cohorts_random():
     assert state["ages"].tolist() == [11, 10, 9, 5, 1]
 
 
-def test_only_random_cohorts_change_losses_for_the_process():
-    """Everybody is asked in every round, but only rounds 1, 2, 4, 6 and 8 have random cohorts."""
-    selector, rng, sizes = FedCor(warmup=2, interval=2), np.random.default_rng(0), np.ones(4)
-    state, samples = selector.begin(view(1, sizes), rng), []
-    for _ in range(9):
-        assert selector.asks(state, view(1, sizes))
-        seen = view(1, sizes, rng.random(4))
-        state = selector.observe(state, selector.select(state, np.arange(4), seen, rng), {}, seen)
-        samples.append(len(state["changes"]))
-    assert samples == [0, 1, 2, 2, 3, 3, 4, 4, 5]
-
-
 def test_a_chosen_client_counts_less_until_the_next_update():
     selector, rng, sizes = FedCor(warmup=2, interval=3), np.random.default_rng(0), np.ones(4)
     state, counts = selector.begin(view(1, sizes), rng), []

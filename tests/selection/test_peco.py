@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import math
-import time
-from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
-from cohort.models import MODELS
 from cohort.selection.peco import Peco, similarities, to_probabilities
 from cohort.selection.selector import State, View
-from cohort.training.job import checkpoint
-from cohort.training.state import RunState
 from tests.selection.literal import Algorithm1
 from tests.training.small_task import run, small_task
 
@@ -95,19 +89,6 @@ def test_extreme_exponents_stay_probabilities():
     assert cohort[0] == 1 and sorted(cohort) == [0, 1, 2]
 
 
-def test_a_client_that_did_not_answer_keeps_its_row():
-    rng, labels = np.random.default_rng(0), np.zeros(SAMPLES, dtype=int)
-    selector, cohort = Peco(), np.array([4, 1, 7])
-    first = selector.observe(
-        selector.begin(VIEW, rng), cohort, report(outputs(rng, 3, SAMPLES), labels), VIEW
-    )
-    silent = np.full((3, SAMPLES, CLASSES), np.nan)
-    second = selector.observe(first, cohort, report(silent, labels), VIEW)
-    for name in ("predictions", "correct", "evaluated"):
-        np.testing.assert_array_equal(first[name], second[name])
-    np.testing.assert_array_equal(second["recent"], np.repeat(first["recent"], 2, axis=0))
-
-
 def test_without_a_client_that_answered_all_are_equally_likely():
     """The first cohort is silent, or its models are no longer finite."""
     rng, labels = np.random.default_rng(0), np.zeros(SAMPLES, dtype=int)
@@ -123,18 +104,6 @@ def test_a_first_cohort_that_diverges_is_a_diverged_run():
     assert (state.round, state.diverged, len(state.history.cohorts)) == (1, True, 1)
 
 
-def test_states_are_never_changed_in_place():
-    rng, labels = np.random.default_rng(0), np.zeros(SAMPLES, dtype=int)
-    selector, cohort = Peco(), np.array([0, 1, 2])
-    state = selector.begin(VIEW, rng)
-    for _ in range(3):
-        before = {name: array.copy() for name, array in state.items()}
-        after = selector.observe(state, cohort, report(outputs(rng, 3, SAMPLES), labels), VIEW)
-        for name, array in before.items():
-            np.testing.assert_array_equal(state[name], array)
-        state = after
-
-
 def big_state(clients: int, samples: int, classes: int) -> State:
     """The state when every client was evaluated and the window is full."""
     view, rng = (
@@ -147,40 +116,6 @@ def big_state(clients: int, samples: int, classes: int) -> State:
     for _ in range(selector.window):
         state = selector.observe(state, np.arange(clients), reports, view)
     return state
-
-
-def test_a_checkpoint_stays_below_a_megabyte(tmp_path: Path):
-    """20 clients, 500 reserved samples, ten classes, and PECO's network."""
-    network = MODELS["lenet5"]().build((3, 32, 32), 10)
-    state = RunState(network.state_dict(), {}, big_state(20, 500, 10))
-    checkpoint.save(tmp_path / "checkpoint", state, "k0123456789ab")
-    assert (tmp_path / "checkpoint").stat().st_size < 1e6
-
-
-def test_a_checkpoint_brings_the_state_back(tmp_path: Path):
-    selector, rng = Peco(), np.random.default_rng(0)
-    cohort, labels = np.array([4, 1, 7]), np.zeros(SAMPLES, dtype=int)
-    begun = RunState({"weight": torch.ones(2)}, {}, selector.begin(VIEW, rng))
-    after = selector.observe(begun.selector, cohort, report(outputs(rng, 3, SAMPLES), labels), VIEW)
-    file, digest = tmp_path / "checkpoint", "k0123456789ab"
-    checkpoint.save(file, RunState(begun.weights, {}, after), digest)
-    loaded = checkpoint.load(file, digest, begun, torch.device("cpu"))
-    assert loaded is not None
-    for name, array in after.items():
-        np.testing.assert_array_equal(loaded[0].selector[name], array)
-        assert loaded[0].selector[name].dtype == array.dtype
-
-
-@pytest.mark.alone
-def test_similarity_takes_less_than_ten_milliseconds():
-    torch.set_num_threads(1)
-    state = big_state(20, 500, 10)
-    seconds = []
-    for _ in range(20):
-        begun = time.perf_counter()
-        similarities(state["predictions"], state["correct"], 0.5)
-        seconds.append(time.perf_counter() - begun)
-    assert np.median(seconds) < 0.01
 
 
 def test_memory_is_an_upper_bound():

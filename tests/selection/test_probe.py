@@ -12,10 +12,9 @@ import pytest
 import torch
 from scipy.stats import chisquare
 
-from cohort.plan.cost import client_steps
 from cohort.records.history import History
 from cohort.selection.pools import Probe
-from cohort.selection.selector import Selector, View
+from cohort.selection.selector import View
 from cohort.selection.simple import Random
 from cohort.training.ledger import Ledger
 from cohort.training.procedures.federated import Federated
@@ -23,7 +22,7 @@ from cohort.training.procedures.federated.gathering import scatter_rows
 from cohort.training.procedures.federated.rounds import FederatedRounds, Responders
 from cohort.training.trainers.serial import SerialTrainer
 from tests.selection.views import alike
-from tests.training.small_task import small_cell, small_task
+from tests.training.small_task import small_task
 
 
 def probed(seen: View, pool: np.ndarray, norms: np.ndarray) -> View:
@@ -108,20 +107,6 @@ def test_choices_replayed_from_the_norms(beta: float, epsilon: float):
     assert cohorts == replayed(selector, 10, 120, norms, pools, cohorts)
 
 
-@pytest.mark.parametrize(("epsilon", "expected"), [(0.05, 1), (0.1, 2), (0.2, 4), (1.0, 19)])
-def test_how_many_explore(epsilon: float, expected: int):
-    """Of a cohort of 20; the others have the highest norms, without fairness and patience."""
-    selector = Probe(beta=0.0, epsilon=epsilon, patience=1.0)
-    norms = np.arange(40.0)[::-1]
-    state = selector.begin(alike(40, 20, 100), np.random.default_rng(0)) | {
-        "last": np.zeros(40, dtype=np.int64)
-    }
-    seen = probed(alike(40, 20, 100), np.arange(40), norms)
-    chosen = selector.select(state, np.arange(40), seen, np.random.default_rng(3))
-    assert chosen[: 20 - expected].tolist() == list(range(20 - expected))
-    assert len(set(chosen)) == 20
-
-
 def test_explorers_are_drawn_by_the_exponential_of_their_score():
     """One of two exploits, the other is drawn from scores 1/2, 1/4, 0 at temperature 0.5:
     weights e^1, e^0.5, e^0."""
@@ -158,15 +143,6 @@ def test_full_fairness_lets_nobody_wait(clients: int, cohort: int):
     assert longest_wait(cohorts, clients) <= math.ceil(clients / cohort) + 1
 
 
-def test_without_fairness_clients_starve():
-    """Clients with the smallest norms are never chosen if all are probed and no one is overdue."""
-    norms = np.random.default_rng(5).lognormal(size=(500, 100)) + np.linspace(0, 20, 100)
-    cohorts = simulate(Probe(beta=0.0, epsilon=0.0, pool=5.0, patience=1.0), 100, 20, 500, norms)[1]
-    counts = np.bincount(np.concatenate(cohorts), minlength=100)
-    assert np.count_nonzero(counts <= 5) > 30  # those that were never chosen count as forced, once
-    assert longest_wait(cohorts, 100) > 400
-
-
 def test_patience_cures_starvation():
     norms = np.random.default_rng(5).lognormal(size=(500, 100)) + np.linspace(0, 20, 100)
     cohorts = simulate(Probe(beta=0.0, epsilon=0.0, pool=5.0, patience=0.1), 100, 20, 500, norms)[1]
@@ -184,13 +160,6 @@ def test_all_alike_is_a_draw():
     assert chisquare(seen).pvalue > 1e-3
 
 
-def trainer_of(**settings: Any) -> tuple[SerialTrainer, dict[str, torch.Tensor]]:
-    task = small_task(**({"J": "J3e", "batch": 2} | settings))
-    return SerialTrainer(
-        task.model, task.settings, task.objective, task.train_samples, task.shards.indices
-    ), task.initial_weights()
-
-
 @pytest.mark.parametrize(("batch", "steps"), [(2, 24), (8, 6)])
 def test_a_cohort_continues_where_its_probe_ended(batch: int, steps: int):
     """A probe of four batches, or of the only one of an epoch, then the other two epochs with a new
@@ -206,27 +175,6 @@ def test_a_cohort_continues_where_its_probe_ended(batch: int, steps: int):
     assert whole.history.cost["client_steps"] == [(1, steps)]
     for name, tensor in whole.weights.items():
         torch.testing.assert_close(probed_first.weights[name], tensor, rtol=1e-13, atol=1e-15)
-
-
-def test_a_cohort_continues_with_the_bits_of_its_probe():
-    """The work after a probe begins at its weights, at its second epoch, and ends as one run."""
-    trainer, start = trainer_of(lr=0.2, sizes=(8, 8))
-    whole = trainer.train(trainer.full_work(start, [0, 1], 1), start)
-    probes = trainer.train(
-        [dataclasses.replace(work, end=4) for work in trainer.full_work(start, [0, 1], 1)], start
-    )
-    rest = [
-        dataclasses.replace(work, weights=probes.client_weights(row), begin=4)
-        for row, work in enumerate(trainer.full_work(start, [0, 1], 1))
-    ]
-    result = trainer.train(rest, start)
-    assert (probes.steps.tolist(), result.steps.tolist(), whole.steps.tolist()) == (
-        [4, 4],
-        [8, 8],
-        [12, 12],
-    )
-    for name in start:
-        assert torch.equal(result.weights[name], whole.weights[name])
 
 
 @pytest.mark.parametrize(("J", "begins"), [("J3e", [5, 1]), ("J7", [2, 2])])
@@ -258,7 +206,11 @@ def test_a_probe_is_the_first_batches_of_a_client():
     pool = rounds.screen(state, 1, Ledger())
     assert sorted(pool.clients.tolist()) == [0, 1, 2, 3]
     assert pool.probes.updates.steps.tolist() == [2, 2, 2, 2]
-    trainer, start = trainer_of(J="J2", **settings)
+    short = small_task(J="J2", **settings)
+    start = short.initial_weights()
+    trainer = SerialTrainer(
+        short.model, short.settings, short.objective, short.train_samples, short.shards.indices
+    )
     plain = trainer.train(trainer.full_work(start, pool.clients, 1), start)
     for name, rows in plain.weights.items():
         assert torch.equal(pool.probes.updates.weights[name], rows)
@@ -267,16 +219,6 @@ def test_a_probe_is_the_first_batches_of_a_client():
         row = pool.probes.updates.clients.index(client)
         parts = [rows[row] - start[name] for name, rows in plain.weights.items()]
         assert norm == pytest.approx(math.sqrt(sum(float((part**2).sum()) for part in parts)))
-
-
-def test_only_the_pool_is_probed():
-    """A cohort of one of four and a pool of two: the norms of the others are NaN."""
-    task = small_task(selector=Probe(pool=2.0, batches=1, epsilon=0.0), cohort=1)
-    rounds = FederatedRounds(Federated(), task)
-    pool = rounds.screen(rounds.begin(), 1, Ledger())
-    assert len(pool.clients) == 2
-    probed_clients = np.flatnonzero(~np.isnan(pool.view.reports["probe_norm"]))
-    assert probed_clients.tolist() == sorted(pool.clients.tolist())
 
 
 def test_what_a_probe_costs_is_recorded():
@@ -313,17 +255,3 @@ def test_what_a_run_records_is_enough_to_replay_it():
         norms[round, pool] = result
     cohorts = [cohort.tolist() for cohort in history.cohorts]
     assert cohorts == replayed(selector, 2, 12, norms, history.pools, cohorts)
-
-
-def test_what_probing_is_estimated_to_cost():
-    """Clients of four batches: 40 probes of two batches, and 20 clients with three more epochs, in
-    each of 400 rounds."""
-    settings = {"clients": 100, "cohort": 20, "batch": 128, "rounds": 400, "validation": 5000}
-    info: Any = {"train": 50_000}
-
-    def steps(selector: Selector, J: str) -> int:
-        return client_steps(small_cell(selector=selector, J=J, **settings), info)
-
-    assert steps(Probe(), "J4e") == 400 * (40 * 2 + 20 * 3 * 4)
-    assert steps(Probe(), "J4") == 400 * (40 * 2 + 20 * 2)
-    assert steps(Random(), "J4e") == 400 * 20 * 16

@@ -34,21 +34,3 @@ def test_every_place_of_the_cohort_is_uniform():
     drawn = cohorts(np.arange(20), 5, 3000)
     for index in range(5):
         assert chisquare(np.bincount(drawn[:, index], minlength=20)).pvalue > 1e-3
-
-
-def test_without_replacement_and_only_candidates():
-    candidates = np.array([1, 2, 5, 8, 13, 17])
-    for cohort in cohorts(candidates, 5, 200):
-        assert len(set(cohort.tolist())) == 5
-        assert set(cohort.tolist()) <= set(candidates.tolist())
-
-
-def test_a_cohort_of_all_candidates_is_all_of_them():
-    assert sorted(cohorts(np.arange(20), 20, 1)[0].tolist()) == list(range(20))
-
-
-def test_it_remembers_nothing_and_needs_nothing():
-    view = View(clients=20, cohort=5, sizes=np.ones(20))
-    assert Random().needs == frozenset()
-    assert Random().begin(view, np.random.default_rng(0)) == {}
-    assert Random().observe({}, np.arange(5), {}, view) == {}

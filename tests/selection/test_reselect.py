@@ -34,17 +34,13 @@ def test_it_leaves_out_who_makes_the_mean_less_even():
     ]
 
 
-def greedy_mask(soft: np.ndarray, sizes: np.ndarray) -> list[bool]:
-    return np.isin(np.arange(len(sizes)), greedy(soft, sizes)).tolist()
-
-
 def test_against_scipy():
     kept = []
     for seed in range(200):
         rng = np.random.default_rng(seed)
         soft, sizes = rng.dirichlet(np.full(5, 0.3), 8), rng.integers(1, 50, 8)
         mask = Reselect().keep({"soft_labels": soft}, sizes)
-        assert mask.tolist() == greedy_mask(soft, sizes)
+        assert np.flatnonzero(mask).tolist() == greedy(soft, sizes)
         kept.append(mask.sum())
     assert min(kept) < 6 and max(kept) == 8
 
@@ -57,9 +53,3 @@ def test_a_client_without_samples_does_not_hinder_the_judgment():
         True,
         False,
     ]
-
-
-def test_one_is_always_kept():
-    assert (
-        Reselect().keep({"soft_labels": np.array([[1.0, 0.0], [1.0, 0.0]])}, np.array([3, 4])).any()
-    )

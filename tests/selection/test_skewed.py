@@ -67,15 +67,3 @@ def test_drawn_once_few_clients_are_chosen_again_and_again():
     )
     assert skewed[:4].tolist() == [500] * 4
     assert chisquare(even).pvalue > 1e-3
-
-
-@pytest.mark.parametrize("redraw", [True, False])
-@pytest.mark.parametrize("gamma", [0.001, 0.5])
-def test_a_cohort_is_distinct_and_of_the_candidates_however_skewed(gamma: float, redraw: bool):
-    selector = Skewed(gamma=gamma, redraw=redraw)
-    state = selector.begin(alike(30, 6), np.random.default_rng(0))
-    for seed in range(200):
-        candidates = np.random.default_rng(seed).choice(30, 8, replace=False)
-        cohort = selector.select(state, candidates, alike(30, 6), np.random.default_rng(seed))
-        assert len(set(cohort)) == 6
-        assert set(cohort) <= set(candidates)

@@ -18,9 +18,8 @@ from cohort.data.samples import Samples
 from cohort.records.history import History
 from cohort.records.record import FORMAT, Record, read, write
 from cohort.selection import Selector
-from cohort.selection.abilities import Probing
 from cohort.selection.pools import Probe
-from cohort.selection.selector import Reports, State, View
+from cohort.selection.selector import Probing, Reports, State, View
 from cohort.training.evaluation import fingerprint
 from cohort.training.evaluators import EVALUATORS
 from cohort.training.job import checkpoint

@@ -20,7 +20,7 @@ import numpy as np
 
 from cohort.core.components import parameter
 from cohort.core.metric import Metric
-from cohort.selection.abilities import Allocating, Filtering, MetricRecording, Screening, Weighing
+from cohort.selection.selector import Allocating, Filtering, MetricRecording, Screening, Weighing
 from cohort.selection.selector import Selector
 
 

@@ -17,8 +17,17 @@ import pytest
 
 from cohort.core.metric import Metric
 from cohort.needs import NEEDS, EvaluationContext, Need
-from cohort.selection.abilities import Allocating, Filtering, MetricRecording, Screening, Weighing
-from cohort.selection.selector import Reports, Selector, State, View
+from cohort.selection.selector import (
+    Allocating,
+    Filtering,
+    MetricRecording,
+    Reports,
+    Screening,
+    Selector,
+    State,
+    View,
+    Weighing,
+)
 from cohort.selection.simple import Random
 from cohort.training.contract.read_only import read_only
 from cohort.training.job import checkpoint

@@ -14,7 +14,7 @@ from cohort.cell.planned import plan_file, write_plan
 from cohort.commands.run import make_inputs
 from cohort.data.samples import Samples
 from cohort.needs import NEEDS
-from cohort.selection.abilities import Screening
+from cohort.selection.selector import Screening
 from cohort.selection.simple import Random
 from cohort.training import evaluation
 from cohort.training.evaluators import EVALUATORS

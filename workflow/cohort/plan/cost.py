@@ -20,7 +20,7 @@ from cohort.models import MODELS, counting
 from cohort.models.counting import Counts
 from cohort.native.multiplications import LANES, native_counts
 from cohort.needs import needs_of
-from cohort.selection.abilities import Probing
+from cohort.selection.selector import Probing
 from cohort.training.cell import Cell
 from cohort.training.evaluators import EVALUATORS, SampleCounts
 

@@ -9,9 +9,8 @@ import numpy as np
 
 from cohort.core.components import parameter
 from cohort.privacy.label_report import LabelReport
-from cohort.selection.abilities import Allocating, Filtering
 from cohort.selection.draws import draw_without_replacement
-from cohort.selection.selector import Reports, Selector, State, View
+from cohort.selection.selector import Allocating, Filtering, Reports, Selector, State, View
 from cohort.selection.simple import Random
 
 # Ties are common, and rounding would break them: entropies this close are equal, and the lowest

@@ -8,8 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from cohort.core.components import parameter
-from cohort.selection.abilities import Skipping
-from cohort.selection.selector import Reports, Selector, State, View
+from cohort.selection.selector import Reports, Selector, Skipping, State, View
 
 NOISE = 0.01  # the standard deviation of a change of loss that no other client explains
 

@@ -9,8 +9,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from cohort.core.components import parameter
-from cohort.selection.abilities import Weighing
-from cohort.selection.selector import Reports, Selector, State, View
+from cohort.selection.selector import Reports, Selector, State, View, Weighing
 
 CACHED = np.float32  # the precision of cached predictions: what networks usually compute in
 BYTES_AT_WORK = 40  # per prediction: reports, the old and the new cache, unit rows

@@ -8,9 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from cohort.core.components import parameter
-from cohort.selection.abilities import Probing, Screening
 from cohort.selection.draws import draw_without_replacement, pool_size, top_clients
-from cohort.selection.selector import Reports, Selector, State, View
+from cohort.selection.selector import Probing, Reports, Screening, Selector, State, View
 from cohort.selection.simple import HighestTrainingLoss
 
 

@@ -14,7 +14,7 @@ from cohort.core.lazy import lazy
 from cohort.core.metric import Metric
 from cohort.core.randomness import generator
 from cohort.needs import needs_of
-from cohort.selection.abilities import Screening
+from cohort.selection.selector import Screening
 from cohort.training.procedures.federated import Federated
 
 if TYPE_CHECKING:

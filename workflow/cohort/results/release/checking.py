@@ -13,8 +13,8 @@ from cohort.data import shards
 from cohort.records.history import PROFILE, WAYS
 from cohort.records.record import CLIENT_ARRAYS, Record
 from cohort.results.names import METRICS
-from cohort.selection.abilities import Allocating, Filtering, Probing
 from cohort.selection.entropy import entropy_bits
+from cohort.selection.selector import Allocating, Filtering, Probing
 from cohort.training.cell import Cell
 from cohort.training.evaluators import EVALUATORS, Evaluator
 from cohort.training.ledger import BYTES

@@ -9,16 +9,18 @@ from typing import Any, cast
 import numpy as np
 
 from cohort.selection import Selector
-from cohort.selection.abilities import (
+from cohort.selection.selector import (
     Allocating,
     Filtering,
     MetricRecording,
     Probing,
+    Reports,
     Screening,
     Skipping,
+    State,
+    View,
     Weighing,
 )
-from cohort.selection.selector import Reports, State, View
 from cohort.training.contract.answers import array_text, as_array, check_metrics, check_shape
 from cohort.training.contract.mistakes import WrongAnswer
 from cohort.training.contract.read_only import read_only, read_only_arrays
