@@ -145,14 +145,6 @@ def test_lenet5_by_hand():
     )
 
 
-@pytest.mark.parametrize("name", ["lenet5", "aml-lenet"])
-def test_layers_in_order(name: str):
-    layers = [type(layer).__name__ for layer in MODELS[name]().build(RGB, 10)]
-    assert layers == ["Conv2d", "MaxPool2d", "ReLU"] * 2 + ["Flatten"] + ["Linear", "ReLU"] * 2 + [
-        "Linear"
-    ]
-
-
 def test_pooling_before_relu_is_the_same_to_the_bit():
     """Outputs and gradients are those of the papers' order, ReLU before pooling."""
     torch.manual_seed(4)
@@ -186,17 +178,6 @@ def test_an_lstm_by_hand():
         network(torch.tensor([[2, 6, 0, 3, 3]])).detach()[0].numpy(), expected, rtol=1e-12
     )
     assert weights["embedding.weight"][0].tolist() == [0] * 32  # no character
-
-
-@pytest.mark.parametrize(
-    ("name", "dropped"),
-    [("char-lstm", False), ("char-lstm-two", True), ("char-lstm-central", True)],
-)
-def test_dropout_is_between_two_layers(name: str, dropped: bool):
-    network = MODELS[name]().build(TEXT, 80)
-    text = torch.arange(80).view(1, 80)
-    assert torch.equal(network(text), network(text)) != dropped
-    assert torch.equal(network.eval()(text), network(text))
 
 
 @pytest.mark.parametrize("name", IMAGES)

@@ -1,0 +1,290 @@
+"""Selectors of a few lines: uniform, in turn, skewed, with a fixed probability, and by loss."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.stats import chisquare, ks_2samp
+
+from cohort.selection.selector import View
+from cohort.selection.simple import (
+    FixedProbability,
+    HighestLoss,
+    HighestTrainingLoss,
+    Random,
+    RoundRobin,
+    Skewed,
+)
+from tests.selection.views import alike
+
+
+def cohorts(candidates: np.ndarray, cohort: int, draws: int) -> np.ndarray:
+    view = View(clients=20, cohort=cohort, sizes=np.arange(1, 21))
+    return np.stack(
+        [
+            Random().select({}, candidates, view, np.random.default_rng(seed))
+            for seed in range(draws)
+        ]
+    )
+
+
+def test_every_subset_is_equally_likely():
+    """Two of six candidates: 15 subsets, 3,000 draws. Sizes differ and must not matter."""
+    candidates = np.array([0, 3, 4, 9, 11, 19])
+    subsets = list(combinations(candidates.tolist(), 2))
+    drawn = [tuple(sorted(cohort)) for cohort in cohorts(candidates, 2, 3000).tolist()]
+    assert chisquare([drawn.count(subset) for subset in subsets]).pvalue > 1e-3
+    assert len(drawn) == sum(drawn.count(subset) for subset in subsets)
+
+
+def test_every_place_of_the_cohort_is_uniform():
+    drawn = cohorts(np.arange(20), 5, 3000)
+    for index in range(5):
+        assert chisquare(np.bincount(drawn[:, index], minlength=20)).pvalue > 1e-3
+
+
+VIEW = View(clients=7, cohort=3, sizes=np.ones(7))
+
+
+def test_every_seven_rounds_each_client_has_three_turns():
+    selector, rng = RoundRobin(), np.random.default_rng(0)
+    state, turns = selector.begin(VIEW, rng), np.zeros(7, dtype=int)
+    for round in range(1, 22):
+        cohort = selector.select(state, np.arange(7), VIEW, rng)
+        turns[cohort] += 1
+        assert np.ptp(turns) <= 1
+        assert round % 7 or set(turns) == {3 * round // 7}
+        state = selector.observe(state, cohort, {}, VIEW)
+
+
+def test_who_was_not_there_comes_next():
+    selector, rng = RoundRobin(), np.random.default_rng(0)
+    state = {"order": np.array([4, 0, 6, 2, 1, 5, 3])}
+    cohort = selector.select(state, np.array([0, 1, 2, 3]), VIEW, rng)
+    assert cohort.tolist() == [0, 2, 1]
+    state = selector.observe(state, cohort, {}, VIEW)
+    assert state["order"].tolist() == [4, 6, 5, 3, 0, 2, 1]
+
+
+def test_the_order_is_drawn():
+    orders = {
+        tuple(RoundRobin().begin(VIEW, np.random.default_rng(seed))["order"]) for seed in range(9)
+    }
+    assert len(orders) == 9
+
+
+def counts(selector: Skewed, clients: int, cohort: int, rounds: int, seed: int = 0) -> np.ndarray:
+    """How often each client is chosen."""
+    seen, state = (
+        np.zeros(clients),
+        selector.begin(alike(clients, cohort), np.random.default_rng(seed)),
+    )
+    for round in range(rounds):
+        seen[
+            selector.select(
+                state,
+                np.arange(clients),
+                alike(clients, cohort),
+                np.random.default_rng([seed, round]),
+            )
+        ] += 1
+    return seen
+
+
+@pytest.mark.parametrize("gamma", [0.5, 1.0, 10.0])
+def test_probabilities_are_dirichlet_shares(gamma: float):
+    """The largest of five shares, and the first, are distributed as numpy's."""
+    rng = np.random.default_rng(1)
+    logs = np.array([Skewed(gamma=gamma).log_weights(5, rng) for _ in range(4000)])
+    ours = np.exp(logs) / np.exp(logs).sum(axis=1, keepdims=True)
+    theirs = np.random.default_rng(2).dirichlet(np.full(5, gamma), 4000)
+    assert ks_2samp(ours[:, 0], theirs[:, 0]).pvalue > 1e-3
+    assert ks_2samp(ours.max(axis=1), theirs.max(axis=1)).pvalue > 1e-3
+
+
+def test_a_cohort_is_a_draw_without_replacement():
+    """With weights 4, 2, 1, 1 the ordered pair (a, b) has the probability p_a p_b / (1 - p_a)."""
+    weights, seen = np.array([4, 2, 1, 1]) / 8, np.zeros((4, 4))
+    selector, state = Skewed(gamma=1.0, redraw=False), {"log_weight": np.log(weights)}
+    for seed in range(20_000):
+        first, second = selector.select(
+            state, np.arange(4), alike(4, 2), np.random.default_rng(seed)
+        )
+        seen[first, second] += 1
+    expected = weights[:, None] * weights / (1 - weights[:, None])
+    off = ~np.eye(4, dtype=bool)
+    assert seen[~off].sum() == 0
+    assert chisquare(seen[off], expected[off] * 20_000).pvalue > 1e-3
+
+
+def test_drawn_anew_everybody_is_chosen_equally_often():
+    seen = counts(Skewed(gamma=0.01), 20, 4, 5000)
+    assert seen.sum() == 20_000
+    assert chisquare(seen).pvalue > 1e-3
+
+
+def test_drawn_once_few_clients_are_chosen_again_and_again():
+    skewed, even = (
+        np.sort(counts(Skewed(gamma=gamma, redraw=False), 20, 4, 500))[::-1]
+        for gamma in (0.01, 1000.0)
+    )
+    assert skewed[:4].tolist() == [500] * 4
+    assert chisquare(even).pvalue > 1e-3
+
+
+CLIENTS, ROUNDS = 20, 6000
+OVERLAPPING = (3, 11)
+
+
+def view_of(overlapping: tuple[int, ...], cohort: int) -> View:
+    overlap = np.isin(np.arange(CLIENTS), overlapping).astype(float)
+    return View(
+        clients=CLIENTS, cohort=cohort, sizes=np.ones(CLIENTS), reports={"overlap": overlap}
+    )
+
+
+def count_rounds(probability: float, overlapping: tuple[int, ...], cohort: int = 4) -> np.ndarray:
+    """Count in how many of 6,000 rounds each client takes part."""
+    selector, view = FixedProbability(probability=probability), view_of(overlapping, cohort)
+    rng, rounds_of_client = np.random.default_rng(1), np.zeros(CLIENTS, dtype=int)
+    for _ in range(ROUNDS):
+        chosen = selector.select({}, np.arange(CLIENTS), view, rng)
+        assert len(set(chosen)) == len(chosen) == cohort
+        rounds_of_client[chosen] += 1
+    return rounds_of_client
+
+
+def p_value(observed: np.ndarray, expected: np.ndarray) -> float:
+    """P-value of a chi-square test that clients are chosen as often as expected, corrected for the
+    fixed size of the cohort, which makes counts dependent."""
+    chances = expected / ROUNDS
+    squares = (observed - expected) ** 2 / (expected * (1 - chances))
+    return float(stats.chi2.sf(squares.sum() * (1 - 1 / len(observed)), len(observed) - 1))
+
+
+@pytest.mark.parametrize("probability", [0.3, 0.8])
+def test_overlapping_clients_join_with_their_probability(probability: float):
+    actual = count_rounds(probability, OVERLAPPING)
+    expected = np.full(CLIENTS, ROUNDS * (4 - 2 * probability) / 18)
+    expected[list(OVERLAPPING)] = ROUNDS * probability
+    for client in OVERLAPPING:
+        assert stats.binomtest(actual[client], ROUNDS, probability).pvalue > 0.001
+    assert p_value(actual, expected) > 0.001
+    assert p_value(actual, np.full(CLIENTS, ROUNDS / 5)) < 1e-9  # the test would see a uniform draw
+
+
+def test_at_the_share_of_the_cohort_it_is_uniform_in_the_mean():
+    """A probability of 0.2 with four of twenty clients: each takes part in a fifth of the rounds."""
+    assert p_value(count_rounds(0.2, OVERLAPPING), np.full(CLIENTS, ROUNDS / 5)) > 0.001
+
+
+@pytest.mark.parametrize(("probability", "expected"), [(0.0, 0), (1.0, ROUNDS)])
+def test_the_extremes_are_exact(probability: float, expected: int):
+    actual = count_rounds(probability, OVERLAPPING)
+    assert actual[list(OVERLAPPING)].tolist() == [expected] * 2
+    regular = np.delete(actual, OVERLAPPING)
+    assert p_value(regular, np.full(18, (4 * ROUNDS - 2 * expected) / 18)) > 0.001
+
+
+@pytest.mark.parametrize("probability", [0.0, 0.2, 1.0])
+def test_without_overlapping_clients_it_is_uniform(probability: float):
+    assert p_value(count_rounds(probability, ()), np.full(CLIENTS, ROUNDS / 5)) > 0.001
+
+
+def test_of_too_many_as_many_join_as_there_are_places():
+    overlapping = (0, 1, 2, 3, 4, 5)
+    result = count_rounds(1.0, overlapping)
+    assert result[6:].sum() == 0
+    assert p_value(result[:6], np.full(6, ROUNDS * 4 / 6)) > 0.001
+
+
+def test_with_too_few_regular_clients_the_cohort_is_smaller():
+    view = view_of(tuple(range(17)), 4)
+    chosen = FixedProbability(probability=0).select(
+        {}, np.arange(CLIENTS), view, np.random.default_rng(0)
+    )
+    assert sorted(chosen) == [17, 18, 19]
+
+
+def test_a_cohort_is_never_empty():
+    """Nobody joins, and there is no regular client."""
+    view = view_of(tuple(range(CLIENTS)), 4)
+    arguments = {}, np.arange(CLIENTS), view, np.random.default_rng(0)
+    assert len(FixedProbability(probability=0).select(*arguments)) == 1
+
+
+SELECTOR = HighestLoss()
+
+
+def select(
+    losses: list[float], cohort: int, seed: int, candidates: list[int] | None = None
+) -> list[int]:
+    pool = np.arange(len(losses)) if candidates is None else np.array(candidates)
+    return SELECTOR.select(
+        {"loss": np.array(losses)}, pool, alike(len(losses), cohort), np.random.default_rng(seed)
+    ).tolist()
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_equals_a_sort_by_hand_where_all_losses_differ(seed: int):
+    rng = np.random.default_rng(seed)
+    losses = rng.permutation(np.arange(12) / 7 + 0.1).tolist()
+    candidates = rng.choice(12, 8, replace=False).tolist()
+    expected = sorted(candidates, key=lambda client: -losses[client])[:5]
+    assert select(losses, 5, seed, candidates) == expected
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_never_measured_come_first_then_the_highest(seed: int):
+    losses = [1.0, np.inf, 3.0, 2.0, np.inf, 9.0]
+    chosen = select(losses, 4, seed)
+    assert set(chosen[:2]) == {1, 4}
+    assert chosen[2:] == [5, 2]
+
+
+@pytest.mark.parametrize("tied", [np.inf, 2.5])
+def test_ties_are_broken_evenly(tied: float):
+    """Client 1 leads, six clients are tied for two places: in 3,000 draws each takes 1,000 of the
+    6,000 places."""
+    losses = [tied, np.inf if tied < np.inf else tied, tied, tied, 0.1, tied, tied, tied, 0.2]
+    equal = [client for client in range(9) if losses[client] == tied]
+    lead = 0 if tied == np.inf else 1
+    chosen = [select(losses, 2 + lead, seed) for seed in range(3000)]
+    counts = np.bincount(np.concatenate(chosen), minlength=9)
+    assert lead == 0 or counts[1] == 3000
+    assert counts[equal].sum() == 6000
+    assert chisquare(counts[equal]).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_run_equals_a_dictionary_kept_by_hand(seed: int):
+    """Twelve rounds of 3 of 10 clients: the cohort is what sorting the last-known losses gives."""
+    rng = np.random.default_rng(seed)
+    state, last = SELECTOR.begin(alike(10, 3), np.random.default_rng(0)), {}
+    for round in range(12):
+        cohort = SELECTOR.select(
+            state, np.arange(10), alike(10, 3), np.random.default_rng([seed, round])
+        ).tolist()
+        unmeasured = [client for client in range(10) if client not in last]
+        if len(unmeasured) >= 3:
+            assert set(cohort) <= set(unmeasured)
+        else:
+            ranked = sorted(last, key=lambda client: -last[client])
+            assert set(cohort) == set(unmeasured) | set(ranked[: 3 - len(unmeasured)])
+        losses = rng.random(3)
+        last |= dict(zip(cohort, losses, strict=True))
+        state = SELECTOR.observe(state, np.array(cohort), {"reserved_loss": losses}, alike(10, 3))
+
+
+def test_on_the_training_loss():
+    """The selector remembers the losses of clients' own steps and ranks by them."""
+    selector = HighestTrainingLoss()
+    state = selector.begin(alike(4, 2), np.random.default_rng(0))
+    reports = {"training_loss": np.array([0.5, 2.0, 1.0, np.nan])}
+    state = selector.observe(state, np.array([3, 0, 2, 1]), reports, alike(4, 2))
+    assert state["loss"].tolist() == [2.0, np.inf, 1.0, 0.5]
+    chosen = selector.select(state, np.arange(4), alike(4, 2), np.random.default_rng(1))
+    assert chosen.tolist() == [1, 0]
