@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cohort.training.cursor import Cursor, strip_prefix
+from cohort.training.cursor import strip_prefix
 from cohort.training.trainers.local_work import local_steps
 from cohort.training.trainers.optimizers import local_optimizer
 from cohort.training.trainers.serial import SerialTrainer
@@ -99,7 +99,6 @@ def train_classifier(
     clients: np.ndarray,
     round: int,
     lr: float,
-    cursor: Cursor,
 ) -> Updates:
     """Train the classifier on each client for the local work J, but at most one epoch. The updates
     have equal sizes, because all clients take about the same number of steps."""
@@ -108,15 +107,11 @@ def train_classifier(
     anchor = [weights[name] for name, _ in network.named_parameters()]
     models, losses = [], []
     for work in trainer.full_work(weights, clients, round):
-        resumable = cursor.next_call()
-        if not resumable.finished:
-            network.classifier.load_state_dict(start)
-            optimizer = local_optimizer(settings, network.classifier.parameters(), lr)
-            once = replace(work, end=local_steps(len(work.samples), settings)[1])
-            own = trainer.run(once, optimizer, anchor, None, resumable)
-            resumable.finished = {"losses": own, **copy_weights(network.classifier.state_dict())}
-        losses.append(resumable.finished["losses"])
-        models.append({name: resumable.finished[name] for name in start})
+        network.classifier.load_state_dict(start)
+        optimizer = local_optimizer(settings, network.classifier.parameters(), lr)
+        once = replace(work, end=local_steps(len(work.samples), settings)[1])
+        losses.append(trainer.run(once, optimizer, anchor))
+        models.append(copy_weights(network.classifier.state_dict()))
     sizes = torch.ones(len(models), dtype=torch.float64, device=losses[0].device)
     steps = torch.tensor([len(values) for values in losses])
     means = torch.stack([values.mean() for values in losses])

@@ -9,7 +9,7 @@ import torch
 
 from cohort.core.randomness import generator, torch_seed
 from cohort.selection.entropy import entropy_bits
-from cohort.training.contract.checked_selector import CheckedSelector
+from cohort.training.contract import CheckedSelector
 from cohort.training.cursor import strip_prefix
 from cohort.training.ledger import Ledger
 from cohort.training.procedures.concat import Concat
@@ -24,7 +24,7 @@ from cohort.training.procedures.concat.concatenated import (
     summed_classifiers,
     train_classifier,
 )
-from cohort.training.procedures.federated.choosing import choice_metrics, select, view_of
+from cohort.training.procedures.federated.choosing import select, view_of
 from cohort.training.procedures.federated.gathering import NeedGatherer
 from cohort.training.rounds import Rounds
 from cohort.training.state import RunState
@@ -92,7 +92,6 @@ class ConcatRounds(Rounds):
         view = view_of(task, state.reports)
         chosen_from = self.selector, state.selector, candidates, view
         cohort = select(task, *chosen_from, round, ledger)
-        ledger.measured(**choice_metrics(task, *chosen_from, cohort))
         labels = task.shards.label_counts[cohort].sum(axis=0)
         ledger.measured(cohort_entropy=float(entropy_bits(labels)))
         return cohort[task.sizes[cohort] > 0]
@@ -120,10 +119,8 @@ class ConcatRounds(Rounds):
             return {}
         settings, network = self.task.settings, self.network(round)
         lr = settings.lr * settings.lr_decay ** (self._round_of_stage_2(round) - 1)
-        updates = train_classifier(
-            network, self.classifier_trainer, state.weights, cohort, round, lr, self.cursor
-        )
-        return {CLASSIFIER: updates}
+        trainer = self.classifier_trainer
+        return {CLASSIFIER: train_classifier(network, trainer, state.weights, cohort, round, lr)}
 
     def merge(
         self, state: RunState, trained: Trained, round: int, ledger: Ledger

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_
 
 from cohort.core.randomness import torch_seed
-from cohort.training.contract.checked_objective import losses_of
-from cohort.training.cursor import ResumableCall
+from cohort.training.contract import losses_of
+from cohort.training.cursor import Call
 from cohort.training.procedures.fedtan.shared_norm import LockStep, equal_client_weights
 from cohort.training.trainers.base import Trained
 from cohort.training.trainers.local_work import LocalWork
@@ -38,26 +38,23 @@ class FirstStepTogether(SerialTrainer):
         super().prepare()
         self.first: dict[int, FirstStep] = {}  # of the last call, by client
 
-    def _train(
-        self, works: Sequence[LocalWork], anchor: Weights, resumable: ResumableCall
-    ) -> Trained:
+    def _train(self, works: Sequence[LocalWork], anchor: Weights, call: Call) -> Trained:
         self.first = self._first_steps(works)
-        return super()._train(works, anchor, resumable)
+        return super()._train(works, anchor, call)
 
     def run(
         self,
         work: LocalWork,
         optimizer: LocalOptimizer,
         anchor: Sequence[Tensor],
-        after_step: AfterStep | None,
-        resumable: ResumableCall,
+        after_step: AfterStep | None = None,
     ) -> Tensor:
         if work.client not in self.first:
-            return super().run(work, optimizer, anchor, after_step, resumable)
+            return super().run(work, optimizer, anchor, after_step)
         weights, loss = self.first[work.client]
         self.model.load_state_dict(weights)
         rest = replace(work, begin=1)
-        return torch.cat([loss, super().run(rest, optimizer, anchor, after_step, resumable)])
+        return torch.cat([loss, super().run(rest, optimizer, anchor, after_step)])
 
     def _first_steps(self, works: Sequence[LocalWork]) -> dict[int, FirstStep]:
         """Take the first step of all clients that take any; return it by client. It starts at the
