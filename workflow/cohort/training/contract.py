@@ -17,7 +17,8 @@ from cohort.core.errors import UserError
 from cohort.core.files import relative_path
 from cohort.core.lazy import lazy
 from cohort.core.process import unchanged_process
-from cohort.selection import Selector, abilities
+from cohort.selection import Selector
+from cohort.selection import selector as abilities
 from cohort.selection.selector import Reports, State, View
 
 if TYPE_CHECKING:
