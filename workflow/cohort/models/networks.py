@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from cohort.core.components import Component
+from cohort.core.components import Catalog, Component
 from cohort.core.lazy import lazy
 
 if TYPE_CHECKING:
@@ -539,3 +539,29 @@ class CharLstmCentral(CharLstm):
     layers: ClassVar[int] = 2
     dropout: ClassVar[float] = 0.1
     padding: ClassVar[int | None] = None
+
+
+MODELS = Catalog(
+    "cohort.models",
+    Model,
+    (
+        AmlLeNet,
+        CharLstm,
+        CharLstmCentral,
+        CharLstmTwo,
+        EfficientNetB0,
+        EfficientNetB3,
+        LeNet5,
+        ResNet18,
+        ResNet20,
+        ResNet9,
+        ResNet9GroupNorm,
+        ResNet9Plain,
+        SmallCNN,
+        SmallMLP,
+        StratifyCNN,
+        StratifyMLP,
+        Vgg11,
+        Vgg11BatchNorm,
+    ),
+)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 from dataclasses import dataclass
 from math import gcd
@@ -10,8 +11,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from cohort.core.component_names import NameEncoded
-from cohort.core.components import parameter
+from cohort.core.component_names import NameEncoded, parse
+from cohort.core.components import Catalog, parameter
 from cohort.core.errors import UserError
 
 NO_GROUPS = "it deals samples by their groups (domains, roles), and this data set has none"
@@ -589,3 +590,32 @@ def parse_overlap(base: Scheme, ratios: str) -> Overlap:
     if str(scheme) != text:
         raise UserError(f"partition '{text}' is written '{scheme}'")
     return scheme
+
+
+SCHEMES = Catalog(
+    "cohort.partition.schemes",
+    Scheme,
+    (
+        Classes,
+        Covering,
+        Dirichlet,
+        DirichletDomains,
+        PlainDirichlet,
+        Domains,
+        Iid,
+        IsolatedDomain,
+        Overlap,
+        Quantity,
+        Roles,
+        Sampled,
+    ),
+)
+
+
+@functools.cache
+def parse_partition(text: str) -> Scheme:
+    """Build the scheme that a partition's name describes, such as `classes-2` or
+    `dir-0.1-overlap0.2x2`."""
+    base, marker, ratios = text.partition("-overlap")
+    scheme = parse(base, SCHEMES, "partition")
+    return parse_overlap(scheme, ratios) if marker else scheme

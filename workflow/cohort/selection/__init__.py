@@ -1,4 +1,4 @@
-"""Selectors, which choose the cohort of each round: one file each."""
+"""Selectors, which choose the cohort of each round."""
 
 from cohort.core.components import Catalog
 from cohort.selection.entropy import KL, Entropy, FedCbs, Reselect
