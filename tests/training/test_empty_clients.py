@@ -14,7 +14,6 @@ import torch
 from cohort.selection import SELECTORS, Selector
 from cohort.selection.selector import Reports, State, View
 from cohort.training.servers import ServerRule
-from cohort.training.servers.average import Average
 from cohort.training.servers.server import Merged
 from cohort.training.state import RunState
 from cohort.training.task import Task
@@ -77,20 +76,6 @@ def test_an_empty_client_returns_the_global_model(J: str, augmentation: str):
     assert any(not torch.equal(updates.client_weights(1)[name], start[name]) for name in start)
     assert updates.sizes.tolist() == [0, 9] and updates.steps[0] == 0 and updates.steps[1] > 0
     assert updates.losses.isnan().tolist() == [True, False]
-
-
-def test_empty_clients_do_not_change_the_result_of_their_cohort():
-    task = small_task(sizes=SIZES, selector=PlannedFile(cohorts=((1, 0, 3, 4),)), J="J2")
-    start = task.initial_weights()
-    (state,) = states(task)
-    updates = train(trainer_of(task), start, [0, 4])
-    expected, _, _ = Average().apply(start, updates, {})
-    assert all(torch.equal(state.weights[name], expected[name]) for name in expected)
-    assert state.history.last("train_loss") == pytest.approx(
-        float(updates.losses.mean()), abs=1e-15
-    )
-    assert state.history.cost["client_steps"] == [(1, 4.0)]
-    np.testing.assert_array_equal(state.history.cohorts, [[1, 0, 3, 4]])
 
 
 def test_a_cohort_of_empty_clients_changes_neither_model_nor_server_memory():

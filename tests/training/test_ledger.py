@@ -6,14 +6,12 @@ import numpy as np
 import pytest
 
 from cohort.records.history import History
-from cohort.selection.probe import Probe
 from cohort.selection.ucb import Ucb
 from cohort.training import ledger as module
 from cohort.training.cursor import Cursor
 from cohort.training.ledger import Ledger
 from cohort.training.procedures.federated.gathering import ModelEvaluations
 from cohort.training.rounds import Rounds
-from cohort.training.updates import size_in_bytes
 from tests.training.small_task import run, small_task
 
 
@@ -147,15 +145,3 @@ def test_scoring_is_selecting_without_the_clients_evaluations(
     assert history.cost["seconds_scoring"] == [(1, 3), (2, 3)]
     assert history.cost["seconds_selecting"] == [(1, 10), (2, 10)]
     assert history.cost["seconds"] == [(1, 10), (2, 10)]
-
-
-def test_traffic_of_a_run_with_probes():
-    """Each of two rounds sends the model to a pool of four, one number of 8 bytes back, and the
-    model back from two clients."""
-    task = small_task(selector=Probe(pool=2.0, batches=1), cohort=2, rounds=2, J="J2")
-    size, history = size_in_bytes(task.initial_weights()), run(task).history
-    assert history.cost["bytes_down"] == [(1, 4 * size), (2, 4 * size)]
-    assert history.cost["bytes_up"] == [(1, 2 * size + 32), (2, 2 * size + 32)]
-    assert history.traffic["model"].tolist() == [4 * size, 8 * size, 0]
-    assert history.traffic["probe_norm"].tolist() == [64, 0, 0]
-    assert history.cost["client_steps"] == [(1, 4 + 2), (2, 4 + 2)]

@@ -25,12 +25,6 @@ def test_dropout_removes_the_share_rounded_down(share: str, cohort: int, gone: i
         ).sum() == gone
 
 
-def test_every_client_is_equally_likely_to_drop_out():
-    participation, rng = parse_participation("dropout-0.3"), np.random.default_rng(0)
-    gone = sum((~participation.responds(np.arange(10), rng)).astype(int) for _ in range(2000))
-    assert stats.chisquare(gone).pvalue > 0.01
-
-
 def test_bernoulli_is_independent_for_each_client_and_leaves_one():
     participation, rng = parse_participation("bernoulli-0.3"), np.random.default_rng(0)
     gone = np.array([(~participation.responds(np.arange(10), rng)).sum() for _ in range(2000)])

@@ -108,15 +108,6 @@ def test_every_objective_of_the_catalog_is_tested():
 
 
 @both_kinds
-def test_gradients_are_clipped_for_each_client(kind: Kind):
-    task = small_task(sizes=SIZES, J="J3", clip=0.2)
-    start = task.initial_weights()
-    clipped = compare(kind, task, [1, 5, 9])
-    free = compare(kind, small_task(sizes=SIZES, J="J3"), [1, 5, 9])
-    assert (free.distances(start) > clipped.distances(start)).all()
-
-
-@both_kinds
 @pytest.mark.parametrize("batch", [1, 4])
 @pytest.mark.parametrize("augmentation", sorted(set(AUGMENTATIONS) - {"none"}))
 def test_augmentation(kind: Kind, augmentation: str, batch: int):
@@ -240,16 +231,6 @@ def test_convolutions_in_float32(kind: Kind, name: str):
         parts = {"model": network(name, (3, 32, 32)).to(dtype), "train": samples, "test": samples}
         options = {"J": "J1e", "batch": 8, "lr": 0.05, "momentum": 0.9}
         compare(kind, small_task(**parts, sizes=(12, 20, 8), **options), [0, 1, 2], rtol)
-
-
-@pytest.mark.parametrize("batch", [1, 4])
-@pytest.mark.parametrize("shape", [(1, 28, 28), (3, 32, 32)])
-def test_stratifys_cnn_in_native_code(shape: tuple[int, ...], batch: int):
-    rng = np.random.default_rng(9)
-    values = torch.from_numpy(rng.normal(size=(sum(SIZES), *shape)))
-    samples = plain_samples(values, torch.from_numpy(rng.integers(0, CLASSES, sum(SIZES))))
-    parts = {"model": network("stratify-cnn", shape), "train": samples, "test": samples}
-    compare(NativeTrainer, photo_task(**parts, batch=batch, J="J3"), [10, 2])
 
 
 @pytest.mark.parametrize("pull", [0.1, 0.9999, 1.0, 1.5])
