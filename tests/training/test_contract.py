@@ -25,6 +25,7 @@ from cohort.selection.simple import Random
 from cohort.training.contract import read_only
 from cohort.training.job import checkpoint
 from cohort.training.objectives import Objective
+from cohort.training.procedures.federated.gathering import ModelEvaluations
 from cohort.training.servers import Average, Merged, ServerRule
 from cohort.training.updates import Updates, Weights
 from tests.training.small_task import run, small_task
@@ -215,3 +216,17 @@ def test_a_server_rule_keeps_the_form_of_weights(change: Callable, sentence: str
 
     actual = sentence_of(server=Rule(change=changed))
     assert actual.startswith("strategy 'none', round 1: apply ") and sentence in actual
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curious(Random):
+    needs: ClassVar[frozenset[str]] = frozenset({"samples_per_round"})
+
+
+@pytest.mark.parametrize("answer", [np.zeros(3), np.array(["much"] * 4)])
+def test_a_need_gives_a_row_of_numbers_for_each_client(
+    answer: np.ndarray, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(ModelEvaluations, "samples_per_round", lambda context: answer)
+    actual = sentence_of(selector=Curious())
+    assert "not a row of numbers for each of 4 clients" in actual and "round 0: need" in actual

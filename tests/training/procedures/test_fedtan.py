@@ -31,6 +31,7 @@ from cohort.training.trainers.local_work import batches
 from cohort.training.updates import size_in_bytes
 from tests.training.procedures.test_concat import planned
 from tests.training.small_task import (
+    HalfSquare,
     plain_samples,
     random_samples,
     run,
@@ -39,7 +40,6 @@ from tests.training.small_task import (
     train,
     trainer_of,
 )
-from tests.training.test_fedavg import HalfSquare
 
 SIZES = (7, 4, 9)
 

@@ -14,7 +14,7 @@ from torch.nn.utils import clip_grad_norm_
 
 from cohort.core.randomness import torch_seed
 from cohort.training.contract import losses_of
-from cohort.training.cursor import Call
+from cohort.training.cursor import Cursor
 from cohort.training.procedures.fedtan.shared_norm import LockStep, equal_client_weights
 from cohort.training.trainers.base import Trained
 from cohort.training.trainers.local_work import LocalWork
@@ -38,9 +38,9 @@ class FirstStepTogether(SerialTrainer):
         super().prepare()
         self.first: dict[int, FirstStep] = {}  # of the last call, by client
 
-    def _train(self, works: Sequence[LocalWork], anchor: Weights, call: Call) -> Trained:
+    def _train(self, works: Sequence[LocalWork], anchor: Weights, cursor: Cursor) -> Trained:
         self.first = self._first_steps(works)
-        return super()._train(works, anchor, call)
+        return super()._train(works, anchor, cursor)
 
     def run(
         self,
