@@ -27,8 +27,8 @@ AXES: dict[str, Any] = {"axes": {"partition": ["covering-5"], "J": ["J1e"], "str
     ("changes", "sentence"),
     [
         ({"rounds": 2}, "has a single round: rounds is 2, but must be 1"),
-        ({"cohort": 3}, "asks all clients: cohort must be the number of clients, 5, not 3"),
-        ({"participation": "dropout-0.3"}, "needs the answers of all clients"),
+        ({"cohort": 3}, "asks all 5 clients in every round: cohort is 3"),
+        ({"participation": "dropout-0.3"}, "has no use for the participation 'dropout-0.3'"),
         ({"strategy": "loss", "reserve": 10}, "has no use for the selector 'loss'"),
         (
             {"evaluate_local": 1},

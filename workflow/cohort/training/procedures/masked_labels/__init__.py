@@ -41,24 +41,10 @@ class MaskedLabels(Procedure):
     }
 
     def check(self, cell: Cell) -> None:
-        settings, selector = cell.settings, cell.selector.name
+        settings = cell.settings
+        self.check_plain(cell)
         if settings.rounds != 1:
             raise ValueError(f"has a single round: rounds is {settings.rounds}, but must be 1")
-        if settings.cohort != settings.clients:
-            raise ValueError(
-                "asks all clients: cohort must be the number of clients, "
-                f"{settings.clients}, not {settings.cohort}"
-            )
-        if settings.participation != "full":
-            raise ValueError(
-                "needs the answers of all clients: "
-                f"participation is '{settings.participation}'; leave it out"
-            )
-        if selector != "random":
-            raise ValueError(
-                f"chooses no clients, and has no use for the selector '{selector}': "
-                "take a strategy whose selector is 'random'"
-            )
         for plan in EVALUATION_PLANS[1:]:  # the first one always has a value
             if getattr(settings, plan):
                 raise ValueError(f"trains no model that could be evaluated: leave out {plan}")
