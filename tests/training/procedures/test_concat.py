@@ -19,7 +19,7 @@ from cohort.core.errors import UserError
 from cohort.core.randomness import generator
 from cohort.data.samples import Samples
 from cohort.models import MODELS
-from cohort.plan import load
+from cohort.plan import Plan, load
 from cohort.selection.entropy import Entropy
 from cohort.selection.probe import Probe
 from cohort.training.cursor import strip_prefix
@@ -398,7 +398,7 @@ def test_balanced_clusters_are_locally_optimal(clients: int, clusters: int, plac
 
 
 SETTINGS = {"dataset": "digits", "model": "small-mlp", "clients": 10, "cohort": 3, "rounds": 10}
-SETTINGS |= {"batch": 16, "lr": 0.05, "procedure": "concat-5"}
+SETTINGS |= {"batch": 16, "lr": 0.05}
 FORM = "is not of the form concat-CLUSTERS[-classifierN][-stepsN][-balancedN][-warmN]"
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"procedure": "concat-11"}, "'concat-11' makes 11 clusters, but there are only 10 clients"),
@@ -413,20 +413,21 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 ]
 
 
+def planned(project: Path, strategy: str = "fedavg", **settings: Any) -> Plan:
+    """Write a study of a single cell and return its plan."""
+    axes = {"partition": ["dir-0.5"], "J": ["J2"], "strategy": [strategy], "seed": [0]}
+    experiments = {"main": {"axes": axes}}
+    study = {"title": "One", "settings": SETTINGS | settings, "experiments": experiments}
+    (project / "config/studies/study.yaml").write_text(yaml.safe_dump(study))
+    return load({"studies": "study"})
+
+
 @pytest.mark.parametrize(("settings", "sentence"), REFUSED)
 def test_unsuitable_settings_are_refused_in_one_sentence(
     settings: dict[str, Any], sentence: str, project: Path
 ):
-    axes = {"partition": ["dir-0.5"], "J": ["J2"], "seed": [0]}
-    axes["strategy"] = [settings.pop("strategy", "fedavg")]
-    study = {
-        "title": "Joined",
-        "settings": SETTINGS | settings,
-        "experiments": {"a": {"axes": axes}},
-    }
-    (project / "config/studies/study.yaml").write_text(yaml.safe_dump(study))
     with pytest.raises(UserError) as caught:
-        load({"studies": "study"})
+        planned(project, **({"procedure": "concat-5"} | settings))
     assert sentence in str(caught.value) and "\n" not in str(caught.value)
 
 

@@ -1,11 +1,11 @@
-"""FedTAN: its first step by hand and by autograd, its relation to FedAvg, costs, and what it
-refuses."""
+"""FedTAN: its shared batch normalization and first step by hand and by autograd, its relation to
+FedAvg, costs, and what it refuses."""
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,25 +14,20 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from cohort.cell.planned import plan_file, write_plan
-from cohort.commands.run import make_inputs, run_cell
-from cohort.core.errors import UserError
 from cohort.core.randomness import generator
 from cohort.data.samples import Samples
-from cohort.records.record import read
+from cohort.models import MODELS
 from cohort.selection.probe import Probe
 from cohort.training.objectives.fedprox import FedProx
-from cohort.training.procedures.fedtan import FedTan
-from cohort.training.procedures.fedtan.first_step import FirstStepTogether
+from cohort.training.procedures.fedtan import FedTan, rounds
+from cohort.training.procedures.fedtan.rounds import FirstStepTogether, LockStep
 from cohort.training.servers.fednova import FedNova
 from cohort.training.state import RunState
 from cohort.training.task import Task
-from cohort.training.trainers.local_work import batches
+from cohort.training.trainers.local_work import batches as local_batches
 from cohort.training.updates import size_in_bytes
-from tests.training.procedures.test_concat import planned
 from tests.training.small_task import (
     plain_samples,
-    random_samples,
     run,
     small_cell,
     small_task,
@@ -42,6 +37,7 @@ from tests.training.small_task import (
 from tests.training.test_fedavg import HalfSquare
 
 SIZES = (7, 4, 9)
+COUNTS = (4, 1, 7)
 
 
 def normalized_network() -> nn.Module:
@@ -64,9 +60,194 @@ def task_of(procedure: str = "fedtan", **changes: Any) -> Task:
     return small_task(model=normalized_network(), procedure=procedure, **(usual | changes))
 
 
-def assert_close(actual: RunState, expected: RunState) -> None:
+def assert_close(actual: Tensor, expected: Tensor) -> None:
+    torch.testing.assert_close(actual, expected, rtol=1e-10, atol=1e-10)
+
+
+def assert_same_weights(actual: RunState, expected: RunState) -> None:
     for name, tensor in expected.weights.items():
-        torch.testing.assert_close(actual.weights[name], tensor, rtol=1e-10, atol=1e-10)
+        assert_close(actual.weights[name], tensor)
+
+
+# batch normalization of several clients
+
+
+def batches(*shape: int, seed: int = 5, counts: tuple[int, ...] = COUNTS) -> list[Tensor]:
+    """A batch for each client, whose means and deviations differ."""
+    rng = np.random.default_rng(seed)
+    return [
+        torch.from_numpy(rng.normal(client, 1 + client, (count, *shape)))
+        for client, count in enumerate(counts)
+    ]
+
+
+NETWORKS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
+    "a residual network": (lambda: MODELS["resnet20"]().build((3, 8, 8), 3), (3, 8, 8)),
+    "ResNet-9": (lambda: MODELS["resnet9"]().build((1, 8, 8), 3), (1, 8, 8)),
+    "one of table rows": (
+        lambda: nn.Sequential(nn.Linear(6, 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, 3)),
+        (6,),
+    ),
+}
+
+
+def network_of(name: str) -> tuple[nn.Module, tuple[int, ...]]:
+    """A network in float64 that has already seen some batches."""
+    torch.manual_seed(6)
+    build, shape = NETWORKS[name]
+    network = build().double()
+    for layer in network.modules():
+        if isinstance(layer, nn.BatchNorm1d | nn.BatchNorm2d):
+            nn.init.uniform_(layer.weight, 0.5, 1.5)
+            nn.init.uniform_(layer.bias, -0.5, 0.5)
+    network.train()(torch.randn(5, *shape, dtype=torch.float64))
+    return network, shape
+
+
+def projected(outputs: Tensor, seed: int) -> Tensor:
+    """Numbers of which each row gives one, as losses do."""
+    torch.manual_seed(seed)
+    return (outputs * torch.randn_like(outputs)).square().sum(dim=1)
+
+
+def test_a_clients_gradients_are_those_of_its_own_rows():
+    """Without batch normalization clients have nothing to do with each other."""
+    torch.manual_seed(8)
+    network = MODELS["resnet9-gn"]().build((1, 8, 8), 3).double()
+    networks = [copy.deepcopy(network) for _ in COUNTS]
+    given = batches(1, 8, 8)
+    outputs = LockStep(networks)(given)
+    torch.stack([projected(own, n).mean() for n, own in enumerate(outputs)]).sum().backward()
+    for client, (own, batch) in enumerate(zip(networks, given, strict=True)):
+        alone = copy.deepcopy(network)
+        projected(alone(batch), client).mean().backward()
+        for parameter, expected in zip(own.parameters(), alone.parameters(), strict=True):
+            assert_close(parameter.grad, expected.grad)
+
+
+def literal(
+    given: list[np.ndarray], gradients: list[np.ndarray], eps: float
+) -> tuple[list[np.ndarray], list[np.ndarray], np.ndarray, np.ndarray]:
+    """FedTAN's normalization of rows of channels, client by client: outputs, gradients of the
+    inputs, and the averages of means and variances."""
+    mean = np.mean([own.mean(axis=0) for own in given], axis=0)
+    variance = np.mean([((own - mean) ** 2).mean(axis=0) for own in given], axis=0)
+    deviation = np.sqrt(variance + eps)
+    outputs = [(own - mean) / deviation for own in given]
+    of_mean = np.mean([-(grad / deviation).sum(axis=0) for grad in gradients], axis=0)
+    of_variance = np.mean(
+        [
+            -(grad * (own - mean) / (2 * deviation**3)).sum(axis=0)
+            for own, grad in zip(given, gradients, strict=True)
+        ],
+        axis=0,
+    )
+    back = [
+        grad / deviation + of_mean / len(own) + of_variance * 2 * (own - mean) / len(own)
+        for own, grad in zip(given, gradients, strict=True)
+    ]
+    return outputs, back, mean, variance
+
+
+def test_by_averages_it_is_what_clients_compute_one_by_one():
+    """A layer of five channels, whose weights are 1 and biases 0, on a client of one row too."""
+    layers = [nn.Sequential(nn.BatchNorm1d(5)).double() for _ in COUNTS]
+    rng, given = np.random.default_rng(9), batches(5)
+    gradients = [rng.normal(size=own.shape) for own in given]
+    inputs = [own.clone().requires_grad_() for own in given]
+    outputs = LockStep(layers)(inputs)
+    torch.autograd.backward(outputs, [torch.from_numpy(grad) for grad in gradients])
+    expected, back, mean, variance = literal([own.numpy() for own in given], gradients, 1e-5)
+    for client in range(len(COUNTS)):
+        assert_close(outputs[client], torch.from_numpy(expected[client]))
+        assert_close(inputs[client].grad, torch.from_numpy(back[client]))
+        norm = layers[client][0]
+        actual = torch.from_numpy(gradients[client] * expected[client]).sum(dim=0)
+        assert_close(norm.weight.grad, actual)
+        assert_close(norm.bias.grad, torch.from_numpy(gradients[client]).sum(dim=0))
+        assert_close(norm.running_mean, torch.from_numpy(0.1 * mean))
+        # of 3 clients, every row of one with n rows has a weight of 1 by 3 n
+        unbiased = variance / (1 - (1 / 4 + 1 + 1 / 7) / 9)
+        assert_close(norm.running_var, torch.from_numpy(0.9 + 0.1 * unbiased))
+        assert norm.num_batches_tracked == 1
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_by_averages_a_client_has_its_part_of_the_mean_losss_gradient(name: str):
+    """By autograd through plain means: batches are repeated until all clients have equally many
+    rows, which leaves each client's means as they are."""
+    network, shape = network_of(name)
+    networks, given = [copy.deepcopy(network) for _ in COUNTS], batches(*shape)
+    outputs = LockStep(networks)(given)
+    torch.stack([projected(own, n).mean() for n, own in enumerate(outputs)]).sum().backward()
+
+    repeats = [28 // count for count in COUNTS]
+    union = torch.cat(
+        [own.repeat(times, *[1] * len(shape)) for own, times in zip(given, repeats, strict=True)]
+    )
+    together = network(union).split(28)
+    losses = [
+        projected(rows[:count], client).mean()
+        for client, (rows, count) in enumerate(zip(together, COUNTS, strict=True))
+    ]
+    # the repeated rows of a client are equal, so its first ones stand for all in the mean
+    every = torch.cat(
+        [
+            rows[:count].repeat(times, 1)
+            for rows, count, times in zip(together, COUNTS, repeats, strict=True)
+        ]
+    )
+    assert_close(every, torch.cat(together))
+    torch.stack(losses).sum().backward()
+    clients = zip(*(network.parameters() for network in networks), strict=True)
+    for parameter, own in zip(network.parameters(), clients, strict=True):
+        assert_close(sum(part.grad for part in own), parameter.grad)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("counts", [(4, 4, 4), (12,), (1, 1)])
+def test_with_equal_batches_it_is_batch_normalization_of_the_union(
+    name: str, counts: tuple[int, ...]
+):
+    """Outputs, gradients of inputs and, summed over clients, of weights; running statistics of
+    every client."""
+    network, shape = network_of(name)
+    networks = [copy.deepcopy(network) for _ in counts]
+    given = batches(*shape, counts=counts)
+    union = torch.cat(given).requires_grad_()
+    expected = network(union)
+    projected(expected, 7).sum().backward()
+
+    own = [part.clone().requires_grad_() for part in given]
+    actual = torch.cat(LockStep(networks)(own))
+    projected(actual, 7).sum().backward()
+    assert_close(actual, expected)
+    assert_close(torch.cat([part.grad for part in own]), union.grad)
+    every = zip(*(network.parameters() for network in networks), strict=True)
+    for parameter, clients in zip(network.parameters(), every, strict=True):
+        assert_close(sum(client.grad for client in clients), parameter.grad)
+    for part in networks:
+        for buffer, other in zip(part.buffers(), network.buffers(), strict=True):
+            assert_close(buffer, other)
+
+
+def test_clients_send_a_number_for_each_channel(monkeypatch: pytest.MonkeyPatch):
+    """Two sums of every client forward and two backward."""
+    sent: list[tuple[int, ...]] = []
+    plain = rounds._channel_sums
+
+    def noted(own: Tensor) -> Tensor:
+        sent.append(tuple(plain(own).shape))
+        return plain(own)
+
+    monkeypatch.setattr(rounds, "_channel_sums", noted)
+    layers = [nn.Sequential(nn.BatchNorm2d(5)).double() for _ in COUNTS]
+    given = [own.requires_grad_() for own in batches(5, 2, 3)]
+    torch.cat(LockStep(layers)(given)).square().sum().backward()
+    assert sent == [(5,)] * 4 * len(COUNTS)
+
+
+# rounds
 
 
 @pytest.mark.parametrize(
@@ -79,40 +260,12 @@ def test_one_client_trains_as_in_fedavg(changes: dict[str, Any]):
     actual, expected = (
         run(task_of(procedure, sizes=(9,), **changes)) for procedure in ("fedtan", "federated")
     )
-    assert_close(actual, expected)
+    assert_same_weights(actual, expected)
     for metric in ("train_loss", "test_accuracy", "test_loss", "update_norm"):
         np.testing.assert_allclose(
             actual.history.metrics[metric], expected.history.metrics[metric], rtol=1e-9
         )
     assert actual.history.cost["client_steps"] == expected.history.cost["client_steps"]
-
-
-def test_one_client_trains_as_in_centralized_training():
-    """Without momentum an epoch of the only client is the same as a round."""
-    actual, expected = (
-        run(task_of(procedure, sizes=(9,), J="J1e", rounds=4))
-        for procedure in ("fedtan", "centralized")
-    )
-    assert_close(actual, expected)
-
-
-def identical_clients(procedure: str, clients: int) -> RunState:
-    """Clients with the same five samples take one step on all of them."""
-    samples = random_samples(5, 4)
-    train = plain_samples(samples.values.repeat(clients, 1, 1, 1), samples.labels.repeat(clients))
-    task = task_of(procedure, sizes=(5,) * clients, train=train, J="J1", batch=5, rounds=3)
-    for client in range(clients):
-        task.shards.indices[client] = np.arange(5 * client, 5 * client + 5)
-    return run(task)
-
-
-def test_identical_clients_train_as_one_of_them():
-    """Averages of equal means and variances are these. In a pool of all rows the variance has
-    another correction for its bias."""
-    actual, expected = (identical_clients("fedtan", clients) for clients in (3, 1))
-    for name, tensor in expected.weights.items():
-        if not name.endswith("running_var"):
-            torch.testing.assert_close(actual.weights[name], tensor, rtol=1e-10, atol=1e-10)
 
 
 def of_numbers(values: list[float], targets: list[int]) -> Samples:
@@ -188,7 +341,7 @@ def first_batches(task: Task) -> list[Tensor]:
     for client, own in enumerate(task.shards.indices):
         rng = generator(task.settings.seed, "batches", round=1, client=client)
         results.append(
-            torch.from_numpy(own[next(batches(len(own), task.settings, rng.permutation))])
+            torch.from_numpy(own[next(local_batches(len(own), task.settings, rng.permutation))])
         )
     return results
 
@@ -210,9 +363,7 @@ def test_the_mean_of_all_first_steps_is_a_step_on_the_mean_loss():
     torch.testing.assert_close(updates.losses, torch.stack(losses).detach(), rtol=1e-10, atol=0)
     for name, parameter in network.named_parameters():
         expected = parameter.detach() - 0.05 * parameter.grad
-        torch.testing.assert_close(
-            updates.weights[name].mean(dim=0), expected, rtol=1e-10, atol=1e-10
-        )
+        assert_close(updates.weights[name].mean(dim=0), expected)
         assert (updates.weights[name][0] - updates.weights[name][1]).abs().max() > 1e-5
 
 
@@ -255,37 +406,20 @@ def test_later_steps_are_local_and_momentum_begins_anew():
         network.load_state_dict(first.client_weights(client))
         optimizer = torch.optim.SGD(network.train().parameters(), lr=0.05, momentum=0.9)
         rng = generator(0, "batches", round=1, client=client)
-        for batch in list(batches(8, task.settings, rng.permutation))[1:]:
+        for batch in list(local_batches(8, task.settings, rng.permutation))[1:]:
             places = torch.from_numpy(own[batch])
             optimizer.zero_grad()
             scores = network(task.train_samples.inputs(places))
             cross_entropy(scores, task.train_samples.labels[places]).backward()
             optimizer.step()
         for name, tensor in network.state_dict().items():
-            torch.testing.assert_close(
-                whole.client_weights(client)[name], tensor, rtol=1e-10, atol=1e-10
-            )
+            assert_close(whole.client_weights(client)[name], tensor)
     assert whole.steps.tolist() == [3, 3]
-
-
-def test_everything_is_averaged_by_size():
-    """Running statistics too; their counts of batches are rounded."""
-    task = task_of(rounds=1)
-    updates = train(trainer_of(task, FirstStepTogether), task.initial_weights(), range(3))
-    shares = np.array(SIZES) / sum(SIZES)
-    state = run(task_of(rounds=1))
-    assert "1.running_var" in state.weights
-    for name, tensor in state.weights.items():
-        rows = updates.weights[name].double().numpy()
-        expected = np.tensordot(shares, rows, axes=1)
-        if name.endswith("num_batches_tracked"):
-            expected = expected.round()
-        np.testing.assert_allclose(tensor.numpy(), expected, rtol=1e-12, atol=1e-14)
 
 
 def test_a_proximal_term_does_not_change_the_first_step():
     states = [run(task_of(J="J1", objective=objective)) for objective in (None, FedProx(mu=5.0))]
-    assert_close(*states)
+    assert_same_weights(*states)
     states = [run(task_of(J="J3", objective=objective)) for objective in (None, FedProx(mu=5.0))]
     assert any(
         not torch.allclose(states[0].weights[name], tensor)
@@ -313,7 +447,7 @@ def test_traffic():
 
 def test_a_client_without_samples_shares_nothing():
     with_empty, without = (run(task_of(sizes=sizes)) for sizes in ((7, 4, 9, 0), SIZES))
-    assert_close(with_empty, without)
+    assert_same_weights(with_empty, without)
     model = size_in_bytes(without.weights)
     up = [amount for _, amount in with_empty.history.cost["bytes_up"]]
     assert up == [amount + model for _, amount in without.history.cost["bytes_up"]]
@@ -324,7 +458,7 @@ def test_a_single_sample_has_no_statistics():
     actual, expected = (
         run(task_of(procedure, sizes=(1,))) for procedure in ("fedtan", "federated")
     )
-    assert_close(actual, expected)
+    assert_same_weights(actual, expected)
     assert actual.history.cost["bytes_up"] == expected.history.cost["bytes_up"]
 
 
@@ -350,24 +484,3 @@ def test_what_does_not_fit_is_refused_in_one_sentence(change: dict[str, Any], se
     with pytest.raises(ValueError) as refusal:
         FedTan().check(small_cell(**({"model": "resnet20"} | change)))
     assert sentence in str(refusal.value)
-
-
-def test_other_networks_are_refused_when_a_study_is_planned(project: Path):
-    with pytest.raises(UserError, match="procedure 'fedtan' shares the statistics") as caught:
-        planned(project, procedure="fedtan", model="small-cnn")
-    assert "\n" not in str(caught.value)
-    assert len(planned(project, procedure="fedtan", model="resnet20").cells) == 1
-
-
-def test_a_planned_cell_learns_the_digits(project: Path):
-    """From shards on disk to a record."""
-    plan = planned(
-        project, procedure="fedtan", model="resnet20", rounds=8, J="J1e", partition="iid"
-    )
-    (cell,) = plan.cells.values()
-    write_plan(cell.planned())
-    make_inputs(plan, cell)
-    run_cell(plan_file(cell.digest), device="cpu")
-    history = read(cell.path).history
-    assert history.metrics["test_accuracy"][-1][1] > 0.5
-    assert {"model", "batch_statistics", "gradients_of_statistics"} <= set(history.traffic)
