@@ -10,7 +10,7 @@ from torch.nn import functional
 from cohort.models import MODELS
 from cohort.models.model import Shape
 from cohort.models.residual import residual
-from cohort.native.network_stages import stages_of
+from cohort.native.layers import layers_of
 
 RGB, MNIST, DIGITS = (3, 32, 32), (1, 28, 28), (1, 8, 8)
 
@@ -124,13 +124,13 @@ def test_a_shortcut_adds_channels_of_zeros_around_its_own():
 
 @pytest.mark.parametrize("shape", [RGB, MNIST, DIGITS, (3, 64, 64)])
 def test_native_code_takes_stratifys_cnn(shape: Shape):
-    """Five stages: conv, conv and pool, conv and pool, 256 units, and the classes."""
-    stages = stages_of(MODELS["stratify-cnn"]().build(shape, 10), shape)
-    assert [stage.outer for stage in stages] == [32, 64, 128, 256, 10]
-    assert [stage.pools for stage in stages] == [False, True, True, False, False]
-    assert [stage.rectifies for stage in stages] == [True] * 4 + [False]
+    """Five layers: conv, conv and pool, conv and pool, 256 units, and the classes."""
+    layers = layers_of(MODELS["stratify-cnn"]().build(shape, 10), shape)
+    assert [layer.outer for layer in layers] == [32, 64, 128, 256, 10]
+    assert [layer.pools for layer in layers] == [False, True, True, False, False]
+    assert [layer.rectifies for layer in layers] == [True] * 4 + [False]
 
 
 def test_native_code_takes_stratifys_perceptron():
-    stages = stages_of(MODELS["stratify-mlp"]().build((54,), 2), (54,))
-    assert [(stage.inner, stage.outer) for stage in stages] == [(54, 128), (128, 64), (64, 2)]
+    layers = layers_of(MODELS["stratify-mlp"]().build((54,), 2), (54,))
+    assert [(layer.inner, layer.outer) for layer in layers] == [(54, 128), (128, 64), (64, 2)]

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cohort.native.batched_layout import L1_SHARE, BatchLayout
 from cohort.native.compiler import compile_function
 from cohort.native.emitter import Emitter, Index
-from cohort.native.network_stages import Stage
-from cohort.native.products import Products
+from cohort.native.lanes_layers import L1_SHARE, LanesLayout, Product
+from cohort.native.layers import Layer
 from cohort.native.target import CACHE_LINE, host
 
 TARGET = host("double")
@@ -30,7 +29,8 @@ def test_sums_begin_at_their_start(results: int, result_comes_first: bool):
     terms = 40
     is_large = results * terms * TARGET.size > L1_SHARE
     assert is_large == (results == 130)
-    layout = BatchLayout([Stage((terms, 1, 1), results, 0)], (terms, 1, 1), TARGET.lanes, TARGET)
+    layers = [Layer((terms, 1, 1), results, 0)]
+    layout = LanesLayout(layers, (terms, 1, 1), TARGET.lanes, TARGET)
     inputs, outputs = layout.arena.used, layout.arena.used + terms * TARGET.lanes
     emit, lanes = Emitter(TARGET), TARGET.lanes
 
@@ -40,16 +40,12 @@ def test_sums_begin_at_their_start(results: int, result_comes_first: bool):
     def store(value: str, block: Index, result: Index) -> None:
         emit.store(value, emit.pointer("%memory", outputs, (result, lanes)))
 
+    def source(block: Index, term: Index) -> str:
+        return emit.pointer("%memory", inputs, (term, lanes))
+
     with emit.function("multiply", *PARAMETERS, exported=True):
-        Products(emit, layout).emit_product(
-            results,
-            terms,
-            lambda block, term: emit.pointer("%memory", inputs, (term, lanes)),
-            "%weights",
-            (1, results) if result_comes_first else (terms, 1),
-            store,
-            start,
-        )
+        product = Product(emit, layout, results, terms, source, store, start)
+        product.emit_code("%weights", (1, results) if result_comes_first else (terms, 1))
     rng = np.random.default_rng(0)
     samples, starts = rng.normal(size=(terms, lanes)), rng.normal(size=results)
     weights = rng.normal(size=(results, terms))

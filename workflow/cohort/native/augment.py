@@ -16,12 +16,11 @@ from cohort.data.augmentations.augmentation import (
     SATURATION,
     AugmentationParameters,
 )
-from cohort.native.arena import Arena
-from cohort.native.emitter import ZERO, Emitter, Index
-from cohort.native.gather import load_numbers
-from cohort.native.network_stages import Shape
-from cohort.native.vectors import absolute, reversed_lanes, rounded
+from cohort.native.emitter import ZERO, Emitter, Index, absolute, reversed_lanes, rounded
+from cohort.native.layers import Shape
+from cohort.native.target import Arena
 
+BYTES = "i8"  # LLVM's type of stored bytes
 COLORS = 5  # changes of color, at most
 COLUMNS = COLORS + 3  # of instructions: colors, top, left, flip
 LUMA = 0.2989, 0.587, 0.114
@@ -73,6 +72,14 @@ def to_instructions(
     factors = np.zeros((len(changes.flip), COLORS), dtype=dtype)
     factors[:, : changes.factors.shape[1]] = changes.factors
     return instructions, factors
+
+
+def load_numbers(emit: Emitter, address: str, kind: str) -> str:
+    """Emit a load of as many numbers, of type `kind`, as a vector has lanes, from any address."""
+    if kind != BYTES:
+        return emit.load_anywhere(address)
+    loaded = emit.value(f"load <{emit.lanes} x i8>, ptr {address}, align 1")
+    return emit.value(f"uitofp <{emit.lanes} x i8> {loaded} to {emit.vector}")
 
 
 class AugmentCode:

@@ -14,11 +14,11 @@ from cohort.models import Model
 if TYPE_CHECKING:
     import torch
 
-    from cohort.native import network_stages, spectra
+    from cohort.native import layers, spectra
 else:
     torch = lazy("torch")
-    spectra, network_stages = (
-        lazy(f"cohort.native.{name}") for name in ("spectra", "network_stages")
+    spectra, layers = (
+        lazy(f"cohort.native.{name}") for name in ("spectra", "layers")
     )
 
 
@@ -49,14 +49,14 @@ def _count(model: Model, shape: tuple[int, ...], classes: int) -> NativeCounts |
     with torch.device("meta"):
         network = model.build(shape, classes)
     try:
-        stages = network_stages.stages_of(network, shape)
-    except network_stages.Unsupported:
+        stages = layers.layers_of(network, shape)
+    except layers.Unsupported:
         return None
     counts = [_stage_counts(*numbered) for numbered in enumerate(stages)]
     return NativeCounts(*map(sum, zip(*counts, strict=True)))
 
 
-def _stage_counts(number: int, stage: network_stages.Stage) -> NativeCounts:
+def _stage_counts(number: int, stage: layers.Layer) -> NativeCounts:
     """Estimate the multiply-adds of a stage's native code."""
     height, width = stage.sides
     pairs = stage.inner * stage.outer

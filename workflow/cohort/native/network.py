@@ -12,17 +12,10 @@ from torch import Tensor, nn
 
 from cohort.data.augmentations import Augmentation
 from cohort.data.samples import Samples
-from cohort.native.augment import AugmentOptions, to_instructions
-from cohort.native.kernel import (
-    EVALUATED,
-    AugmentRows,
-    Batches,
-    CodeRequest,
-    Inputs,
-    Kernel,
-    code_for,
-)
-from cohort.native.network_stages import Shape, Stage, Unsupported, sample_shape, stages_of
+from cohort.native.augment import BYTES, AugmentOptions, to_instructions
+from cohort.native.kernel import EVALUATED, AugmentRows, Batches, Inputs, Kernel
+from cohort.native.layers import Layer, Unsupported, layers_of, sample_shape
+from cohort.native.program import CodeRequest
 from cohort.native.sgd import StepOptions
 from cohort.native.target import Target, has_fma, host
 
@@ -61,7 +54,7 @@ class NativeNetwork:
 
     def __init__(self, model: nn.Module, samples: Samples, batch: int, augmentation: Augmentation):
         self.model, self.samples, self.batch = model, samples, batch
-        self.stages, self.target = _stages(model, samples), _target(model)
+        self.layers, self.target = _layers(model, samples), _target(model)
         self.labels = samples.labels.numpy()
         self.shape = sample_shape(samples.values.shape[1:])
         self.augmentation, self.augment = augmentation, None
@@ -79,12 +72,12 @@ class NativeNetwork:
     @property
     def size(self) -> int:
         """The number of weights."""
-        return self.stages[-1].end
+        return self.layers[-1].end
 
     @property
     def classes(self) -> int:
         """The number of outputs."""
-        return self.stages[-1].outer
+        return self.layers[-1].outer
 
     def begin(
         self,
@@ -140,7 +133,7 @@ class NativeNetwork:
             changes = self.augmentation.parameters(draws)
             assert changes is not None
             augmented = AugmentRows(np.arange(len(indices)), *to_instructions(changes, self.dtype))
-        batches = Batches(indices, counts, self._kernel.code.program.width)
+        batches = Batches(indices, counts, self._kernel.program.width)
         return self._kernel.train(inputs, labels, batches, numbers, augmented)
 
     @property
@@ -164,16 +157,16 @@ class NativeNetwork:
     def _kernel_for(self, options: StepOptions) -> Kernel:
         if options not in self._kernels:
             is_augmented_by_pytorch = self.augmentation.numbers and not self.augments
-            kind = "" if is_augmented_by_pytorch else self.inputs.kind
-            network = self.stages, self.shape, self.batch, self.target
-            request = CodeRequest(*network, kind, options, self.augment)
-            self._kernels[options] = Kernel(code_for(request))
+            stored = not is_augmented_by_pytorch and self.inputs.is_bytes
+            network = self.layers, self.shape, self.batch, self.target
+            kind = BYTES if stored else self.target.scalar
+            self._kernels[options] = Kernel(CodeRequest(*network, kind, options, self.augment))
         return self._kernels[options]
 
 
 def check_supported(model: nn.Module, samples: Samples) -> None:
     """Raise Unsupported if there is no native code for a network on these samples."""
-    _stages(model, samples)
+    _layers(model, samples)
 
 
 def predict(
@@ -182,12 +175,16 @@ def predict(
     """A network's outputs in evaluation (sample, class) for the samples with these indices, with
     these weights; None if there is no native code for the network or the samples."""
     try:
-        stages = _stages(model, samples)
+        layers = _layers(model, samples)
     except Unsupported:
         return None
     target = _target(model)
     inputs = _raw_inputs(samples, target.dtype)
-    kernel = _evaluator(stages, sample_shape(samples.values.shape[1:]), target, inputs.kind)
+    shape, kind = (
+        sample_shape(samples.values.shape[1:]),
+        BYTES if inputs.is_bytes else target.scalar,
+    )
+    kernel = _evaluator(CodeRequest(layers, shape, EVALUATED, target, kind, None))
     kernel.fill("weights", flatten(weights, model))
     return torch.from_numpy(kernel.outputs(inputs, indices.numpy()))
 
@@ -221,8 +218,8 @@ def _options(sgd: Sgd, corrects: bool, calibrates: bool) -> StepOptions:
     )
 
 
-def _stages(model: nn.Module, samples: Samples) -> tuple[Stage, ...]:
-    """The stages of a network for these samples; Unsupported if there is no code for them."""
+def _layers(model: nn.Module, samples: Samples) -> tuple[Layer, ...]:
+    """The layers of a network for these samples; Unsupported if there is no code for them."""
     parameters = list(model.parameters())
     if not parameters or parameters[0].device.type != "cpu":
         raise Unsupported("this device")
@@ -230,10 +227,10 @@ def _stages(model: nn.Module, samples: Samples) -> tuple[Stage, ...]:
         raise Unsupported("this precision")
     if samples.scale is None:
         raise Unsupported("text")
-    stages = stages_of(model, samples.values.shape[1:])
+    layers = layers_of(model, samples.values.shape[1:])
     if not has_fma():
         raise Unsupported("processors without fused multiply-add")
-    return tuple(stages)
+    return layers
 
 
 def _target(model: nn.Module) -> Target:
@@ -272,10 +269,9 @@ def _standardized_inputs(samples: Samples, values: np.ndarray, factor: float) ->
 _kernels = threading.local()
 
 
-def _evaluator(stages: tuple[Stage, ...], shape: Shape, target: Target, kind: str) -> Kernel:
+def _evaluator(request: CodeRequest) -> Kernel:
     """The kernel that evaluates a network, made once for each thread."""
-    key = stages, shape, EVALUATED, target, kind
-    if key not in vars(_kernels).setdefault("by_key", {}):
-        _kernels.by_key = {key: Kernel(code_for(CodeRequest(*key, None)))}
-    kernel: Kernel = _kernels.by_key[key]
+    if request not in vars(_kernels).setdefault("by_request", {}):
+        _kernels.by_request = {request: Kernel(request)}
+    kernel: Kernel = _kernels.by_request[request]
     return kernel

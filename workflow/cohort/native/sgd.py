@@ -32,6 +32,12 @@ def llvm_parameters(scalar: str) -> list[str]:
     return arrays + [f"{scalar} %{name}" for name in NUMBERS]
 
 
+def emit_call(emit: Emitter, name: str, distance: str) -> None:
+    """Emit a call of `step` or `move`, which writes a distance."""
+    arguments = [f"ptr %{array}" for array in ARRAYS] + [f"ptr {distance}"]
+    emit.call(name, *arguments, *(f"{emit.scalar} %{number}" for number in NUMBERS))
+
+
 def emit_step(emit: Emitter, count: int, options: StepOptions) -> None:
     """Emit the function `step`, which takes a step like torch.optim.SGD on `count` weights.
 

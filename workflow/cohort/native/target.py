@@ -78,3 +78,16 @@ def has_fma() -> bool:
     of the C library for each number."""
     is_arm = platform.machine().lower() in ("arm64", "aarch64")
     return is_arm or bool(llvm.get_host_cpu_features().get("fma"))
+
+
+class Arena:
+    """Allocates arrays in one block of memory, counted in numbers, each on a cache line."""
+
+    def __init__(self, target: Target):
+        self.used, self._line = 0, CACHE_LINE // target.size
+
+    def allocate(self, count: int) -> int:
+        """Reserve room for `count` numbers and return the offset of the first."""
+        start = self.used
+        self.used += -(-count // self._line) * self._line
+        return start
