@@ -107,14 +107,6 @@ def test_the_oldest_entries_go(folder: Path, monkeypatch: pytest.MonkeyPatch):
     assert len(list(folder.glob("*.o"))) == 2
 
 
-def test_many_processes_at_once(folder: Path):
-    """Processes that compile at the same time share one cache entry."""
-    code = "from tests.native.test_compiler import call; assert call() == 7"
-    jobs = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(4)]
-    assert [job.wait() for job in jobs] == [0] * 4
-    assert len(list(folder.glob("*"))) == 1
-
-
 HOLES = """
 import mmap
 from cohort.native.compiler import compile_function

@@ -14,8 +14,15 @@ from cohort.native.program import CodeRequest
 from cohort.native.sgd import StepOptions
 from cohort.native.single_program import is_single_sample
 from cohort.native.spectra import SpectrumSlots, is_spectral_faster
-from cohort.native.target import avx2, host, host_128bit
+from cohort.native.target import Target, avx2, host
 from tests.native.networks import Case, networks
+
+
+def host_128bit(scalar: str) -> Target:
+    """The processor of this machine with 128-bit vectors, as on arm64, computing in `scalar`."""
+    here = host(scalar)
+    return Target(here.cpu, here.features, scalar, 16 // here.size, here.registers)
+
 
 TARGETS = {"this processor": host, "AVX2": avx2, "vectors of arm64": host_128bit}
 PLAIN, EVERYTHING = StepOptions(), StepOptions(*[True] * 6)

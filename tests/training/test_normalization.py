@@ -3,32 +3,19 @@ sample do not update them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
-from typing import ClassVar
-
 import numpy as np
 import pytest
 import torch
-import yaml
-from safetensors import safe_open
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from cohort.cell.planned import plan_file, write_plan
-from cohort.commands.run import make_inputs, run_cell
-from cohort.core.paths import state_folder
 from cohort.data.samples import Samples
-from cohort.models import MODELS, Model
-from cohort.models.model import Shape
-from cohort.plan import load
-from cohort.records.record import read
+from cohort.models import MODELS
 from cohort.training.evaluation import evaluate, fingerprint
-from cohort.training.job.lease import CHECKPOINT
 from cohort.training.servers.average import Average
 from cohort.training.servers.momentum import Momentum
 from cohort.training.task import Task
-from cohort.training.updates import Updates, Weights, stack
+from cohort.training.updates import Updates, Weights
 from tests.training.small_task import plain_samples, run, small_task, train, trainer_of
 
 MEAN, VARIANCE, COUNT = "1.running_mean", "1.running_var", "1.num_batches_tracked"
@@ -49,30 +36,6 @@ def trained(
 
 def pixels(task: Task, client: int) -> np.ndarray:
     return task.train_samples.values[task.shards.indices[client]].flatten(1).numpy()
-
-
-def test_the_mean_of_statistics_by_hand():
-    """Sizes 1 and 3: (1 x 1 + 3 x 5) / 4 = 4; (1 x 3 + 3 x 8) / 4 = 6.75 batches become 7."""
-
-    def client(mean: tuple[float, float], variance: tuple[float, float], count: int) -> Weights:
-        return {
-            "mean": torch.tensor(mean).double(),
-            "variance": torch.tensor(variance).double(),
-            "count": torch.tensor(count),
-        }
-
-    models = [client((1, 2), (0.5, 4), 3), client((5, 6), (1.5, 0), 8)]
-    updates = Updates(
-        stack(models), torch.tensor([1.0, 3.0]).double(), torch.tensor([1, 1]), torch.zeros(2)
-    )
-    weights, _, _ = Average().apply(models[0], updates, {})
-    assert weights["mean"].tolist() == [4, 5]
-    assert weights["variance"].tolist() == [1.25, 1]
-    assert (
-        weights["count"].dtype == torch.int64
-        and weights["count"].shape == ()
-        and weights["count"] == 7
-    )
 
 
 def test_statistics_after_a_round_are_a_tenth_of_the_samples_own():
@@ -130,14 +93,6 @@ def test_a_last_batch_of_one_sample_takes_a_step_but_updates_no_statistics(
     assert all(bool(rows.isfinite().all()) for rows in updates.weights.values())
 
 
-def test_batches_after_a_single_sample_update_statistics_again():
-    """The statistics of a client do not depend on one with a single sample before it."""
-    both = trained(small_task(model=network(), sizes=(1, 4), batch=4), [0, 1])
-    alone = trained(small_task(model=network(), sizes=(1, 4), batch=4), [1])
-    assert both.weights[COUNT].tolist() == [0, 1]
-    assert torch.equal(both.weights[VARIANCE][1], alone.weights[VARIANCE][0])
-
-
 def test_server_momentum_does_not_apply_to_statistics():
     """Variances fall towards zero; with momentum they would become negative."""
     rng = np.random.default_rng(3)
@@ -192,58 +147,3 @@ def test_an_efficientnet_trains_the_same_twice(precision: str):
     ]
     assert prints[0] == prints[2] and prints[1] == prints[3] and prints[4] != prints[0]
     assert all(bool(rows.isfinite().all()) for rows in once.weights.values())
-
-
-@dataclass(frozen=True, kw_only=True)
-class Normalized(Model):
-    """For digits: a convolution, batch normalization, a linear layer."""
-
-    name: ClassVar[str] = "normalized"
-
-    def build(self, shape: Shape, classes: int) -> nn.Module:
-        return nn.Sequential(
-            nn.Conv2d(1, 4, 3),
-            nn.BatchNorm2d(4),
-            nn.ReLU(),
-            nn.Flatten(),
-            nn.Linear(4 * 36, classes),
-        )
-
-
-def test_a_resumed_cell_leaves_the_record_of_an_uninterrupted_one(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-):
-    """The cell is stopped after three rounds of six. 1,437 samples leave a last batch of one."""
-    monkeypatch.setitem(MODELS, "normalized", Normalized)
-    settings = {
-        "dataset": "digits",
-        "model": "normalized",
-        "clients": 3,
-        "cohort": 2,
-        "rounds": 6,
-        "batch": 239,
-        "lr": 0.05,
-    }
-    axes = {"partition": ["iid"], "J": ["J1e"], "strategy": ["fedavg"], "seed": [0]}
-    study = {"title": "Normalized", "settings": settings, "experiments": {"main": {"axes": axes}}}
-    Path("config/studies/study.yaml").write_text(yaml.safe_dump(study))
-    plan = load({"studies": "study"})
-    (cell,) = plan.cells.values()
-    write_plan(cell.planned())
-    make_inputs(plan, cell)
-    run_cell(plan_file(cell.digest), device="cpu")
-    whole = read(cell.path)
-    Path(cell.path).unlink()
-    run_cell(plan_file(cell.digest), 3, device="cpu")
-    with safe_open(state_folder(cell.path) / CHECKPOINT, "np") as saved:
-        assert (
-            saved.get_tensor("weights/1.num_batches_tracked") == 3 * 2
-        )  # a batch of one is not counted
-        assert saved.get_tensor("weights/1.running_mean").any()
-    run_cell(plan_file(cell.digest), device="cpu")
-    continued = read(cell.path)
-    assert (
-        whole.header["status"] == "done"
-        and continued.header["weights_sha256"] == whole.header["weights_sha256"]
-    )
-    assert whole.history.metrics == continued.history.metrics

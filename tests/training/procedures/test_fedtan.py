@@ -15,11 +15,10 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from cohort.core.randomness import generator
-from cohort.data.samples import Samples
 from cohort.models import MODELS
 from cohort.selection.probe import Probe
 from cohort.training.objectives.fedprox import FedProx
-from cohort.training.procedures.fedtan import FedTan, rounds
+from cohort.training.procedures.fedtan import FedTan
 from cohort.training.procedures.fedtan.rounds import FirstStepTogether, LockStep
 from cohort.training.servers.fednova import FedNova
 from cohort.training.state import RunState
@@ -27,14 +26,12 @@ from cohort.training.task import Task
 from cohort.training.trainers.local_work import batches as local_batches
 from cohort.training.updates import size_in_bytes
 from tests.training.small_task import (
-    plain_samples,
     run,
     small_cell,
     small_task,
     train,
     trainer_of,
 )
-from tests.training.test_fedavg import HalfSquare
 
 SIZES = (7, 4, 9)
 COUNTS = (4, 1, 7)
@@ -110,21 +107,6 @@ def projected(outputs: Tensor, seed: int) -> Tensor:
     return (outputs * torch.randn_like(outputs)).square().sum(dim=1)
 
 
-def test_a_clients_gradients_are_those_of_its_own_rows():
-    """Without batch normalization clients have nothing to do with each other."""
-    torch.manual_seed(8)
-    network = MODELS["resnet9-gn"]().build((1, 8, 8), 3).double()
-    networks = [copy.deepcopy(network) for _ in COUNTS]
-    given = batches(1, 8, 8)
-    outputs = LockStep(networks)(given)
-    torch.stack([projected(own, n).mean() for n, own in enumerate(outputs)]).sum().backward()
-    for client, (own, batch) in enumerate(zip(networks, given, strict=True)):
-        alone = copy.deepcopy(network)
-        projected(alone(batch), client).mean().backward()
-        for parameter, expected in zip(own.parameters(), alone.parameters(), strict=True):
-            assert_close(parameter.grad, expected.grad)
-
-
 def literal(
     given: list[np.ndarray], gradients: list[np.ndarray], eps: float
 ) -> tuple[list[np.ndarray], list[np.ndarray], np.ndarray, np.ndarray]:
@@ -173,38 +155,6 @@ def test_by_averages_it_is_what_clients_compute_one_by_one():
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_by_averages_a_client_has_its_part_of_the_mean_losss_gradient(name: str):
-    """By autograd through plain means: batches are repeated until all clients have equally many
-    rows, which leaves each client's means as they are."""
-    network, shape = network_of(name)
-    networks, given = [copy.deepcopy(network) for _ in COUNTS], batches(*shape)
-    outputs = LockStep(networks)(given)
-    torch.stack([projected(own, n).mean() for n, own in enumerate(outputs)]).sum().backward()
-
-    repeats = [28 // count for count in COUNTS]
-    union = torch.cat(
-        [own.repeat(times, *[1] * len(shape)) for own, times in zip(given, repeats, strict=True)]
-    )
-    together = network(union).split(28)
-    losses = [
-        projected(rows[:count], client).mean()
-        for client, (rows, count) in enumerate(zip(together, COUNTS, strict=True))
-    ]
-    # the repeated rows of a client are equal, so its first ones stand for all in the mean
-    every = torch.cat(
-        [
-            rows[:count].repeat(times, 1)
-            for rows, count, times in zip(together, COUNTS, repeats, strict=True)
-        ]
-    )
-    assert_close(every, torch.cat(together))
-    torch.stack(losses).sum().backward()
-    clients = zip(*(network.parameters() for network in networks), strict=True)
-    for parameter, own in zip(network.parameters(), clients, strict=True):
-        assert_close(sum(part.grad for part in own), parameter.grad)
-
-
-@pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("counts", [(4, 4, 4), (12,), (1, 1)])
 def test_with_equal_batches_it_is_batch_normalization_of_the_union(
     name: str, counts: tuple[int, ...]
@@ -231,22 +181,6 @@ def test_with_equal_batches_it_is_batch_normalization_of_the_union(
             assert_close(buffer, other)
 
 
-def test_clients_send_a_number_for_each_channel(monkeypatch: pytest.MonkeyPatch):
-    """Two sums of every client forward and two backward."""
-    sent: list[tuple[int, ...]] = []
-    plain = rounds._channel_sums
-
-    def noted(own: Tensor) -> Tensor:
-        sent.append(tuple(plain(own).shape))
-        return plain(own)
-
-    monkeypatch.setattr(rounds, "_channel_sums", noted)
-    layers = [nn.Sequential(nn.BatchNorm2d(5)).double() for _ in COUNTS]
-    given = [own.requires_grad_() for own in batches(5, 2, 3)]
-    torch.cat(LockStep(layers)(given)).square().sum().backward()
-    assert sent == [(5,)] * 4 * len(COUNTS)
-
-
 # rounds
 
 
@@ -266,54 +200,6 @@ def test_one_client_trains_as_in_fedavg(changes: dict[str, Any]):
             actual.history.metrics[metric], expected.history.metrics[metric], rtol=1e-9
         )
     assert actual.history.cost["client_steps"] == expected.history.cost["client_steps"]
-
-
-def of_numbers(values: list[float], targets: list[int]) -> Samples:
-    inputs = torch.tensor(values, dtype=torch.float64).view(-1, 1)
-    return plain_samples(inputs, torch.tensor(targets))
-
-
-def test_the_first_step_by_hand():
-    """Client 0 holds x = 0 and 2 with targets 0 and 1, client 1 holds x = 7 with target 1. Local
-    means 1 and 7 average to 4; squared distances of 16, 4 and 9 average to (10 + 9) / 2 = 9.5, and
-    together with eps = 6.5 the deviation is 4. So normalized inputs are -1, -1/2 and 3/4.
-
-    The outputs are 2 g + 1 of these, with g = 1 and losses of half squares: the outputs -1, 0, 5/2
-    have errors of -1, -1 and 3/2. Client 0's gradients with respect to the last layer's weight:
-    the mean of 1 and 1/2 = 3/4, its bias: -1; client 1's: 9/8 and 3/2.
-    """
-    layer, last = nn.BatchNorm1d(1, eps=6.5), nn.Linear(1, 1)
-    network = nn.Sequential(layer, last).double()
-    nn.init.constant_(last.weight, 2)
-    nn.init.constant_(last.bias, 1)
-    task = small_task(
-        model=network,
-        train=of_numbers([0, 2, 7], [0, 1, 1]),
-        test=of_numbers([1] * 20, [1] * 20),
-        classes=2,
-        objective=HalfSquare(),
-        sizes=(2, 1),
-        J="J1",
-        lr=0.1,
-        procedure="fedtan",
-    )
-    task.shards.indices[:] = [np.array([0, 1]), np.array([2])]
-    updates = train(trainer_of(task, FirstStepTogether), task.initial_weights(), [0, 1])
-    expected = {
-        # gradients of scale and shift are twice those of the last layer's weight and bias
-        "0.weight": [1 - 0.1 * 2 * 0.75, 1 - 0.1 * 2 * 1.125],
-        "0.bias": [0.1 * 2, -0.1 * 2 * 1.5],
-        "1.weight": [2 - 0.1 * 0.75, 2 - 0.1 * 1.125],
-        "1.bias": [1 + 0.1, 1 - 0.1 * 1.5],
-        "0.running_mean": [0.1 * 4] * 2,
-        # rows weigh 1/4, 1/4 and 1/2
-        "0.running_var": [0.9 + 0.1 * 9.5 / (1 - 3 / 8)] * 2,
-        "0.num_batches_tracked": [1, 1],
-    }
-    for name, values in expected.items():
-        assert updates.weights[name].flatten().tolist() == pytest.approx(values, rel=1e-12), name
-    assert updates.losses.tolist() == pytest.approx([0.5, 9 / 8])
-    assert updates.steps.tolist() == [1, 1]
 
 
 def plain_averages(network: nn.Module, inputs: list[Tensor]) -> list[Tensor]:

@@ -18,7 +18,6 @@ from cohort.core.randomness import generator
 from cohort.records.history import History
 from cohort.selection.entropy import Entropy
 from cohort.training import transfers
-from cohort.training.procedures import parse_procedure
 from cohort.training.procedures.stratified.label_schedule import (
     Epoch,
     label_frequencies,
@@ -145,10 +144,6 @@ def test_bytes_of_sums_for_batch_normalization(batch_size: int | None):
         assert history.traffic[what].tolist() == [sharers * 3 * 2 * 8] * 2 + [0]
 
 
-def test_without_batch_normalization_no_sums_are_sent():
-    assert set(run(batch()).history.traffic) == {"model", "labels", "gradient"}
-
-
 @pytest.mark.parametrize("trainer", ["serial", "native"])
 def test_hybrid_begins_with_batches_and_goes_on_with_single_samples(trainer: str):
     """The first two epochs are a whole run of batches, which ends its cycle of learning rates, with
@@ -168,13 +163,6 @@ def test_hybrid_begins_with_batches_and_goes_on_with_single_samples(trainer: str
     tasks = [(3, len(epochs[0].tasks)), (4, len(epochs[1].tasks))]
     assert results.history.metrics["tasks"] == tasks
     assert recorded(results.history.cost, "bytes_between")[:2] == [0, 0]
-
-
-def test_hybrid_at_a_smaller_scale_keeps_the_share_of_batches():
-    """Two of five epochs are four of ten, and at least one."""
-    hybrid = parse_procedure("stratified-hybrid-4-weighted1")
-    assert str(hybrid.scaled(0.5)) == "stratified-hybrid-2-weighted1"
-    assert str(hybrid.scaled(0.05)) == "stratified-hybrid-1-weighted1"
 
 
 def test_sequential_clients_go_on_from_each_other():

@@ -137,14 +137,6 @@ def test_a_tie_goes_to_each_client_equally_often(able: list[int], tied: list[int
     assert chi_square(asked, {client: 3000 / len(tied) for client in tied}) < 13.8  # 0.001
 
 
-def test_ties_of_a_chunk_are_broken_one_by_one():
-    """Two labels that nobody serves in a row: all four pairs of clients occur equally often."""
-    rng, pairs = np.random.default_rng(4), Counter()
-    for _ in range(3000):
-        pairs[tuple(client for client, *_ in longest_runs([0b0011, 0b1100], rng))] += 1
-    assert chi_square(pairs, {(a, b): 750 for a in (0, 1) for b in (2, 3)}) < 16.3  # 0.001
-
-
 def orders_by_hand() -> dict[tuple[int, ...], float]:
     """Probabilities of each training order, worked out by hand. Two clients hold one sample of
     label 0 each and a third holds label 1. In half of the cases the second label 0 first asks a
@@ -198,11 +190,3 @@ def test_who_is_asked(weighted: bool, shares: list[int]):
     asked = Counter(holders.draw_clients(0, 2)[0] for _ in range(6000))
     expected = {client: share / sum(shares) * 6000 for client, share in enumerate(shares)}
     assert chi_square(asked, expected) < 13.8  # at 0.001
-
-
-def test_more_labels_than_holders():
-    """Two holders are asked five times for one label, and nobody else."""
-    holders = holders_of([3, 0, 2])
-    asked = holders.draw_clients(0, 5)
-    assert len(asked) == 5 and set(asked) <= {0, 2}
-    assert sorted(holders.draw_clients(0, 2)) == [0, 2]

@@ -10,7 +10,6 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from cohort.native.target import Target
 
@@ -348,20 +347,10 @@ class Variables:
         self.store(values)
 
 
-class FloatFormat(NamedTuple):
-    """An IEEE floating-point format, and what the exponential function needs to know of it."""
-
-    integer: str
-    mantissa: int
-    bias: int
-    degree: int  # of the polynomial
-    least: int  # below it, the exponential would not be a normal number
-
-
-FORMATS = {
-    "float": FloatFormat("i32", 23, 127, 7, -87),
-    "double": FloatFormat("i64", 52, 1023, 13, -708),
-}
+FORMATS = {"float": ("i32", 23, 127, 7, -87), "double": ("i64", 52, 1023, 13, -708)}
+"""Of each floating-point format: the integer of its size, the bits of its mantissa, the bias of its
+exponent, the degree of the polynomial that approximates the exponential function in it, and the
+number below which that would not be a normal number."""
 # ln 2 in two parts; the first has so few digits that its products with exponents are exact.
 LN2_HIGH = struct.unpack("f", struct.pack("f", round(math.log(2) * 4096) / 4096))[0]
 LN2_LOW = math.log(2) - LN2_HIGH
@@ -404,21 +393,20 @@ def reversed_lanes(emit: Emitter, value: str) -> str:
 
 def exponential(emit: Emitter, value: str) -> str:
     """Emit the exponential of numbers that are not positive: a power of two times a polynomial."""
-    form = FORMATS[emit.scalar]
-    integers = f"<{emit.lanes} x {form.integer}>"
-    least = emit.constant(form.least)
+    integer, mantissa, bias, degree, lowest = FORMATS[emit.scalar]
+    integers, least = f"<{emit.lanes} x {integer}>", emit.constant(lowest)
     value = emit.select(emit.op("fcmp olt", value, least), least, value)
-    rounder = emit.constant(1.5 * 2**form.mantissa)  # adding it rounds to an integer
+    rounder = emit.constant(1.5 * 2**mantissa)  # adding it rounds to an integer
     power = emit.fma(value, emit.constant(1 / math.log(2)), rounder)
     power = emit.op("fsub", power, rounder)
     rest = emit.fma(power, emit.constant(-LN2_HIGH), value)
     rest = emit.fma(power, emit.constant(-LN2_LOW), rest)
-    result = emit.constant(1 / math.factorial(form.degree))
-    for order in range(form.degree - 1, -1, -1):
+    result = emit.constant(1 / math.factorial(degree))
+    for order in range(degree - 1, -1, -1):
         result = emit.fma(result, rest, emit.constant(1 / math.factorial(order)))
     exponent = emit.value(f"fptosi {emit.vector} {power} to {integers}")
-    exponent = emit.value(f"add {integers} {exponent}, splat ({form.integer} {form.bias})")
-    bits = emit.value(f"shl {integers} {exponent}, splat ({form.integer} {form.mantissa})")
+    exponent = emit.value(f"add {integers} {exponent}, splat ({integer} {bias})")
+    bits = emit.value(f"shl {integers} {exponent}, splat ({integer} {mantissa})")
     return emit.op("fmul", result, emit.value(f"bitcast {integers} {bits} to {emit.vector}"))
 
 

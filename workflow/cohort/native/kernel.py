@@ -36,16 +36,6 @@ class Inputs:
         return self.samples.dtype == np.uint8
 
 
-@dataclass(frozen=True)
-class AugmentRows:
-    """The augmentation of the samples of some batches: the row of each in `instructions` and
-    `factors`, as `augment.to_instructions` gives them."""
-
-    rows: np.ndarray
-    instructions: np.ndarray
-    factors: np.ndarray
-
-
 class Batches:
     """Batches as native code reads them: `indices` of samples (batch, width), of which the first
     `counts` (batch) of each row are `used` (batch, width). The others repeat the first sample."""
@@ -123,19 +113,19 @@ class Kernel:
         labels: np.ndarray,
         batches: Batches,
         numbers: dict[str, float],
-        augmented: AugmentRows | None = None,
+        augmented: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> np.ndarray:
         """Take a step on each batch and return the mean loss of each (batch). `labels` are those of
-        all samples of the batches, one batch after another."""
+        all samples of the batches, one batch after another; `augmented` are the instructions and
+        factors of their augmentation, as `augment.to_instructions` gives them."""
         shape = batches.used.shape
         sums, gaps = (zeros(math.prod(shape), self.dtype) for _ in range(2))
         distances = zeros(shape[0] + 1, self.dtype)  # before each step, after the last
         self.arrays |= {"sums": sums, "gaps": gaps, "distances": distances}
         self.arrays["labels"] = batches.spread(labels)
         if augmented is not None:
-            self.arrays["rows"] = batches.spread(augmented.rows)
-            self.arrays["instructions"] = augmented.instructions
-            self.arrays["factors"] = augmented.factors
+            self.arrays["rows"] = batches.spread(np.arange(len(labels)))
+            self.arrays["instructions"], self.arrays["factors"] = augmented
         self._call(inputs, batches, numbers, slice(None))
         sums, gaps = (values[: math.prod(shape)].reshape(shape) for values in (sums, gaps))
         losses = np.log(sums, where=batches.used, out=np.zeros_like(sums)) - gaps

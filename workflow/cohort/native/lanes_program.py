@@ -216,10 +216,8 @@ class CrossEntropyCode:
     def emit_function(self) -> None:
         """Emit the function `cross_entropy`."""
         emit, lanes = self.emit, self.layout.lanes
-        with (
-            emit.function("cross_entropy", *LOSS_PARAMETERS),
-            emit.loop(self.layout.blocks) as block,
-        ):
+        blocks = emit.loop(self.layout.blocks)
+        with emit.function("cross_entropy", *LOSS_PARAMETERS), blocks as block:
             if self.calibrated:
                 self._emit_calibration(block)
             maximum = self._emit_maximum(block)
@@ -236,16 +234,14 @@ class CrossEntropyCode:
         return self.emit.pointer("%memory", *offsets, array.offset)
 
     def _emit_calibration(self, block: Index) -> None:
-        emit = self.emit
+        emit, bias_at = self.emit, self.layer.bias
         with emit.loop(self.layer.outer) as output:
-            scale, shift, bias = (
-                emit.broadcast(emit.load_number(*address))
-                for address in (
-                    ("%logit_scale", output),
-                    ("%logit_shift", output),
-                    ("%weights", output, self.layer.bias),
-                )
+            arrays = (
+                ("%logit_scale", output),
+                ("%logit_shift", output),
+                ("%weights", output, bias_at),
             )
+            scale, shift, bias = (emit.broadcast(emit.load_number(*array)) for array in arrays)
             address = self._logit_pointer(block, output)
             without_bias = emit.op("fsub", emit.load(address), bias)
             emit.store(emit.fma(scale, without_bias, emit.op("fadd", bias, shift)), address)

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from cohort.native import layers, spectra
 else:
     torch = lazy("torch")
-    spectra, layers = (
-        lazy(f"cohort.native.{name}") for name in ("spectra", "layers")
-    )
+    spectra, layers = (lazy(f"cohort.native.{name}") for name in ("spectra", "layers"))
 
 
 LANES = 16  # samples that native code works on together
@@ -61,7 +59,7 @@ def _stage_counts(number: int, stage: layers.Layer) -> NativeCounts:
     height, width = stage.sides
     pairs = stage.inner * stage.outer
     if number and spectra.is_spectral_faster(stage):
-        slots = spectra.SpectrumSlots.of_stage(stage)
+        slots = spectra.SpectrumSlots.of_layer(stage)
         products = slots.count * pairs
         inputs, outputs = (
             images * _transform_count(slots, *sides)

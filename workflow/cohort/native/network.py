@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from cohort.data.augmentations import Augmentation
 from cohort.data.samples import Samples
 from cohort.native.augment import BYTES, AugmentOptions, to_instructions
-from cohort.native.kernel import EVALUATED, AugmentRows, Batches, Inputs, Kernel
+from cohort.native.kernel import EVALUATED, Batches, Inputs, Kernel
 from cohort.native.layers import Layer, Unsupported, layers_of, sample_shape
 from cohort.native.program import CodeRequest
 from cohort.native.sgd import StepOptions
@@ -58,10 +58,10 @@ class NativeNetwork:
         self.labels = samples.labels.numpy()
         self.shape = sample_shape(samples.values.shape[1:])
         self.augmentation, self.augment = augmentation, None
-        self.inputs = _raw_inputs(samples, self.dtype)
-        if augmentation.numbers:
+        self.inputs = _inputs(samples, samples.values, self.dtype)
+        if augmentation.numbers:  # the code scales before it augments
             self.augment = AugmentOptions.of(augmentation, self.shape, self.target.lanes)
-            self.inputs = _scaled_inputs(samples, None, self.dtype)
+            self.inputs = _inputs(samples, samples.values, self.dtype, scale=1.0)
         self._kernels: dict[StepOptions, Kernel] = {}
 
     @property
@@ -94,9 +94,17 @@ class NativeNetwork:
         After each step the weights move by the learning rate times `correction`. The loss is that
         of the logits scale * (output - bias) + bias + shift, by class.
         """
-        calibrates = logit_scale is not None or logit_shift is not None
         self.sgd = sgd
-        self._kernel = kernel = self._kernel_for(_options(sgd, bool(correction), calibrates))
+        options = StepOptions(
+            momentum=sgd.momentum != 0,
+            weight_decay=sgd.weight_decay != 0,
+            proximal=sgd.mu != 0,
+            pulls_hard=sgd.lr * sgd.mu > 0.5,
+            clips=bool(sgd.clip),
+            corrects=bool(correction),
+            calibrates=logit_scale is not None or logit_shift is not None,
+        )
+        self._kernel = kernel = self._kernel_for(options)
         kernel.fill("weights", flatten(weights, self.model))
         if sgd.momentum:
             kernel.arrays["velocity"].fill(0)
@@ -127,12 +135,12 @@ class NativeNetwork:
         numbers = vars(self.sgd) | {"factor": 1 / self.samples.scale}
         labels, inputs, augmented = self.labels[indices], self.inputs, None
         if images is not None:
-            inputs = _scaled_inputs(self.samples, images, self.dtype)
+            inputs = _inputs(self.samples, images, self.dtype, scale=1.0)
             indices = np.arange(len(indices))
         if draws is not None:
             changes = self.augmentation.parameters(draws)
             assert changes is not None
-            augmented = AugmentRows(np.arange(len(indices)), *to_instructions(changes, self.dtype))
+            augmented = to_instructions(changes, self.dtype)
         batches = Batches(indices, counts, self._kernel.program.width)
         return self._kernel.train(inputs, labels, batches, numbers, augmented)
 
@@ -179,7 +187,7 @@ def predict(
     except Unsupported:
         return None
     target = _target(model)
-    inputs = _raw_inputs(samples, target.dtype)
+    inputs = _inputs(samples, samples.values, target.dtype)
     shape, kind = (
         sample_shape(samples.values.shape[1:]),
         BYTES if inputs.is_bytes else target.scalar,
@@ -206,18 +214,6 @@ def unflatten(rows: np.ndarray, model: nn.Module) -> dict[str, Tensor]:
     return views
 
 
-def _options(sgd: Sgd, corrects: bool, calibrates: bool) -> StepOptions:
-    return StepOptions(
-        momentum=sgd.momentum != 0,
-        weight_decay=sgd.weight_decay != 0,
-        proximal=sgd.mu != 0,
-        pulls_hard=sgd.lr * sgd.mu > 0.5,
-        clips=bool(sgd.clip),
-        corrects=corrects,
-        calibrates=calibrates,
-    )
-
-
 def _layers(model: nn.Module, samples: Samples) -> tuple[Layer, ...]:
     """The layers of a network for these samples; Unsupported if there is no code for them."""
     parameters = list(model.parameters())
@@ -238,32 +234,21 @@ def _target(model: nn.Module) -> Target:
     return host(SCALARS[next(model.parameters()).dtype])
 
 
-def _raw_inputs(samples: Samples, dtype: np.dtype) -> Inputs:
-    """All samples as stored, for native code to scale and standardize."""
-    assert samples.scale is not None
-    return _standardized_inputs(samples, _values(samples, dtype), 1 / samples.scale)
-
-
-def _scaled_inputs(samples: Samples, images: Tensor | None, dtype: np.dtype) -> Inputs:
-    """Scaled images, for native code to standardize; all samples if `images` is None."""
-    values = _values(samples, dtype) if images is None else images.contiguous().numpy()
-    return _standardized_inputs(samples, values, 1.0)
-
-
-def _values(samples: Samples, dtype: np.dtype) -> np.ndarray:
-    values = samples.values.numpy()
-    return np.ascontiguousarray(values, values.dtype if values.dtype == np.uint8 else dtype)
-
-
-def _standardized_inputs(samples: Samples, values: np.ndarray, factor: float) -> Inputs:
-    """Inputs of native code: `values` (sample, number), which it multiplies by `factor` and
-    standardizes by the mean and deviation of `samples`."""
-    shape = tuple(values.shape[1:])
+def _inputs(
+    samples: Samples, values: Tensor, dtype: np.dtype, scale: float | None = None
+) -> Inputs:
+    """Inputs of native code: `values` (sample, number), which it divides by a scale, that of the
+    samples unless given, and standardizes by their mean and deviation."""
+    scale = samples.scale if scale is None else scale
+    assert scale is not None
+    numbers, shape = values.contiguous().numpy(), tuple(values.shape[1:])
     std, mean = (
         tensor.double().expand(shape).reshape(-1).numpy() for tensor in (samples.std, samples.mean)
     )
-    dtype = np.dtype("f8") if samples.mean.dtype == torch.float64 else np.dtype("f4")
-    return Inputs(values, (factor / std).astype(dtype), (-mean / std).astype(dtype))
+    if numbers.dtype != np.uint8:
+        numbers = np.ascontiguousarray(numbers, dtype)
+    kind = np.dtype("f8") if samples.mean.dtype == torch.float64 else np.dtype("f4")
+    return Inputs(numbers, (1 / scale / std).astype(kind), (-mean / std).astype(kind))
 
 
 _kernels = threading.local()

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from cohort.native.layers import Layer, Shape
 from cohort.native.target import Arena, Target
 
 NEVER = -1e30  # the bias of an output that is not there, whose exponential is 0
+FOUR = [(0, 0), (0, 1), (1, 0), (1, 1)]  # pixels that are pooled
 PARAMETERS = "ptr noalias %memory", "ptr noalias %weights"
 
 
@@ -30,12 +32,12 @@ class SingleSampleLayout:
 
     def __init__(self, layers: Sequence[Layer], shape: Shape, target: Target):
         self.layers, self.target, self.lanes = list(layers), target, target.lanes
-        first = layers[0]
-        shapes = [shape if first.is_convolution else first.inputs]
+        shapes = [shape if layers[0].is_convolution else layers[0].inputs]
         shapes += [layer.outputs for layer in layers]
+        channels = layers[0].inner, *(layer.outer for layer in layers)
         self.sides = [sides for _, *sides in shapes]
         self.borders = [*[layer.padding for layer in layers], 0]
-        self.widths = [self._padded(channels) for channels in (first.inner, *self._outer())]
+        self.widths = [-(-count // self.lanes) * self.lanes for count in channels]
         self.pixels = [math.prod(sides) for sides in self.sides]
         self.sizes = [
             (sides[0] + 2 * border) * (sides[1] + 2 * border) * width
@@ -52,9 +54,9 @@ class SingleSampleLayout:
         ]
         self.listed = [arena.allocate(pixels) for pixels, _ in outputs]
         self.counts = [arena.allocate(1) for _ in layers]
+        pairs = [before * after for before, after in pairwise(self.widths)]
         self.by_input = [
-            arena.allocate(layer.taps * self.widths[number] * self.widths[number + 1])
-            for number, layer in enumerate(layers)
+            arena.allocate(layer.taps * count) for layer, count in zip(layers, pairs, strict=True)
         ]
         self._lay_out_weights(target)
 
@@ -66,12 +68,6 @@ class SingleSampleLayout:
     def origin(self, number: int) -> int:
         """The offset of the first pixel in the inputs of a layer, behind the border."""
         return self.borders[number] * sum(self.strides(number))
-
-    def _outer(self) -> list[int]:
-        return [layer.outer for layer in self.layers]
-
-    def _padded(self, channels: int) -> int:
-        return -(-channels // self.lanes) * self.lanes
 
     def _lay_out_weights(self, target: Target) -> None:
         arena, order = Arena(target), []
@@ -104,6 +100,8 @@ class SingleSampleCode:
         self.layer, self.lanes = layout.layers[number], layout.lanes
         self.inner, self.outer = layout.widths[number : number + 2]
         self.row, self.column = layout.strides(number)
+        self.weight, self.bias = layout.weight[number], layout.bias[number]
+        self.sides = layout.sides[number + 1]  # of the outputs
 
     def emit_forward(self) -> None:
         """Emit the forward pass."""
@@ -135,8 +133,7 @@ class SingleSampleCode:
         """A pointer to where it is stored which of four pooled pixels was the greatest: its offset
         from the first of them."""
         base = self.emit.pointer("%memory", self.layout.positions[self.number])
-        width = self.layout.sides[self.number + 1][1]
-        pixel = (row, width * self.outer), (column, self.outer)
+        pixel = (row, self.sides[1] * self.outer), (column, self.outer)
         return self.emit.pointer(base, *pixel, *offsets, kind="i32")
 
     @contextmanager
@@ -163,6 +160,15 @@ class SingleSampleCode:
         with emit.when(emit.value(f"icmp sgt i64 {count}, 0")), emit.loop(count) as entry:
             yield entry, emit.load_int(base, entry)
 
+    def relu_gradient(self, row: Index, column: Index, channel: int) -> str:
+        """Emit an output pixel's gradient for a vector of channels; 0 where ReLU is off."""
+        emit = self.emit
+        gradient = emit.load(self.output_pointer(row, column, channel, gradient=True))
+        if not self.layer.rectifies:
+            return gradient
+        value = emit.load(self.output_pointer(row, column, channel))
+        return emit.where_positive(gradient, value)
+
     def negative_rate(self) -> str:
         """Emit a vector with the negative learning rate in all lanes."""
         return self.emit.op("fsub", "zeroinitializer", self.emit.broadcast("%lr"))
@@ -172,23 +178,17 @@ class SingleSampleLinearCode(SingleSampleCode):
     """Emits a linear layer for one sample that skips inputs that are 0. If ReLU made them so, their
     gradient is 0 too, and their weights do not change."""
 
-    @property
-    def _nonzero_count_pointer(self) -> str:
-        """The pointer to the stored number of inputs that are not 0."""
-        return self.emit.pointer("%memory", self.layout.counts[self.number])
-
     def emit_forward(self) -> None:
         emit, layer, lanes = self.emit, self.layer, self.lanes
         count = self._emit_input_list()
         for vectors in split(self.outer // lanes, self.layout.target.tile):
             with emit.loop(vectors.count) as part:
                 channel = emit.add(emit.mul(part, vectors.size * lanes), vectors.start * lanes)
-                bias = emit.pointer("%weights", channel, self.layout.bias[self.number])
+                bias = emit.pointer("%weights", channel, self.bias)
                 sums = emit.variables([emit.load(bias, n * lanes) for n in range(vectors.size)])
                 with self.emit_list_loop(count) as (_, index), sums.update() as values:
                     factor = emit.broadcast(emit.load_number(self.input_pointer(index)))
-                    start = self.layout.weight[self.number]
-                    weights = emit.pointer("%weights", (index, self.outer), channel, start)
+                    weights = emit.pointer("%weights", (index, self.outer), channel, self.weight)
                     loaded = ((n, emit.load(weights, n * lanes)) for n in range(vectors.size))
                     emit.add_outer_product(values, vectors.size, [factor], loaded)
                 for number, value in enumerate(sums.load()):
@@ -198,32 +198,26 @@ class SingleSampleLinearCode(SingleSampleCode):
     def _emit_input_list(self) -> str:
         """Emit code that lists the inputs that are not 0; return how many there are."""
         emit, count = self.emit, self.emit.variables(["0"], "i64")
-        with (
-            emit.loop(self.layout.sizes[self.number]) as index,
-            self.emit_append(count, index) as conditions,
-        ):
+        size = self.layout.sizes[self.number]
+        with emit.loop(size) as index, self.emit_append(count, index) as conditions:
             number = emit.load_number(self.input_pointer(index))
             conditions.append(emit.value(f"fcmp une {emit.scalar} {number}, 0.0"))
         (length,) = count.load()
-        emit.emit(f"store i64 {length}, ptr {self._nonzero_count_pointer}")
+        stored = emit.pointer("%memory", self.layout.counts[self.number])
+        emit.emit(f"store i64 {length}, ptr {stored}")
         return length
 
     def emit_backward_and_step(self) -> None:
         """Emit code that reads an input's weights once, for its gradient and for their step."""
         emit, negative_rate = self.emit, self.negative_rate()
-        gradients = [
-            self._output_gradient(vector * self.lanes) for vector in range(self.outer // self.lanes)
-        ]
+        starts = range(0, self.outer, self.lanes)
+        gradients = [self.relu_gradient(0, 0, channel) for channel in starts]
         for number, gradient in enumerate(gradients):
-            start = self.layout.bias[self.number] + number * self.lanes
-            bias = emit.pointer("%weights", start)
+            bias = emit.pointer("%weights", self.bias + number * self.lanes)
             emit.store(emit.fma(negative_rate, gradient, emit.load(bias)), bias)
-        with self.emit_list_loop(emit.value(f"load i64, ptr {self._nonzero_count_pointer}")) as (
-            _,
-            index,
-        ):
-            start = self.layout.weight[self.number]
-            weights = emit.pointer("%weights", (index, self.outer), start)
+        stored = emit.pointer("%memory", self.layout.counts[self.number])
+        with self.emit_list_loop(emit.value(f"load i64, ptr {stored}")) as (_, index):
+            weights = emit.pointer("%weights", (index, self.outer), self.weight)
             value = emit.broadcast(emit.load_number(self.input_pointer(index)))
             factor = emit.op("fmul", value, negative_rate)
             sums = [ZERO] * min(4, len(gradients))
@@ -237,22 +231,14 @@ class SingleSampleLinearCode(SingleSampleCode):
             goal = self.layout.gradients[self.number]
             emit.store_number(emit.lane_sum(*sums), "%memory", index, goal)
 
-    def _output_gradient(self, channel: int) -> str:
-        """Emit the gradient of a vector of outputs from `channel` on, 0 where ReLU is off."""
-        emit = self.emit
-        gradient = emit.load(self.output_pointer(0, 0, channel, gradient=True))
-        if not self.layer.rectifies:
-            return gradient
-        return emit.where_positive(gradient, emit.load(self.output_pointer(0, 0, channel)))
-
 
 class SingleSampleConvolutionCode(SingleSampleCode):
     """Emits a convolution after the first for one sample. The backward pass visits only the outputs
     that have a gradient, which pooling and ReLU leave few of."""
 
     def emit_forward(self) -> None:
-        layer, (_, width) = self.layer, self.layout.sides[self.number + 1]
-        tiles = [Ranges(0, width, 1)] if layer.pools else split(width, ABREAST)
+        width = self.sides[1]
+        tiles = [Ranges(0, width, 1)] if self.layer.pools else split(width, ABREAST)
         for columns in tiles:
             for vectors in split(self.outer // self.lanes, self.layout.target.tile // ABREAST):
                 self._emit_forward_tiles(columns, vectors)
@@ -266,16 +252,12 @@ class SingleSampleConvolutionCode(SingleSampleCode):
         emit, layer, lanes, size = self.emit, self.layer, self.lanes, vectors.size
         step, pixels = 1, [(0, x) for x in range(columns.size)]
         if layer.pools:
-            step, pixels = 2, [(0, 0), (0, 1), (1, 0), (1, 1)]
-        with (
-            emit.loop(vectors.count) as part,
-            emit.loop(self.layout.sides[self.number + 1][0]) as row,
-            emit.loop(columns.count) as tile,
-        ):
+            step, pixels = 2, FOUR
+        with emit.loops(vectors.count, self.sides[0], columns.count) as (part, row, tile):
             channel = emit.add(emit.mul(part, size * lanes), vectors.start * lanes)
             column = emit.add(emit.mul(tile, columns.size), columns.start)
             source = self.input_pointer((row, step * self.row), (column, step * self.column))
-            bias = emit.pointer("%weights", channel, self.layout.bias[self.number])
+            bias = emit.pointer("%weights", channel, self.bias)
             biases = [emit.load(bias, vector * lanes) for vector in range(size)]
             sums = emit.variables(biases * len(pixels))
             with emit.loop(layer.inner) as inner, sums.update() as values:
@@ -284,7 +266,7 @@ class SingleSampleConvolutionCode(SingleSampleCode):
             values = sums.load()
             for vector in range(size):
                 position = row, column, channel, vector * lanes
-                self._emit_stores(values[vector::size], pixels, *position)
+                self._emit_stores(values[vector::size], *position)
 
     def _emit_taps(
         self, sums: list[str], source: str, weights: str, pixels: Sequence[tuple[int, int]]
@@ -293,38 +275,28 @@ class SingleSampleConvolutionCode(SingleSampleCode):
         emit, layer, size = self.emit, self.layer, len(sums) // len(pixels)
         for tap in range(layer.taps):
             down, right = divmod(tap, layer.kernel)
-            offset = tap * self.outer
-            loaded = [
-                (vector, emit.load(weights, offset + vector * self.lanes)) for vector in range(size)
-            ]
+            starts = [tap * self.outer + vector * self.lanes for vector in range(size)]
+            loaded = [(vector, emit.load(weights, start)) for vector, start in enumerate(starts)]
             offsets = [(y + down) * self.row + (x + right) * self.column for y, x in pixels]
             factors = [emit.broadcast(emit.load_number(source, offset)) for offset in offsets]
             emit.add_outer_product(sums, size, factors, loaded)
 
-    def _emit_stores(
-        self,
-        values: list[str],
-        pixels: Sequence[tuple[int, int]],
-        row: Index,
-        column: Index,
-        *channel: Index,
-    ) -> None:
+    def _emit_stores(self, values: list[str], row: Index, column: Index, *channel: Index) -> None:
         emit = self.emit
         if self.layer.pools:
-            offsets = [y * self.row + x * self.column for y, x in pixels]
-            values = [
-                self._emit_pooling(values, offsets, self.position_pointer(row, column, *channel))
-            ]
+            positions = self.position_pointer(row, column, *channel)
+            values = [self._emit_pooling(values, positions)]
         for index, value in enumerate(values):
             value = emit.relu(value) if self.layer.rectifies else value
             emit.store(value, self.output_pointer(row, column, *channel), index * self.outer)
 
-    def _emit_pooling(self, four: Sequence[str], offsets: Sequence[int], positions: str) -> str:
+    def _emit_pooling(self, four: Sequence[str], positions: str) -> str:
         """Emit the maximum of four and a store of the offset of the one that it was, the first of
         equals; return the maximum."""
         emit, integers = self.emit, f"<{self.lanes} x i32>"
         greatest, position = four[0], "splat (i32 0)"
-        for value, offset in zip(four[1:], offsets[1:], strict=True):
+        for value, (y, x) in zip(four[1:], FOUR[1:], strict=True):
+            offset = y * self.row + x * self.column
             is_greater = emit.op("fcmp ogt", value, greatest)
             greatest = emit.select(is_greater, value, greatest)
             choices = f"{integers} splat (i32 {offset}), {integers} {position}"
@@ -340,7 +312,7 @@ class SingleSampleConvolutionCode(SingleSampleCode):
         with emit.loop(self.layer.outer) as channel:
             count, total = self._emit_gradient_list(channel)
             self._emit_listed_step(channel, count)
-            goal = emit.pointer("%weights", channel, self.layout.bias[self.number])
+            goal = emit.pointer("%weights", channel, self.bias)
             change = emit.value(f"fmul {emit.scalar} %lr, {total}")
             bias = emit.load_number(goal)
             emit.store_number(emit.value(f"fsub {emit.scalar} {bias}, {change}"), goal)
@@ -349,16 +321,14 @@ class SingleSampleConvolutionCode(SingleSampleCode):
         """Emit code that lists where an output channel has a gradient, as offsets in the inputs,
         and the gradients; return how many there are, and their sum."""
         emit, layer, scalar = self.emit, self.layer, self.emit.scalar
-        height, width = self.layout.sides[self.number + 1]
         step = 1 + layer.pools
         count, total = emit.variables(["0"], "i64"), emit.variables([emit.literal(0)], scalar)
-        with emit.loop(height) as row, emit.loop(width) as column:
+        with emit.loops(*self.sides) as (row, column):
             gradient = emit.load_number(self.output_pointer(row, column, channel, gradient=True))
             offset = emit.add(emit.mul(row, step * self.row), emit.mul(column, step * self.column))
             if layer.pools:
-                offset = emit.add(
-                    offset, emit.load_int(self.position_pointer(row, column, channel))
-                )
+                position = emit.load_int(self.position_pointer(row, column, channel))
+                offset = emit.add(offset, position)
             goal = self.layout.listed[self.number]
             emit.store_number(gradient, "%memory", count.load()[0], goal)
             with self.emit_append(count, offset) as conditions, total.update() as sums:
@@ -376,7 +346,7 @@ class SingleSampleConvolutionCode(SingleSampleCode):
         the step of the channel's weights."""
         emit, layer, lanes, tile = self.emit, self.layer, self.lanes, self.layout.target.tile
         per_output = layer.taps * self.inner
-        weights = emit.pointer("%weights", (channel, per_output), self.layout.weight[self.number])
+        weights = emit.pointer("%weights", (channel, per_output), self.weight)
         negative_rate, pairs = self.negative_rate(), []
         for tap in range(layer.taps):
             down, right = divmod(tap, layer.kernel)
@@ -402,17 +372,13 @@ class SingleSampleConvolutionCode(SingleSampleCode):
     def emit_preparation(self) -> None:
         """Emit a copy of the weights by input channel, as the forward pass reads them."""
         emit, lanes, taps = self.emit, self.lanes, self.layer.taps
-        with (
-            emit.loop(self.inner // lanes) as left,
-            emit.loop(self.outer // lanes) as top,
-            emit.loop(taps) as tap,
-        ):
+        blocks = self.inner // lanes, self.outer // lanes
+        with emit.loops(*blocks, taps) as (left, top, tap):
             offsets = (top, lanes * taps * self.inner), (tap, self.inner), (left, lanes)
-            source = emit.pointer("%weights", *offsets, self.layout.weight[self.number])
+            source = emit.pointer("%weights", *offsets, self.weight)
             rows = [emit.load(source, row * taps * self.inner) for row in range(lanes)]
-            goal = self._weight_pointer(
-                (left, lanes * taps * self.outer), (tap, self.outer), (top, lanes)
-            )
+            offsets = (left, lanes * taps * self.outer), (tap, self.outer), (top, lanes)
+            goal = self._weight_pointer(*offsets)
             for lane, row in enumerate(transposed(emit, rows)):
                 emit.store(row, goal, lane * taps * self.outer)
 
@@ -422,7 +388,7 @@ class FirstConvolutionCode(SingleSampleConvolutionCode):
     weights lie by output channel in the lanes, in the backward pass too."""
 
     def _weight_pointer(self, *offsets: Index | tuple[Index, int]) -> str:
-        return self.emit.pointer("%weights", *offsets, self.layout.weight[self.number])
+        return self.emit.pointer("%weights", *offsets, self.weight)
 
     def emit_preparation(self) -> None:
         pass
@@ -440,21 +406,18 @@ class FirstConvolutionCode(SingleSampleConvolutionCode):
     ) -> None:
         """Emit the step of the weights of some taps, and of the biases if `with_bias`."""
         emit, lanes, negative_rate = self.emit, self.lanes, self.negative_rate()
-        height, width = self.layout.sides[self.number + 1]
         starts = [
-            self.layout.weight[self.number]
-            + (inner * self.layer.taps + tap) * self.outer
-            + vector * lanes
+            self.weight + (inner * self.layer.taps + tap) * self.outer + vector * lanes
             for inner, tap in taps
             for vector in range(vectors)
         ]
         if with_bias:
-            bias = self.layout.bias[self.number]
+            bias = self.bias
             starts += [bias + vector * lanes for vector in range(vectors)]
         sums = emit.variables([ZERO] * len(starts))
-        with emit.loop(height) as row, emit.loop(width) as column, sums.update() as values:
+        with emit.loops(*self.sides) as (row, column), sums.update() as values:
             for vector in range(vectors):
-                gradient = self._relu_gradient(row, column, vector * lanes)
+                gradient = self.relu_gradient(row, column, vector * lanes)
                 if with_bias:
                     end = len(taps) * vectors + vector
                     values[end] = emit.op("fadd", values[end], gradient)
@@ -469,15 +432,6 @@ class FirstConvolutionCode(SingleSampleConvolutionCode):
             goal = emit.pointer("%weights", start)
             emit.store(emit.fma(negative_rate, value, emit.load(goal)), goal)
 
-    def _relu_gradient(self, row: Index, column: Index, channel: int) -> str:
-        """Emit an output pixel's gradient for channels from `channel` on; 0 where ReLU is off."""
-        emit = self.emit
-        gradient = emit.load(self.output_pointer(row, column, channel, gradient=True))
-        if self.layer.rectifies:
-            value = emit.load(self.output_pointer(row, column, channel))
-            gradient = emit.where_positive(gradient, value)
-        return gradient
-
     def _gradient_shares(
         self, gradient: str, row: Index, column: Index, channel: int
     ) -> Iterator[tuple[str, str]]:
@@ -490,7 +444,7 @@ class FirstConvolutionCode(SingleSampleConvolutionCode):
         source = self.input_pointer((row, 2 * self.row), (column, 2 * self.column))
         address = self.position_pointer(row, column, channel)
         position = emit.value(f"load {integers}, ptr {address}, align 4")
-        for y, x in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        for y, x in FOUR:
             offset = y * self.row + x * self.column
             is_here = emit.value(f"icmp eq {integers} {position}, splat (i32 {offset})")
             yield emit.select(is_here, gradient, ZERO), emit.pointer(source, offset)

@@ -83,38 +83,44 @@ class SpectrumSlots:
         )
 
 
+@dataclass(frozen=True)
+class MapSpectra:
+    """Where the spectra of the inputs or outputs of a convolution lie, then of their gradient. All
+    row coefficients (coefficient, channel, row, block, lane) are kept for the backward pass; of the
+    slots (slot, channel, block, lane) only those of one column are there at a time. `row` and
+    `slot` are the distances between coefficients and between slots."""
+
+    channels: int
+    height: int
+    row: int
+    slot: int
+    rows: int
+    slots: int
+
+
 class SpectralArrays:
-    """The arrays of a convolution by Fourier transforms: their strides and where they begin.
+    """The arrays of a convolution by Fourier transforms. Those of the weights are (coefficient,
+    kernel row, pair of channels) and (slot, pair of channels).
 
-    Row coefficients of inputs and outputs are (coefficient, channel, row, block, lane), those of
-    weights (coefficient, kernel row, pair of channels); slots of a column are (slot, channel,
-    block, lane), and (slot, pair of channels).
-
-    Of each spectrum only the slots of one column of the row transform are there at a time; the row
-    coefficients are kept for the backward pass. A gradient takes the place of what it is the
-    gradient of. Distances between slots are odd numbers of cache lines, so that those of a channel
-    do not compete for the same place in the cache.
+    Distances between slots are odd numbers of cache lines, so that those of a channel do not
+    compete for the same place in the cache.
     """
 
     def __init__(self, layer: Layer, arena: Arena, width: int, line: int):
         self.slots = SpectrumSlots.of_layer(layer)
-        height, most = (
-            layer.inputs[1],
-            max(self.slots.per_real_column, self.slots.per_complex_column),
-        )
+        most = max(self.slots.per_real_column, self.slots.per_complex_column)
         self.pairs = -(-layer.inner * layer.outer // line) * line  # of channels
-        self.input_slot = layer.inner * width + line
-        self.output_slot = layer.outer * width + line
-        self.weight_slot = self.pairs + line
-        self.input_row = layer.inner * height * width + line
-        self.output_row = layer.outer * layer.sides[0] * width + line
-        self.weight_row = layer.kernel * self.pairs + line
-        self.input_rows = arena.allocate(self.slots.width * self.input_row)
-        self.output_rows = arena.allocate(self.slots.width * self.output_row)
-        self.weight_rows = arena.allocate(self.slots.width * self.weight_row)
-        self.inputs = arena.allocate(most * self.input_slot)
-        self.outputs = arena.allocate(most * self.output_slot)
-        self.weights = arena.allocate(most * self.weight_slot)
+        shapes = (layer.inner, layer.inputs[1]), (layer.outer, layer.sides[0])
+        rows = [channels * height * width + line for channels, height in shapes]
+        slots = [channels * width + line for channels, _ in shapes]
+        self.weight_row, self.weight_slot = layer.kernel * self.pairs + line, self.pairs + line
+        starts = [arena.allocate(self.slots.width * row) for row in (*rows, self.weight_row)]
+        starts += [arena.allocate(most * slot) for slot in (*slots, self.weight_slot)]
+        self.weight_rows, self.weights = starts[2], starts[5]
+        self.inputs, self.outputs = (
+            MapSpectra(*shapes[index], rows[index], slots[index], starts[index], starts[index + 3])
+            for index in range(2)
+        )
 
 
 def input_slots(emit: Emitter, value: tuple[str, ...]) -> list[str]:
@@ -207,10 +213,9 @@ class Fourier:
         """Emit the sums over n of values * exp(sign * 2 pi i * k * n / period) at the wanted
         indices k: a DFT if sign is -1, its inverse without the division by the period if it is
         1."""
-        even_real, odd_real = self._even_and_odd_parts(
-            {index: real for index, (real, _) in values.items()}
-        )
+        real_parts = {index: real for index, (real, _) in values.items()}
         imaginary_parts = {index: imaginary for index, (_, imaginary) in values.items()}
+        even_real, odd_real = self._even_and_odd_parts(real_parts)
         even_imaginary, odd_imaginary = self._even_and_odd_parts(imaginary_parts)
         sums = {}
         for index, mirrored in self._mirror_pairs(wanted):
@@ -229,15 +234,17 @@ class Fourier:
 
     def cosines(self, index: int) -> dict[int, float]:
         """Cosines of 2 pi k n / period for an index k, by n."""
-        return {n: self._wave(math.cos, index * n) for n in range(self.period)}
+        return self._waves(math.cos, index)
 
     def sines(self, index: int) -> dict[int, float]:
         """Sines of 2 pi k n / period for an index k, by n."""
-        return {n: self._wave(math.sin, index * n) for n in range(self.period)}
+        return self._waves(math.sin, index)
 
-    def _wave(self, wave: Callable[[float], float], steps: int) -> float:
-        value = wave(2 * math.pi * (steps % self.period) / self.period)
-        return round(value) if abs(value - round(value)) < 1e-12 else value
+    def _waves(self, wave: Callable[[float], float], index: int) -> dict[int, float]:
+        angles = [2 * math.pi * (index * n % self.period) / self.period for n in range(self.period)]
+        values = map(wave, angles)
+        exact = [round(v) if abs(v - round(v)) < 1e-12 else v for v in values]
+        return dict(enumerate(exact))
 
     def _mirror_pairs(self, wanted: Iterable[int]) -> list[tuple[int, int]]:
         """Pairs of an index up to half the period and its mirror image, at least one wanted."""

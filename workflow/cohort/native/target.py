@@ -66,12 +66,6 @@ def avx2(scalar: str) -> Target:
     return Target("haswell", "", scalar, 32 // SIZES[scalar], 16)
 
 
-def host_128bit(scalar: str) -> Target:
-    """The processor of this machine with 128-bit vectors, as on arm64, computing in `scalar`."""
-    here = host(scalar)
-    return Target(here.cpu, here.features, scalar, 16 // SIZES[scalar], here.registers)
-
-
 @functools.cache
 def has_fma() -> bool:
     """Whether the processor has fused multiply-add instructions. Without them LLVM calls a function

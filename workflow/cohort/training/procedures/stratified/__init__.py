@@ -116,7 +116,10 @@ class StratifiedHybrid(ChunkedStratified):
     """
 
     name: ClassVar[str] = "stratified-hybrid"
-    metrics: ClassVar[Mapping[str, Metric]] = StratifiedBatch.metrics | StratifiedSingle.metrics
+    metrics: ClassVar[Mapping[str, Metric]] = {
+        **StratifiedBatch.metrics,
+        **StratifiedSingle.metrics,
+    }
     epochs: int = parameter(minimum=1, help="epochs of batches, the first ones")
 
     def check(self, cell: Cell) -> None:

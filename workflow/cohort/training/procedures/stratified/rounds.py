@@ -74,11 +74,11 @@ class StratifiedSingleRounds(HandoffRounds):
     procedure: StratifiedSingle
 
     def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
-        how = self.procedure
-        sizes = {"chunk": how.chunk, "retained": how.retained}
+        chunk, retained = self.procedure.chunk, self.procedure.retained
+        options = self.procedure.schedule_options()
         with ledger.timed("selecting"):
             data, rng = client_data(self.task), schedule_rng(self.task, round)
-            epoch = schedule_single_samples(data, rng, **sizes, **how.schedule_options())
+            epoch = schedule_single_samples(data, rng, chunk=chunk, retained=retained, **options)
         work = epoch_work(epoch, state.weights, round, self.trainer.lr(round))
         weights, loss = self.train_work(work, ledger)
         downloads = self.task.settings.clients + (round == 1)
@@ -112,9 +112,9 @@ class StratifiedBatchRounds(CentralizedRounds):
         with ledger.timed("selecting"):
             rng = schedule_rng(self.task, round)
             epoch = schedule_batches(self.data, rng, batch=batch, **options)
-        size, contributions = (
-            size_in_bytes(state.weights),
+        contributions, size = (
             int(epoch.contributor_counts(batch).sum()),
+            size_in_bytes(state.weights),
         )
         ledger.sent("model", size, to="clients", copies=contributions)
         ledger.sent("labels", LABEL_BYTES, to="clients", copies=len(epoch.samples))
