@@ -67,7 +67,7 @@ def float32_again() -> Iterator[None]:
     """Set the process back to float32 after a test of other precisions."""
     from torch import device
 
-    from cohort.training.job.precision import set_up
+    from cohort.training.job.machine import set_up
 
     yield
     set_up("float32", device("cpu"))

@@ -17,8 +17,8 @@ from benchmarks.gpu.report import Report
 from benchmarks.gpu.timing import interleaved_seconds
 from benchmarks.variants.inputs import flat
 from cohort.models import MODELS
-from cohort.training.job.precision import set_up
-from cohort.training.trainers.batched.cuda_graph import CudaGraphFunction
+from cohort.training.job.machine import set_up
+from cohort.training.trainers.stacked import CudaGraphFunction
 
 NETWORKS = {"lenet5": (1, 32, 32), "aml-lenet": (3, 32, 32), "vgg11": (3, 32, 32)}
 CLIENTS, BATCH = 10, 64

@@ -16,7 +16,7 @@ import torch
 
 from benchmarks.gpu import results
 from benchmarks.gpu.results import Row
-from cohort.training.job.device import device_name
+from cohort.training.job.machine import device_name
 
 
 @dataclass

@@ -20,7 +20,7 @@ from benchmarks.variants.inputs import flat
 from benchmarks.variants.ours import task_of
 from benchmarks.work import Work
 from benchmarks.workloads import W1, W2, W2A, W2B, W3, Workload
-from cohort.training.job.precision import set_up
+from cohort.training.job.machine import set_up
 from cohort.training.state import RunState
 
 VGG11, RESNET18, EFFICIENTNET = (

@@ -18,8 +18,8 @@ from benchmarks.variants.inputs import network
 from benchmarks.variants.ours import samples_of
 from benchmarks.work import Work
 from benchmarks.workloads import W3
-from cohort.training.job.precision import set_up
-from cohort.training.trainers.batched.cuda_graph import CudaGraphFunction
+from cohort.training.job.machine import set_up
+from cohort.training.trainers.stacked import CudaGraphFunction
 
 LENET5 = replace(W3, title="LeNet-5", model="lenet5", shape=(1, 32, 32))
 AML_LENET = replace(W3, title="LeNet of the AML project", model="aml-lenet", shape=(3, 32, 32))

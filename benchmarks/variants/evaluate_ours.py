@@ -10,7 +10,7 @@ from benchmarks.variants.inputs import arguments
 from benchmarks.variants.ours import generate_avx2, samples_of, task_of
 from benchmarks.work import read_work
 from cohort.training.evaluation import evaluate
-from cohort.training.job.precision import set_up
+from cohort.training.job.machine import set_up
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from cohort.data.samples import Samples
 from cohort.data.shards import Shards
 from cohort.native.target import avx2
 from cohort.selection.random import Random
-from cohort.training.job.precision import set_up
+from cohort.training.job.machine import set_up
 from cohort.training.objectives.cross_entropy import CrossEntropy
 from cohort.training.procedures import parse_procedure
 from cohort.training.servers.average import Average

@@ -19,7 +19,7 @@ from cohort.native.compiler import compile_function
 from cohort.native.emitter import Emitter
 from cohort.native.kernel import Kernel, zeros
 from cohort.native.target import Target, host
-from cohort.training.job.precision import set_up
+from cohort.training.job.machine import set_up
 from cohort.training.procedures import parse_procedure
 
 STEPS = 10**7  # of the loop that measures the peak

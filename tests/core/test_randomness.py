@@ -23,14 +23,7 @@ from cohort.partition import deal
 from cohort.training import task
 from cohort.training.cell import Cell, cell_of
 from cohort.training.evaluation import fingerprint
-from cohort.training.job import loading
-from cohort.training.procedures.federated import (
-    Federated,
-    allocating,
-    choosing,
-    evaluation_context,
-    rounds,
-)
+from cohort.training.procedures.federated import Federated, choosing, gathering, rounds
 from cohort.training.trainers import base, local_work, serial
 
 BASE = {"seed": 3, "purpose": "batches", "round": 5, "client": 7}
@@ -146,11 +139,10 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> set[tuple]:
         deal,
         sampling,
         rounds,
-        allocating,
         choosing,
         base,
         local_work,
-        evaluation_context,
+        gathering,
     ):
         monkeypatch.setattr(module, "generator", watched(generator))
     for module in (serial, task):
@@ -209,7 +201,7 @@ def test_validation_samples_that_come_with_the_data_set(
     monkeypatch.chdir(tmp_path)
     for changes, count, samples in (({}, 6, "validation"), ({"validation": 10}, 5, "train")):
         cell = planned_cell(validation_samples=12, **changes)
-        loaded = loading.load_task(cell, torch.device("cpu"))
+        loaded = task.load_task(cell, torch.device("cpu"))
         assert len(loaded.validation) == count
         values = loaded.validation_samples.values
         assert len(values) == {"validation": 12, "train": 40}[samples]
@@ -219,7 +211,7 @@ def test_validation_samples_that_come_with_the_data_set(
 def test_addresses_in_use(asked: set[tuple], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A change of any of these addresses would change results under the same digest."""
     monkeypatch.chdir(tmp_path)
-    loaded = loading.load_task(planned_cell(), torch.device("cpu"))
+    loaded = task.load_task(planned_cell(), torch.device("cpu"))
     assert asked == {
         (4, "partition", 0, 0),
         (4, "validation", 0, 0),
@@ -234,7 +226,7 @@ def test_addresses_in_use(asked: set[tuple], tmp_path: Path, monkeypatch: pytest
     ]
     assert len(set(pairs)) == 4
     local = {(4, word, round, client) for word in ("batches", "dropout") for round, client in pairs}
-    by_round = {(4, "selection", 0, 0), (4, "stragglers", 0, 0)}
+    by_round = {(4, "devices", 0, 0), (4, "selection", 0, 0), (4, "stragglers", 0, 0)}
     by_round |= {
         (4, word, round, 0) for word in ("selection", "answers", "stragglers") for round in (1, 2)
     }
@@ -256,7 +248,7 @@ def test_initial_model_depends_on_the_seed_and_not_on_the_strategy(
         torch.rand(2)
         results.append(
             fingerprint(
-                loading.load_task(planned_cell(**changes), torch.device("cpu")).initial_weights()
+                task.load_task(planned_cell(**changes), torch.device("cpu")).initial_weights()
             )
         )
     assert results[0] == results[1] == by_hand

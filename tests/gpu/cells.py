@@ -23,8 +23,8 @@ from cohort.data.shards import write as write_shards
 from cohort.data.store import FORMAT
 from cohort.training.cell import cell_of, read_cell
 from cohort.training.evaluation import fingerprint
-from cohort.training.job.gpu_slots import acquire_device, visible_gpus
 from cohort.training.job.lease import CHECKPOINT
+from cohort.training.job.machine import acquire_device, visible_gpus
 from cohort.training.job.train import Run, train
 from cohort.training.state import RunState
 
@@ -39,7 +39,7 @@ plan, record, device = sys.argv[1:]
 train(plan, record, device=device, trainer="batched", checkpoint_seconds=0)
 """
 HOLD = """
-from cohort.training.job.gpu_slots import acquire_device
+from cohort.training.job.machine import acquire_device
 with acquire_device("cuda", 1) as device:
     print(device, flush=True)
 """

@@ -19,15 +19,14 @@ from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.samples import Samples
 from cohort.models import MODELS
 from cohort.training.evaluation import fingerprint
-from cohort.training.job.precision import set_up
+from cohort.training.job.machine import set_up
 from cohort.training.objectives import OBJECTIVES
 from cohort.training.servers.average import Average
 from cohort.training.servers.scaffold import Scaffold
 from cohort.training.task import Task
 from cohort.training.trainers.base import Trainer
-from cohort.training.trainers.batched.cuda_graph import CudaGraphFunction
-from cohort.training.trainers.batched.trainer import BatchedTrainer
 from cohort.training.trainers.serial import SerialTrainer
+from cohort.training.trainers.stacked import CudaGraphFunction, StackedTrainer
 from cohort.training.updates import Updates
 from tests.training.small_task import plain_samples, run, small_task, train, trainer_of
 
@@ -124,7 +123,7 @@ def batched_equals_serial(device: torch.device, folder: Path) -> str:
         }
         of_cpu = small_task(objective=objective(), **settings)
         expected = a_round(of_cpu, SerialTrainer, cohort)
-        for kind in (SerialTrainer, BatchedTrainer):
+        for kind in (SerialTrainer, StackedTrainer):
             task = on(small_task(objective=objective(), **settings), device)
             results[f"{name}, {kind.name}"] = difference(a_round(task, kind, cohort), expected)
     return at_most(EXACT, results)
@@ -138,7 +137,7 @@ def augmented_batched_equals_serial(device: torch.device, folder: Path) -> str:
     samples = plain_samples(images, torch.from_numpy(rng.integers(0, 3, sum(SIZES))))
     for name in AUGMENTATIONS:
         updates = []
-        for kind in (SerialTrainer, BatchedTrainer):
+        for kind in (SerialTrainer, StackedTrainer):
             torch.manual_seed(3)
             model = MODELS["small-cnn"]().build((3, 8, 8), 3).double()
             settings: dict[str, Any] = {"sizes": SIZES, "J": "J2e", "augmentation": name}
@@ -156,7 +155,7 @@ def convolutions_batched_equal_serial(device: torch.device, folder: Path) -> str
     set_up("float64", device)
     for name in NETWORKS if device.type == "cuda" else NETWORKS[:1]:
         of_kind = []
-        for kind in (SerialTrainer, BatchedTrainer):
+        for kind in (SerialTrainer, StackedTrainer):
             task = image_task(name, device, "float64")
             weights, trainer = task.initial_weights(), trainer_of(task, kind)
             of_kind.append([train(trainer, weights, cohort, round) for round, cohort in rounds])
@@ -174,7 +173,7 @@ def a_step_in_float32(device: torch.device, folder: Path) -> str:
     results = {}
     for name in NETWORKS if device.type == "cuda" else NETWORKS[:1]:
         moved = []
-        for kind in (SerialTrainer, BatchedTrainer):
+        for kind in (SerialTrainer, StackedTrainer):
             task = image_task(name, device, "float32")
             start = task.initial_weights()
             updates = train(trainer_of(task, kind), start, [0, 1, 2], 1, end=1)
@@ -232,7 +231,7 @@ def every_height_is_captured(device: torch.device, folder: Path) -> str:
     """The batched trainer replays a CUDA graph for each height of its stack, none fell back."""
     set_up("float32", device)
     task = image_task("lenet5", device, "float32")
-    trainer = BatchedTrainer(
+    trainer = StackedTrainer(
         task.model, task.settings, task.objective, task.train_samples, task.shards.indices
     )
     train(trainer, task.initial_weights(), [0, 1, 2], 1)
@@ -247,7 +246,7 @@ def memory_does_not_grow(device: torch.device, folder: Path) -> str:
     """GPU memory after ten more rounds is what it was after three."""
     set_up("float32", device)
     task, held = image_task("aml-lenet", device, "float32"), []
-    weights, trainer = task.initial_weights(), trainer_of(task, BatchedTrainer)
+    weights, trainer = task.initial_weights(), trainer_of(task, StackedTrainer)
     for round in range(1, 14):
         train(trainer, weights, [0, 1, 2], round)
         gc.collect()  # this helper's cursors refer to themselves

@@ -13,7 +13,7 @@ from cohort.native.layers import layers_of
 from cohort.native.program import CodeRequest
 from cohort.native.sgd import StepOptions
 from cohort.native.single_program import is_single_sample
-from cohort.native.spectra import SpectrumSlots, is_spectral_faster
+from cohort.native.spectra import is_spectral_faster
 from cohort.native.target import Target, avx2, host
 from tests.native.networks import Case, networks
 
@@ -144,9 +144,3 @@ def test_code_has_no_longer_vectors_than_its_target(kind: str, lanes: int):
     layers = layers_of(lenet((8, 24), 2), shape)
     text = program_for(CodeRequest(layers, shape, 64, target, "i8", EVERYTHING)).llvm_ir()
     assert f"<{lanes} x float>" in text and f"<{2 * lanes} x float>" not in text
-
-
-def test_slots_of_a_spectrum():
-    """Half of an 18 x 18 spectrum: four real frequencies and 160 complex ones of three slots."""
-    assert SpectrumSlots(18, 18).count == 4 + 3 * (18 * 18 - 4) // 2
-    assert SpectrumSlots(17, 9).count == 1 + 3 * (17 * 9 - 1) // 2

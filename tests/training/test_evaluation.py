@@ -15,12 +15,11 @@ from cohort.needs import NEEDS
 from cohort.training import evaluation
 from cohort.training.evaluation import all_finite, correct_by_class, evaluate, fingerprint
 from cohort.training.ledger import Ledger
-from cohort.training.procedures.federated.evaluation_context import ModelEvaluations
-from cohort.training.procedures.federated.gathering import NeedGatherer
+from cohort.training.procedures.federated.gathering import ModelEvaluations, NeedGatherer
 from cohort.training.task import Task
 from cohort.training.trainers.base import Trainer
-from cohort.training.trainers.batched.trainer import BatchedTrainer
 from cohort.training.trainers.serial import SerialTrainer
+from cohort.training.trainers.stacked import StackedTrainer
 from cohort.training.updates import Updates, Weights, stack
 from tests.training.small_task import plain_samples, small_task, trainer_of
 
@@ -214,7 +213,7 @@ def gathered(task: Task, needs: set[str], kind: type[Trainer] = SerialTrainer):
     return reports, ledger
 
 
-@pytest.mark.parametrize("kind", [SerialTrainer, BatchedTrainer])
+@pytest.mark.parametrize("kind", [SerialTrainer, StackedTrainer])
 def test_reserved_loss_is_each_local_models_loss_on_the_reserved_samples(kind: type[Trainer]):
     reserved = [2, 7, 11, 20]
     actual = gathered(task_of(tuple(reserved)), {"reserved_loss"}, kind)[0]["reserved_loss"]

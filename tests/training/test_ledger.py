@@ -11,7 +11,7 @@ from cohort.selection.ucb import Ucb
 from cohort.training import ledger as module
 from cohort.training.cursor import Cursor
 from cohort.training.ledger import Ledger
-from cohort.training.procedures.federated.evaluation_context import ModelEvaluations
+from cohort.training.procedures.federated.gathering import ModelEvaluations
 from cohort.training.rounds import Rounds
 from cohort.training.updates import size_in_bytes
 from tests.training.small_task import run, small_task

@@ -16,7 +16,7 @@ from cohort.selection.selector import Selector, State, View
 from cohort.training.objectives.fedrs import FedRS
 from cohort.training.objectives.objective import native_coefficients
 from cohort.training.participation import parse_participation
-from cohort.training.procedures.federated.allocating import allocated_samples
+from cohort.training.procedures.federated.rounds import allocated_samples
 from cohort.training.servers.scaffold import Scaffold
 from tests.needs.by_hand import COUNTS, MODEL_BYTES, Spy, costs, played, task_by_hand
 from tests.training.small_task import run, small_task

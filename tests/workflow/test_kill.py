@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from cohort.records.record import Record, read
-from cohort.training.job.checkpoint_header import saved_header
+from cohort.training.job.lease import saved_header
 from tests.workflow.conftest import Project, wait_for
 
 KILLS = 3

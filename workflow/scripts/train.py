@@ -3,7 +3,7 @@ from cohort.core.files import clamp_times
 from cohort.core.log import log_output
 from cohort.core.paths import plan_file
 from cohort.core.process import leave
-from cohort.training.job.memory import freeze_objects
+from cohort.training.job.machine import freeze_objects
 
 with log_output(snakemake.log[0]):
     clamp_times(snakemake.input)

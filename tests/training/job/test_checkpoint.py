@@ -6,7 +6,6 @@ import json
 import os
 import pickle
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -83,24 +82,14 @@ def test_a_saved_state_is_read_back(path: Path, previous: Path):
     assert sorted(path.parent.iterdir()) == [previous, path]
 
 
-@pytest.mark.parametrize("part", ["length", "header", "tensors"])
-def test_every_flipped_bit_is_found(part: str, path: Path, previous: Path):
+def test_every_flipped_bit_and_wrong_length_is_found(path: Path):
     good = path.read_bytes()
-    end = 8 + int.from_bytes(good[:8], "little")
-    begin, end = {"length": (0, 8), "header": (8, end), "tensors": (end, len(good))}[part]
-    for index in range(begin, end):
+    contents = [good[:length] for length in range(len(good))]
+    for index in range(len(good)):
         bad = bytearray(good)
         bad[index] ^= 1 << RNG.integers(8)
-        path.write_bytes(bad)
-        with pytest.raises(checkpoint.Unusable):
-            checkpoint._read(path)
-    loaded = load(path)
-    assert loaded is not None and loaded.round == 2
-
-
-def test_every_wrong_length_is_found(path: Path):
-    good = path.read_bytes()
-    for content in (*(good[:length] for length in range(len(good))), good + b"\0"):
+        contents.append(bytes(bad))
+    for content in [*contents, good + b"\0"]:
         path.write_bytes(content)
         with pytest.raises(checkpoint.Unusable):
             checkpoint._read(path)
@@ -173,13 +162,6 @@ def test_a_full_disk_damages_neither_checkpoint(limit: int, path: Path, previous
     ) == [previous, path]
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_checkpoint_without_read_permission_is_an_error(path: Path):
-    path.chmod(0)
-    with pytest.raises(FileAccessError, match="permission is denied"):
-        load(path)
-
-
 def test_a_folder_in_place_of_a_checkpoint_is_an_error(path: Path):
     path.unlink()
     path.mkdir()
@@ -187,112 +169,45 @@ def test_a_folder_in_place_of_a_checkpoint_is_an_error(path: Path):
         load(path)
 
 
-def rewritten(
-    path: Path, tensors: dict[str, torch.Tensor] | None = None, **changes: object
-) -> None:
-    """Write a forged checkpoint with a correct checksum."""
+def rewritten(path: Path, tensors: dict[str, torch.Tensor], digest: str = "k1") -> None:
+    """Write a checkpoint of round 3 with some other tensors and a correct checksum."""
     header, content = checkpoint._read(path)
     flat = {
-        f"{kind}/{name}": tensor
-        for kind, group in content.items()
+        f"{part}/{name}": tensor
+        for part, group in content.items()
         for name, tensor in group.items()
-    } | (tensors or {})
-    text = json.dumps(header | changes)
+    } | tensors
+    text = json.dumps(header | {"digest": digest})
     save_file(flat, path, {"facts": text, "sha256": checkpoint._checksum(text, flat)})
 
 
-class Bomb:
-    def __reduce__(self) -> tuple[Callable[[str], int], tuple[str]]:
-        return os.system, ("touch written",)
-
-
-FORGED: dict[str, tuple[Callable[[Path], object], str]] = {
-    "a pickle": (lambda path: path.write_bytes(pickle.dumps(Bomb())), "it cannot be read"),
-    "a pickle of torch": (lambda path: torch.save(Bomb(), path), "it cannot be read"),
-    "a huge header": (
-        lambda path: path.write_bytes((1 << 60).to_bytes(8, "little") + b"{}"),
-        "it cannot be read",
-    ),
-    "a huge tensor": (
-        lambda path: path.write_bytes(
-            (65).to_bytes(8, "little")
-            + b'{"weights/w":{"dtype":"F32","shape":[1<<40],"data_offsets":[0,8]}}'[:65]
-        ),
-        "it cannot be read",
-    ),
-    "a header that is a list": (
-        lambda path: path.write_bytes((2).to_bytes(8, "little") + b"[]"),
-        "it cannot be read",
-    ),
-    "facts that are a list": (
-        lambda path: save_file(
-            {"weights/w": torch.ones(2)},
-            path,
-            {"facts": "[]", "sha256": checkpoint._checksum("[]", {"weights/w": torch.ones(2)})},
-        ),
-        "it cannot be read",
-    ),
-    "facts that are deep": (
-        lambda path: save_file({"weights/w": torch.ones(2)}, path, {"facts": "[" * 100_000}),
-        "it cannot be read",
-    ),
-    "no facts": (lambda path: save_file({"weights/w": torch.ones(2)}, path), "it cannot be read"),
-    "another cell": (lambda path: rewritten(path, digest="k2"), "it is of the cell k2"),
-    "another shape": (
-        lambda path: rewritten(path, {"weights/w": torch.ones(3)}),
-        "its tensors are not those",
-    ),
-    "another type": (
-        lambda path: rewritten(path, {"weights/w": torch.ones(2, dtype=torch.float64)}),
-        "its tensors are not those",
-    ),
-    "another server's memory": (
-        lambda path: rewritten(path, {"server/v": torch.ones(2)}),
-        "its tensors are not those",
-    ),
-    "another selector's memory": (
-        lambda path: rewritten(path, {"selector/v": torch.ones(2)}),
-        "its tensors are not those",
-    ),
-    "no history": (
-        lambda path: rewritten(path, {"history/cohorts": torch.ones(())}),
-        "its history cannot be read",
-    ),
-    "another round": (lambda path: rewritten(path, round=7), "its header and its history disagree"),
-    "sessions that are none": (
-        lambda path: rewritten(path, sessions=7),
-        "its header and its history disagree",
-    ),
+OTHERS: dict[str, tuple[dict[str, torch.Tensor], str, str]] = {
+    "cell": ({}, "k2", "it is of the cell k2"),
+    "shape": ({"weights/w": torch.ones(3)}, "k1", "its tensors are not those"),
+    "type": ({"weights/w": torch.ones(2).double()}, "k1", "its tensors are not those"),
+    "memory": ({"selector/v": torch.ones(2)}, "k1", "its tensors are not those"),
+    "reports": ({"reports/v": torch.ones(2)}, "k1", "its tensors are not those"),
 }
 
 
-@pytest.mark.parametrize("forged", FORGED)
-def test_forged_checkpoints_are_not_used(
-    forged: str, path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_checkpoint_of_another_form_is_not_used(
+    name: str, path: Path, capsys: pytest.CaptureFixture[str]
 ):
-    monkeypatch.chdir(path.parent)
-    make, reason = FORGED[forged]
-    make(path)
-    assert load(path).round == 2
+    tensors, digest, reason = OTHERS[name]
+    rewritten(path, tensors, digest)
+    loaded = load(path)
+    assert loaded is not None and loaded.round == 2
     output = capsys.readouterr().out
     assert f"{path} is not used, because {reason}" in output and output.count("\n") == 1
-    assert not Path("written").exists()
 
 
-@pytest.mark.parametrize(
-    "forge",
-    [
-        lambda path: rewritten(path, {"reports/v": torch.ones(2)}),
-        lambda path: rewritten(path, {"selector/loss": torch.ones(2, dtype=torch.float32)}),
-        lambda path: checkpoint.save(path, replace(state(3), server={}), "k1"),
-    ],
-    ids=["reports", "dtype", "server"],
-)
-def test_forged_checkpoints_of_further_kinds(
-    forge: Callable[[Path], None], path: Path, capsys: pytest.CaptureFixture[str]
-):
-    checkpoint.save(path, state(2), "k1")
-    checkpoint.save(path, state(3), "k1")
-    forge(path)
-    load(path)
-    assert "its tensors are not those" in capsys.readouterr().out
+def test_no_code_is_run_by_a_file_that_is_a_pickle(path: Path, monkeypatch: pytest.MonkeyPatch):
+    class Bomb:
+        def __reduce__(self) -> tuple[Callable[[str], int], tuple[str]]:
+            return os.system, ("touch written",)
+
+    monkeypatch.chdir(path.parent)
+    path.write_bytes(pickle.dumps(Bomb()))
+    loaded = load(path)
+    assert loaded is not None and loaded.round == 2 and not Path("written").exists()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cohort.training.job import device
+from cohort.training.job import machine as device
 
 
 @pytest.mark.parametrize(

@@ -13,15 +13,15 @@ import pytest
 import torch
 
 from cohort.core.errors import UserError
-from cohort.training.job import gpu_slots
-from cohort.training.job.gpu_slots import acquire_device, visible_gpus
+from cohort.training.job import machine as gpu_slots
+from cohort.training.job.machine import acquire_device, visible_gpus
 from tests.workflow.conftest import wait_for
 
 HOLDER = """
 import sys
 from pathlib import Path
-from cohort.training.job import gpu_slots
-from cohort.training.job.gpu_slots import hold_slot
+from cohort.training.job import machine as gpu_slots
+from cohort.training.job.machine import hold_slot
 
 folder, slots, *names = sys.argv[1:]
 waiting = lambda: print("waiting", flush=True)

@@ -12,11 +12,11 @@ from torch import Tensor
 from cohort.core.errors import UserError
 from cohort.data.samples import Samples
 from cohort.models import MODELS
-from cohort.training.job.precision import set_up
+from cohort.training.job.machine import set_up
 from cohort.training.task import Task
 from cohort.training.trainers.base import Trainer
-from cohort.training.trainers.batched.trainer import BatchedTrainer
 from cohort.training.trainers.serial import SerialTrainer
+from cohort.training.trainers.stacked import StackedTrainer
 from tests.training.small_task import run, small_task, train, trainer_of
 
 CPU = torch.device("cpu")
@@ -55,7 +55,7 @@ def after_a_round(precision: str, kind: type[Trainer]) -> Tensor:
     return torch.cat([tensor.flatten() for tensor in updates.client_weights(0).values()])
 
 
-@pytest.mark.parametrize("kind", [SerialTrainer, BatchedTrainer])
+@pytest.mark.parametrize("kind", [SerialTrainer, StackedTrainer])
 def test_bfloat16_is_close_to_float32_and_keeps_float32_weights(kind: type[Trainer]):
     exact, rough = after_a_round("float32", kind), after_a_round("bfloat16", kind)
     assert rough.dtype == torch.float32

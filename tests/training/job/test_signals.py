@@ -14,68 +14,30 @@ import torch
 
 from cohort.core.errors import UserError
 from cohort.training.evaluation import fingerprint
-from cohort.training.evaluators.test import OnTest
 from cohort.training.job import checkpoint
 from cohort.training.job import train as job
 from cohort.training.job.train import GivenUp, Run
+from cohort.training.rounds import Rounds
 from cohort.training.trainers.serial import SerialTrainer
 from tests.training.small_task import run as run_of
 from tests.training.small_task import small_task
 
 CPU, DIGEST = torch.device("cpu"), "k0"
-
-
-def test_a_round_that_reaches_no_place_after_a_signal_is_given_up(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(job, "PATIENCE_SECONDS", 1)
-    begun = time.monotonic()
-    with pytest.raises(GivenUp), job._stop_signals():
-        os.kill(os.getpid(), signal.SIGTERM)
-        time.sleep(20)
-    assert 0.5 < time.monotonic() - begun < 10
-
-
 NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
 
 
 @pytest.fixture(autouse=True)
-def handlers() -> Iterator[list[object]]:
+def handlers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[object]]:
     """The handlers of this process, which a run that a signal stopped leaves replaced."""
+    monkeypatch.setattr(job, "PATIENCE_SECONDS", 1)
     before = [signal.getsignal(number) for number in NUMBERS]
     yield before
     for number, handler in zip(NUMBERS, before, strict=True):
         signal.signal(number, handler)
 
 
-def test_a_round_that_ends_in_time_leaves_no_alarm(
-    monkeypatch: pytest.MonkeyPatch, handlers: list[object]
-):
-    monkeypatch.setattr(job, "PATIENCE_SECONDS", 1)
-    with job._stop_signals() as caught:
-        pass
-    assert [signal.getsignal(number) for number in NUMBERS] == handlers
-    with job._stop_signals() as caught:
-        os.kill(os.getpid(), signal.SIGTERM)
-    assert caught == [signal.SIGTERM]
-    assert signal.getsignal(signal.SIGALRM) == handlers[2]
-    assert signal.alarm(0) == 0
-
-
-def test_a_second_signal_changes_nothing(monkeypatch: pytest.MonkeyPatch):
-    """Neither the seconds that are left nor the end of the process."""
-    monkeypatch.setattr(job, "PATIENCE_SECONDS", 1)
-    begun = time.monotonic()
-    with pytest.raises(GivenUp), job._stop_signals():
-        for _ in range(20):
-            os.kill(os.getpid(), signal.SIGTERM)
-            time.sleep(0.5)
-    assert time.monotonic() - begun < 5
-    for number in (signal.SIGINT, signal.SIGTERM):
-        os.kill(os.getpid(), number)
-    assert signal.alarm(0) == 0
-
-
-def task_of(rounds: int = 3):
-    return replace(small_task(rounds=rounds, J="J2e", batch=2, momentum=0.9), digest=DIGEST)
+def task_of():
+    return replace(small_task(rounds=3, J="J2e", batch=2, momentum=0.9), digest=DIGEST)
 
 
 def run_at(path: Path) -> Run:
@@ -86,91 +48,80 @@ def run_at(path: Path) -> Run:
     return Run(task, task.procedure.rounds_of(task), CPU, state, cursor, path)
 
 
-def trained(path: Path) -> Run:
-    actual = run_at(path)
-    actual.train(3600, 3, lambda state: None)
-    return actual
+def test_signals_are_collected_and_the_alarm_ends_with_the_block(handlers: list[object]):
+    with job._stop_signals([]):
+        pass
+    assert [signal.getsignal(number) for number in NUMBERS] == handlers
+    caught: list[int] = []
+    with job._stop_signals(caught):
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert caught == [signal.SIGTERM] and signal.alarm(0) == 0
+    os.kill(os.getpid(), signal.SIGINT)  # changes nothing: the process is ending
+    assert signal.getsignal(signal.SIGALRM) == handlers[2]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_in_local_training_saves_the_place(
-    number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_second_signal_leaves_no_more_time():
+    begun = time.monotonic()
+    with pytest.raises(GivenUp), job._stop_signals([]):
+        for _ in range(20):
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(0.5)
+    assert 0.5 < time.monotonic() - begun < 5
+
+
+@pytest.mark.parametrize(
+    ("owner", "method", "call", "seconds", "left"),
+    [
+        # the first step of round 2: its client is done, then the run stops
+        (SerialTrainer, "_backward", 23, 0, 1),
+        (SerialTrainer, "_backward", 23, 20, 0),  # given up before the first client is done
+        (Rounds, "evaluate", 2, 20, 4),  # a long evaluation, after all clients
+    ],
+)
+def test_a_signal_inside_a_round_keeps_the_clients_that_are_done(
+    owner: type,
+    method: str,
+    call: int,
+    seconds: int,
+    left: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ):
-    """The 30th step of 42 is in round 2. The resumed run ends with the same weights, and takes only
-    the steps that are left."""
-    path, steps = tmp_path / "checkpoint", []
-    original = SerialTrainer._backward
+    path, calls, original = tmp_path / "checkpoint", [], getattr(owner, method)
 
     def counted(self, *arguments):
-        steps.append(None)
-        if len(steps) == 30:
-            os.kill(os.getpid(), number)
-        return original(self, *arguments)
-
-    monkeypatch.setattr(SerialTrainer, "_backward", counted)
-    result = (
-        rf"stopped inside round 2: round 1/3 .*, by signal {number.name}; start again to resume"
-    )
-    with pytest.raises(UserError, match=result):
-        trained(path)
-    assert len(steps) == 30 and signal.alarm(0) == 0
-    state, cursor = checkpoint.load(path, DIGEST, run_at(path).state, CPU)
-    assert state.round == 1 and cursor
-    resumed = trained(path).state
-    whole = run_of(task_of())
-    total = int(sum(value for _, value in whole.history.cost["client_steps"]))
-    assert len(steps) == 2 * total  # of the interrupted run with its resumption, and of the whole
-    assert fingerprint(resumed.weights) == fingerprint(whole.weights)
-    assert resumed.history.metrics == whole.history.metrics
-
-
-def test_a_signal_in_a_long_evaluation_gives_up_and_keeps_the_local_work(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    """Evaluation in round 2 takes forever after the signal. The round's local work is saved, and
-    the resumed run takes no step of round 2 again."""
-    monkeypatch.setattr(job, "PATIENCE_SECONDS", 1)
-    path, evaluate = tmp_path / "checkpoint", OnTest.evaluate
-
-    def slow(self, task, network, state, updates):
-        if state.round == 2:
+        calls.append(None)
+        if len(calls) == call:
             os.kill(os.getpid(), signal.SIGTERM)
-            time.sleep(20)
-        return evaluate(self, task, network, state, updates)
+            time.sleep(seconds)
+        return original(self, *arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(OnTest, "evaluate", slow)
-        with pytest.raises(UserError, match="stopped inside round 2: round 1/3"):
-            trained(path)
-    steps, original = [], SerialTrainer._backward
-
-    def counted(self, *arguments):
-        steps.append(None)
-        return original(self, *arguments)
-
-    monkeypatch.setattr(SerialTrainer, "_backward", counted)
-    resumed = trained(path).state
-    assert len(steps) == resumed.history.cost["client_steps"][2][1]
+        patch.setattr(owner, method, counted)
+        with pytest.raises(
+            UserError, match=r"stopped inside round 2: round 1/3.* by signal SIGTERM"
+        ):
+            run_at(path).train(3600, 3, lambda state: None)
+    assert signal.alarm(0) == 0
+    resumed = run_at(path)
+    assert resumed.state.round == 1
+    assert len(resumed.cursor.get("work0/finished/steps", ())) == left
+    resumed.train(3600, 3, lambda state: None)
     whole = run_of(task_of())
-    assert fingerprint(resumed.weights) == fingerprint(whole.weights)
-    assert resumed.history.metrics == whole.history.metrics
+    assert fingerprint(resumed.state.weights) == fingerprint(whole.weights)
+    assert resumed.state.history.metrics == whole.history.metrics
 
 
-def test_checkpoints_inside_rounds_are_written_when_due(tmp_path: Path):
-    """With no seconds between checkpoints one is written after each step, and the run continues."""
-    actual = run_at(tmp_path / "checkpoint")
+def test_checkpoints_are_written_when_due(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """With no seconds between checkpoints: after each client and each round."""
     saved, save = [], checkpoint.save
 
     def noted(path, state, digest, cursor=None):
         saved.append((state.round, bool(cursor)))
         save(path, state, digest, cursor)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(checkpoint, "save", noted)
-        actual.train(0, 3, lambda state: None)
-    steps = [int(value) for _, value in actual.state.history.cost["client_steps"]]
-    for round in range(3):
-        assert saved.count((round, True)) == steps[round]
-        assert saved.count((round + 1, False)) == 1
-    whole = run_of(task_of())
-    assert fingerprint(actual.state.weights) == fingerprint(whole.weights)
+    monkeypatch.setattr(checkpoint, "save", noted)
+    actual = run_at(tmp_path / "checkpoint")
+    actual.train(0, 3, lambda state: None)
+    assert saved == [(round + place // 4, place < 4) for round in range(3) for place in range(5)]
+    assert fingerprint(actual.state.weights) == fingerprint(run_of(task_of()).weights)

@@ -20,8 +20,6 @@ from cohort.core.randomness import generator
 from cohort.data.samples import Samples
 from cohort.models import MODELS
 from cohort.plan import Plan, load
-from cohort.selection.entropy import Entropy
-from cohort.selection.probe import Probe
 from cohort.training.cursor import strip_prefix
 from cohort.training.evaluation import fingerprint
 from cohort.training.job import checkpoint
@@ -37,7 +35,7 @@ from cohort.training.procedures.concat.rounds import (
 from cohort.training.state import RunState
 from cohort.training.task import Task
 from cohort.training.updates import Weights
-from tests.training.small_task import plain_samples, small_cell, small_task, train, trainer_of
+from tests.training.small_task import plain_samples, small_task, train, trainer_of
 from tests.training.test_empty_clients import PlannedFile
 
 CPU = torch.device("cpu")
@@ -99,21 +97,6 @@ def test_with_one_cluster_stage_1_is_fedavg_bit_for_bit():
     assert np.array_equal(history.cohorts, other.cohorts)
     for name in ("train_loss", "update_norm", "test_accuracy", "cohort_entropy"):
         assert history.metrics[name][:8] == other.metrics[name][:8], name
-
-
-def test_each_cluster_averages_its_own_clients():
-    """Means are weighted by size: 6 and 3 samples are 2/3 and 1/3, 8 and 5 are 8/13 and 5/13."""
-    task = clustered_task(selector=PlannedFile(cohorts=((0, 1, 2, 3, 4), (0, 1))), rounds=2)
-    start = task.initial_weights()
-    (weights, _), _ = states(task)
-    updates = train(trainer_of(task), start, range(4))
-    for cluster, shares in ((0, {0: 2 / 3, 2: 1 / 3}), (1, {1: 8 / 13, 3: 5 / 13})):
-        for name, tensor in strip_prefix(weights, prefix_of(cluster)).items():
-            expected = sum(
-                share * updates.weights[name][client] for client, share in shares.items()
-            )
-            torch.testing.assert_close(tensor, expected, rtol=1e-12, atol=1e-12)
-            assert not torch.equal(tensor, start[name])
 
 
 def test_a_cluster_without_participants_keeps_its_weights():
@@ -429,9 +412,3 @@ def test_unsuitable_settings_are_refused_in_one_sentence(
     with pytest.raises(UserError) as caught:
         planned(project, **({"procedure": "concat-5"} | settings))
     assert sentence in str(caught.value) and "\n" not in str(caught.value)
-
-
-def test_probing_selectors_are_refused():
-    with pytest.raises(ValueError, match="has no global model to show to the selector 'probe'"):
-        TWO.check(small_cell(clients=9, rounds=9, selector=Probe()))
-    TWO.check(small_cell(clients=9, rounds=9, selector=Entropy(buffer=0.5)))

@@ -339,15 +339,6 @@ def test_a_client_without_samples_shares_nothing():
     assert up == [amount + model for _, amount in without.history.cost["bytes_up"]]
 
 
-def test_a_single_sample_has_no_statistics():
-    """A batch of one sample is normalized by running statistics, as in FedAvg."""
-    actual, expected = (
-        run(task_of(procedure, sizes=(1,))) for procedure in ("fedtan", "federated")
-    )
-    assert_same_weights(actual, expected)
-    assert actual.history.cost["bytes_up"] == expected.history.cost["bytes_up"]
-
-
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [

@@ -29,8 +29,8 @@ from cohort.training.servers.scaffold import Scaffold
 from cohort.training.task import Task
 from cohort.training.trainers import TRAINERS, choose_trainer
 from cohort.training.trainers.base import Trainer
-from cohort.training.trainers.batched.trainer import BatchedTrainer
 from cohort.training.trainers.serial import SerialTrainer
+from cohort.training.trainers.stacked import StackedTrainer
 from cohort.training.updates import Updates, Weights
 from tests.training.small_task import (
     CLASSES,
@@ -62,7 +62,7 @@ def both(task: Task, cohort: list[int], **changes: Any) -> tuple[Updates, Update
     weights = task.initial_weights()
     results = [
         train(trainer_of(task, kind), weights, cohort, 3, **changes)
-        for kind in (SerialTrainer, BatchedTrainer)
+        for kind in (SerialTrainer, StackedTrainer)
     ]
     assert (results[0].distances(weights)[results[0].steps > 0] > 1e-3).all()
     return results[0], results[1]
@@ -150,7 +150,7 @@ def test_works_that_differ():
         return {name: torch.full_like(tensor, 0.01 * client) for name, tensor in weights.items()}
 
     results = []
-    for kind in (SerialTrainer, BatchedTrainer):
+    for kind in (SerialTrainer, StackedTrainer):
         trainer = trainer_of(task, kind)
         one, five, eight = [
             replace(work, correction=partial(correction, work.client))
@@ -164,7 +164,7 @@ def test_works_that_differ():
     assert not torch.equal(plain.weights["1.weight"][2], results[0].weights["1.weight"][2])
 
 
-@pytest.mark.parametrize("kind", [SerialTrainer, BatchedTrainer])
+@pytest.mark.parametrize("kind", [SerialTrainer, StackedTrainer])
 @pytest.mark.parametrize("J", ["J5", "J2e"])
 def test_work_in_two_parts(J: str, kind: type[Trainer]):
     """A probe of one batch and the steps after it are the batches of the whole. Without momentum
@@ -189,7 +189,7 @@ def test_probed_clients(J: str):
     """Clients 10 and 5 of a pool continue from where their probes ended, with fresh momentum."""
     task, pool = small_task(sizes=SIZES, J=J, momentum=0.9), [5, 2, 10, 7]
     weights, updates = task.initial_weights(), []
-    for kind in (SerialTrainer, BatchedTrainer):
+    for kind in (SerialTrainer, StackedTrainer):
         trainer = trainer_of(task, kind)
         probes = train(trainer, weights, pool, 2, end=1)
         works = [
@@ -239,7 +239,7 @@ def test_rounding_errors_are_those_of_the_serial_trainer_where_batches_are_full(
     """A short batch is padded, and then multiplied by the kernel for full ones, which adds up more
     terms one after another than that for few rows: its errors may be up to twice as large."""
     for sizes, most in (((64, 64, 64, 64), 1.02), ((33, 1, 2, 3), 2.0)):
-        serial, batched = (float32_errors(kind, sizes) for kind in (SerialTrainer, BatchedTrainer))
+        serial, batched = (float32_errors(kind, sizes) for kind in (SerialTrainer, StackedTrainer))
         assert np.median(batched) <= most * np.median(serial), sizes
 
 
@@ -273,7 +273,7 @@ def test_convolutions_in_float32(name: str):
 
 def test_one_trainer_serves_rounds_and_cohorts_of_any_size():
     task = small_task(sizes=SIZES, J="J2e", momentum=0.9)
-    weights, lasting = task.initial_weights(), trainer_of(task, BatchedTrainer)
+    weights, lasting = task.initial_weights(), trainer_of(task, StackedTrainer)
     for round, cohort in enumerate([[3, 5], [9, 0, 1, 6, 10, 2], [7], [0, 1, 2]], start=1):
         serial = train(trainer_of(task), weights, cohort, round)
         assert_same(serial, train(lasting, weights, cohort, round))
@@ -281,7 +281,7 @@ def test_one_trainer_serves_rounds_and_cohorts_of_any_size():
 
 def refusal(name: str | nn.Module, **settings: Any) -> str:
     network = MODELS[name]().build((3, 32, 32), 10) if isinstance(name, str) else name
-    return BatchedTrainer.refusal(small_task(model=network, **settings))
+    return StackedTrainer.refusal(small_task(model=network, **settings))
 
 
 def test_networks_and_settings_that_it_refuses():

@@ -220,10 +220,12 @@ def assert_same_runs(**parts: object) -> None:
 def test_how_many_steps_a_call_takes_changes_nothing(monkeypatch: pytest.MonkeyPatch):
     task = photo_task(momentum=0.9, augmentation="flip")
     weights, prints = task.initial_weights(), set()
+    monkeypatch.setattr(native, "SECONDS", 0)
     for first in (1, 3, 1000):
-        monkeypatch.setattr(native, "FIRST", first)
-        monkeypatch.setattr(native, "SECONDS", 0)
-        updates = train(trainer_of(task, NativeTrainer), weights, [10, 2], 3)
+        trainer = trainer_of(task, NativeTrainer)
+        assert isinstance(trainer, NativeTrainer)
+        trainer.steps_at_once = first
+        updates = train(trainer, weights, [10, 2], 3)
         prints.add(fingerprint(updates.weights))
     assert len(prints) == 1
 

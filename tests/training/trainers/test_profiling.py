@@ -13,10 +13,8 @@ from cohort.results.derived import step_metrics
 from cohort.results.figures.kinds.curves import Curves
 from cohort.selection.probe import Probe
 from cohort.training.evaluation import fingerprint
-from cohort.training.procedures import parse_procedure
 from cohort.training.servers.momentum import Momentum
 from cohort.training.state import RunState
-from cohort.training.task import Task
 from tests.needs.by_hand import Spy, task_by_hand
 from tests.training.small_task import run, small_task
 
@@ -50,18 +48,6 @@ def test_every_step_is_noted_by_hand():
     np.testing.assert_allclose(steps["loss"], [math.log(3)] * 3, rtol=1e-12)
     np.testing.assert_allclose(steps["accuracy"], [2 / 4, 0, 1 / 3], rtol=1e-12)
     assert (steps["seconds"] > 0).all()
-
-
-def test_rounds_and_steps_are_counted():
-    """Clients of 4, 9, 2 and 6 samples take 2, 3, 1 and 2 batches of three, twice a round."""
-    actual = notes(run(small_task(rounds=2, J="J2e", batch=3, procedure=PROFILED)))
-    taken = {0: 4, 1: 6, 2: 2, 3: 4}
-    for round in (1, 2):
-        for client, steps in taken.items():
-            mine = (actual["round"] == round) & (actual["client"] == client)
-            assert actual["step"][mine].tolist() == list(range(steps))
-    losses = [actual["loss"][actual["round"] == round].mean() for round in (1, 2)]
-    assert losses[1] < losses[0]
 
 
 def test_probes_are_noted_too():
@@ -101,13 +87,6 @@ def test_a_record_brings_the_notes_back():
     np.testing.assert_array_equal(back, np.concatenate(history.profile))
 
 
-def test_its_name():
-    assert str(parse_procedure(PROFILED)) == PROFILED
-    assert parse_procedure(PROFILED).usable_trainers() == ("serial",)
-    with pytest.raises(UserError, match="is written 'federated'"):
-        parse_procedure("federated-profiled0")
-
-
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
@@ -121,8 +100,3 @@ def test_curves_over_steps_show_metrics_of_steps(fields: dict[str, object], sent
     Curves(metric="step_loss", x="step", also=["step_seconds"]).check()
     with pytest.raises(UserError, match=sentence):
         Curves(**fields).check()
-
-
-def test_a_task_without_the_option_is_not_profiled():
-    task: Task = small_task()
-    assert not run(task).history.profile

@@ -18,7 +18,7 @@ from cohort.core.files import relative_path
 from cohort.core.lazy import lazy
 from cohort.core.paths import plan_file, state_folder
 from cohort.training.job.lease import FINISHED
-from cohort.training.job.memory import freeze_objects
+from cohort.training.job.machine import freeze_objects
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

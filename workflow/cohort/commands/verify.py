@@ -33,15 +33,13 @@ from cohort.records.history import History
 from cohort.records.record import Record, read
 from cohort.results.release.folder import read_release, release_folders
 from cohort.training.cell import Cell
-from cohort.training.job.checkpoint_header import saved_header
-from cohort.training.job.lease import CHECKPOINT
+from cohort.training.job.lease import CHECKPOINT, saved_header
 
 if TYPE_CHECKING:
     from cohort.training import trainers
-    from cohort.training.job import checkpoint
-    from cohort.training.job import device as devices
+    from cohort.training.job import checkpoint, machine
 else:  # these import PyTorch
-    devices = lazy("cohort.training.job.device")
+    machine = lazy("cohort.training.job.machine")
     trainers = lazy("cohort.training.trainers")
     checkpoint = lazy("cohort.training.job.checkpoint")
 
@@ -177,7 +175,7 @@ def _train_again(cell: Cell, before: Record, until: int | None) -> SecondRun:
     this machine has them."""
     provenance = before.header["provenance"]
     trainer = provenance["trainer"] if provenance["trainer"] in trainers.TRAINERS else "serial"
-    on_cpu = trainer == "native" or provenance["devices"][-1] == devices.cpu_name()
+    on_cpu = trainer == "native" or provenance["devices"][-1] == machine.cpu_name()
     with tempfile.TemporaryDirectory(prefix="cohort-verify-") as folder:
         record = Path(folder, Path(cell.path).name)
         file = Path(folder, f"{cell.digest}.json")

@@ -30,7 +30,6 @@ __all__ = [
 ]
 
 SCALARS = {torch.float32: "float", torch.float64: "double"}
-STATE = "weights", "velocity"
 
 
 @dataclass(frozen=True)
@@ -152,15 +151,6 @@ class NativeNetwork:
     def weights(self) -> np.ndarray:
         """All weights as one array (weight), in the order of `flatten`."""
         return self._kernel.view("weights")
-
-    def state(self) -> dict[str, Tensor]:
-        """Copies of the weights and their velocity, for `restore`."""
-        return {name: torch.from_numpy(self._kernel.view(name).copy()) for name in STATE}
-
-    def restore(self, state: Mapping[str, Tensor]) -> None:
-        """Continue from a state that `state` returned, after the same call of `begin` as then."""
-        for name in STATE:
-            self._kernel.fill(name, state[name].numpy())
 
     def _kernel_for(self, options: StepOptions) -> Kernel:
         if options not in self._kernels:

@@ -53,16 +53,14 @@ class SpectralConvolutionCode(ConvolutionCode):
         arrays = layout.spectra[number]
         assert arrays is not None
         self.arrays, self.slots = arrays, arrays.slots
-        self.along_rows, self.along_columns = (
-            Fourier(emit, period) for period in (self.slots.width, self.slots.height)
-        )
+        self.along_rows = Fourier(emit, self.slots.width)
+        self.along_columns = Fourier(emit, self.slots.height)
         self.scale = 1 / (self.slots.height * self.slots.width)
         # the kernel in its periodic image is reflected, because layers compute cross-correlations,
         # and shifted by the padding
         shifts = [self.layer.padding - tap for tap in range(self.layer.kernel)]
-        self.kernel_rows, self.kernel_columns = (
-            [shift % period for shift in shifts] for period in (self.slots.height, self.slots.width)
-        )
+        self.kernel_rows = [shift % self.slots.height for shift in shifts]
+        self.kernel_columns = [shift % self.slots.width for shift in shifts]
 
     # passes
 

@@ -19,8 +19,7 @@ from cohort.plan.cost import START_SECONDS as CELL_START
 from cohort.plan.cost import paces, round_seconds
 from cohort.records.record import read
 from cohort.training.cell import Cell
-from cohort.training.job.checkpoint_header import saved_header
-from cohort.training.job.lease import is_held, was_abandoned
+from cohort.training.job.lease import is_held, saved_header, was_abandoned
 
 STATES = ("done", "diverged", "running", "stopped", "failed", "waiting", "missing")
 FINISHED_STATES = ("done", "diverged")

@@ -15,8 +15,7 @@ from typing import ClassVar
 import numpy as np
 from torch import nn
 
-from cohort.training.contract.checked_model import check_model
-from cohort.training.contract.mistakes import locate_errors
+from cohort.training.contract import locate_errors
 from cohort.training.cursor import Cursor
 from cohort.training.evaluation import all_finite
 from cohort.training.evaluators import EVALUATORS
@@ -84,9 +83,7 @@ class Rounds(ABC):
         """Play the rounds that remain and yield the state after each. End early if the weights are
         no longer finite. `cursor` says where in the first round to begin, and saves states inside
         rounds."""
-        task, strategy = self.task, self.task.settings.strategy
-        with locate_errors(strategy, state.round):
-            check_model(task.settings.model, task.model, task.train_samples, task.classes)
+        strategy = self.task.settings.strategy
         self.cursor = cursor or Cursor()
         for round in range(state.round + 1, self.task.settings.rounds + 1):
             ledger = self.cursor.begin_round(self.costs)

@@ -1,8 +1,8 @@
-"""Tasks: cells with their data, shards and model."""
+"""Tasks: cells with their data, shards and model, and how they are loaded."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 
 import numpy as np
@@ -11,8 +11,11 @@ from torch import Tensor, nn
 
 from cohort.cell.settings import Settings
 from cohort.core.randomness import torch_seed
-from cohort.data.samples import Samples
+from cohort.data.samples import Samples, load
+from cohort.data.sampling import draw_share, draw_stratified, scaled_count
 from cohort.data.shards import Shards
+from cohort.data.shards import read as read_shards
+from cohort.data.store import has_validation, read_labels
 from cohort.models import MODELS
 from cohort.training.cell import Cell
 from cohort.training.updates import Weights
@@ -72,3 +75,37 @@ def new_model(settings: Settings, shape: tuple[int, ...], classes: int, purpose:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(torch_seed(settings.seed, purpose))
         return MODELS[settings.model]().build(shape, classes)
+
+
+def load_task(cell: Cell, device: torch.device) -> Task:
+    """Load the data, shards and model of a cell."""
+    settings, data = cell.settings, cell.inputs["data"]
+    dtype = torch.float64 if settings.precision == "float64" else torch.float32
+    train_samples, test_samples = (load(data, split, device, dtype) for split in ("train", "test"))
+    labels = test_samples.labels.cpu().numpy()
+    used = draw_share(labels, settings.samples, "test share")
+    reserved = scaled_count(settings.reserve, settings.samples)
+    set_aside = draw_stratified(labels[used], reserved, "reserve")
+    classes = read_labels(data)[2]
+    shape = tuple(train_samples.values.shape[1:])
+    model = new_model(settings, shape, classes, "initial weights")
+    # convolutions on a CPU are faster in this layout
+    layout = {"memory_format": torch.channels_last}
+    dealt = read_shards(cell.inputs["shards"])
+    validation_samples, validation = train_samples, dealt.validation
+    if not settings.validation and has_validation(data):
+        validation_samples = load(data, "validation", device, dtype)
+        labels = validation_samples.labels.cpu().numpy()
+        validation = draw_share(labels, settings.samples, "validation share")
+    return Task(
+        **{field.name: getattr(cell, field.name) for field in fields(cell)},
+        model=model.to(device=device, dtype=dtype, **layout),  # type: ignore[call-overload]
+        classes=classes,
+        train_samples=train_samples,
+        test_samples=test_samples,
+        test=torch.from_numpy(np.delete(used, set_aside)).to(device),
+        reserved=torch.from_numpy(used[set_aside]).to(device),
+        validation_samples=validation_samples,
+        validation=torch.from_numpy(validation).to(device),
+        shards=dealt,
+    )

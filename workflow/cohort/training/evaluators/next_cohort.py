@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     import torch
     from torch import nn
 
-    from cohort.training import evaluation
+    from cohort.training import contract, evaluation
     from cohort.training.cell import Cell
-    from cohort.training.contract import checked_selector
     from cohort.training.procedures.federated import choosing
     from cohort.training.state import RunState
     from cohort.training.task import Task
@@ -32,7 +31,7 @@ else:
     torch = lazy("torch")
     evaluation = lazy("cohort.training.evaluation")
     choosing = lazy("cohort.training.procedures.federated.choosing")
-    checked_selector = lazy("cohort.training.contract.checked_selector")
+    contract = lazy("cohort.training.contract")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,9 +76,7 @@ class OnNextCohort(OnHoldout):
         clients = np.arange(task.settings.clients)
         view = choosing.view_of(task, state.reports)
         rng = generator(task.settings.seed, "next cohort", round=state.round)
-        cohort = checked_selector.CheckedSelector(task.selector).select(
-            state.selector, clients, view, rng
-        )
+        cohort = contract.CheckedSelector(task.selector).select(state.selector, clients, view, rng)
         held_out = np.concatenate([task.shards.holdouts[client] for client in cohort])
         indices = torch.from_numpy(held_out).to(task.test.device)
         evaluated = evaluation.evaluate(

@@ -19,12 +19,11 @@ import torch
 from cohort.core.errors import UserError, explain_errors
 from cohort.core.files import atomic_write
 from cohort.records.history import History
-from cohort.training.job.checkpoint_header import header_of
 from cohort.training.job.lease import PREVIOUS
 from cohort.training.state import RunState
 from cohort.training.updates import Weights
 
-KINDS = ("weights", "server", "selector", "reports", "history", "cursor")
+PARTS = ("weights", "server", "selector", "reports", "history", "cursor")
 
 
 class Unusable(Exception):
@@ -34,17 +33,11 @@ class Unusable(Exception):
 def save(path: Path, state: RunState, digest: str, cursor: Weights | None = None) -> None:
     """Write a checkpoint; the one before it becomes the previous one. A `cursor` says where inside
     the next round the run stands."""
-    kinds: dict[str, Weights] = {
-        "weights": state.weights,
-        "server": state.server,
-        "selector": _tensors(state.selector),
-        "reports": _tensors(state.reports),
-        "history": _tensors(state.history.arrays()),
-        "cursor": cursor or {},
-    }
+    history = _tensors(state.history.arrays())
+    parts = state.weights, state.server, _tensors(state.selector), _tensors(state.reports), history
     tensors: Weights = {}
-    for kind, values in kinds.items():
-        tensors |= {f"{kind}/{name}": value.cpu().contiguous() for name, value in values.items()}
+    for part, values in zip(PARTS, (*parts, cursor or {}), strict=True):
+        tensors |= {f"{part}/{name}": value.cpu().contiguous() for name, value in values.items()}
     header = json.dumps(
         {
             "digest": digest,
@@ -53,8 +46,8 @@ def save(path: Path, state: RunState, digest: str, cursor: Weights | None = None
             "sessions": state.sessions,
         }
     )
+    metadata = {"facts": header, "sha256": _checksum(header, tensors)}
     with atomic_write(path, keep=path.with_name(PREVIOUS)) as temporary:
-        metadata = {"facts": header, "sha256": _checksum(header, tensors)}
         safetensors.torch.save_file(tensors, temporary, metadata)
 
 
@@ -68,19 +61,21 @@ def load(
     reasons = []
     for file in (path, path.with_name(PREVIOUS)):
         try:
-            state, cursor = _read_state(file, digest, like, device)
+            header, parts = _read(file)
+            if header["digest"] != digest:
+                raise Unusable(f"it is of the cell {header['digest']}")
+            if not _fits(parts, like):
+                raise Unusable("its tensors are not those of this cell's model and strategy")
         except FileNotFoundError:
             continue
         except Unusable as reason:
             reasons.append(f"{file} is not used, because {reason}")
             continue
         if file != path:
-            print(
-                "; ".join([*reasons, f"the checkpoint before it is, of round {state.round}"]),
-                flush=True,
-            )
+            reasons.append(f"the checkpoint before it is, of round {header['round']}")
+            print("; ".join(reasons), flush=True)
             file.replace(path)  # or the next save would keep the unusable one as the previous
-        return state, cursor
+        return _state(header, parts, device)
     if reasons:
         print("; ".join([*reasons, "the run begins anew"]), flush=True)
     return None
@@ -90,47 +85,10 @@ def load_history(path: Path) -> History | None:
     """Read only the history of a checkpoint, for showing an unfinished cell."""
     for file in (path, path.with_name(PREVIOUS)):
         try:
-            return _history(_read(file)[1]["history"])
+            return History.from_arrays(_arrays(_read(file)[1]["history"]))
         except (FileNotFoundError, UserError, Unusable):
             continue
     return None
-
-
-def _read_state(
-    path: Path, digest: str, like: RunState, device: torch.device
-) -> tuple[RunState, Weights]:
-    header, tensors = _read(path)
-    if header["digest"] != digest:
-        raise Unusable(f"it is of the cell {header['digest']}")
-    history = _history(tensors["history"])
-    selector, reports = (_arrays(tensors[kind]) for kind in ("selector", "reports"))
-    same_form = (
-        _fits(tensors["weights"], tensors["server"], like)
-        and _same_layout(selector, like.selector)
-        and _same_layout(reports, like.reports)
-    )
-    if not same_form:
-        raise Unusable("its tensors are not those of this cell's model, server rule and selector")
-    if (
-        type(header["round"]) is not int
-        or header["round"] != len(history.cohorts)
-        or not isinstance(header["sessions"], list)
-    ):
-        raise Unusable("its header and its history disagree")
-    on_device: dict[str, Weights] = {}
-    for kind in ("weights", "server", "cursor"):
-        on_device[kind] = {name: tensor.to(device) for name, tensor in tensors[kind].items()}
-    state = RunState(
-        on_device["weights"],
-        on_device["server"],
-        selector,
-        history,
-        header["round"],
-        header["diverged"],
-        header["sessions"],
-        reports,
-    )
-    return state, on_device["cursor"]
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Weights]]:
@@ -138,32 +96,61 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Weights]]:
     raised as it is: it is no reason to start over."""
     with explain_errors(path):
         content = path.read_bytes()
-    grouped: dict[str, Weights] = {kind: {} for kind in KINDS}
     try:
         tensors = safetensors.torch.load(content)
         head = content[8 : 8 + int.from_bytes(content[:8], "little")]
         metadata = json.loads(head)["__metadata__"]
-        if _checksum(metadata["facts"], tensors) != metadata["sha256"]:
-            raise Unusable("its checksum does not fit: it was damaged after it was written")
-        fields = header_of(head)
-        header = {key: fields[key] for key in ("digest", "round", "diverged", "sessions")}
-        for key, tensor in tensors.items():
-            kind, _, name = key.partition("/")
-            grouped[kind][name] = tensor
-    except Unusable:
-        raise
+        is_whole = _checksum(metadata["facts"], tensors) == metadata["sha256"]
+        header: dict[str, Any] = json.loads(metadata["facts"])
     except Exception as error:  # a file that was not written here may raise anything
-        raise Unusable(
-            f"it cannot be read ({' '.join(str(error).split())[:200] or type(error).__name__})"
-        ) from None
-    return header, grouped
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise Unusable(f"it cannot be read ({reason})") from None
+    if not is_whole:
+        raise Unusable("its checksum does not fit: it was damaged after it was written")
+    parts: dict[str, Weights] = {part: {} for part in PARTS}
+    for key, tensor in tensors.items():
+        part, _, name = key.partition("/")
+        parts[part][name] = tensor
+    return header, parts
 
 
-def _history(tensors: Weights) -> History:
-    try:
-        return History.from_arrays({name: np.asarray(tensor) for name, tensor in tensors.items()})
-    except Exception as error:
-        raise Unusable(f"its history cannot be read ({error!r})") from None
+def _state(
+    header: dict[str, Any], parts: dict[str, Weights], device: torch.device
+) -> tuple[RunState, Weights]:
+    weights, server, cursor = (
+        {name: tensor.to(device) for name, tensor in parts[part].items()}
+        for part in ("weights", "server", "cursor")
+    )
+    state = RunState(
+        weights,
+        server,
+        _arrays(parts["selector"]),
+        History.from_arrays(_arrays(parts["history"])),
+        header["round"],
+        header["diverged"],
+        header["sessions"],
+        _arrays(parts["reports"]),
+    )
+    return state, cursor
+
+
+def _fits(parts: dict[str, Weights], like: RunState) -> bool:
+    """Whether a run that begins like this can have come to these tensors. Where a tensor of its
+    beginning is empty the shape is free, because such arrays grow."""
+    begun = {
+        "weights": like.weights,
+        "selector": _tensors(like.selector),
+        "reports": _tensors(like.reports),
+    }
+    return like.server.keys() <= parts["server"].keys() and all(
+        parts[part].keys() == tensors.keys()
+        and all(
+            parts[part][name].dtype == tensor.dtype
+            and (parts[part][name].shape == tensor.shape or not tensor.numel())
+            for name, tensor in tensors.items()
+        )
+        for part, tensors in begun.items()
+    )
 
 
 def _tensors(arrays: Mapping[str, np.ndarray]) -> Weights:
@@ -177,34 +164,6 @@ def _tensors(arrays: Mapping[str, np.ndarray]) -> Weights:
 
 def _arrays(tensors: Weights) -> dict[str, np.ndarray]:
     return {name: tensor.numpy() for name, tensor in tensors.items()}
-
-
-def _fits(weights: Weights, server: Weights, like: RunState) -> bool:
-    """Whether a run like this can resume from these weights and this memory of the server. An
-    optimizer's tensors are named after the weight they belong to."""
-    expected = like.weights | like.server
-    owners = {name: name if name in like.server else name.rpartition("/")[0] for name in server}
-    return (
-        _form(weights) == _form(like.weights)
-        and set(like.server) <= set(server)
-        and all(
-            owner in expected and server[name].shape in (expected[owner].shape, ())
-            for name, owner in owners.items()
-        )
-    )
-
-
-def _same_layout(arrays: Mapping[str, np.ndarray], like: Mapping[str, np.ndarray]) -> bool:
-    """Whether `arrays` have the names, dtypes and shapes of `like`. The shape is not checked where
-    `like` is empty, because such arrays grow."""
-    return set(arrays) == set(like) and all(
-        array.dtype == like[name].dtype and (array.shape == like[name].shape or not like[name].size)
-        for name, array in arrays.items()
-    )
-
-
-def _form(weights: Weights) -> dict[str, Any]:
-    return {name: (tensor.dtype, tensor.shape) for name, tensor in weights.items()}
 
 
 def _checksum(header: str, tensors: Weights) -> str:

@@ -1,10 +1,9 @@
-"""The lease on a cell: one process trains it at a time, and a killed process leaves it free.
-
-The files of a cell's state folder:
+"""The state folder of a cell and the lease on it: one process trains the cell at a time, and a
+killed process leaves it free. Everything here does without PyTorch.
 
     lease                            locked by the process that trains the cell; one that was killed
                                      or failed leaves the file behind, unlocked
-    checkpoint.safetensors           the state after some round
+    checkpoint.safetensors           the state after some round, or inside one
     checkpoint.previous.safetensors  the checkpoint before it
     finished.h5                      the record of a finished run, until the driver has seen it in
                                      its place
@@ -13,37 +12,19 @@ The files of a cell's state folder:
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from cohort.core.files import atomic_write
 from cohort.core.locks import is_locked, lock
 
-LEASE, CHECKPOINT, PREVIOUS, FINISHED = (
-    "lease",
-    "checkpoint.safetensors",
-    "checkpoint.previous.safetensors",
-    "finished.h5",
-)
-
-
-def publish(finished: Path, record: str | Path) -> None:
-    """Put a finished record in its place in one step, as a link or a copy, replacing any that is
-    there. The original stays until the driver deletes it."""
-    with atomic_write(record) as temporary:
-        try:
-            os.link(finished, temporary)
-        except OSError:
-            shutil.copyfile(finished, temporary)
-
-
-def tidy(folder: Path, *keep: str) -> None:
-    """Delete a state folder's files except those to keep: old checkpoints, half-written files."""
-    for file in folder.iterdir():
-        if file.name not in keep:
-            file.unlink()
+LEASE, FINISHED = "lease", "finished.h5"
+CHECKPOINT, PREVIOUS = "checkpoint.safetensors", "checkpoint.previous.safetensors"
+LONGEST_HEADER = 10_000_000  # bytes
 
 
 @contextlib.contextmanager
@@ -66,3 +47,35 @@ def is_held(folder: Path) -> bool:
 def was_abandoned(folder: Path) -> bool:
     """Whether a process that held the lease was killed or failed, and no other one holds it now."""
     return (folder / LEASE).exists() and not is_held(folder)
+
+
+def publish(finished: Path, record: str | Path) -> None:
+    """Put a finished record in its place in one step, as a link or a copy, replacing any that is
+    there. The original stays until the driver deletes it."""
+    with atomic_write(record) as temporary:
+        try:
+            os.link(finished, temporary)
+        except OSError:
+            shutil.copyfile(finished, temporary)
+
+
+def tidy(folder: Path, *keep: str) -> None:
+    """Delete a state folder's files except those to keep: old checkpoints, half-written files."""
+    for file in folder.iterdir():
+        if file.name not in keep:
+            file.unlink()
+
+
+def saved_header(folder: Path) -> dict[str, Any]:
+    """The digest, round, diverged and sessions of the checkpoint in a state folder; empty if none
+    can be read."""
+    for name in (CHECKPOINT, PREVIOUS):
+        try:
+            with open(folder / name, "rb") as file:
+                size = int.from_bytes(file.read(8), "little")
+                head = json.loads(file.read(min(size, LONGEST_HEADER)))
+            header: dict[str, Any] = json.loads(head["__metadata__"]["facts"])
+            return header
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    return {}

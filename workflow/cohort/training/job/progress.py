@@ -47,43 +47,20 @@ def progress_display(rounds: int, title: str) -> Iterator[Watch]:
     if not sys.stdout.isatty():
         yield LogLines(rounds, title)
         return
-    with live_bar(rounds, title) as watch:
-        yield watch
-
-
-@contextmanager
-def live_bar(rounds: int, title: str) -> Iterator[Watch]:
-    """Show a bar with the latest evaluation, the speed and the time left; yield the function to
-    call every round."""
-    columns = (
-        rich.TextColumn("{task.description}"),
-        rich.BarColumn(),
-        rich.MofNCompleteColumn(),
-        rich.TextColumn("{task.fields[speed]}"),
-        rich.TimeRemainingColumn(),
-    )
+    columns = "{task.description}", rich.BarColumn(), rich.TimeRemainingColumn()
     with rich.Progress(*columns) as progress:
-        bar = progress.add_task(title, total=rounds, speed="")
-        started, first = time.monotonic(), None
+        bar = progress.add_task(title, total=rounds)
 
         def watch(state: RunState) -> None:
-            nonlocal first
-            first = state.round - 1 if first is None else first
-            speed = (state.round - first) / max(time.monotonic() - started, 1e-9)
-            text = f"{latest_evaluation(state)}  {speed:.3g} rounds/s"
-            progress.update(bar, completed=state.round, speed=text)
+            text = f"{title}  {progress_text(state, rounds)}"
+            progress.update(bar, completed=state.round, description=text)
 
         yield watch
 
 
 def progress_text(state: RunState, rounds: int) -> str:
     """The current round of a run and its latest evaluation as text."""
-    return f"round {state.round}/{rounds}  {latest_evaluation(state)}"
-
-
-def latest_evaluation(state: RunState) -> str:
-    """The latest test accuracy and loss of a run as text."""
     if not state.history.metrics.get("test_accuracy"):
-        return "not evaluated yet"
+        return f"round {state.round}/{rounds}  not evaluated yet"
     accuracy, loss = (state.history.last(f"test_{name}") for name in ("accuracy", "loss"))
-    return f"test accuracy {accuracy:.4f}  loss {loss:.4f}"
+    return f"round {state.round}/{rounds}  test accuracy {accuracy:.4f}  loss {loss:.4f}"

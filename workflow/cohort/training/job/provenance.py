@@ -15,15 +15,14 @@ import torch
 import cohort
 from cohort.core import user_files
 from cohort.core.shipped import IS_INSTALLED
-from cohort.training.job.device import device_name
+from cohort.training.job.machine import device_name
 
 
 def describe_session(device: torch.device, trainer: str, from_round: int) -> dict[str, Any]:
     """Describe this process's work on a run, which begins or resumes at `from_round`."""
-    started = datetime.now(UTC).isoformat(timespec="seconds")
     versions = _user_module_versions()
     return {
-        "started": started,
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "from_round": from_round,
         "device": device_name(device),
         "trainer": trainer,
@@ -36,18 +35,20 @@ def provenance(
 ) -> dict[str, Any]:
     """The provenance for a record's header. `package` names a Python package that the procedure
     requires in addition to those of all runs."""
-    packages = "torch", "numpy", "h5py", *filter(None, [package])
     # A file that was edited during the run counts as it was when the session began.
     user_modules = _user_module_versions() | sessions[-1].get("my", {})
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    if device.type == "cuda":
+        memory += torch.cuda.max_memory_allocated(device) / 2**20
     return {
         "versions": {"cohort": cohort.__version__, "python": platform.python_version()}
-        | {name: version(name) for name in packages},
+        | {name: version(name) for name in ("torch", "numpy", "h5py", package) if name},
         "commit": _commit(),
         **({"my": user_modules} if user_modules else {}),
         "trainer": sessions[-1]["trainer"],
         "devices": list(dict.fromkeys(item["device"] for item in sessions)),
         "sessions": sessions,
-        "peak_memory_mb": _peak_memory_mb(device),
+        "peak_memory_mb": memory,
     }
 
 
@@ -68,8 +69,3 @@ def _commit() -> str:
         return done.stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
-
-
-def _peak_memory_mb(device: torch.device) -> float:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return peak + torch.cuda.max_memory_allocated(device) / 2**20 if device.type == "cuda" else peak

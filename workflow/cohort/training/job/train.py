@@ -6,11 +6,10 @@ import contextlib
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import numpy as np
 import torch
@@ -19,11 +18,10 @@ from cohort.core.errors import UserError
 from cohort.core.paths import state_folder
 from cohort.records.record import FORMAT, Record, is_valid, write
 from cohort.training.cell import Cell, read_cell
-from cohort.training.contract.mistakes import locate_errors
+from cohort.training.contract import locate_errors
 from cohort.training.cursor import Cursor
 from cohort.training.evaluation import correct_by_class, evaluate, fingerprint
 from cohort.training.job import checkpoint
-from cohort.training.job.gpu_slots import acquire_device
 from cohort.training.job.lease import (
     CHECKPOINT,
     FINISHED,
@@ -33,13 +31,12 @@ from cohort.training.job.lease import (
     publish,
     tidy,
 )
-from cohort.training.job.loading import load_task
-from cohort.training.job.precision import set_up
+from cohort.training.job.machine import acquire_device, set_up
 from cohort.training.job.progress import LogLines, Watch, progress_text
 from cohort.training.job.provenance import describe_session, provenance
 from cohort.training.rounds import Rounds
 from cohort.training.state import RunState
-from cohort.training.task import Task
+from cohort.training.task import Task, load_task
 from cohort.training.trainers import choose_trainer
 from cohort.training.updates import Weights
 
@@ -63,10 +60,8 @@ def train(
     """
     cell = read_cell(plan)
     folder = state_folder(record)
-    with lease(
-        folder,
-        waiting=lambda: print("another process trains this cell: waiting for it", flush=True),
-    ):
+    busy = "another process trains this cell: waiting for it"
+    with lease(folder, waiting=lambda: print(busy, flush=True)):
         if is_valid(record, cell.digest):  # another process has trained it meanwhile
             print(f"record {record}", flush=True)
             return
@@ -87,11 +82,11 @@ def train(
 
 
 class Stopped(BaseException):  # no error, so that no component that handles errors catches it
-    """A signal stopped the run, and a checkpoint inside the round was saved."""
+    """A signal stopped the run after a client, and a checkpoint inside the round was saved."""
 
 
-class GivenUp(BaseException):
-    """A signal came, and for `PATIENCE_SECONDS` the run reached no point from which to resume."""
+class GivenUp(Stopped):
+    """A signal came, and for `PATIENCE_SECONDS` no client was done."""
 
 
 @dataclass
@@ -104,6 +99,8 @@ class Run:
     state: RunState
     cursor: Weights
     checkpoint: Path
+    signals: list[int] = field(default_factory=list)
+    saved_at: float = field(default_factory=time.monotonic)
 
     @classmethod
     def begin(cls, cell: Cell, path: Path, device: torch.device, trainer: str) -> Run:
@@ -141,69 +138,57 @@ class Run:
         inside rounds too, and before stopping."""
         if self.is_over or self.state.round >= until:
             return
-        with _stop_signals() as signals:
-            clock = _Clock(checkpoint_seconds)
-            cursor = Cursor(
-                self.cursor,
-                is_due=lambda: bool(signals) or clock.is_due(),
-                write=lambda tensors: self._save_inside(tensors, clock, signals),
-            )
+
+        def is_due() -> bool:
+            return bool(self.signals) or time.monotonic() - self.saved_at >= checkpoint_seconds
+
+        cursor, where = Cursor(self.cursor, is_due, self._save_inside), "at a checkpoint"
+        with _stop_signals(self.signals):
             try:
                 for state in self.rounds.run(self.state, cursor):
                     self.state = state
-                    watch(self.state)
-                    stop = not self.is_over and (bool(signals) or self.state.round == until)
-                    if stop or clock.is_due():
-                        checkpoint.save(self.checkpoint, self.state, self.task.digest)
-                        clock.restart()
+                    watch(state)
+                    stop = not self.is_over and (bool(self.signals) or state.round == until)
+                    if stop or is_due():
+                        self._save()
                     if stop:
                         break
-            except GivenUp:
-                with contextlib.suppress(Stopped):
-                    cursor.save()
-                raise self._stop_error(signals, f"inside round {self.state.round + 1}") from None
-            except Stopped:
-                raise self._stop_error(signals, f"inside round {self.state.round + 1}") from None
-            if signals and not self.is_over:
-                raise self._stop_error(signals, "at a checkpoint")
-            if not self.is_over:
-                print(
-                    f"stopped at a checkpoint: {progress_text(self.state, self.last_round)}",
-                    flush=True,
-                )
+            except Stopped as stopped:
+                where = f"inside round {self.state.round + 1}"
+                if isinstance(stopped, GivenUp):
+                    with contextlib.suppress(Stopped):
+                        cursor.save()
+        if self.is_over:
+            return
+        progress = progress_text(self.state, self.last_round)
+        if self.signals:
+            name = signal.Signals(self.signals[0]).name
+            raise UserError(f"stopped {where}: {progress}, by signal {name}; start again to resume")
+        print(f"stopped {where}: {progress}", flush=True)
 
-    def _save_inside(self, cursor: Weights, clock: _Clock, signals: list[int]) -> None:
-        """Save the state before the current round, with the cursor inside the round."""
+    def _save(self, cursor: Weights | None = None) -> None:
         signal.alarm(0)
-        if len(self.state.history.cohorts) == self.state.round:  # not while a round is being closed
-            checkpoint.save(self.checkpoint, self.state, self.task.digest, cursor)
-            print(f"saved inside round {self.state.round + 1}", flush=True)
-        clock.restart()
-        if signals:
-            raise Stopped
+        checkpoint.save(self.checkpoint, self.state, self.task.digest, cursor)
+        self.saved_at = time.monotonic()
 
-    def _stop_error(self, signals: list[int], where: str) -> UserError:
-        name, progress = signal.Signals(signals[0]).name, progress_text(self.state, self.last_round)
-        return UserError(f"stopped {where}: {progress}, by signal {name}; start again to resume")
+    def _save_inside(self, cursor: Weights) -> None:
+        """Save the state before the current round, with the clients that are done in it."""
+        if len(self.state.history.cohorts) == self.state.round:  # not while a round is being closed
+            self._save(cursor)
+            print(f"saved inside round {self.state.round + 1}", flush=True)
+        if self.signals:
+            raise Stopped
 
     def record(self) -> Record:
         """Make the record of a run that is over. The final model is evaluated on each client's own
         training samples, and on the test samples class by class."""
         task, state = self.task, self.state
-        rows = [torch.from_numpy(indices).to(self.device) for indices in task.shards.indices]
-        network = self.rounds.network(state.round)
-        results = [
-            evaluate(network, state.weights, task.train_samples, indices, plain=task.plain)
-            for indices in rows
-        ]
-        tested, right = correct_by_class(
-            network,
-            state.weights,
-            task.test_samples,
-            task.test,
-            task.classes,
-            plain=task.plain,
-        )
+        network, plain = self.rounds.network(state.round), task.plain
+        given = network, state.weights, task.train_samples
+        rows = (torch.from_numpy(indices).to(self.device) for indices in task.shards.indices)
+        results = [evaluate(*given, indices, plain=plain) for indices in rows]
+        tests = task.test_samples, task.test, task.classes
+        tested, right = correct_by_class(network, state.weights, *tests, plain=plain)
         header = {
             "format": FORMAT,
             "digest": task.digest,
@@ -213,46 +198,27 @@ class Run:
             "weights_sha256": fingerprint(state.weights),
             "provenance": provenance(self.device, state.sessions, task.procedure.requires),
         }
+        chosen = np.concatenate(state.history.cohorts)
         clients = {
             "size": task.sizes,
-            "selected": np.bincount(
-                np.concatenate(state.history.cohorts), minlength=task.settings.clients
-            ),
+            "selected": np.bincount(chosen, minlength=task.settings.clients),
             "loss": np.array([result.loss for result in results]),
             "accuracy": np.array([result.accuracy for result in results]),
             "label_counts": task.shards.label_counts,
             **self.rounds.client_arrays(state),
         }
-        return Record(
-            header,
-            state.history,
-            clients,
-            {"tested": tested.cpu().numpy(), "right": right.cpu().numpy()},
-        )
-
-
-class _Clock:
-    """Tells when the next checkpoint is due."""
-
-    def __init__(self, seconds: float):
-        self.seconds, self.started = seconds, time.monotonic()
-
-    def is_due(self) -> bool:
-        return time.monotonic() - self.started >= self.seconds
-
-    def restart(self) -> None:
-        self.started = time.monotonic()
+        classes = {"tested": tested.cpu().numpy(), "right": right.cpu().numpy()}
+        return Record(header, state.history, clients, classes)
 
 
 @contextmanager
-def _stop_signals() -> Iterator[list[int]]:
-    """Collect Ctrl-C and SIGTERM instead of dying of them, so that the run is saved at the next
-    point from which it can resume. SLURM warns by SIGTERM and kills soon after, so if no such point
-    is reached in time (within a long evaluation), raise `GivenUp`.
+def _stop_signals(caught: list[int]) -> Iterator[None]:
+    """Collect Ctrl-C and SIGTERM instead of dying of them, so that the run is saved after the
+    client in progress. SLURM warns by SIGTERM and kills soon after, so if that takes too long,
+    raise `GivenUp`.
 
     Further signals change nothing, not even once the block is left: the process is ending.
     """
-    caught: list[int] = []
 
     def note(number: int, frame: FrameType | None) -> None:
         if not caught:
@@ -262,14 +228,14 @@ def _stop_signals() -> Iterator[list[int]]:
     def give_up(number: int, frame: FrameType | None) -> None:
         raise GivenUp
 
-    with ExitStack() as stack:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            stack.callback(_restore_handler, number, signal.signal(number, note), unless=caught)
-        stack.callback(signal.signal, signal.SIGALRM, signal.signal(signal.SIGALRM, give_up))
-        stack.callback(signal.alarm, 0)
-        yield caught
-
-
-def _restore_handler(number: int, handler: Any, unless: list[int]) -> None:
-    if not unless:
-        signal.signal(number, handler)
+    numbers = signal.SIGINT, signal.SIGTERM
+    handlers = [(number, signal.signal(number, note)) for number in numbers]
+    alarm = signal.signal(signal.SIGALRM, give_up)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, alarm)
+        if not caught:
+            for number, handler in handlers:
+                signal.signal(number, handler)

@@ -13,7 +13,7 @@ from cohort.core.component_names import NameEncoded
 from cohort.core.errors import UserError
 from cohort.core.metric import Metric
 from cohort.selection.random import Random
-from cohort.training.contract.mistakes import locate_errors
+from cohort.training.contract import locate_errors
 from cohort.training.objectives.cross_entropy import CrossEntropy
 from cohort.training.participation.full import Full
 from cohort.training.servers.average import Average

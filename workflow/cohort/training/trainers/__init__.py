@@ -6,12 +6,12 @@ import torch
 
 from cohort.training.task import Task
 from cohort.training.trainers.base import Trainer
-from cohort.training.trainers.batched.trainer import BatchedTrainer
 from cohort.training.trainers.native import NativeTrainer
 from cohort.training.trainers.serial import SerialTrainer
+from cohort.training.trainers.stacked import StackedTrainer
 
 TRAINERS: dict[str, type[Trainer]] = {
-    trainer.name: trainer for trainer in (SerialTrainer, NativeTrainer, BatchedTrainer)
+    trainer.name: trainer for trainer in (SerialTrainer, NativeTrainer, StackedTrainer)
 }
 
 
@@ -19,13 +19,13 @@ def choose_trainer(wish: str, device: torch.device, task: Task) -> tuple[str, st
     """The name of the trainer to use, and a reason: the wished one and no reason, or the serial one
     and why the other cannot train.
 
-    `auto` wishes for the batched trainer on a GPU and for the native one on a CPU.
+    `auto` wishes for the stacked trainer on a GPU and for the native one on a CPU.
     """
-    if wish == SerialTrainer.name:
-        return SerialTrainer.name, ""
+    if wish == "serial":
+        return wish, ""
     if wish == "auto":
-        wish = BatchedTrainer.name if device.type == "cuda" else NativeTrainer.name
+        wish = StackedTrainer.name if device.type == "cuda" else NativeTrainer.name
     if wish not in task.procedure.usable_trainers():
-        return SerialTrainer.name, f"procedure {task.procedure} has no {wish} training"
+        return "serial", f"procedure {task.procedure} has no {wish} training"
     reason = TRAINERS[wish].refusal(task)
-    return (SerialTrainer.name if reason else wish), reason
+    return ("serial" if reason else wish), reason

@@ -17,7 +17,7 @@ from cohort.cell.settings import Settings
 from cohort.core.randomness import generator
 from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.samples import Samples
-from cohort.training.cursor import Cursor, ResumableCall
+from cohort.training.cursor import Call, Cursor
 from cohort.training.evaluation import evaluate
 from cohort.training.objectives import Objective
 from cohort.training.trainers.local_work import LocalWork, local_steps
@@ -82,23 +82,19 @@ class Trainer:
         ]
 
     def train(
-        self, works: Sequence[LocalWork], anchor: Weights, resumable: ResumableCall | None = None
+        self, works: Sequence[LocalWork], anchor: Weights, call: Call | None = None
     ) -> Updates:
         """Do the work of each client; the order does not matter.
 
         `anchor` are the global weights, to which a proximal term pulls. A client without samples
-        takes no step, and its loss is NaN. `resumable` says what was already done of the same call
-        before the run was interrupted.
+        takes no step, and its loss is NaN. `call` says which clients were done before the run was
+        interrupted.
         """
-        weights, losses, steps = self._train(works, anchor, resumable or Cursor().next_call())
-        sizes = torch.tensor(
-            [len(work.samples) for work in works],
-            dtype=torch.float64,
-            device=self.samples.labels.device,
-        )
+        weights, losses, steps = self._train(works, anchor, call or Cursor().next_call())
+        sizes = [len(work.samples) for work in works]
         return Updates(
             weights,
-            sizes,
+            torch.tensor(sizes, dtype=torch.float64, device=self.samples.labels.device),
             torch.tensor(steps),
             losses,
             clients=tuple(work.client for work in works),
@@ -109,12 +105,18 @@ class Trainer:
 
     def losses(self, updates: Updates, samples: Samples, indices: Tensor) -> np.ndarray:
         """The mean loss of each client's model on the samples with these indices."""
-        models = (updates.client_weights(row) for row in range(len(updates.sizes)))
-        evaluations = [
-            evaluate(self.model, model, samples, indices, plain=self.name == "serial")
-            for model in models
-        ]
-        return np.array([evaluation.loss for evaluation in evaluations])
+        return np.array(
+            [
+                evaluate(
+                    self.model,
+                    updates.client_weights(row),
+                    samples,
+                    indices,
+                    plain=self.name == "serial",
+                ).loss
+                for row in range(len(updates.sizes))
+            ]
+        )
 
     def step_profile(self) -> list[np.ndarray]:
         """Client, step number, loss and accuracy of the batch, and seconds of each local step of
@@ -122,9 +124,31 @@ class Trainer:
         them."""
         return []
 
-    def _train(
-        self, works: Sequence[LocalWork], anchor: Weights, resumable: ResumableCall
-    ) -> Trained:
+    def _train(self, works: Sequence[LocalWork], anchor: Weights, call: Call) -> Trained:
+        """Train one client after another, from the first that is not done."""
+        stacked, losses, steps = self.empty_rows(len(works)), list[Tensor](), list[int]()
+        if call.done:
+            losses, steps = list(call.done["losses"]), call.done["steps"].tolist()
+            for name, rows in stacked.items():
+                rows[: len(steps)] = call.done[f"weights/{name}"]
+
+        def results() -> Weights:
+            done = {f"weights/{name}": rows[: len(steps)] for name, rows in stacked.items()}
+            return done | {"losses": torch.stack(losses), "steps": torch.tensor(steps)}
+
+        for row, work in enumerate(works[len(steps) :], start=len(steps)):
+            own = self.train_client(work, anchor, stacked, row)
+            losses.append(own.mean())
+            steps.append(len(own))
+            call.client_done(results)
+        return Trained(stacked, torch.stack(losses), steps)
+
+    def empty_rows(self, count: int) -> Weights:
+        """Uninitialized weights of so many clients, one row each."""
+        raise NotImplementedError
+
+    def train_client(self, work: LocalWork, anchor: Weights, stacked: Weights, row: int) -> Tensor:
+        """Do one client's work: return the loss of each step, and write its weights to a row."""
         raise NotImplementedError
 
     def augmentation_draws(self, size: int, client: int, round: int) -> np.ndarray:
@@ -135,20 +159,3 @@ class Trainer:
             return np.empty(shape)
         rng = generator(self.settings.seed, "augmentation", round=round, client=client)
         return rng.random(shape)
-
-
-def pack_finished(stacked: Weights, losses: Sequence[Tensor], steps: Sequence[int]) -> Weights:
-    """The results of clients that have finished local training, named for a checkpoint."""
-    rows = {f"weights/{name}": tensor[: len(steps)] for name, tensor in stacked.items()}
-    return rows | {"losses": torch.stack(list(losses)), "steps": torch.tensor(steps)}
-
-
-def load_finished(resumable: ResumableCall, stacked: Weights) -> tuple[list[Tensor], list[int]]:
-    """Fill in the rows of clients done before an interruption; return their losses and steps."""
-    saved = resumable.finished
-    if not saved:
-        return [], []
-    steps = saved["steps"].tolist()
-    for name, rows in stacked.items():
-        rows[: len(steps)] = saved[f"weights/{name}"]
-    return list(saved["losses"].unbind()), steps

@@ -1,4 +1,4 @@
-"""Optimizers of local training, and their state in checkpoints."""
+"""Optimizers of local training, and the state of those that live across rounds."""
 
 from __future__ import annotations
 
@@ -73,10 +73,8 @@ def torch_optimizer(settings: Settings, parameters: Iterable[nn.Parameter], lr: 
     )
 
 
-def optimizer_state(optimizer: LocalOptimizer, model: nn.Module) -> Weights:
-    """The state of an optimizer as tensors named `{parameter}/{key}`, for a checkpoint."""
-    if isinstance(optimizer, PlainSGD):
-        return {f"{index}/velocity": tensor for index, tensor in enumerate(optimizer.velocity)}
+def optimizer_state(optimizer: Optimizer, model: nn.Module) -> Weights:
+    """The state of a PyTorch optimizer as tensors named `{parameter}/{key}`."""
     names: dict[Tensor, str] = {parameter: name for name, parameter in model.named_parameters()}
     return {
         f"{names[parameter]}/{key}": torch.as_tensor(value).clone()
@@ -86,11 +84,8 @@ def optimizer_state(optimizer: LocalOptimizer, model: nn.Module) -> Weights:
     }
 
 
-def load_optimizer_state(optimizer: LocalOptimizer, model: nn.Module, state: Weights) -> None:
+def load_optimizer_state(optimizer: Optimizer, model: nn.Module, state: Weights) -> None:
     """Restore the state that `optimizer_state` returned."""
-    if isinstance(optimizer, PlainSGD):
-        optimizer.velocity = [state[f"{index}/velocity"].clone() for index in range(len(state))]
-        return
     parameters = dict(model.named_parameters())
     for path, value in state.items():
         name, _, key = path.rpartition("/")

@@ -52,15 +52,14 @@ class CentralizedRounds(Rounds):
         return RunState(self.task.initial_weights(), {}, {})
 
     def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
-        model, resumable = self.task.model, self.cursor.next_call()
+        model = self.task.model
         model.load_state_dict(state.weights)
         load_optimizer_state(self.optimizer, model, state.server)
         self._advance_schedule(state)
         ledger.measured(learning_rate=self.optimizer.param_groups[0]["lr"])
-        self._advance_schedule(state, len(resumable.current.get("losses", ())))
         work = self.work(state, round, ledger)
         with ledger.timed("training"):
-            losses = self.trainer.run(work, self.optimizer, (), self._after_step, resumable)
+            losses = self.trainer.run(work, self.optimizer, (), self._after_step)
         ledger.measured(train_loss=float(losses.mean()))
         weights = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
         return replace(state, weights=weights, server=optimizer_state(self.optimizer, model))
@@ -70,14 +69,14 @@ class CentralizedRounds(Rounds):
             self.schedule.step()
             self.scheduled += 1
 
-    def _advance_schedule(self, state: RunState, steps: int = 0) -> None:
-        """Bring the learning rate schedule to where the state stands, or so many steps further.
+    def _advance_schedule(self, state: RunState) -> None:
+        """Bring the learning rate schedule to where the state stands.
 
         A schedule has no state of its own to save: it is called again as often as before, with the
         validation losses of the history.
         """
         schedule, losses = self.task.schedule, state.history.metrics.get("validation_loss", [])
-        target = state.round * self.batches + steps if schedule.by_batch else state.round
+        target = state.round * (self.batches if schedule.by_batch else 1)
         with warnings.catch_warnings():
             # torch warns of a schedule that steps before the optimizer, as it does in a new process
             warnings.simplefilter("ignore", UserWarning)

@@ -17,11 +17,11 @@ from torch import Tensor, nn
 
 from cohort.core.randomness import generator, torch_seed
 from cohort.selection.entropy import entropy_bits
-from cohort.training.contract.checked_selector import CheckedSelector
+from cohort.training.contract import CheckedSelector
 from cohort.training.cursor import strip_prefix
 from cohort.training.ledger import Ledger
 from cohort.training.procedures.concat import Concat
-from cohort.training.procedures.federated.choosing import choice_metrics, select, view_of
+from cohort.training.procedures.federated.choosing import select, view_of
 from cohort.training.procedures.federated.gathering import NeedGatherer
 from cohort.training.rounds import Rounds
 from cohort.training.state import RunState
@@ -76,9 +76,8 @@ class ConcatRounds(Rounds):
 
     def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
         task, view = self.task, view_of(self.task, state.reports)
-        chosen_from = self.selector, state.selector, np.arange(task.settings.clients), view
-        cohort = select(task, *chosen_from, round, ledger)
-        ledger.measured(**choice_metrics(task, *chosen_from, cohort))
+        everybody = np.arange(task.settings.clients)
+        cohort = select(task, self.selector, state.selector, everybody, view, round, ledger)
         labels = task.shards.label_counts[cohort].sum(axis=0)
         ledger.measured(cohort_entropy=float(entropy_bits(labels)))
         start, holders = state.weights, cohort[task.sizes[cohort] > 0]
@@ -123,17 +122,12 @@ class ConcatRounds(Rounds):
         anchor = [weights[name] for name, _ in network.named_parameters()]
         models, losses = [], []
         for work in trainer.full_work(weights, cohort, round):
-            resumable = self.cursor.next_call()
-            if not resumable.finished:
-                network.classifier.load_state_dict(start)
-                optimizer = local_optimizer(settings, network.classifier.parameters(), lr)
-                once = replace(work, end=local_steps(len(work.samples), settings)[1])
-                own = trainer.run(once, optimizer, anchor, None, resumable)
-                model = network.classifier.state_dict().items()
-                resumable.finished = {name: tensor.detach().clone() for name, tensor in model}
-                resumable.finished["losses"] = own
-            losses.append(resumable.finished["losses"])
-            models.append({name: resumable.finished[name] for name in start})
+            network.classifier.load_state_dict(start)
+            optimizer = local_optimizer(settings, network.classifier.parameters(), lr)
+            once = replace(work, end=local_steps(len(work.samples), settings)[1])
+            losses.append(trainer.run(once, optimizer, anchor))
+            model = network.classifier.state_dict().items()
+            models.append({name: tensor.detach().clone() for name, tensor in model})
         sizes = torch.ones(len(models), dtype=torch.float64, device=losses[0].device)
         steps = torch.tensor([len(values) for values in losses])
         means = torch.stack([values.mean() for values in losses])

@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING, ClassVar
 from cohort.core.components import parameter
 from cohort.core.metric import Metric
 from cohort.selection.abilities import Probing
-from cohort.training.procedures.federated.overlap_metrics import OVERLAP_METRICS
 from cohort.training.procedures.procedure import Procedure
 
 if TYPE_CHECKING:
     from cohort.training.cell import Cell
 
+OVERLAP_METRICS = {
+    "overlapping_chosen": Metric("Cohort that overlaps", "%", 100, digits=1),
+    "overlapping_probability": Metric("Mass on overlapping clients", "%", 100),
+    "overlapping_preference": Metric("Preference for overlapping", partial=True),
+}
 PROFILE_METRICS = {
     "step_accuracy": Metric(
         "Accuracy of a minibatch", "%", 100, digits=2, better="high", by="step"

@@ -8,9 +8,8 @@ import numpy as np
 
 from cohort.core.randomness import generator
 from cohort.selection.selector import State, View
-from cohort.training.contract.checked_selector import CheckedSelector
+from cohort.training.contract import CheckedSelector
 from cohort.training.ledger import Ledger
-from cohort.training.procedures.federated.overlap_metrics import cohort_overlap, probability_overlap
 from cohort.training.task import Task
 
 
@@ -37,27 +36,24 @@ def select(
     round: int,
     ledger: Ledger,
 ) -> np.ndarray:
-    """Choose the cohort of a round, and enter it and the time of the choice into the ledger."""
+    """Choose the cohort of a round, and enter it, the time of the choice and its metrics into the
+    ledger: the selector's own and, if some clients overlap with others, how it prefers these."""
     rng = generator(task.settings.seed, "selection", round=round)
     with ledger.timed("selecting"), ledger.timed_scoring():
-        ledger.cohort = selector.select(state, candidates, view, rng)
-    return ledger.cohort
-
-
-def choice_metrics(
-    task: Task,
-    selector: CheckedSelector,
-    state: State,
-    candidates: np.ndarray,
-    view: View,
-    cohort: np.ndarray,
-) -> dict[str, float]:
-    """The metrics of a choice: the selector's own and, if some clients overlap with others, how the
-    selector prefers these."""
+        cohort = ledger.cohort = selector.select(state, candidates, view, rng)
+    ledger.measured(**selector.measure(state, candidates, cohort, view))
     overlapping = task.shards.overlapping()
-    metrics = selector.measure(state, candidates, cohort, view)
-    metrics |= cohort_overlap(overlapping, cohort)
-    probabilities = selector.probabilities(state, candidates, view)
-    if probabilities is not None:
-        metrics |= probability_overlap(overlapping, candidates, probabilities)
-    return metrics
+    if overlapping.any():
+        ledger.measured(overlapping_chosen=float(overlapping[cohort].mean()))
+    probabilities, among = (
+        selector.probabilities(state, candidates, view),
+        overlapping[candidates],
+    )
+    if probabilities is not None and among.any() and not among.all():
+        regular = probabilities[~among].mean()  # of the mean client that overlaps with nobody
+        preference = probabilities[among].mean() / regular if regular else np.inf
+        ledger.measured(
+            overlapping_probability=float(probabilities[among].sum()),
+            overlapping_preference=float(preference),
+        )
+    return cohort

@@ -1,19 +1,26 @@
-"""Gathers what a selector needs to be told, and enters what that costs into the ledger."""
+"""Gathers what a selector needs to be told, measured on global and local models, and enters what
+that costs into the ledger."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor, nn
 
+from cohort.core.randomness import generator
+from cohort.data.samples import Samples
 from cohort.needs import NEEDS, Need
-from cohort.training.contract.mistakes import WrongAnswer
-from cohort.training.contract.read_only import read_only
+from cohort.training.contract import WrongAnswer, read_only
+from cohort.training.evaluation import Evaluation, evaluate, mean_softmax, softmax_of
 from cohort.training.ledger import Ledger
-from cohort.training.procedures.federated.evaluation_context import ModelEvaluations
 from cohort.training.task import Task
 from cohort.training.trainers.base import Trainer
-from cohort.training.trainers.local_work import LocalWork
+from cohort.training.trainers.local_work import LocalWork, local_steps
 from cohort.training.updates import Updates, Weights
 
 
@@ -31,9 +38,9 @@ class NeedGatherer:
     def gather_once(self, seconds: np.ndarray | None = None) -> dict[str, np.ndarray]:
         """Gather what all clients report before the first round, by need; a round is expected to
         take each of them these `seconds`."""
-        everybody = read_only(np.arange(self.task.settings.clients))
-        context = ModelEvaluations(self.task, everybody, Ledger(), seconds=seconds)
-        return {need.name: _measure_need(need, context) for need in self.gathered_at("once")}
+        everybody = np.arange(self.task.settings.clients)
+        context = ModelEvaluations(self.task, read_only(everybody), Ledger(), seconds=seconds)
+        return {need.name: _measure(need, context) for need in self.gathered_at("once")}
 
     def charge_setup(self, ledger: Ledger) -> None:
         """Record what all clients uploaded before the first round."""
@@ -44,12 +51,8 @@ class NeedGatherer:
     ) -> dict[str, np.ndarray]:
         """Gather what the clients of a pool report of the global model, by need: a row for each
         client of the federation, NaN for those outside the pool."""
-        needs = self.gathered_at("before")
         context = ModelEvaluations(self.task, read_only(pool), ledger, weights=weights, round=round)
-        with ledger.timed("selecting"):
-            answers = {need.name: _measure_need(need, context) for need in needs}
-        self._charge(needs, len(pool), ledger)
-        clients = self.task.settings.clients
+        answers, clients = self._gather("before", context), self.task.settings.clients
         return {name: scatter_rows(values, pool, clients) for name, values in answers.items()}
 
     def gather_after_training(
@@ -63,11 +66,9 @@ class NeedGatherer:
     ) -> dict[str, np.ndarray]:
         """Gather what the selector needs of the clients that answered, by need: one row each. They
         began with these weights and took these `seconds` for their `works`."""
-        needs = self.gathered_at("after")
-        clients = read_only(np.array(updates.clients, dtype=np.int64))
         context = ModelEvaluations(
             self.task,
-            clients,
+            read_only(np.array(updates.clients, dtype=np.int64)),
             ledger,
             trainer=trainer,
             weights=weights,
@@ -75,26 +76,28 @@ class NeedGatherer:
             seconds=seconds,
             works=works,
         )
-        with ledger.timed("selecting"):
-            answers = {need.name: _measure_need(need, context) for need in needs}
-        self._charge(needs, len(clients), ledger)
+        return self._gather("after", context)
+
+    def _gather(self, when: str, context: ModelEvaluations) -> dict[str, np.ndarray]:
+        needs = self.gathered_at(when)
+        with context.ledger.timed("selecting"):
+            answers = {need.name: _measure(need, context) for need in needs}
+        self._charge(needs, len(context.clients), context.ledger)
         return answers
 
     def _charge(self, needs: Iterable[Need], clients: int, ledger: Ledger) -> None:
         for need in needs:
-            size = need.upload(self.task.classes)
-            if size:
+            if size := need.upload(self.task.classes):
                 ledger.sent(need.name, size, to="server", copies=clients)
 
 
-def _measure_need(need: Need, context: ModelEvaluations) -> np.ndarray:
-    """Measure a need and check the result: numbers, one row for each client that is asked."""
+def _measure(need: Need, context: ModelEvaluations) -> np.ndarray:
+    """Measure a need; raise WrongAnswer unless it is a row of numbers for each client asked."""
     answers = np.asarray(need.measure(context))
     if answers.shape[:1] != (len(context.clients),) or answers.dtype.kind not in "fiub":
         raise WrongAnswer(
             f"need '{need.name}' returned an array of shape {answers.shape} and type "
-            f"{answers.dtype}, "
-            f"not a row of numbers for each of {len(context.clients)} clients"
+            f"{answers.dtype}, not a row of numbers for each of {len(context.clients)} clients"
         )
     return answers
 
@@ -104,3 +107,149 @@ def scatter_rows(values: np.ndarray, positions: np.ndarray, count: int) -> np.nd
     rows = np.full((count, *values.shape[1:]), np.nan)
     rows[positions] = values
     return rows
+
+
+@dataclass(frozen=True)
+class ModelEvaluation:
+    """The `ModelResults` of a model on the samples with these indices, computed by a client, or by
+    the server (None), and counted in the ledger when they are read."""
+
+    task: Task
+    ledger: Ledger
+    weights: Weights
+    samples: Samples
+    indices: Tensor
+    client: int | None
+
+    @property
+    def loss(self) -> float:
+        return self._evaluation.loss
+
+    @property
+    def accuracy(self) -> float:
+        return self._evaluation.accuracy
+
+    @cached_property
+    def softmax(self) -> np.ndarray:
+        return read_only(self._computed(softmax_of).cpu().numpy())
+
+    @cached_property
+    def mean_softmax(self) -> np.ndarray:
+        return read_only(self._computed(mean_softmax).cpu().numpy())
+
+    @property
+    def labels(self) -> np.ndarray:
+        return read_only(self.samples.labels[self.indices].cpu().numpy())
+
+    @cached_property
+    def inputs(self) -> Tensor:
+        self.ledger.evaluated(len(self.indices), self.client)
+        return self.samples.inputs(self.indices)
+
+    @cached_property
+    def _evaluation(self) -> Evaluation:
+        evaluation: Evaluation = self._computed(evaluate)
+        return evaluation
+
+    def _computed(self, compute: Callable[..., Any]) -> Any:
+        self.ledger.evaluated(len(self.indices), self.client)
+        given = self.task.model, self.weights, self.samples, self.indices
+        return compute(*given, plain=self.task.plain)
+
+
+@dataclass(frozen=True)
+class ModelEvaluations:
+    """The `EvaluationContext` of a run: global model, local models and the samples for them."""
+
+    task: Task
+    clients: np.ndarray
+    ledger: Ledger
+    trainer: Trainer | None = None
+    weights: Weights | None = None
+    local_models: Updates | None = None
+    works: Sequence[LocalWork] = ()
+    seconds: np.ndarray | None = None
+    round: int = 0
+
+    @property
+    def network(self) -> nn.Module:
+        return self.task.model
+
+    def label_counts(self) -> np.ndarray:
+        rng, report = (
+            generator(self.task.settings.seed, "selection"),
+            self.task.selector.label_report,
+        )
+        return read_only(report.reported_counts(self.task.shards.label_counts, rng))
+
+    def overlapping(self) -> np.ndarray:
+        return self.task.shards.overlapping()[self.clients].astype(np.float64)
+
+    def training_losses(self) -> np.ndarray:
+        assert self.local_models is not None
+        return self.local_models.losses.double().cpu().numpy()
+
+    def global_on_own(self) -> Iterator[ModelEvaluation]:
+        assert self.weights is not None
+        for client in self.clients:
+            yield self._on_samples(self.weights, self.task.shards.indices[client], client)
+
+    def global_on_batch(self) -> Iterator[ModelEvaluation]:
+        assert self.weights is not None
+        settings = self.task.settings
+        for client in self.clients:
+            rng = generator(settings.seed, "evaluated batch", round=self.round, client=client)
+            samples = rng.permutation(self.task.shards.indices[client])[: settings.batch]
+            yield self._on_samples(self.weights, samples, client)
+
+    def updates(self) -> dict[str, np.ndarray]:
+        assert self.weights is not None and self.local_models is not None
+        return {
+            name: read_only((self.local_models.weights[name] - start).cpu().numpy())
+            for name, start in self.task.trainable(self.weights).items()
+        }
+
+    def samples_per_round(self) -> np.ndarray:
+        settings, sizes = self.task.settings, self.task.sizes[self.clients]
+        steps = np.array([local_steps(size, settings)[0] for size in sizes])
+        return np.minimum(sizes, steps * settings.batch)
+
+    def durations(self) -> np.ndarray:
+        return read_only(np.zeros(len(self.clients)) if self.seconds is None else self.seconds)
+
+    def local_on_own(self) -> Iterator[ModelEvaluation]:
+        assert self.local_models is not None
+        for row, client in enumerate(self.clients):
+            indices = self.task.shards.indices[client]
+            yield self._on_samples(self.local_models.client_weights(row), indices, client)
+
+    def local_on_last_batch(self) -> Iterator[ModelEvaluation]:
+        assert self.local_models is not None
+        for row, work in enumerate(self.works):
+            batch = work.last_batch(self.task.settings)
+            yield self._on_samples(self.local_models.client_weights(row), batch, work.client)
+
+    def local_on_reserved(self) -> Sequence[ModelEvaluation]:
+        return self._local_on_reserved
+
+    def reserved_losses(self) -> np.ndarray:
+        assert self.trainer is not None and self.local_models is not None
+        self.ledger.evaluated(len(self.task.reserved) * len(self.clients), client=None)
+        return self.trainer.losses(self.local_models, self.task.test_samples, self.task.reserved)
+
+    @cached_property
+    def _local_on_reserved(self) -> list[ModelEvaluation]:
+        """The evaluations of the local models on reserved samples, cached so that needs which share
+        them are charged for them once."""
+        assert self.local_models is not None
+        models = map(self.local_models.client_weights, range(len(self.clients)))
+        samples, reserved = self.task.test_samples, self.task.reserved
+        return [
+            ModelEvaluation(self.task, self.ledger, model, samples, reserved, client=None)
+            for model in models
+        ]
+
+    def _on_samples(self, weights: Weights, indices: np.ndarray, client: int) -> ModelEvaluation:
+        samples = self.task.train_samples
+        on_device = torch.from_numpy(indices).to(samples.labels.device)
+        return ModelEvaluation(self.task, self.ledger, weights, samples, on_device, int(client))

@@ -13,32 +13,32 @@ from cohort.cell.settings import local_work
 from cohort.core.randomness import generator
 from cohort.selection.entropy import entropy_bits
 from cohort.selection.selector import State, View
-from cohort.training.contract import checked_participation, checked_server
-from cohort.training.contract.checked_selector import CheckedSelector
+from cohort.training.contract import CheckedSelector, merge
 from cohort.training.ledger import Ledger
 from cohort.training.procedures.federated import Federated
-from cohort.training.procedures.federated.allocating import allocated_samples
-from cohort.training.procedures.federated.choosing import choice_metrics, select, view_of
+from cohort.training.procedures.federated.choosing import select, view_of
 from cohort.training.procedures.federated.gathering import NeedGatherer, scatter_rows
-from cohort.training.procedures.federated.probing import NORM_BYTES, Probes, probing_work
-from cohort.training.procedures.federated.timing import Clock
 from cohort.training.rounds import Rounds
 from cohort.training.state import RunState
 from cohort.training.task import Task
 from cohort.training.trainers import TRAINERS
 from cohort.training.trainers.local_work import LocalWork, local_steps
-from cohort.training.trainers.profiling import StepRecordingTrainer
+from cohort.training.trainers.serial import StepRecordingTrainer
 from cohort.training.updates import Updates, Weights, size_in_bytes
+
+NORM_BYTES = 8  # of the number that a probed client sends
+FORWARD = 1 / 3  # the work of evaluating a sample, of that of training on it
 
 
 class Pool(NamedTuple):
     """The clients that a cohort is chosen from, and what the selector knows of them. A pool whose
-    clients were asked or probed has the global model already (`has_model`)."""
+    clients were asked or probed has the global model already (`has_model`). `probes` are the local
+    models after a probe."""
 
     clients: np.ndarray
     view: View
     has_model: bool = False
-    probes: Probes | None = None
+    probes: Updates | None = None
 
 
 class Responders(NamedTuple):
@@ -56,24 +56,22 @@ class FederatedRounds(Rounds):
     def __init__(self, procedure: Federated, task: Task):
         super().__init__(task)
         self.selector, self.server = CheckedSelector(task.selector), task.server
-        self.needs, self.clock = NeedGatherer(task.selector.needs, task), Clock(task)
+        self.needs = NeedGatherer(task.selector.needs, task)
+        rng = generator(task.settings.seed, "devices")
+        self.speeds = task.client_devices.speeds(task.settings.clients, rng)
         data = task.objective, task.train_samples, task.shards.indices
         kind = StepRecordingTrainer if procedure.profiled else TRAINERS[task.trainer]
         self.trainer = kind(task.model, task.settings, *data)
 
     def begin(self) -> RunState:
-        weights, rng = self.task.initial_weights(), generator(self.task.settings.seed, "selection")
-        reports = self.needs.gather_once(self.expected_seconds(weights))
-        selector = self.selector.begin(view_of(self.task, reports), rng)
-        trainable = self.task.trainable(weights)
-        memory = checked_server.begin(self.server, trainable, self.task.other_initial_weights)
+        task = self.task
+        weights, rng = task.initial_weights(), generator(task.settings.seed, "selection")
+        steps = np.array([local_steps(size, task.settings)[0] for size in task.sizes])
+        seconds = self.seconds(np.arange(len(steps)), steps, 2 * self._model_bytes(weights))
+        reports = self.needs.gather_once(seconds)
+        selector = self.selector.begin(view_of(task, reports), rng)
+        memory = self.server.begin(task.trainable(weights), task.other_initial_weights)
         return RunState(weights, memory, selector, reports=reports)
-
-    def expected_seconds(self, weights: Weights) -> np.ndarray:
-        """The simulated seconds of each client for a round with all of J."""
-        settings, sizes = self.task.settings, self.task.sizes
-        steps = np.array([local_steps(size, settings)[0] for size in sizes])
-        return self.clock.seconds(np.arange(len(sizes)), steps, 2 * self._model_bytes(weights))
 
     def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
         pool = self.screen(state, round, ledger)
@@ -96,101 +94,101 @@ class FederatedRounds(Rounds):
         clients, view = np.arange(self.task.settings.clients), view_of(self.task, state.reports)
         if self.selector.draws_pool:
             clients = self.selector.draw_pool(clients, view, self._rng("pool", round))
-        pool = Pool(clients, view)
         asks = bool(self.needs.gathered_at("before")) and self.selector.asks(state.selector, view)
-        if asks or self.selector.probe_batches:
-            ledger.sent(
-                "model", self._model_bytes(state.weights), to="clients", copies=len(clients)
-            )
+        if not asks and not self.selector.probe_batches:
+            return Pool(clients, view)
+        size, reports = self._model_bytes(state.weights), dict(view.reports)
+        ledger.sent("model", size, to="clients", copies=len(clients))
         if asks:
-            pool = self.ask(state, pool, round, ledger)
-        pool = self.probe(state, pool, round, ledger) if self.selector.probe_batches else pool
-        if asks or pool.probes:
-            steps = pool.probes.updates.steps.cpu().numpy() if pool.probes else 0
-            self.wait(
-                clients,
-                self.clock.seconds(clients, steps, self._model_bytes(state.weights)),
-                ledger,
-            )
-        return pool
+            reports |= self.needs.gather_before_choosing(state.weights, clients, round, ledger)
+        probes, steps = None, np.zeros(len(clients))
+        if self.selector.probe_batches:
+            probes, norms = self.probe(state, clients, round, ledger)
+            steps = probes.steps.cpu().numpy()
+            reports["probe_norm"] = scatter_rows(norms, clients, self.task.settings.clients)
+        self.wait(clients, self.seconds(clients, steps, size), ledger)
+        return Pool(clients, replace(view, reports=reports), has_model=True, probes=probes)
 
-    def ask(self, state: RunState, pool: Pool, round: int, ledger: Ledger) -> Pool:
-        """Gather what a pool's clients report of the global model; return the pool with these
-        reports."""
-        reports = self.needs.gather_before_choosing(state.weights, pool.clients, round, ledger)
-        view = replace(pool.view, reports={**pool.view.reports, **reports})
-        return pool._replace(view=view, has_model=True)
-
-    def probe(self, state: RunState, pool: Pool, round: int, ledger: Ledger) -> Pool:
-        """Train a pool's clients on their first batches; return the pool with their probes."""
-        works = self.trainer.full_work(state.weights, pool.clients, round)
-        batches = self.selector.probe_batches
-        works = [probing_work(work, batches, self.task.settings) for work in works]
-        probes = Probes(self._train_works(works, state, ledger), batches)
-        norms = probes.norms(self.task.trainable(state.weights))
-        ledger.probe = pool.clients, norms
-        ledger.stepped(int(probes.updates.steps.sum()))
+    def probe(
+        self, state: RunState, pool: np.ndarray, round: int, ledger: Ledger
+    ) -> tuple[Updates, np.ndarray]:
+        """Train a pool's clients on their first batches, but no more than an epoch if J counts
+        epochs. Return the updates and their norms."""
+        batches, settings = self.selector.probe_batches, self.task.settings
+        _, counts_epochs = local_work(settings.J)
+        works = []
+        for work in self.trainer.full_work(state.weights, pool, round):
+            per_epoch = local_steps(len(work.samples), settings)[1]
+            works.append(replace(work, end=min(batches, per_epoch) if counts_epochs else batches))
+        probes = self._train_works(works, state, ledger)
+        trainable = self.task.trainable(state.weights)
+        norms = probes.only(trainable).distances(trainable).cpu().numpy()
+        ledger.probe = pool, norms
+        ledger.stepped(int(probes.steps.sum()))
         ledger.sent("probe_norm", NORM_BYTES, to="server", copies=len(norms))
-        rows = scatter_rows(norms, pool.clients, self.task.settings.clients)
-        view = replace(pool.view, reports={**pool.view.reports, "probe_norm": rows})
-        return pool._replace(view=view, has_model=True, probes=probes)
+        return probes, norms
 
     def choose(self, state: RunState, pool: Pool, round: int, ledger: Ledger) -> np.ndarray:
-        """Choose the cohort, send it the model, and record metrics of the choice."""
-        chosen_from = self.selector, state.selector, pool.clients, pool.view
-        cohort = select(self.task, *chosen_from, round, ledger)
-        ledger.measured(**choice_metrics(self.task, *chosen_from, cohort))
+        """Choose the cohort and send it the model."""
+        chosen_from = state.selector, pool.clients, pool.view
+        cohort = select(self.task, self.selector, *chosen_from, round, ledger)
         if not pool.has_model:
             ledger.sent("model", self._model_bytes(state.weights), to="clients", copies=len(cohort))
         return cohort
 
     def respond(self, cohort: np.ndarray, pool: Pool, round: int, ledger: Ledger) -> Responders:
         """Draw which clients of the cohort respond, and ask the selector for their quotas."""
-        rng, held = self._rng("answers", round), self.task.shards.label_counts[cohort]
-        responds = checked_participation.responds(self.task.participation, cohort, rng)
+        held = self.task.shards.label_counts[cohort]
+        responds = self.task.participation.responds(cohort, self._rng("answers", round))
         ledger.responders = cohort[responds]
         return Responders(cohort, responds, self.selector.quotas(cohort, pool.view, held))
-
-    def train(self, state: RunState, works: list[LocalWork], pool: Pool, ledger: Ledger) -> Updates:
-        """Train the clients that respond and return their updates."""
-        updates = self._train_works(works, state, ledger)
-        if pool.probes is not None:
-            updates = pool.probes.correct_losses(updates)
-        ledger.stepped(int(updates.steps.sum()))
-        ledger.sent(
-            "model", self._model_bytes(state.weights), to="server", copies=len(updates.clients)
-        )
-        self.local_models = updates
-        return updates
 
     def local_work(
         self, state: RunState, responders: Responders, pool: Pool, round: int
     ) -> list[LocalWork]:
         """The local work of each client that responds: all of J on all its samples, unless the
         selector grants it fewer samples, it is a straggler, or it continues from its probe."""
-        settings, trainable = self.task.settings, self.task.trainable(state.weights)
-        efforts, works = self._completed_work(round), []
+        task, works = self.task, []
+        amount, counts_epochs = local_work(task.settings.J)
+        draws = self._rng("stragglers", 0), self._rng("stragglers", round)
+        efforts = task.participation.efforts(task.settings.clients, amount, *draws).tolist()
         for row in np.flatnonzero(responders.responds):
             client = int(responders.cohort[row])
-            samples = self.task.shards.indices[client]
+            samples = task.shards.indices[client]
             if self.selector.allocates:
-                quota = responders.label_counts[row]
-                samples = allocated_samples(self.task, client, quota, round)
+                samples = allocated_samples(task, client, responders.label_counts[row], round)
+            per_epoch = local_steps(len(samples), task.settings)[1]
+            end = efforts[client] * (per_epoch if counts_epochs else 1)
             work = LocalWork(
                 client=client,
                 round=round,
                 weights=state.weights,
                 samples=samples,
                 lr=self.trainer.lr(round),
-                end=self._last_step(efforts[client], len(samples)),
-                correction=partial(
-                    checked_server.control_variate, self.server, state.server, client, trainable
-                ),
+                end=None if efforts[client] == amount else end,
+                correction=partial(self.server.control_variate, state.server, client),
             )
-            works.append(
-                work if pool.probes is None else pool.probes.remaining_work(work, settings)
-            )
+            if pool.probes is not None:
+                begin = per_epoch if counts_epochs else self.selector.probe_batches
+                weights = pool.probes.client_weights(pool.probes.clients.index(client))
+                work = replace(work, weights=weights, begin=begin)
+            works.append(work)
         return works
+
+    def train(self, state: RunState, works: list[LocalWork], pool: Pool, ledger: Ledger) -> Updates:
+        """Train the clients that respond and return their updates. A client whose probe was all its
+        work keeps the loss of its probe."""
+        updates, probes = self._train_works(works, state, ledger), pool.probes
+        if probes is not None:
+            rows = [probes.clients.index(client) for client in updates.clients]
+            continued = (updates.steps > 0).to(updates.losses.device)
+            losses = updates.losses.where(continued, probes.losses[rows])
+            updates = replace(updates, losses=losses)
+        ledger.stepped(int(updates.steps.sum()))
+        size, copies = self._model_bytes(state.weights), len(updates.clients)
+        ledger.sent("model", size, to="server", copies=copies)
+        self.local_models = updates
+        return updates
 
     def report(
         self, state: RunState, works: list[LocalWork], updates: Updates, pool: Pool, ledger: Ledger
@@ -198,18 +196,32 @@ class FederatedRounds(Rounds):
         """Gather what the selector needs to know of the clients that responded, after their
         simulated time."""
         size = self._model_bytes(state.weights) * (1 if pool.has_model else 2)
-        seconds = self.clock.seconds(updates.clients, updates.steps.cpu().numpy(), size)
+        seconds = self.seconds(updates.clients, updates.steps.cpu().numpy(), size)
         trained = updates, self.trainer, ledger, seconds, works
         reports = self.needs.gather_after_training(state.weights, *trained)
         self.wait(updates.clients, seconds, ledger)
         return reports
 
+    def seconds(
+        self, clients: Sequence[int] | np.ndarray, steps: np.ndarray, size: int
+    ) -> np.ndarray:
+        """The simulated seconds that each of these clients takes for so many local steps (client)
+        and for sending and receiving so many bytes; 0 without a simulation."""
+        if self.speeds is None:
+            return np.zeros(len(clients))
+        rows, batch = np.asarray(clients, dtype=np.int64), self.task.settings.batch
+        return steps * batch / self.speeds.samples[rows] + size / self.speeds.bytes[rows]
+
     def wait(
         self, clients: Sequence[int] | np.ndarray, seconds: np.ndarray, ledger: Ledger
     ) -> None:
         """Add the simulated time of the slowest client, with all that it evaluated."""
-        if self.clock.speeds is not None:
-            evaluating = self.clock.evaluation_seconds(clients, ledger.evaluations)
+        if self.speeds is not None:
+            rows = np.asarray(clients, dtype=np.int64)
+            samples = np.array(
+                [ledger.evaluations[client] for client in rows.tolist()], dtype=float
+            )
+            evaluating = FORWARD * samples / self.speeds.samples[rows]
             ledger.waited(float((seconds + evaluating).max(initial=0.0)))
 
     def keep(self, updates: Updates, reports: Mapping[str, np.ndarray]) -> np.ndarray:
@@ -241,7 +253,7 @@ class FederatedRounds(Rounds):
             train_loss=float(counted.losses.mean()),
             update_norm=float(counted.distances(before).mean()),
         )
-        merged, memory, metrics = checked_server.apply(self.server, before, counted, state.server)
+        merged, memory, metrics = merge(self.server, before, counted, state.server)
         ledger.measured(**metrics)
         return merged | statistics, memory
 
@@ -263,27 +275,10 @@ class FederatedRounds(Rounds):
             return self.selector.observe(state.selector, cohort, by_need, pool.view)
 
     def _train_works(self, works: list[LocalWork], state: RunState, ledger: Ledger) -> Updates:
-        """Train each client by its local work, all of J or what a probe left; return the
-        updates."""
         with ledger.timed("training"):
             updates = self.trainer.train(works, state.weights, self.cursor.next_call())
         ledger.profile += self.trainer.step_profile()
         return updates
-
-    def _completed_work(self, round: int) -> list[int]:
-        """How many of J's epochs (or steps) each client of the federation completes in a round."""
-        settings = self.task.settings
-        draws = (self._rng("stragglers", number) for number in (0, round))
-        amount, _ = local_work(settings.J)
-        arguments = self.task.participation, settings.clients, amount
-        return checked_participation.efforts(*arguments, *draws).tolist()
-
-    def _last_step(self, effort: int, size: int) -> int | None:
-        """The step with which a client of so many samples ends; None if it does all of J."""
-        amount, counts_epochs = local_work(self.task.settings.J)
-        if effort == amount:
-            return None
-        return effort * (local_steps(size, self.task.settings)[1] if counts_epochs else 1)
 
     def _rng(self, purpose: str, round: int) -> np.random.Generator:
         return generator(self.task.settings.seed, purpose, round=round)
@@ -291,3 +286,12 @@ class FederatedRounds(Rounds):
     def _model_bytes(self, weights: Weights) -> int:
         """The size in bytes of one transfer of the model, in either direction."""
         return self.server.copies * size_in_bytes(weights)
+
+
+def allocated_samples(task: Task, client: int, quota: np.ndarray, round: int) -> np.ndarray:
+    """Draw the samples on which a client trains in this round: of each class as many as its `quota`
+    (class) says, without replacement. Return their indices."""
+    rng = generator(task.settings.seed, "portion", round=round, client=client)
+    indices = rng.permutation(task.shards.indices[client])
+    labels = task.train_samples.labels[indices].cpu().numpy()
+    return np.concatenate([indices[labels == label][:count] for label, count in enumerate(quota)])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from cohort.core.metric import Metric
 from cohort.models import MODELS
 from cohort.selection.abilities import Probing
-from cohort.training.procedures.federated.overlap_metrics import OVERLAP_METRICS
+from cohort.training.procedures.federated import OVERLAP_METRICS
 from cohort.training.procedures.procedure import Procedure, Workload
 
 if TYPE_CHECKING:

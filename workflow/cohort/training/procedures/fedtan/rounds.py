@@ -20,7 +20,8 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.utils import clip_grad_norm_
 
 from cohort.core.randomness import torch_seed
-from cohort.training.contract.checked_objective import losses_of
+from cohort.training.contract import losses_of
+from cohort.training.cursor import Call
 from cohort.training.ledger import Ledger
 from cohort.training.procedures.federated import Federated
 from cohort.training.procedures.federated.rounds import FederatedRounds, Pool
@@ -29,8 +30,8 @@ from cohort.training.state import RunState
 from cohort.training.task import Task
 from cohort.training.trainers.base import Trained
 from cohort.training.trainers.local_work import LocalWork
-from cohort.training.trainers.optimizers import local_optimizer
-from cohort.training.trainers.serial import SerialTrainer
+from cohort.training.trainers.optimizers import LocalOptimizer, local_optimizer
+from cohort.training.trainers.serial import AfterStep, SerialTrainer
 from cohort.training.updates import Updates, Weights, size_in_bytes
 
 
@@ -70,16 +71,23 @@ class FirstStepTogether(SerialTrainer):
         super().prepare()
         self.first: dict[int, tuple[Weights, Tensor]] = {}
 
-    def _train(self, works: Sequence[LocalWork], *arguments: Any) -> Trained:
+    def _train(self, works: Sequence[LocalWork], anchor: Weights, call: Call) -> Trained:
         self.first = self._first_steps(works)
-        return super()._train(works, *arguments)
+        return super()._train(works, anchor, call)
 
-    def run(self, work: LocalWork, *arguments: Any) -> Tensor:
+    def run(
+        self,
+        work: LocalWork,
+        optimizer: LocalOptimizer,
+        anchor: Sequence[Tensor],
+        after_step: AfterStep | None = None,
+    ) -> Tensor:
         if work.client not in self.first:
-            return super().run(work, *arguments)
+            return super().run(work, optimizer, anchor, after_step)
         weights, loss = self.first[work.client]
         self.model.load_state_dict(weights)
-        return torch.cat([loss, super().run(replace(work, begin=1), *arguments)])
+        rest = replace(work, begin=1)
+        return torch.cat([loss, super().run(rest, optimizer, anchor, after_step)])
 
     def _first_steps(self, works: Sequence[LocalWork]) -> dict[int, tuple[Weights, Tensor]]:
         """Take the first step of all clients that take any. It starts at the global weights, where

@@ -149,7 +149,7 @@ class Holders:
     def __init__(self, data: ClientData, weighted: bool, rng: np.random.Generator):
         counts, self.rng = data.counts, rng
         self.left = [self._by_label(shard, data) for shard in data.samples]
-        self.used: list[list[list[int]]] = [[[] for _ in counts] for _ in data.samples]
+        self.used: list[list[list[int]]] = [self._by_label(own[:0], data) for own in data.samples]
         self.weights = np.where(counts > 0, counts if weighted else 1.0, 0.0)
         self.available = self.weights.copy()
 

@@ -1,0 +1,220 @@
+"""What components are given cannot be changed, and what they return is checked: a mistake ends the
+run with one sentence."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from cohort.core.errors import UserError
+from cohort.core.metric import Metric
+from cohort.selection.abilities import Allocating, MetricRecording
+from cohort.selection.random import Random
+from cohort.selection.selector import Reports, State, View
+from cohort.training.contract import read_only
+from cohort.training.job import checkpoint
+from cohort.training.objectives import Objective
+from cohort.training.servers import ServerRule
+from cohort.training.servers.average import Average
+from cohort.training.servers.server import Merged
+from cohort.training.updates import Updates, Weights
+from tests.training.small_task import run, small_task
+
+SMALL = {"sizes": (4, 9, 2, 6), "cohort": 2, "rounds": 3, "J": "J2"}
+WRITTEN = "what a component is given is read-only: change a copy and return it"
+
+
+def sentence_of(**parts: Any) -> str:
+    """The one sentence in which a run ends."""
+    with pytest.raises(UserError) as caught:
+        run(small_task(**(SMALL | parts)))
+    return str(caught.value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wrong(Random, Allocating, MetricRecording):
+    """A selector of which one method does something else."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"label_counts", "local_accuracy"})
+    metrics: ClassVar[Mapping[str, Metric]] = {"doubt": Metric("Doubt")}
+    method: str = ""
+    instead: Callable[..., Any] = print
+
+    def _answer(self, method: str, usual: Any, *given: Any) -> Any:
+        return self.instead(*given) if method == self.method else usual
+
+    def begin(self, view: View, rng: np.random.Generator) -> State:
+        return self._answer("begin", {"seen": np.zeros(view.clients)}, view)
+
+    def select(
+        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
+    ) -> np.ndarray:
+        usual = candidates[: view.cohort]
+        return self._answer("select", usual, state, candidates, view)
+
+    def quotas(self, cohort: np.ndarray, view: View) -> np.ndarray:
+        assert view.label_counts is not None
+        return self._answer("quotas", view.label_counts[cohort], cohort, view)
+
+    def measure(
+        self, state: State, candidates: np.ndarray, cohort: np.ndarray, view: View
+    ) -> dict[str, float]:
+        return self._answer("measure", {"doubt": float(len(cohort))})
+
+    def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
+        return self._answer("observe", state, state, reports)
+
+
+@pytest.mark.parametrize("procedure", ["federated", "concat-2"])
+@pytest.mark.parametrize(
+    ("method", "answer", "sentence"),
+    [
+        ("select", [0, 0], r"select returned \[0, 0\], in which client 0 is twice"),
+        ("select", [], "select returned no client"),
+        ("select", range(4), "select returned 4 clients for a cohort of 2"),
+        ("select", [0, 7], r"select returned \[0, 7\], but client 7 is not a candidate"),
+        ("select", [0.5, 1], r"select returned \[0.5, 1.0\], not a row of client numbers"),
+        ("measure", {"faith": 1.0}, "measure returned 'faith', which is not declared in metrics"),
+        ("observe", {"seen": "much"}, "observe returned 'much' as seen, not an array of numbers"),
+    ],
+)
+def test_every_procedure_checks_what_its_selector_returns(
+    procedure: str, method: str, answer: Any, sentence: str
+):
+    selector = Wrong(method=method, instead=lambda *_: answer)
+    actual = sentence_of(selector=selector, procedure=procedure)
+    assert re.fullmatch(f"strategy 'none', round 1: {sentence}", actual)
+
+
+@pytest.mark.parametrize("quotas", [np.ones((2, 2), int), np.ones((2, 3)), -np.ones((2, 3), int)])
+def test_quotas_are_whole_numbers_by_client_and_class(quotas: np.ndarray):
+    actual = sentence_of(selector=Wrong(method="quotas", instead=lambda *_: quotas))
+    assert "not whole numbers from 0 up of shape (2, 3) (client, class)" in actual
+
+
+@pytest.mark.parametrize(
+    ("method", "change", "sentence"),
+    [
+        ("select", lambda state, *_: state["seen"].fill(1), WRITTEN),
+        ("select", lambda state, *_: state.update(seen=1), WRITTEN),
+        ("select", lambda state, candidates, view: candidates.sort(), WRITTEN),
+        ("select", lambda state, candidates, view: view.sizes.fill(1), WRITTEN),
+        ("quotas", lambda cohort, view: view.label_counts.fill(1), WRITTEN),
+        ("observe", lambda state, reports: reports["local_accuracy"].fill(1), WRITTEN),
+        ("select", lambda *_: sys.exit(3), "SystemExit: 3"),
+        ("select", lambda *_: os.chdir("/"), "a component changed the working directory"),
+        ("select", lambda *_: sys.stdout.close(), "a component closed sys.stdout"),
+    ],
+)
+def test_a_mistake_is_located(
+    method: str, change: Callable, sentence: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("cohort.training.contract.COMPONENTS", (__name__,))
+    monkeypatch.setattr("sys.stdout", io.StringIO())
+    folder = Path.cwd()
+    actual = sentence_of(selector=Wrong(method=method, instead=change))
+    assert actual.startswith("strategy 'none', round 1: ") and sentence in actual
+    assert "a component" in actual or "tests/training/test_contract.py, line " in actual
+    assert Path.cwd() == folder
+
+
+@pytest.mark.parametrize("error", [OSError("no space"), MemoryError(), KeyboardInterrupt()])
+def test_what_is_no_components_fault_passes(error: BaseException, monkeypatch: pytest.MonkeyPatch):
+    def fail(*given: Any) -> None:
+        raise error
+
+    monkeypatch.setattr("cohort.training.contract.COMPONENTS", (__name__,))
+    with pytest.raises(type(error)):
+        run(small_task(selector=Wrong(method="select", instead=fail), **SMALL))
+
+
+def test_an_exception_outside_of_components_passes(monkeypatch: pytest.MonkeyPatch):
+    def fail(*given: Any) -> None:
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(Average, "apply", fail)  # of this module, which is no component's
+    with pytest.raises(RuntimeError, match="a defect"):
+        run(small_task(**SMALL))
+
+
+@pytest.mark.filterwarnings("error")  # of PyTorch, for a read-only array
+def test_a_state_that_is_handed_back_can_be_saved(tmp_path: Path):
+    state = run(small_task(selector=Wrong(), **SMALL))
+    assert state.history.metrics["doubt"] == [(1, 2.0), (2, 2.0), (3, 2.0)]
+    assert not state.selector["seen"].flags.writeable
+    checkpoint.save(tmp_path / "c", state, "k0")
+
+
+def test_values_and_order_in_memory_stay():
+    array = np.arange(6.0).reshape(3, 2, order="F")
+    given = read_only(array)
+    np.testing.assert_array_equal(given, array)
+    assert given.strides == array.strides and array.flags.writeable
+
+
+@dataclass(frozen=True, kw_only=True)
+class Losses(Objective):
+    name: ClassVar[str] = "losses"
+    of: Callable[[Tensor, Tensor], Any]
+
+    def losses(self, outputs: Tensor, targets: Tensor, statistics: Tensor, bias: Tensor) -> Tensor:
+        return self.of(outputs, targets)
+
+
+@pytest.mark.parametrize("trainer", ["serial", "batched"])
+@pytest.mark.parametrize(
+    ("of", "shape"), [(cross_entropy, r"\(\)"), (lambda outputs, _: outputs, r"\(4, 3\)")]
+)
+def test_an_objective_gives_one_loss_per_sample(trainer: str, of: Callable, shape: str):
+    task = small_task(objective=Losses(of=of), **{**SMALL, "sizes": (8, 8, 8)})
+    object.__setattr__(task, "trainer", trainer)
+    with pytest.raises(UserError, match=f"a tensor of shape {shape}, not one loss for each of 4"):
+        run(task)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule(ServerRule):
+    name: ClassVar[str] = "rule"
+    change: Callable[[Weights, Weights, Updates], Any]
+
+    def apply(self, weights: Weights, updates: Updates, memory: Weights) -> Merged:
+        mean = updates.mean(updates.shares())
+        return Merged(mean, memory, self.change(mean, weights, updates) or {})
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda mean, *_: mean.__delitem__("1.bias"), "the weights '1.bias' as nothing, not"),
+        (
+            lambda mean, *_: mean.update(more=torch.ones(1)),
+            "the weights 'more' as torch.float32 of shape (1,), not nothing",
+        ),
+        (
+            lambda mean, *_: mean.update({"1.bias": mean["1.bias"].float()[None]}),
+            "as torch.float32 of shape (1, 64), not torch.float64 of shape (64,)",
+        ),
+        (lambda mean, weights, _: weights["1.bias"].zero_(), "a tensor in place"),
+        (lambda mean, _, updates: updates.weights["1.bias"].zero_(), "in place"),
+        (lambda *_: {"size": 1.0}, "returned 'size', which is not declared in metrics"),
+    ],
+)
+def test_a_server_rule_keeps_the_form_of_weights(change: Callable, sentence: str):
+    def changed(*given: Any) -> Any:
+        answer = change(*given)
+        return answer if isinstance(answer, dict) else None
+
+    actual = sentence_of(server=Rule(change=changed))
+    assert actual.startswith("strategy 'none', round 1: apply ") and sentence in actual

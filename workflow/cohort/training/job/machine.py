@@ -1,0 +1,183 @@
+"""The machine of a job: its processor or a GPU that it shares, memory, precision and threads.
+
+A GPU has some slots, and a cell holds one of them while it trains. A slot is a locked file in the
+system's temporary directory, named after the GPU's UUID. So all of a user's processes on a machine
+agree, also from several working directories and with different CUDA_VISIBLE_DEVICES. A cell that
+finds no free slot waits. It keeps its core of Snakemake's `--cores`, which costs nothing: another
+cell on that core would need a GPU too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import gc
+import itertools
+import os
+import platform
+import re
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from cohort.core.errors import UserError, explain_errors
+from cohort.core.lazy import lazy
+from cohort.core.locks import is_locked, lock, try_lock
+
+if TYPE_CHECKING:
+    import torch
+    from llvmlite import binding as llvm
+else:
+    torch, llvm = lazy("torch"), lazy("llvmlite.binding")
+
+POLL_SECONDS = 0.5
+CPUINFO = Path("/proc/cpuinfo")
+MMAP_THRESHOLD, TRIM_THRESHOLD, TOP_PAD = -3, -1, -2  # parameters of glibc's mallopt
+GIB = 1 << 30
+
+
+@contextlib.contextmanager
+def acquire_device(device: str, jobs_per_gpu: int) -> Iterator[torch.device]:
+    """Yield the device to train on: the CPU, the GPU that SLURM assigned, or a GPU with a free
+    slot, which is held until the block ends. `device` is auto, cpu or cuda."""
+    if device == "cuda" and not torch.cuda.is_available():
+        raise UserError(
+            "config/config.yaml or --device: device is cuda, but no GPU is visible here; "
+            "use auto or cpu"
+        )
+    if device == "cpu" or not torch.cuda.is_available():
+        yield torch.device("cpu")
+        return
+    gpus = visible_gpus()
+    if "SLURM_JOB_ID" in os.environ and len(gpus) == 1:
+        yield torch.device("cuda", 0)
+        return
+    busy = "all GPUs are busy: waiting for one"
+    with hold_slot(gpus, jobs_per_gpu, waiting=lambda: print(busy, flush=True)) as index:
+        torch.cuda.set_device(index)
+        yield torch.device("cuda", index)
+
+
+def visible_gpus() -> list[str]:
+    """The UUIDs of the GPUs that this process may use, in torch's order.
+
+    A part of a GPU (MIG) is known only by its name in CUDA_VISIBLE_DEVICES.
+    """
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
+    parts = dict(enumerate(name.strip() for name in visible if name.strip().startswith("MIG-")))
+    return [
+        parts.get(n) or str(torch.cuda.get_device_properties(n).uuid)
+        for n in range(torch.cuda.device_count())
+    ]
+
+
+@contextlib.contextmanager
+def hold_slot(
+    gpus: Sequence[str], slots: int, waiting: Callable[[], None], folder: Path | None = None
+) -> Iterator[int]:
+    """Hold a slot of the least used of these GPUs and yield that GPU's index in the list.
+
+    Calls `waiting` once if none is free. `folder` holds the lock files.
+    """
+    folder = folder or Path(tempfile.gettempdir(), f"cohort-gpus-{os.getuid()}")
+    with explain_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        taken = _lock_free_slot(gpus, slots, folder)
+        if taken is None:
+            waiting()
+        while taken is None:
+            time.sleep(POLL_SECONDS)
+            taken = _lock_free_slot(gpus, slots, folder)
+    index, file = taken
+    with file:
+        yield index
+
+
+def _lock_free_slot(gpus: Sequence[str], slots: int, folder: Path) -> tuple[int, IO[str]] | None:
+    """Lock a free slot of the least used GPU; return that GPU's index and the locked file, or None.
+
+    One process at a time does this, so no other one takes a slot between counting and locking.
+    """
+    names = [re.sub(r"[^\w-]", "_", gpu) for gpu in gpus]
+    with lock(folder / "counting"):
+        used = [sum(map(is_locked, folder.glob(f"{name}.*"))) for name in names]
+        index = used.index(min(used))
+        if used[index] >= slots:
+            return None
+        files = (try_lock(folder / f"{names[index]}.{number}") for number in itertools.count())
+        return index, next(file for file in files if file is not None)
+
+
+def device_name(device: torch.device) -> str:
+    """The model of a GPU, or of the processor."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else cpu_name()
+
+
+@functools.cache
+def cpu_name() -> str:
+    """The processor's model and microarchitecture, e.g. `AMD EPYC 7763 64-Core Processor (znver3)`.
+
+    Virtual machines often hide the model, and libraries such as OpenBLAS choose their kernels, and
+    with them the last bits of a result, by the microarchitecture.
+    """
+    text = CPUINFO.read_text() if CPUINFO.exists() else ""
+    model = re.search(r"^model name\s*:(.*)", text, re.MULTILINE)
+    name = model[1].strip() if model else platform.machine()
+    return f"{name} ({llvm.get_host_cpu_name()})"
+
+
+def set_up(precision: str, device: torch.device) -> None:
+    """Set PyTorch up for this process: one thread, deterministic algorithms, and products of
+    exactly this precision (by default, PyTorch computes convolutions on a GPU in tf32). Raise
+    UserError for a precision that the device lacks.
+
+    Products have a mantissa of 10 bits at `tf32` (on a GPU) and of 7 bits at `bfloat16` (on every
+    device), instead of the 23 bits of float32.
+    """
+    if precision == "tf32" and device.type != "cuda":
+        raise UserError(
+            f"precision is tf32, but a {device.type.upper()} computes in float32 all the same: "
+            "train this cell on a GPU, or set precision to float32 or bfloat16"
+        )
+    torch.set_num_threads(1)
+    keep_freed_memory()
+    # required by deterministic matrix products on a GPU
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    # use_deterministic_algorithms(True), which would also import the compiler
+    torch.set_deterministic_debug_mode("error")
+    # else each new tensor is filled with NaN
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = precision == "tf32"
+    torch.set_autocast_enabled(device.type, precision == "bfloat16")
+    torch.set_autocast_dtype(device.type, torch.bfloat16)
+    # the cache would keep weights from before the first step
+    torch.set_autocast_cache_enabled(False)
+
+
+def keep_freed_memory() -> None:
+    """Make glibc keep large freed blocks for reuse; do nothing with other C libraries.
+
+    Otherwise it returns the tensors of each step to the system and gets zeroed pages back.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(MMAP_THRESHOLD, GIB)
+        mallopt(TRIM_THRESHOLD, 2 * GIB - 1)
+        mallopt(TOP_PAD, GIB // 4)
+
+
+@contextlib.contextmanager
+def freeze_objects() -> Iterator[None]:
+    """Suspend garbage collection in this block, then exempt all objects that exist from collection.
+
+    For a block that plans a study or imports PyTorch, this saves time there and at the exit.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()

@@ -1,1 +1,0 @@
-"""The whole cohort as one program with a client axis, for GPUs."""
