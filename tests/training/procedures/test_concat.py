@@ -381,7 +381,7 @@ def chance_task() -> Task:
 def test_a_resumed_run_is_bit_identical(until: int, tmp_path: Path):
     """Four rounds of stage 1 and three of stage 2, stopped in both and between them."""
     procedure = Concat(clusters=2, classifier=0.43, warm=1)
-    assert procedure.workload(7).rounds == 4
+    assert procedure.cluster_rounds(7) == 4
     *_, (weights, whole) = states(chance_task(), procedure)
     task = chance_task()
     stopped = next(

@@ -11,7 +11,7 @@ from cohort.core.components import parameter
 from cohort.core.metric import Metric
 from cohort.selection.abilities import Allocating, Filtering, Screening
 from cohort.training.procedures.federated.overlap_metrics import OVERLAP_METRICS
-from cohort.training.procedures.procedure import Procedure, Workload
+from cohort.training.procedures.procedure import Procedure
 
 if TYPE_CHECKING:
     from cohort.training.cell import Cell
@@ -89,8 +89,8 @@ class Concat(Procedure):
 
     def stage(self, round: int, rounds: int) -> int:
         """The stage, 1 or 2, of a round of so many; each stage has at least one round."""
-        return 1 if round <= self.workload(rounds).rounds else 2
+        return 1 if round <= self.cluster_rounds(rounds) else 2
 
-    def workload(self, rounds: int) -> Workload:
-        last = min(max(1, round(self.classifier * rounds)), rounds - 1)
-        return Workload(rounds - last, last * self.steps * self.clusters, self.clusters)
+    def cluster_rounds(self, rounds: int) -> int:
+        """How many of so many rounds train the clusters' networks, before the classifier's."""
+        return rounds - min(max(1, round(self.classifier * rounds)), rounds - 1)

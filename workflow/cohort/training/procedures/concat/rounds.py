@@ -150,7 +150,7 @@ class ConcatRounds(Rounds):
             ledger.sent("network", network, to="server", copies=len(cohort))
             return
         encoder = network - size_in_bytes(last_linear(self.task.model).state_dict())
-        earlier = cohorts[self.procedure.workload(self.task.settings.rounds).rounds :]
+        earlier = cohorts[self.procedure.cluster_rounds(self.task.settings.rounds) :]
         new = np.setdiff1d(cohort, np.concatenate(earlier) if earlier else [])
         classifier = size_in_bytes(strip_prefix(state.weights, CLASSIFIER))
         ledger.sent("classifier", classifier, to="clients", copies=len(cohort))
@@ -162,4 +162,4 @@ class ConcatRounds(Rounds):
         return self.procedure.stage(round, self.task.settings.rounds)
 
     def _round_of_stage_2(self, round: int) -> int:
-        return round - self.procedure.workload(self.task.settings.rounds).rounds
+        return round - self.procedure.cluster_rounds(self.task.settings.rounds)

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from torch.nn.functional import cross_entropy
 
 from cohort.data.samples import Samples
-from cohort.models.counting import unbatchable_layer
 from cohort.training.contract.checked_objective import augmented
 from cohort.training.cursor import ResumableCall, strip_prefix
 from cohort.training.evaluation import evaluation_batches
@@ -179,3 +178,13 @@ def _pack_results(weights: Weights, losses: Tensor, steps: np.ndarray) -> Weight
     """Pack all clients' weights, losses and step counts as tensors by name, for a checkpoint."""
     rows = {f"weights/{name}": tensor for name, tensor in weights.items()}
     return rows | {"losses": losses, "steps": torch.from_numpy(steps)}
+
+
+def unbatchable_layer(network: nn.Module) -> str:
+    """The kind of a layer that cannot be trained for several clients as one; empty without any."""
+    for layer in network.modules():
+        is_random_or_recurrent = isinstance(layer, nn.modules.dropout._DropoutNd | nn.RNNBase)
+        # padding a batch would change the statistics of batch normalization
+        if is_random_or_recurrent or list(layer.buffers(recurse=False)):
+            return type(layer).__name__
+    return ""
