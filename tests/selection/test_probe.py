@@ -12,18 +12,17 @@ import pytest
 import torch
 from scipy.stats import chisquare
 
-from cohort.plan.cost import client_steps
 from cohort.records.history import History
 from cohort.selection.probe import Probe
 from cohort.selection.random import Random
-from cohort.selection.selector import Selector, View
+from cohort.selection.selector import View
 from cohort.training.ledger import Ledger
 from cohort.training.procedures.federated import Federated
 from cohort.training.procedures.federated.gathering import scatter_rows
 from cohort.training.procedures.federated.rounds import FederatedRounds, Responders
 from cohort.training.trainers.serial import SerialTrainer
 from tests.selection.views import alike
-from tests.training.small_task import small_cell, small_task
+from tests.training.small_task import small_task
 
 
 def probed(seen: View, pool: np.ndarray, norms: np.ndarray) -> View:
@@ -313,17 +312,3 @@ def test_what_a_run_records_is_enough_to_replay_it():
         norms[round, pool] = result
     cohorts = [cohort.tolist() for cohort in history.cohorts]
     assert cohorts == replayed(selector, 2, 12, norms, history.pools, cohorts)
-
-
-def test_what_probing_is_estimated_to_cost():
-    """Clients of four batches: 40 probes of two batches, and 20 clients with three more epochs, in
-    each of 400 rounds."""
-    settings = {"clients": 100, "cohort": 20, "batch": 128, "rounds": 400, "validation": 5000}
-    info: Any = {"train": 50_000}
-
-    def steps(selector: Selector, J: str) -> int:
-        return client_steps(small_cell(selector=selector, J=J, **settings), info)
-
-    assert steps(Probe(), "J4e") == 400 * (40 * 2 + 20 * 3 * 4)
-    assert steps(Probe(), "J4") == 400 * (40 * 2 + 20 * 2)
-    assert steps(Random(), "J4e") == 400 * 20 * 16

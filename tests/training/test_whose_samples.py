@@ -17,7 +17,6 @@ from cohort.training.objectives.fedrs import FedRS
 from cohort.training.objectives.objective import native_coefficients
 from cohort.training.participation import parse_participation
 from cohort.training.procedures.federated.rounds import allocated_samples
-from cohort.training.servers.scaffold import Scaffold
 from tests.needs.by_hand import COUNTS, MODEL_BYTES, Spy, costs, played, task_by_hand
 from tests.training.small_task import run, small_task
 from tests.training.test_next_cohort import HELD_OUT, task_of
@@ -139,17 +138,6 @@ def test_validation_is_evaluated_in_every_round_for_a_schedule_that_watches_it()
     metrics = run(task).history.metrics
     assert [round for round, _ in metrics["validation_loss"]] == list(range(1, 8))
     assert [round for round, _ in metrics["test_loss"]] == [3, 6, 7]
-
-
-def test_scaffold_holds_two_models_of_the_server_if_it_starts_from_a_random_network():
-    for start, models in (("zero", 4 + 1), ("random", 4 + 2)):
-        server = Scaffold(start=start)
-        task = small_task(server=server)
-        memory = run(task).server
-        assert server.models_held(4) == models
-        weights = task.trainable(task.initial_weights()).values()
-        size = sum(tensor.numel() for tensor in weights)
-        assert sum(tensor.numel() for tensor in memory.values()) == models * size
 
 
 def test_the_first_client_stays_if_all_would_drop_out():

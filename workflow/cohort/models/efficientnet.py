@@ -18,8 +18,6 @@ class EfficientNetB0(Model):
 
     name: ClassVar[str] = "efficientnet-b0"
     batch_norm: ClassVar[bool] = True
-    # Measured: the many layers in sequence rarely have gradients alive at the same time.
-    activation_factor: ClassVar[float] = 1.25
 
     def check(self, shape: Shape) -> None:
         if len(shape) != 3 or shape[0] != 3:

@@ -26,10 +26,6 @@ class Model(Component):
     batch_norm: ClassVar[bool] = False
     """Whether the network has batch normalization layers."""
 
-    activation_factor: ClassVar[float] = 3
-    """Memory of a training step in multiples of its layers' outputs: these, their gradients, and
-    the library's scratch space."""
-
     def check(self, shape: Shape) -> None:
         """Raise ValueError if the model cannot take samples of this shape."""
 

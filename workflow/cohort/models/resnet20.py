@@ -26,8 +26,6 @@ class ResNet20(Model):
 
     name: ClassVar[str] = "resnet20"
     batch_norm: ClassVar[bool] = True
-    # Measured: 0.8, and 0.9 where clients take a step together.
-    activation_factor: ClassVar[float] = 1.25
 
     def check(self, shape: Shape) -> None:
         check_images(shape, 4)

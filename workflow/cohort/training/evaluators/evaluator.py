@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from cohort.cell.evaluations import evaluated_rounds, plans_by_name
 from cohort.core.components import Component
@@ -17,18 +17,6 @@ if TYPE_CHECKING:
     from cohort.training.state import RunState
     from cohort.training.task import Task
     from cohort.training.updates import Updates
-
-
-class SampleCounts(NamedTuple):
-    """Sample counts of a cell: for testing, for validation, held out by all clients together, and
-    trained on by the mean client; and the number of clients in a cohort and in all."""
-
-    test: float
-    validation: float
-    held_out: float
-    of_client: float
-    cohort: int
-    clients: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,10 +36,6 @@ class Evaluator(Component):
 
     def check(self, cell: Cell) -> None:
         """Raise ValueError if this evaluator cannot evaluate a cell that asks for it."""
-
-    def samples(self, counts: SampleCounts) -> float:
-        """Estimate on how many samples models are evaluated each time, all models together."""
-        return counts.test
 
     def plan(self, cell: Cell) -> int | str:
         """The rounds to evaluate, in the format of the setting `evaluate_every`; 0 for none."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from cohort.core.lazy import lazy
 from cohort.core.metric import Metric
-from cohort.training.evaluators.evaluator import Evaluator, SampleCounts, evaluation_metrics
+from cohort.training.evaluators.evaluator import Evaluator, evaluation_metrics
 
 if TYPE_CHECKING:
     import torch
@@ -46,9 +46,6 @@ class OnHoldout(Evaluator):
             raise ValueError(
                 f"{self.setting} needs samples that clients hold out: set holdout above 0"
             )
-
-    def samples(self, counts: SampleCounts) -> float:
-        return 2 * counts.held_out  # of all clients together and of each
 
     def evaluate(
         self, task: Task, network: nn.Module, state: RunState, updates: Updates | None

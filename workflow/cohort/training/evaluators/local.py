@@ -10,7 +10,7 @@ import numpy as np
 
 from cohort.core.lazy import lazy
 from cohort.core.metric import Metric
-from cohort.training.evaluators.evaluator import Evaluator, SampleCounts
+from cohort.training.evaluators.evaluator import Evaluator
 
 if TYPE_CHECKING:
     from torch import nn
@@ -36,9 +36,6 @@ class OfLocalModels(Evaluator):
         ),
         "local_loss": Metric("Local test loss", better="low", partial=True),
     }
-
-    def samples(self, counts: SampleCounts) -> float:
-        return counts.cohort * counts.test
 
     def evaluate(
         self, task: Task, network: nn.Module, state: RunState, updates: Updates | None

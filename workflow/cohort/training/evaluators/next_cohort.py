@@ -13,7 +13,6 @@ from cohort.core.metric import Metric
 from cohort.core.randomness import generator
 from cohort.needs import needs_of
 from cohort.selection.abilities import Screening
-from cohort.training.evaluators.evaluator import SampleCounts
 from cohort.training.evaluators.holdout import OnHoldout
 from cohort.training.procedures.federated import Federated
 
@@ -66,9 +65,6 @@ class OnNextCohort(OnHoldout):
                 f"'{cell.settings.strategy}' screens, probes or asks clients before it chooses; "
                 "leave it out"
             )
-
-    def samples(self, counts: SampleCounts) -> float:
-        return counts.held_out * counts.cohort / counts.clients
 
     def evaluate(
         self, task: Task, network: nn.Module, state: RunState, updates: Updates | None

@@ -10,7 +10,7 @@ import numpy as np
 
 from cohort.core.lazy import lazy
 from cohort.core.metric import Metric
-from cohort.training.evaluators.evaluator import Evaluator, SampleCounts
+from cohort.training.evaluators.evaluator import Evaluator
 
 if TYPE_CHECKING:
     import torch
@@ -38,9 +38,6 @@ class OnOwnSamples(Evaluator):
         ),
         "own_samples_loss": Metric("Loss on own samples", better="low", partial=True),
     }
-
-    def samples(self, counts: SampleCounts) -> float:
-        return counts.cohort * counts.of_client
 
     def evaluate(
         self, task: Task, network: nn.Module, state: RunState, updates: Updates | None

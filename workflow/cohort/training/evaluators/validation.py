@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from cohort.core.lazy import lazy
 from cohort.core.metric import Metric
-from cohort.training.evaluators.evaluator import Evaluator, SampleCounts, evaluation_metrics
+from cohort.training.evaluators.evaluator import Evaluator, evaluation_metrics
 
 if TYPE_CHECKING:
     from torch import nn
@@ -35,9 +35,6 @@ class OnValidation(Evaluator):
 
     def applies(self, task: Task) -> bool:
         return len(task.validation) > 0
-
-    def samples(self, counts: SampleCounts) -> float:
-        return counts.validation
 
     def plan(self, cell: Cell) -> int | str:
         return 1 if cell.procedure.validates_every_round else super().plan(cell)

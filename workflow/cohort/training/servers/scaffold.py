@@ -68,9 +68,6 @@ class Scaffold(ServerRule):
                 variates[name] = -memory[key] if own is None else own - memory[key]
         return variates
 
-    def models_held(self, clients: int) -> int:
-        return clients + (1 if self.start == "zero" else 2)
-
     def apply(self, weights: Weights, updates: Updates, memory: Weights) -> Merged:
         memory, before, effective = dict(memory), memory, updates.effective_steps().tolist()
         for row, client in enumerate(updates.clients):

@@ -50,10 +50,6 @@ class ServerRule(Component):
         rate; empty for rules without control variates."""
         return {}
 
-    def models_held(self, clients: int) -> int:
-        """The largest size of the rule's memory, in models."""
-        return 0
-
     def apply(self, weights: Weights, updates: Updates, memory: Weights) -> Merged:
         """Merge updates into `weights`, the global weights from which they began."""
         raise NotImplementedError

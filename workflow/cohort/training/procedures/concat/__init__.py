@@ -11,7 +11,7 @@ from cohort.core.components import parameter
 from cohort.core.metric import Metric
 from cohort.selection.abilities import Allocating, Filtering, Screening
 from cohort.training.procedures.federated import OVERLAP_METRICS
-from cohort.training.procedures.procedure import Procedure, Workload
+from cohort.training.procedures.procedure import Procedure
 
 if TYPE_CHECKING:
     from cohort.training.cell import Cell
@@ -86,7 +86,3 @@ class Concat(Procedure):
     def cluster_rounds(self, rounds: int) -> int:
         """How many of so many rounds train the clusters' networks, before the classifier's."""
         return rounds - min(max(1, round(self.classifier * rounds)), rounds - 1)
-
-    def workload(self, rounds: int) -> Workload:
-        last = rounds - self.cluster_rounds(rounds)
-        return Workload(rounds - last, last * self.steps * self.clusters, self.clusters)

@@ -8,15 +8,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 from cohort.cell.settings import EVALUATION_PLANS
 from cohort.core.metric import Metric
-from cohort.training.procedures.procedure import Overhead, Procedure, Workload
+from cohort.training.procedures.procedure import Procedure
 
 if TYPE_CHECKING:
     from cohort.training.cell import Cell
-
-COMPARISON_SECONDS = 3.5e-3  # subtract, send, decrypt
-ENCRYPTION_SECONDS = 8e-3
-CIPHERTEXT_MB = 0.35
-CLIENT_MB = 10  # its keys, with TenSEAL's tables
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,16 +43,3 @@ class MaskedLabels(Procedure):
         for plan in EVALUATION_PLANS[1:]:  # the first one always has a value
             if getattr(settings, plan):
                 raise ValueError(f"trains no model that could be evaluated: leave out {plan}")
-
-    def workload(self, rounds: int) -> Workload:
-        return Workload(0)
-
-    def overhead(self, clients: int, classes: int) -> Overhead:
-        """Estimate for clients that hold half of the classes each, as in the paper, and a list that
-        is complete after seven of them."""
-        held = clients * classes / 2
-        comparisons = (clients + 6) * classes**2 / 2
-        return Overhead(
-            COMPARISON_SECONDS * comparisons + ENCRYPTION_SECONDS * 2 * held,
-            CIPHERTEXT_MB * 2 * (held + classes) + CLIENT_MB * clients,
-        )
