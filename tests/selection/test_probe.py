@@ -243,9 +243,9 @@ def test_where_a_cohort_continues_after_its_probe(J: str, begins: list[int]):
     assert [work.client for work in works] == [1, 2]
     assert [work.begin for work in works] == begins
     for work in works:
-        row = pool.probes.updates.clients.index(work.client)
+        row = pool.probes.clients.index(work.client)
         for name, tensor in work.weights.items():
-            assert torch.equal(tensor, pool.probes.updates.weights[name][row])
+            assert torch.equal(tensor, pool.probes.weights[name][row])
 
 
 def test_a_probe_is_the_first_batches_of_a_client():
@@ -256,14 +256,14 @@ def test_a_probe_is_the_first_batches_of_a_client():
     state = rounds.begin()
     pool = rounds.screen(state, 1, Ledger())
     assert sorted(pool.clients.tolist()) == [0, 1, 2, 3]
-    assert pool.probes.updates.steps.tolist() == [2, 2, 2, 2]
+    assert pool.probes.steps.tolist() == [2, 2, 2, 2]
     trainer, start = trainer_of(J="J2", **settings)
     plain = trainer.train(trainer.full_work(start, pool.clients, 1), start)
     for name, rows in plain.weights.items():
-        assert torch.equal(pool.probes.updates.weights[name], rows)
+        assert torch.equal(pool.probes.weights[name], rows)
     norms = pool.view.reports["probe_norm"]
     for client, norm in enumerate(norms):
-        row = pool.probes.updates.clients.index(client)
+        row = pool.probes.clients.index(client)
         parts = [rows[row] - start[name] for name, rows in plain.weights.items()]
         assert norm == pytest.approx(math.sqrt(sum(float((part**2).sum()) for part in parts)))
 

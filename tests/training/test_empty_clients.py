@@ -5,19 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 import pytest
 import torch
-import yaml
 
-from cohort.cell.planned import plan_file, write_plan
-from cohort.commands.run import make_inputs, run_cell
-from cohort.plan import load
-from cohort.records.record import read
-from cohort.results.collect import read_result
 from cohort.selection import SELECTORS, Selector
 from cohort.selection.selector import Reports, State, View
 from cohort.training.servers import ServerRule
@@ -114,15 +107,6 @@ def test_a_cohort_of_empty_clients_changes_neither_model_nor_server_memory():
     assert not any(state.diverged for state in (first, second, third))
 
 
-def test_a_round_without_training_has_no_training_loss():
-    task = small_task(sizes=SIZES, selector=PlannedFile(cohorts=((0,), (3,), (2,))), rounds=3)
-    *_, state = states(task)
-    assert [round for round, _ in state.history.metrics["train_loss"]] == [1, 3]
-    for name, pairs in (state.history.metrics | state.history.cost).items():
-        assert np.isfinite([value for _, value in pairs]).all(), name
-    assert [round for round, _ in state.history.metrics["test_accuracy"]] == [1, 2, 3]
-
-
 @pytest.mark.parametrize("name", SELECTORS)
 def test_every_selector_copes_with_empty_clients(name: str):
     """Cohorts are two distinct clients of five, or fewer if they are FedScale's. Within thirty rounds
@@ -148,42 +132,3 @@ def test_empty_clients_complete_a_cohort_that_is_too_small_without_them(name: st
     *_, state = states(task)
     size = 1 if name == "oort-fedscale" else 2
     assert all(1 in cohort and len(cohort) == size for cohort in state.history.cohorts)
-
-
-def test_the_record_of_a_run_with_empty_clients(project: Path):
-    """30 clients of Dir(0.02), many of them empty. Only their loss and accuracy are missing, in the
-    record and in the collected metrics."""
-    settings = {
-        "dataset": "digits",
-        "model": "small-mlp",
-        "clients": 30,
-        "cohort": 4,
-        "rounds": 6,
-        "batch": 16,
-        "lr": 0.05,
-    }
-    axes = {
-        "partition": ["dirplain-0.02-minimum0"],
-        "J": ["J2"],
-        "strategy": ["fedavg"],
-        "seed": [0],
-    }
-    study = {
-        "title": "Empty clients",
-        "settings": settings,
-        "experiments": {"main": {"axes": axes}},
-    }
-    Path("config/studies/study.yaml").write_text(yaml.safe_dump(study))
-    plan = load({"studies": "study"})
-    (cell,) = plan.cells.values()
-    write_plan(cell.planned())
-    make_inputs(plan, cell)
-    run_cell(plan_file(cell.digest), device="cpu")
-    record = read(cell.path)
-    empty = record.clients["size"] == 0
-    assert 5 < empty.sum() < 30 and record.header["status"] == "done"
-    assert (np.isnan(record.clients["loss"]) == empty).all() and (
-        np.isnan(record.clients["accuracy"]) == empty
-    ).all()
-    collected = read_result(cell.path).values
-    assert (collected.loc[collected["metric"] == "accuracy", "value"].isna() == empty).all()

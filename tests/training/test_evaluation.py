@@ -11,11 +11,10 @@ import torch
 from torch import nn
 
 from cohort.data.shards import Shards
-from cohort.needs import NEEDS
 from cohort.training import evaluation
 from cohort.training.evaluation import all_finite, correct_by_class, evaluate, fingerprint
 from cohort.training.ledger import Ledger
-from cohort.training.procedures.federated.gathering import ModelEvaluations, NeedGatherer
+from cohort.training.procedures.federated.gathering import NeedGatherer
 from cohort.training.task import Task
 from cohort.training.trainers.base import Trainer
 from cohort.training.trainers.serial import SerialTrainer
@@ -72,15 +71,6 @@ def test_a_model_that_is_not_finite_has_no_accuracy(bad: float):
     assert tested.tolist() == np.bincount(LABELS).tolist() and right.tolist() == [0] * 4
 
 
-@pytest.mark.parametrize("chunk", [1, 4, 22, 23, 24])
-def test_chunk_size_does_not_matter(chunk: int, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(evaluation, "evaluation_batch_size", lambda shape: chunk)
-    loss, accuracy, *_ = evaluate(linear(), CLIENTS[1], SAMPLES, torch.arange(23))
-    expected = by_hand(CLIENTS[1], list(range(23)))
-    assert loss == pytest.approx(expected[0], rel=1e-12)
-    assert accuracy == expected[1]
-
-
 def test_classes_named_and_right_answers_by_class():
     """The answer is the class with the largest output."""
     indices = list(range(2, 23))
@@ -97,14 +87,6 @@ def test_classes_named_and_right_answers_by_class():
         sum(answer == label == named for answer, named in zip(answers, labels, strict=True))
         for label in range(5)
     ]
-
-
-def test_a_constant_answer_names_one_class():
-    weights = {
-        "weight": torch.zeros(4, 5, dtype=torch.float64),
-        "bias": torch.tensor([0.0, 3.0, 0.0, 0.0], dtype=torch.float64),
-    }
-    assert evaluate(linear(), weights, SAMPLES, torch.arange(23)).classes_named == 1
 
 
 def calibration_by_hand(weights: Weights, indices: list[int]) -> float:
@@ -136,17 +118,6 @@ def test_calibration_error_by_hand(client: int, chunk: int, monkeypatch: pytest.
         assert result == pytest.approx(calibration_by_hand(CLIENTS[client], indices), rel=1e-12)
 
 
-def test_accuracy_is_not_trivial():
-    assert 0 < by_hand(CLIENTS[0], list(range(23)))[1] < 1
-
-
-def test_dropout_is_off_in_evaluation():
-    model = nn.Sequential(nn.Dropout(0.9), nn.Linear(5, 4).double()).train()
-    weights = {f"1.{name}": tensor for name, tensor in CLIENTS[0].items()}
-    loss, *_ = evaluate(model, weights, SAMPLES, torch.arange(23))
-    assert loss == pytest.approx(by_hand(CLIENTS[0], list(range(23)))[0], rel=1e-12)
-
-
 def test_fingerprints_change_with_one_bit_of_any_tensor():
     base = {
         "weight": torch.tensor([[1.0, 2.0]]),
@@ -165,12 +136,6 @@ def test_fingerprints_change_with_one_bit_of_any_tensor():
     results.add(fingerprint(base | {"weight": base["weight"].double()}))
     assert len(results) == 6
     assert all(len(word) == 64 for word in results)
-
-
-def test_fingerprints_do_not_depend_on_order_or_layout():
-    weight = torch.arange(6.0).view(2, 3)
-    base = {"a": weight, "b": torch.ones(1)}
-    assert fingerprint(base) == fingerprint({"b": torch.ones(1), "a": weight.t().contiguous().t()})
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
@@ -231,57 +196,6 @@ def test_only_what_is_needed_is_measured_and_charged():
     assert set(reports) == {"reserved_loss"}
     assert ledger.costs == {"selection_samples": 3 * 4}  # three models, four samples each
     assert ledger.traffic == {}
-
-
-def test_soft_labels_are_each_local_models_mean_softmax_on_its_own_samples():
-    """The second row is client 2's, the third client 1's. Each sends 4 bytes for each class."""
-    reports, ledger = gathered(task_of(), {"soft_labels"})
-    for row, (client, own) in enumerate(zip(CLIENTS, ([3, 5], [8], [1, 2, 9]), strict=True)):
-        outputs = torch.func.functional_call(linear(), client, SAMPLES.inputs(torch.tensor(own)))
-        expected = outputs.double().softmax(dim=1).mean(dim=0).detach().numpy()
-        np.testing.assert_allclose(reports["soft_labels"][row], expected, rtol=1e-12)
-    assert ledger.costs == {"selection_samples": 6, "bytes_up": 3 * 4 * 4}
-    assert ledger.traffic == {"soft_labels": {"server": 48, "clients": 0, "client": 0}}
-
-
-def test_reserved_predictions_are_each_local_models_softmax_on_the_reserved_samples():
-    task, ledger, reserved = task_of((2, 7, 11)), Ledger(), [2, 7, 11]
-    context = ModelEvaluations(task, np.array([0, 2, 1]), ledger, local_models=cohort_of_three())
-    actual = NEEDS["reserved_predictions"]().measure(context)
-    assert actual.shape == (3, 3, 4)
-    for row, client in enumerate(CLIENTS):
-        outputs = IMAGES[reserved] @ client["weight"].numpy().T + client["bias"].numpy()
-        expected = np.exp(outputs) / np.exp(outputs).sum(axis=1, keepdims=True)
-        np.testing.assert_allclose(actual[row], expected, rtol=1e-12)
-    assert ledger.costs == {"selection_samples": 9}
-
-
-def test_candidates_report_the_global_models_loss_on_their_own_samples():
-    """Clients 2 and 0 are asked, client 1 is not. Each sends 4 bytes."""
-    task, ledger = task_of(), Ledger()
-    needs = NeedGatherer({"candidate_loss"}, task)
-    reports = needs.gather_before_choosing(GLOBAL, np.array([2, 0]), 1, ledger)
-    losses = [by_hand(GLOBAL, [3, 5])[0], np.nan, by_hand(GLOBAL, [8])[0]]
-    np.testing.assert_allclose(reports["candidate_loss"], losses, rtol=1e-12)
-    assert ledger.costs == {"selection_samples": 3, "bytes_up": 8}
-    assert needs.gather_after_training(GLOBAL, cohort_of_three(), trainer_of(task), Ledger()) == {}
-
-
-@pytest.mark.parametrize(
-    ("needs", "size"), [({"label_counts"}, 3 * 4 * 4), ({"reserved_loss"}, None), (set(), None)]
-)
-def test_label_counts_are_charged_once(needs: set[str], size: int | None):
-    """Three clients send 4 bytes for each of four classes."""
-    ledger = Ledger()
-    NeedGatherer(needs, task_of()).charge_setup(ledger)
-    assert ledger.costs.get("bytes_up") == size
-
-
-def test_label_counts_are_gathered_once():
-    task = task_of()
-    assert NeedGatherer({"reserved_loss"}, task).gather_once() == {}
-    result = NeedGatherer({"label_counts"}, task).gather_once()["label_counts"]
-    np.testing.assert_array_equal(result, task.shards.label_counts)
 
 
 def test_candidates_report_the_loss_on_a_batch_of_their_samples():

@@ -71,46 +71,11 @@ def test_bytes_by_what_and_direction():
     assert history.traffic["losses"].tolist() == [12, 0, 0]
 
 
-def test_no_copies_are_no_bytes():
-    """Traffic of zero bytes is recorded too."""
-    ledger = Ledger()
-    ledger.sent("encoders", 100, to="clients", copies=0)
-    assert ledger.costs == {"bytes_down": 0}
-    assert closed(ledger).traffic["encoders"].tolist() == [0, 0, 0]
-
-
-def test_traffic_adds_up_over_rounds_and_costs_do_not():
-    history = History()
-    for round in (1, 2, 3):
-        ledger = Ledger()
-        ledger.sent("model", round, to="server")
-        closed(ledger, round, history)
-    assert history.traffic["model"].tolist() == [6, 0, 0]
-    assert history.cost["bytes_up"] == [(1, 1), (2, 2), (3, 3)]
-
-
-def test_steps_and_samples_add_up():
-    ledger = Ledger()
-    for amount in (3, 4):
-        ledger.stepped(amount)
-        ledger.evaluated(10 * amount, client=amount)
-    assert ledger.costs == {"client_steps": 7, "selection_samples": 70}
-    assert ledger.evaluations == {3: 30, 4: 40}
-
-
 def test_declared_costs_are_recorded_even_if_they_are_zero():
     history = closed(Ledger(Rounds.costs), round=4)
     for name in ("bytes_down", "bytes_up", "client_steps", "selection_samples"):
         assert history.cost[name] == [(4, 0)]
     assert "client_steps" not in closed(Ledger()).cost
-
-
-def test_later_metrics_replace_earlier_ones_of_the_same_name():
-    ledger = Ledger()
-    ledger.measured(train_loss=1.0, update_norm=2.0)
-    ledger.measured(train_loss=3.0)
-    history = closed(ledger, round=2)
-    assert history.metrics == {"train_loss": [(2, 3.0)], "update_norm": [(2, 2.0)]}
 
 
 def test_nothing_enters_the_history_before_the_round_is_closed():
@@ -141,25 +106,6 @@ def test_seconds_by_purpose(clock: Clock):
     assert "seconds_evaluating" not in history.cost and "seconds_total" not in history.cost
 
 
-def test_seconds_count_although_a_block_raises(clock: Clock):
-    ledger = Ledger()
-    with pytest.raises(KeyError), ledger.timed("evaluating"):
-        clock.now += 2
-        raise KeyError
-    clock.now += 1
-    assert ledger.seconds() == {"evaluating": 2, "total": 3}
-
-
-def test_seconds_of_a_block_that_is_not_over_count(clock: Clock):
-    """A checkpoint inside a round is written while it trains. Looking changes nothing."""
-    ledger = Ledger()
-    with ledger.timed("training"):
-        clock.now += 3
-        assert ledger.seconds() == ledger.seconds() == {"training": 3, "total": 3}
-        clock.now += 1
-    assert ledger.seconds() == {"training": 4, "total": 4}
-
-
 def test_a_resumed_round_adds_the_seconds_before_the_interruption(clock: Clock):
     """Five seconds before, of which 4 in training; three after, of which 2 in training."""
     saved: list = []
@@ -178,14 +124,6 @@ def test_a_resumed_round_adds_the_seconds_before_the_interruption(clock: Clock):
     assert ledger.seconds() == {"training": 6, "total": 8}
     resumed.end_round()
     assert resumed.begin_round(()).seconds() == {"total": 0}
-
-
-def test_seconds_of_a_run_add_up():
-    history = run(small_task(rounds=3, J="J3")).history
-    for index in range(3):
-        purposes = ("seconds_training", "seconds_selecting", "seconds_evaluating")
-        parts = [history.cost[name][index][1] for name in purposes]
-        assert min(parts) > 0 and sum(parts) <= history.cost["seconds"][index][1]
 
 
 def test_scoring_is_selecting_without_the_clients_evaluations(

@@ -11,7 +11,7 @@ from torch.nn.functional import cross_entropy
 
 from cohort.data.samples import Samples
 from cohort.models import MODELS
-from cohort.training.evaluation import evaluate, fingerprint
+from cohort.training.evaluation import fingerprint
 from cohort.training.servers.average import Average
 from cohort.training.servers.momentum import Momentum
 from cohort.training.task import Task
@@ -48,20 +48,6 @@ def test_statistics_after_a_round_are_a_tenth_of_the_samples_own():
     np.testing.assert_allclose(state.weights[MEAN].numpy(), 0.1 * mean, rtol=1e-12)
     np.testing.assert_allclose(state.weights[VARIANCE].numpy(), 0.9 + 0.1 * variance, rtol=1e-12)
     assert state.weights[COUNT] == 1
-
-
-def test_evaluation_uses_statistics_and_does_not_change_them():
-    task = small_task(model=network())
-    weights = task.initial_weights()
-    weights[MEAN] += 0.5
-    weights[VARIANCE] *= 4
-    inputs = (task.test_samples.values[task.test].flatten(1) - 0.5) / np.sqrt(4 + 1e-5)
-    scores = inputs @ weights["2.weight"].T + weights["2.bias"]
-    evaluation = evaluate(task.model, weights, task.test_samples, task.test)
-    assert evaluation.loss == pytest.approx(
-        cross_entropy(scores, task.test_samples.labels[task.test]).item(), rel=1e-12
-    )
-    assert fingerprint(task.model.state_dict()) == fingerprint(weights)
 
 
 def test_a_client_with_one_sample_is_normalized_as_in_evaluation():

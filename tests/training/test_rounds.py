@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import ChainMap
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,14 +15,12 @@ from torch.nn.functional import cross_entropy
 from cohort.core.randomness import generator
 from cohort.data.samples import Samples
 from cohort.records.history import History
-from cohort.records.record import FORMAT, Record, read, write
 from cohort.selection import Selector
 from cohort.selection.abilities import Probing
 from cohort.selection.probe import Probe
 from cohort.selection.selector import Reports, State, View
 from cohort.training.evaluation import fingerprint
 from cohort.training.evaluators import EVALUATORS
-from cohort.training.job import checkpoint
 from cohort.training.state import RunState
 from cohort.training.task import Task
 from cohort.training.updates import Weights
@@ -50,24 +47,6 @@ def test_a_round_does_not_change_the_state_before_it():
     assert len({fingerprint(state.weights) for state in seen}) == 4
     assert [int(state.selector["round"][0]) for state in seen] == [0, 1, 2, 3]
     assert len({id(state) for state in seen}) == 4
-
-
-def test_rounds_continue_from_a_given_state():
-    """The last of four rounds, played from the state after the third."""
-    *_, third, fourth = states(small_task(rounds=4))
-    task = small_task(rounds=4)
-    copy = replace(third, history=History())
-    (last,) = task.procedure.rounds(task, copy)
-    assert last.round == 4 and fingerprint(last.weights) == fingerprint(fourth.weights)
-    assert rounds_of(last, "test_loss") == [4]
-    assert list(task.procedure.rounds(task, last)) == []
-
-
-def test_local_models_are_dropped_after_a_round():
-    task = small_task(rounds=2, evaluate_local=1)
-    rounds = task.procedure.rounds_of(task)
-    for _ in rounds.run(rounds.begin()):
-        assert rounds.local_models is None
 
 
 @pytest.mark.parametrize("procedure", ["federated", "centralized", "concat-2", "fedtan"])
@@ -117,35 +96,8 @@ def test_each_evaluator_has_its_own_plan_and_evaluates_in_the_last_round():
     assert {metric: rounds_of(state, metric) for metric in EXPECTED} == EXPECTED
 
 
-def test_validation_samples_may_be_others_than_those_of_training():
-    task = small_task(rounds=2)
-    state = run(replace(task, validation_samples=task.test_samples, validation=task.test))
-    metrics = state.history.metrics
-    assert metrics["validation_loss"] == metrics["test_loss"]
-    assert metrics["validation_accuracy"] == metrics["test_accuracy"]
-
-
 def test_every_evaluator_is_tested():
     assert {metric.removesuffix("_loss") for metric in PLANS} == set(EVALUATORS)
-
-
-def test_evaluators_without_a_plan_never_evaluate():
-    """Not even in the last round."""
-    state = run(evaluated_task())
-    assert not [
-        name
-        for name in state.history.metrics
-        if name.startswith(("local", "holdout", "next", "own"))
-    ]
-    assert state.history.metrics["test_loss"]
-
-
-@pytest.mark.parametrize("procedure", ["centralized", "concat-2"])
-def test_procedures_without_local_models_skip_their_evaluation(procedure: str):
-    sizes = (9,) if procedure == "centralized" else (4, 9, 2, 6)
-    state = run(small_task(sizes=sizes, rounds=2, procedure=procedure, evaluate_local=1))
-    assert "local_loss" not in state.history.metrics
-    assert rounds_of(state, "test_loss") == [1, 2]
 
 
 def by_hand(task: Task, weights: Weights, samples: Samples, indices: Any) -> tuple[float, float]:
@@ -179,11 +131,6 @@ def test_held_out_samples_by_hand():
     assert differs  # there was something to get wrong
 
 
-def test_without_held_out_samples_nothing_is_evaluated_on_them():
-    state = run(evaluated_task(((), ()), evaluate_holdout=1))
-    assert not [name for name in state.history.metrics if name.startswith("holdout")]
-
-
 def test_local_models_by_hand():
     """In each round the mean over the three clients that answer, each counting the same."""
     settings = {"rounds": 2, "evaluate_local": 1, "J": "J2e", "lr": 0.3}
@@ -215,78 +162,38 @@ def _answered(task: Task, cohort: np.ndarray, round: int) -> list[int]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shrinking(Selector):
-    """Chooses three clients, then one, then two."""
+class Shrinking(Selector, Probing):
+    """Probes pools of three or four clients, and chooses three, then one, then two of them."""
 
     name: ClassVar[str] = "shrinking"
-    sizes: ClassVar[tuple[int, ...]] = (3, 1, 2)
+    batches: ClassVar[int] = 1  # type: ignore[misc]
 
     def begin(self, view: View, rng: np.random.Generator) -> State:
         return {"round": np.zeros(1, dtype=np.int64)}
 
+    def draw_pool(self, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
+        return rng.permutation(candidates)[: 3 + int(rng.integers(2))]
+
     def select(
         self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
     ) -> np.ndarray:
-        return rng.choice(candidates, self.sizes[int(state["round"][0])], replace=False)
+        return rng.choice(candidates, (3, 1, 2)[int(state["round"][0])], replace=False)
 
     def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
         return {"round": state["round"] + 1}
 
 
-@dataclass(frozen=True, kw_only=True)
-class ShrinkingProbe(Shrinking, Probing):
-    """Also probes pools of changing size."""
-
-    name: ClassVar[str] = "shrinking-probe"
-    batches: ClassVar[int] = 1  # type: ignore[misc]
-
-    def draw_pool(self, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
-        return rng.permutation(candidates)[: 3 + int(rng.integers(2))]
-
-
 @pytest.mark.parametrize("trainer", ["serial", "native", "batched"])
-@pytest.mark.parametrize("selector", [Shrinking(), ShrinkingProbe()], ids=lambda each: each.name)
-def test_cohorts_of_changing_size_are_recorded(selector: Selector, trainer: str, tmp_path: Path):
-    """The history survives a record and a checkpoint."""
+def test_cohorts_and_pools_of_changing_size_are_recorded(trainer: str):
     settings = {"rounds": 3, "cohort": 3, "J": "J2", "seed": 3}
-    task = replace(small_task(selector=selector, **settings), trainer=trainer)
-    state = run(task)
-    cohorts = [cohort.tolist() for cohort in state.history.cohorts]
-    assert [len(cohort) for cohort in cohorts] == [3, 1, 2]
-    header = {
-        "format": FORMAT,
-        "digest": "k" + 12 * "0",
-        "status": "done",
-        "settings": {"clients": 4, "rounds": 3},
-        "science": {},
-        "weights_sha256": fingerprint(state.weights),
-        "provenance": {
-            "versions": {},
-            "commit": "",
-            "trainer": trainer,
-            "devices": ["cpu"],
-            "sessions": [{}],
-            "peak_memory_mb": 1.0,
-        },
-    }
-    clients = {name: np.zeros(4) for name in ("size", "selected", "loss", "accuracy")}
-    clients["label_counts"] = np.zeros((4, 3))
-    write(tmp_path / "record.h5", Record(header, state.history, clients))
-    checkpoint.save(tmp_path / "checkpoint", state, "k0")
-    loaded = checkpoint.load(tmp_path / "checkpoint", "k0", task.procedure.begin(task), CPU)
-    assert loaded is not None
-    for history in (read(tmp_path / "record.h5").history, loaded[0].history):
-        assert [cohort.tolist() for cohort in history.cohorts] == cohorts
-        for mine, other in (
-            (history.pools, state.history.pools),
-            (history.norms, state.history.norms),
-        ):
-            assert len(mine) == len(other) == (3 if isinstance(selector, Probing) else 0)
-            for row, expected in zip(mine, other, strict=True):
-                np.testing.assert_array_equal(row, expected)
-        assert history.metrics == state.history.metrics and history.cost == state.history.cost
-    if isinstance(selector, Probing):
-        assert {len(pool) for pool in state.history.pools} == {3, 4}
+    state = run(replace(small_task(selector=Shrinking(), **settings), trainer=trainer))
+    history = History.from_arrays(state.history.arrays())
+    assert [len(cohort) for cohort in history.cohorts] == [3, 1, 2]
+    assert {len(pool) for pool in history.pools} == {3, 4}
+    for name in ("cohorts", "responders", "pools", "norms"):
+        rows, expected = getattr(history, name), getattr(state.history, name)
+        assert [row.tolist() for row in rows] == [row.tolist() for row in expected]
+    assert history.metrics == state.history.metrics and history.cost == state.history.cost
 
 
 @pytest.mark.parametrize("trainer", ["serial", "native", "batched"])
@@ -308,17 +215,3 @@ def test_a_probe_that_leaves_no_steps_gives_the_training_loss(trainer: str):
     updates = train(trainer_of(plain), plain.initial_weights(), cohort)
     for name, tensor in updates.mean(updates.shares()).items():
         torch.testing.assert_close(state.weights[name], tensor, rtol=1e-10, atol=1e-12)
-
-
-def test_a_probe_that_leaves_steps_gives_the_loss_of_these_steps():
-    """Of two epochs in full batches the probe takes the first; the loss is that of the second."""
-    settings = {"rounds": 1, "cohort": 2, "J": "J2e", "batch": 100, "lr": 0.3}
-    task = small_task(selector=Probe(pool=2.0, batches=1), **settings)
-    start, state = task.initial_weights(), run(task)
-    (cohort,) = state.history.cohorts
-    first = train(trainer_of(task), start, cohort, end=1)
-    losses = [
-        by_hand(task, first.client_weights(row), task.train_samples, task.shards.indices[client])[0]
-        for row, client in enumerate(cohort)
-    ]
-    assert state.history.metrics["train_loss"] == [(1, pytest.approx(np.mean(losses), rel=1e-12))]

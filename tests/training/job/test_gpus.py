@@ -109,29 +109,6 @@ def test_the_least_used_gpu_comes_first(holder: Holding):
     assert taken(holder(3, "A", "B", "C")) == "B"
 
 
-def test_a_process_that_sees_one_gpu_waits_for_it(holder: Holding):
-    other, mine = holder(1, "A", "B"), holder(1, "B", "A")
-    assert taken(other, mine) == "AB"
-    late = holder(1, "B")
-    wait_for(lambda: late.output_words)
-    other.release()
-    freed = holder(1, "A", "B")
-    assert taken(freed) == "A" and late.output_words == ["waiting"]
-    mine.release()
-    assert taken(late) == "B"
-
-
-def test_a_process_that_wants_a_gpu_alone_waits_until_it_is_free(holder: Holding):
-    """Working directories may set different numbers of slots: each counts all holders."""
-    sharing = [holder(3, "A") for _ in range(3)]
-    taken(*sharing)
-    alone = holder(1, "A")
-    for process in sharing:
-        wait_for(lambda: alone.output_words == ["waiting"])
-        process.release()
-    assert taken(alone) == "A"
-
-
 def pretend(
     monkeypatch: pytest.MonkeyPatch,
     uuids: list[str],

@@ -9,9 +9,7 @@ from scipy import stats
 
 from cohort.core.errors import UserError
 from cohort.core.randomness import generator
-from cohort.selection.loss import HighestLoss
 from cohort.training.participation import parse_participation
-from cohort.training.procedures.federated.gathering import scatter_rows
 from tests.training.small_task import run, small_task, train, trainer_of
 
 
@@ -58,16 +56,6 @@ def test_half_of_the_clients_are_stragglers_for_the_whole_run():
     assert stats.chisquare(slow[1:5]).pvalue > 0.01
 
 
-def test_redrawn_stragglers_are_the_same_clients_with_new_epochs():
-    participation = parse_participation("stragglers-0.5-redrawn1")
-    one, two = (
-        participation.efforts(100, 100, np.random.default_rng(0), np.random.default_rng(round))
-        for round in range(2)
-    )
-    assert (one != two).sum() > 40
-    assert ((one < 100) | (two < 100)).sum() <= 50
-
-
 WRONG = [
     "dropout",
     "dropout-1",
@@ -101,22 +89,6 @@ def test_clients_that_drop_out_do_not_train_and_have_their_own_random_draws():
     assert len(cohort) == 4 and state.history.metrics["updates_used"] == [(1, 2)]
     cost = state.history.cost
     assert cost["bytes_down"][0][1] == 2 * cost["bytes_up"][0][1]
-
-
-def test_selectors_that_use_losses_cope_with_missing_answers():
-    """A client that drops out has no loss, and the selector uses those that it knows."""
-    task = small_task(
-        participation="dropout-0.5", rounds=3, selector=HighestLoss(), clients=4, cohort=2
-    )
-    state = run(task)
-    assert np.isfinite(state.selector["loss"]).sum() == 3, "one client of two answers in each round"
-
-
-def test_missing_reports_are_nan():
-    reports = scatter_rows(np.array([1.0, 2.0]), np.array([0, 2]), 3)
-    np.testing.assert_array_equal(reports, [1.0, np.nan, 2.0])
-    rows = scatter_rows(np.ones((1, 2)), np.array([1]), 2)
-    np.testing.assert_array_equal(rows, [[np.nan, np.nan], [1, 1]])
 
 
 @pytest.mark.parametrize(("J", "batch"), [("J5e", 4), ("J6", 4)])

@@ -17,7 +17,7 @@ from torch.nn.functional import cross_entropy
 from cohort.core.randomness import generator
 from cohort.records.history import History
 from cohort.selection.entropy import Entropy
-from cohort.training import transfers
+from cohort.training import rounds as training_rounds
 from cohort.training.procedures.stratified.label_schedule import (
     Epoch,
     label_frequencies,
@@ -226,7 +226,7 @@ def test_time_of_a_rounds_transfers(procedure: str, monkeypatch: pytest.MonkeyPa
     """That of one, which takes a quarter of a second by this clock, times those in a row."""
     ticks = itertools.count(step=0.25)
     clock = SimpleNamespace(perf_counter=lambda: next(ticks))
-    monkeypatch.setattr(transfers, "time", clock)
+    monkeypatch.setattr(training_rounds, "time", clock)
     batch_size = 1 if procedure == "stratified-single" else 5
     rounds = 1 if procedure == "stratified-batch" else 2
     task = batch(procedure=procedure, batch=batch_size, rounds=rounds, model=normalized_network())
@@ -235,7 +235,7 @@ def test_time_of_a_rounds_transfers(procedure: str, monkeypatch: pytest.MonkeyPa
         0.25 * in_a_row(procedure, history, round) for round in range(1, rounds + 1)
     ]
     phases = 2 if procedure == "stratified-hybrid-1" else 1
-    assert next(ticks) == 0.25 * 2 * transfers.REPEATS * phases  # not measured in every round
+    assert next(ticks) == 0.25 * 2 * 3 * phases  # not measured in every round
 
 
 @pytest.mark.parametrize(

@@ -27,9 +27,3 @@ def test_plain_sgd_matches_pytorch(momentum: float, weight_decay: float):
         torch.testing.assert_close(
             list(mine.parameters()), list(theirs.parameters()), rtol=1e-14, atol=1e-15
         )
-
-
-def test_a_parameter_without_a_gradient_stays():
-    parameter = torch.nn.Parameter(torch.ones(2))
-    PlainSGD([parameter], 0.1, 0.9, 1e-3).step()
-    assert parameter.tolist() == [1, 1]

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 from torch import Tensor, nn
 
-from cohort.cell.planned import plan_file, write_plan
-from cohort.commands.run import make_inputs
 from cohort.data.samples import Samples
 from cohort.needs import NEEDS
 from cohort.selection.abilities import Screening
 from cohort.selection.random import Random
 from cohort.training import evaluation
 from cohort.training.evaluators import EVALUATORS
-from cohort.training.job.train import train
 from cohort.training.updates import Weights
-from tests.training.procedures.test_concat import planned
 from tests.training.small_task import run, small_task
 
 EVERY_ROUND = {f"evaluate_{what}": 1 for what in ("every", "holdout", "local", "own")}
@@ -66,15 +61,3 @@ def test_neither_evaluators_nor_needs_call_native_code(procedure: str, no_native
 @pytest.mark.parametrize("procedure", ["centralized", "concat-2", "sequential"])
 def test_nor_does_any_other_procedure(procedure: str, no_native_code: None):
     run_everything("serial", procedure=procedure)
-
-
-@pytest.mark.parametrize(("trainer", "settings"), [("serial", {}), ("auto", {"optimizer": "adam"})])
-def test_nor_does_the_record(
-    trainer: str, settings: dict[str, Any], project: Path, no_native_code: None
-):
-    plan = planned(project, **({"momentum": 0.0} | settings))
-    (cell,) = plan.cells.values()
-    write_plan(cell.planned())
-    make_inputs(plan, cell)
-    train(plan_file(cell.digest), cell.path, device="cpu", trainer=trainer)
-    assert Path(cell.path).exists()

@@ -67,11 +67,12 @@ class History:
 
         Without `responders` if every client of every cohort responded.
         """
-        arrays = {"cohorts": _stacked(self.cohorts)}
+        arrays = {"cohorts": _padded(self.cohorts, NOBODY)}
         if not self.all_responded():
-            arrays["responders"] = _stacked(self.responders)
+            arrays["responders"] = _padded(self.responders, NOBODY)
         if self.pools:
-            arrays |= {"probes/pools": _stacked(self.pools), "probes/norms": _padded(self.norms)}
+            arrays["probes/pools"] = _padded(self.pools, NOBODY)
+            arrays["probes/norms"] = _padded(self.norms, np.nan)
         if self.profile:
             columns = np.concatenate(self.profile).T
             arrays |= {
@@ -111,23 +112,15 @@ class History:
         return history
 
 
-def _stacked(rows: Sequence[np.ndarray]) -> np.ndarray:
-    """Stack the clients of every round into one array, shorter rows padded with NOBODY."""
+def _padded(rows: Sequence[np.ndarray], padding: float) -> np.ndarray:
+    """Stack the rows of all rounds into one array, shorter ones padded."""
     longest = max(map(len, rows), default=0)
-    table = np.full((len(rows), longest) if rows else (0,), NOBODY, dtype=np.int64)
-    for index, row in enumerate(rows):
-        table[index, : len(row)] = row
-    return table
-
-
-def _padded(rows: Sequence[np.ndarray]) -> np.ndarray:
-    """Stack the numbers of every round into one array, shorter rows padded with NaN."""
-    table = np.full((len(rows), max(map(len, rows))), np.nan)
+    table = np.full((len(rows), longest) if rows else (0,), padding)
     for index, row in enumerate(rows):
         table[index, : len(row)] = row
     return table
 
 
 def _rows(table: Sequence[np.ndarray] | np.ndarray) -> list[np.ndarray]:
-    """The rows of a padded array without their padding."""
+    """The clients of each round, without the padding of their array."""
     return [row[row != NOBODY] for row in table]

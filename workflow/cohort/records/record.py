@@ -26,46 +26,37 @@ FORMAT = 1
 TEXT = {"type": "string"}
 SHA256 = "^[0-9a-f]{64}$"
 NAME = re.compile(r"[a-z][a-z0-9_]*")  # of a metric, or of an array
-HEADER = {
-    "type": "object",
-    "properties": {
-        "format": {"const": FORMAT},
-        "digest": {"type": "string", "pattern": f"^{DIGEST}$"},
-        "status": {"enum": ["done", "diverged"]},
-        "settings": {"type": "object"},
-        "science": {"type": "object", "additionalProperties": {"type": "integer"}},
-        "weights_sha256": {"type": "string", "pattern": SHA256},
-        "restored": {
-            "type": "array",
-            "items": {"type": "object", "properties": {"release": TEXT}, "required": ["release"]},
-            "minItems": 1,
-        },
-        "provenance": {
-            "type": "object",
-            "properties": {
-                "versions": {"type": "object", "additionalProperties": TEXT},
-                "commit": TEXT,
-                "my": {"type": "object", "additionalProperties": TEXT},
-                "trainer": TEXT,
-                "devices": {"type": "array", "items": TEXT, "minItems": 1},
-                "sessions": {"type": "array", "items": {"type": "object"}, "minItems": 1},
-                "peak_memory_mb": {"type": "number"},
-            },
-            "required": ["versions", "commit", "trainer", "devices", "sessions", "peak_memory_mb"],
-            "additionalProperties": False,
-        },
-    },
-    "required": [
-        "format",
-        "digest",
-        "status",
-        "settings",
-        "science",
-        "weights_sha256",
-        "provenance",
-    ],
-    "additionalProperties": False,
-}
+
+
+def _object(*optional: str, **properties: Any) -> dict[str, Any]:
+    """The schema of an object with these properties and no others."""
+    required = [name for name in properties if name not in optional]
+    form = {"type": "object", "properties": properties, "required": required}
+    return form | {"additionalProperties": False}
+
+
+PROVENANCE = _object(
+    "my",
+    versions={"type": "object", "additionalProperties": TEXT},
+    commit=TEXT,
+    my={"type": "object", "additionalProperties": TEXT},
+    trainer=TEXT,
+    devices={"type": "array", "items": TEXT, "minItems": 1},
+    sessions={"type": "array", "items": {"type": "object"}, "minItems": 1},
+    peak_memory_mb={"type": "number"},
+)
+RELEASE = {"type": "object", "properties": {"release": TEXT}, "required": ["release"]}
+HEADER = _object(
+    "restored",
+    format={"const": FORMAT},
+    digest={"type": "string", "pattern": f"^{DIGEST}$"},
+    status={"enum": ["done", "diverged"]},
+    settings={"type": "object"},
+    science={"type": "object", "additionalProperties": {"type": "integer"}},
+    weights_sha256={"type": "string", "pattern": SHA256},
+    restored={"type": "array", "items": RELEASE, "minItems": 1},
+    provenance=PROVENANCE,
+)
 CLIENT_ARRAYS = ("size", "selected", "loss", "accuracy")
 PLAIN = ("clients", "classes")
 
@@ -102,8 +93,11 @@ def read(path: str | Path) -> Record:
         with explain_errors(path), sealed_hdf5(path) as file:
             header = json.loads(file.attrs["header"])
             arrays = file.arrays()
-        plain = {group: _pop_group(arrays, f"{group}/") for group in PLAIN}
-        record = Record(header, History.from_arrays(arrays), **plain)
+        history, plain = History.from_arrays(arrays), {}
+        for group in PLAIN:
+            names = [name for name in arrays if name.startswith(f"{group}/")]
+            plain[group] = {name.partition("/")[2]: arrays[name] for name in names}
+        record = Record(header, history, **plain)
         check(record)
         if is_record_file(path) and header["digest"] != digest_in(path):
             raise ValueError(f"it is that of {header['digest']}, under the name of another cell")
@@ -134,29 +128,11 @@ def is_valid(path: str | Path, digest: str = "") -> bool:
 def check(record: Record) -> None:
     """Raise an error unless a record is valid."""
     _check_header(record.header)
-    history = record.history
+    history, settings = record.history, record.header["settings"]
     for names in (history.metrics, history.cost, history.traffic, record.clients, record.classes):
         for name in names:
             if not NAME.fullmatch(name):
                 raise ValueError(f"{name!r} is not the name of a metric")
-    _check_shapes(record)
-
-
-def _check_header(header: Any) -> None:
-    jsonschema.Draft202012Validator(HEADER).validate(header)
-
-
-def _pop_group(arrays: dict[str, np.ndarray], group: str) -> dict[str, np.ndarray]:
-    """Remove the arrays of a group from `arrays` and return them, by name within the group."""
-    return {
-        name.removeprefix(group): arrays.pop(name)
-        for name in list(arrays)
-        if name.startswith(group)
-    }
-
-
-def _check_shapes(record: Record) -> None:
-    settings = record.header["settings"]
     for name, array in record.classes.items():
         if array.shape != (record.clients["label_counts"].shape[1],):
             raise ValueError(f"classes/{name} does not have one value for each class")
@@ -165,12 +141,16 @@ def _check_shapes(record: Record) -> None:
             raise ValueError(
                 f"clients/{name} does not have one value for each of {settings['clients']} clients"
             )
-    if record.header["status"] == "done" and len(record.history.cohorts) != settings["rounds"]:
-        raise ValueError(f"{len(record.history.cohorts)} cohorts for {settings['rounds']} rounds")
-    for series in (record.history.metrics, record.history.cost):
+    if record.header["status"] == "done" and len(history.cohorts) != settings["rounds"]:
+        raise ValueError(f"{len(history.cohorts)} cohorts for {settings['rounds']} rounds")
+    for series in (history.metrics, history.cost):
         for name, pairs in series.items():
             rounds = [round for round, _ in pairs]
             if rounds != sorted({0, *rounds})[1:] or rounds[-1] > settings["rounds"]:
                 raise ValueError(
                     f"the rounds of {name} do not ascend within 1 to {settings['rounds']}"
                 )
+
+
+def _check_header(header: Any) -> None:
+    jsonschema.Draft202012Validator(HEADER).validate(header)

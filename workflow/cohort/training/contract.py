@@ -100,8 +100,9 @@ class CheckedSelector:
 
     def asks(self, state: State, view: View) -> bool:
         """Whether needs are gathered before choosing in this round: always unless skipped."""
-        is_skipping = isinstance(self.selector, abilities.Skipping)
-        return not is_skipping or bool(self.selector.asks(read_only(state), read_only(view)))
+        if not isinstance(self.selector, abilities.Skipping):
+            return True
+        return bool(self.selector.asks(read_only(state), read_only(view)))
 
     def begin(self, view: View, rng: np.random.Generator) -> State:
         """The selector's state before the first round."""
@@ -118,7 +119,7 @@ class CheckedSelector:
         self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
     ) -> np.ndarray:
         """The cohort: distinct candidates, no more than its size."""
-        given = map(read_only, (state, candidates, view))
+        given = read_only(state), read_only(candidates), read_only(view)
         cohort = _checked_clients(self.selector.select(*given, rng), candidates, "select")
         if len(cohort) > view.cohort:
             raise WrongAnswer(

@@ -17,22 +17,6 @@ from cohort.training.ledger import Ledger
 from cohort.training.updates import Weights
 
 
-class Call:
-    """One call of a trainer within a round. `done` holds the saved results of the clients that were
-    done when the round was interrupted, empty for a new call."""
-
-    def __init__(self, cursor: Cursor, done: Weights):
-        self.cursor, self.done = cursor, done
-        self.collect: Callable[[], Weights] = lambda: self.done
-
-    def client_done(self, collect: Callable[[], Weights]) -> None:
-        """Save a checkpoint here if one is due. `collect` returns the results of all clients that
-        are done; it is called only when a checkpoint is written."""
-        self.collect = collect
-        if self.cursor.is_due():
-            self.cursor.save()
-
-
 class Cursor:
     """The local work of the current round that is already done, for checkpoints and resuming."""
 
@@ -44,7 +28,7 @@ class Cursor:
     ):
         self.is_due, self._write = is_due, write
         self._saved: Mapping[str, Tensor] = saved or {}
-        self._calls: list[Call] = []
+        self._collectors: list[Callable[[], Weights]] = []  # one for each call of a trainer
         self._ledger = Ledger()
 
     def begin_round(self, costs: tuple[str, ...]) -> Ledger:
@@ -52,25 +36,33 @@ class Cursor:
         metrics, with the seconds that the round took before. `costs` are recorded even if zero."""
         seconds = strip_prefix(self._saved, "seconds/")
         self._ledger = Ledger(costs, {name: float(value) for name, value in seconds.items()})
-        self._calls = []
+        self._collectors = []
         return self._ledger
 
     def end_round(self) -> None:
         """Forget the work of a round that is over."""
-        self._saved, self._calls = {}, []
+        self._saved, self._collectors = {}, []
 
-    def next_call(self) -> Call:
-        """Begin the next call of a trainer in this round, with what a checkpoint holds of it."""
-        call = Call(self, strip_prefix(self._saved, f"work{len(self._calls)}/finished/"))
-        self._calls.append(call)
-        return call
+    def next_call(self) -> Weights:
+        """Begin the next call of a trainer in this round; return the saved results of the clients
+        that were done when it was interrupted, empty for a new call."""
+        done = strip_prefix(self._saved, f"work{len(self._collectors)}/finished/")
+        self._collectors.append(lambda: done)
+        return done
+
+    def client_done(self, collect: Callable[[], Weights]) -> None:
+        """Save a checkpoint here if one is due. `collect` returns the results of all clients of the
+        last call that are done; it is called only when a checkpoint is written."""
+        self._collectors[-1] = collect
+        if self.is_due():
+            self.save()
 
     def save(self) -> None:
         """Write a checkpoint inside the round."""
         seconds = self._ledger.seconds().items()
         tensors = {f"seconds/{name}": torch.tensor(value).double() for name, value in seconds}
-        for number, call in enumerate(self._calls):
-            results = call.collect().items()
+        for number, collect in enumerate(self._collectors):
+            results = collect().items()
             tensors |= {f"work{number}/finished/{name}": tensor for name, tensor in results}
         self._write(tensors)
 

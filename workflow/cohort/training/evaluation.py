@@ -23,12 +23,9 @@ BINS = 15  # of confidence, the usual number for the expected calibration error
 
 
 class Evaluation(NamedTuple):
-    """The results of one evaluation: mean cross-entropy, accuracy, expected calibration error, and
-    the number of distinct classes that the model predicts.
-
-    The calibration error is the mean difference between confidence and accuracy, in bins of equal
-    width of the confidence.
-    """
+    """The results of one evaluation: mean cross-entropy, accuracy, expected calibration error (the
+    mean difference between confidence and accuracy, in bins of equal width of the confidence), and
+    the number of distinct classes that the model predicts."""
 
     loss: float
     accuracy: float
@@ -47,12 +44,7 @@ def evaluation_batches(samples: Samples, indices: Tensor) -> tuple[Tensor, ...]:
 
 @torch.inference_mode()
 def evaluate(
-    model: nn.Module,
-    weights: Weights,
-    samples: Samples,
-    indices: Tensor,
-    *,
-    plain: bool = False,
+    model: nn.Module, weights: Weights, samples: Samples, indices: Tensor, *, plain: bool = False
 ) -> Evaluation:
     """Evaluate a model on the samples with these indices, by PyTorch alone if `plain`. Without
     samples, or if a weight is not finite, its metrics are NaN."""
@@ -99,12 +91,7 @@ def correct_by_class(
 
 @torch.inference_mode()
 def softmax_of(
-    model: nn.Module,
-    weights: Weights,
-    samples: Samples,
-    indices: Tensor,
-    *,
-    plain: bool = False,
+    model: nn.Module, weights: Weights, samples: Samples, indices: Tensor, *, plain: bool = False
 ) -> Tensor:
     """A model's softmax outputs (sample, class) in float64."""
     batches = _outputs(model, weights, samples, indices, plain)
@@ -113,12 +100,7 @@ def softmax_of(
 
 @torch.inference_mode()
 def mean_softmax(
-    model: nn.Module,
-    weights: Weights,
-    samples: Samples,
-    indices: Tensor,
-    *,
-    plain: bool = False,
+    model: nn.Module, weights: Weights, samples: Samples, indices: Tensor, *, plain: bool = False
 ) -> Tensor:
     """A model's mean softmax output (class) in float64; NaN without samples."""
     batches = _outputs(model, weights, samples, indices, plain)
@@ -145,9 +127,8 @@ def fingerprint(weights: Weights) -> str:
     """A SHA-256 of all weights in hex: equal for bit-identical models."""
     digest = hashlib.sha256()
     for name in sorted(weights):
-        digest.update(
-            name.encode() + b"\0" + weights[name].detach().cpu().contiguous().numpy().tobytes()
-        )
+        content = weights[name].detach().cpu().contiguous().numpy().tobytes()
+        digest.update(name.encode() + b"\0" + content)
     return digest.hexdigest()
 
 

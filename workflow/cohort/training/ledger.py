@@ -105,11 +105,10 @@ class Ledger:
         for notes in self.profile:
             history.profile.append(np.insert(notes, 0, round, axis=1))
         seconds = self.seconds()
-        by_purpose = {
-            f"seconds_{name}": seconds[name] for name in sorted(seconds) if name != "total"
-        }
+        total = seconds.pop("total")
+        by_purpose = {f"seconds_{name}": seconds[name] for name in sorted(seconds)}
         history.add_metrics(round, **self.metrics)
-        history.add_cost(round, **self.costs, **by_purpose, seconds=seconds["total"])
+        history.add_cost(round, **self.costs, **by_purpose, seconds=total)
         history.add_traffic(self.traffic)
 
     def _add(self, cost: str, amount: float) -> None:

@@ -6,13 +6,16 @@ that are due, the test for divergence, the history, and the places from which a 
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
+from statistics import median
 from typing import ClassVar
 
 import numpy as np
+import safetensors.torch
 from torch import nn
 
 from cohort.training.contract import locate_errors
@@ -22,7 +25,6 @@ from cohort.training.evaluators import EVALUATORS
 from cohort.training.ledger import Ledger
 from cohort.training.state import RunState
 from cohort.training.task import Task
-from cohort.training.transfers import transfer_seconds
 from cohort.training.updates import Updates
 
 
@@ -60,8 +62,15 @@ class Rounds(ABC):
 
     @cached_property
     def transfer_seconds(self) -> float:
-        """The time of one transfer of the model, measured once."""
-        return transfer_seconds(self.task.model)
+        """The time of one transfer of the model, measured once: to serialize its weights and to
+        load them into it again."""
+        seconds, model = [], self.task.model
+        for _ in range(3):  # the first one is slower
+            started = time.perf_counter()
+            weights = {name: values.contiguous() for name, values in model.state_dict().items()}
+            model.load_state_dict(safetensors.torch.load(safetensors.torch.save(weights)))
+            seconds.append(time.perf_counter() - started)
+        return median(seconds)
 
     def charge_transfers(self, number: int, ledger: Ledger) -> None:
         """Charge the time of transfers of the model in a row; to several clients at once is one."""

@@ -35,16 +35,22 @@ class Updates:
 
     def mean(self, shares: Tensor) -> Weights:
         """The sum over clients, weighted by `shares`; integer buffers are rounded."""
-        return {name: _weighted_sum(stack, shares) for name, stack in self.weights.items()}
+        means: Weights = {}
+        for name, rows in self.weights.items():
+            floating = rows if rows.is_floating_point() else rows.to(shares.dtype)
+            total = torch.tensordot(shares.to(floating.dtype), floating, dims=1)
+            means[name] = total if rows.is_floating_point() else total.round().to(rows.dtype)
+        return means
 
     def distances(self, weights: Weights) -> Tensor:
         """The norm of each client's difference to these weights, over all floating tensors."""
-        norms = [
-            _row_norms(rows, weights[name])
-            for name, rows in self.weights.items()
-            if rows.is_floating_point()
-        ]
-        return torch.stack(norms).square().sum(dim=0).sqrt()
+        squares = []
+        for name, rows in self.weights.items():
+            if rows.is_floating_point():  # row by row, to save memory
+                changes = (row - weights[name] for row in rows)
+                norms = [torch.linalg.vector_norm(row, dtype=torch.float64) for row in changes]
+                squares.append(torch.stack(norms).square())
+        return torch.stack(squares).sum(dim=0).sqrt()
 
     def effective_steps(self) -> Tensor:
         """The distance that each client's steps cover on a constant gradient of 1 (client), in
@@ -59,31 +65,25 @@ class Updates:
     def scaled(self, weights: Weights, factors: Tensor) -> Updates:
         """Scale each client's update, its difference to these weights, by its factor in [0, 1];
         factors of 1 leave it unchanged to the bit."""
-
-        def scale(start: Tensor, stack: Tensor) -> Tensor:
-            factor = factors.to(stack.dtype).view(-1, *[1] * (stack.dim() - 1))
-            return torch.where(factor < 1, start + factor * (stack - start), stack)
-
-        changed = {
-            name: scale(weights[name], stack)
-            for name, stack in self.weights.items()
-            if stack.is_floating_point()
-        }
-        return replace(self, weights=self.weights | changed)
+        scaled: Weights = dict(self.weights)
+        for name, stack in self.weights.items():
+            if stack.is_floating_point():
+                factor = factors.to(stack.dtype).view(-1, *[1] * (stack.dim() - 1))
+                moved = weights[name] + factor * (stack - weights[name])
+                scaled[name] = torch.where(factor < 1, moved, stack)
+        return replace(self, weights=scaled)
 
     def select_rows(self, rows: list[int]) -> Updates:
         """The updates of the clients in these rows only."""
         if rows == list(range(len(self.sizes))):
             return self
-        weights = {name: stack[rows] for name, stack in self.weights.items()}
-        clients = tuple(self.clients[row] for row in rows) if self.clients else ()
         return replace(
             self,
-            weights=weights,
+            weights={name: stack[rows] for name, stack in self.weights.items()},
             sizes=self.sizes[rows],
             steps=self.steps[rows],
             losses=self.losses[rows],
-            clients=clients,
+            clients=tuple(self.clients[row] for row in rows) if self.clients else (),
         )
 
     def only(self, names: Iterable[str]) -> Updates:
@@ -106,18 +106,3 @@ def stack(models: list[Weights]) -> Weights:
 def size_in_bytes(weights: Weights) -> int:
     """The size of all weights in bytes."""
     return sum(tensor.numel() * tensor.element_size() for tensor in weights.values())
-
-
-def _row_norms(rows: Tensor, start: Tensor) -> Tensor:
-    """The norm of each row's difference to `start`, one by one to save memory."""
-    return torch.stack([_norm(row - start) for row in rows])
-
-
-def _norm(tensor: Tensor) -> Tensor:
-    return torch.linalg.vector_norm(tensor, dtype=torch.float64)
-
-
-def _weighted_sum(rows: Tensor, shares: Tensor) -> Tensor:
-    floating = rows if rows.is_floating_point() else rows.to(shares.dtype)
-    total = torch.tensordot(shares.to(floating.dtype), floating, dims=1)
-    return total if rows.is_floating_point() else total.round().to(rows.dtype)

@@ -117,10 +117,10 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Weights]]:
 def _state(
     header: dict[str, Any], parts: dict[str, Weights], device: torch.device
 ) -> tuple[RunState, Weights]:
-    weights, server, cursor = (
-        {name: tensor.to(device) for name, tensor in parts[part].items()}
-        for part in ("weights", "server", "cursor")
-    )
+    on_device: list[Weights] = []
+    for part in ("weights", "server", "cursor"):
+        on_device.append({name: tensor.to(device) for name, tensor in parts[part].items()})
+    weights, server, cursor = on_device
     state = RunState(
         weights,
         server,
@@ -137,20 +137,16 @@ def _state(
 def _fits(parts: dict[str, Weights], like: RunState) -> bool:
     """Whether a run that begins like this can have come to these tensors. Where a tensor of its
     beginning is empty the shape is free, because such arrays grow."""
-    begun = {
-        "weights": like.weights,
-        "selector": _tensors(like.selector),
-        "reports": _tensors(like.reports),
-    }
-    return like.server.keys() <= parts["server"].keys() and all(
-        parts[part].keys() == tensors.keys()
-        and all(
-            parts[part][name].dtype == tensor.dtype
-            and (parts[part][name].shape == tensor.shape or not tensor.numel())
-            for name, tensor in tensors.items()
-        )
-        for part, tensors in begun.items()
-    )
+    begun = like.weights, _tensors(like.selector), _tensors(like.reports)
+    for part, tensors in zip(("weights", "selector", "reports"), begun, strict=True):
+        saved = parts[part]
+        if saved.keys() != tensors.keys():
+            return False
+        for name, tensor in tensors.items():
+            is_same = saved[name].shape == tensor.shape or not tensor.numel()
+            if not is_same or saved[name].dtype != tensor.dtype:
+                return False
+    return like.server.keys() <= parts["server"].keys()
 
 
 def _tensors(arrays: Mapping[str, np.ndarray]) -> Weights:

@@ -17,7 +17,7 @@ from cohort.cell.settings import Settings
 from cohort.core.randomness import generator
 from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.samples import Samples
-from cohort.training.cursor import Call, Cursor
+from cohort.training.cursor import Cursor
 from cohort.training.evaluation import evaluate
 from cohort.training.objectives import Objective
 from cohort.training.trainers.local_work import LocalWork, local_steps
@@ -82,15 +82,15 @@ class Trainer:
         ]
 
     def train(
-        self, works: Sequence[LocalWork], anchor: Weights, call: Call | None = None
+        self, works: Sequence[LocalWork], anchor: Weights, cursor: Cursor | None = None
     ) -> Updates:
         """Do the work of each client; the order does not matter.
 
         `anchor` are the global weights, to which a proximal term pulls. A client without samples
-        takes no step, and its loss is NaN. `call` says which clients were done before the run was
-        interrupted.
+        takes no step, and its loss is NaN. `cursor` says which clients were done before the run
+        was interrupted.
         """
-        weights, losses, steps = self._train(works, anchor, call or Cursor().next_call())
+        weights, losses, steps = self._train(works, anchor, cursor or Cursor())
         sizes = [len(work.samples) for work in works]
         return Updates(
             weights,
@@ -105,18 +105,11 @@ class Trainer:
 
     def losses(self, updates: Updates, samples: Samples, indices: Tensor) -> np.ndarray:
         """The mean loss of each client's model on the samples with these indices."""
-        return np.array(
-            [
-                evaluate(
-                    self.model,
-                    updates.client_weights(row),
-                    samples,
-                    indices,
-                    plain=self.name == "serial",
-                ).loss
-                for row in range(len(updates.sizes))
-            ]
-        )
+        plain, losses = self.name == "serial", []
+        for row in range(len(updates.sizes)):
+            weights = updates.client_weights(row)
+            losses.append(evaluate(self.model, weights, samples, indices, plain=plain).loss)
+        return np.array(losses)
 
     def step_profile(self) -> list[np.ndarray]:
         """Client, step number, loss and accuracy of the batch, and seconds of each local step of
@@ -124,23 +117,24 @@ class Trainer:
         them."""
         return []
 
-    def _train(self, works: Sequence[LocalWork], anchor: Weights, call: Call) -> Trained:
+    def _train(self, works: Sequence[LocalWork], anchor: Weights, cursor: Cursor) -> Trained:
         """Train one client after another, from the first that is not done."""
         stacked, losses, steps = self.empty_rows(len(works)), list[Tensor](), list[int]()
-        if call.done:
-            losses, steps = list(call.done["losses"]), call.done["steps"].tolist()
+        if done := cursor.next_call():
+            losses, steps = list(done["losses"]), done["steps"].tolist()
             for name, rows in stacked.items():
-                rows[: len(steps)] = call.done[f"weights/{name}"]
+                rows[: len(steps)] = done[f"weights/{name}"]
 
         def results() -> Weights:
-            done = {f"weights/{name}": rows[: len(steps)] for name, rows in stacked.items()}
-            return done | {"losses": torch.stack(losses), "steps": torch.tensor(steps)}
+            count = len(steps)  # a signal may have come before the step count of the last client
+            done = {f"weights/{name}": rows[:count] for name, rows in stacked.items()}
+            return done | {"losses": torch.stack(losses[:count]), "steps": torch.tensor(steps)}
 
         for row, work in enumerate(works[len(steps) :], start=len(steps)):
             own = self.train_client(work, anchor, stacked, row)
             losses.append(own.mean())
             steps.append(len(own))
-            call.client_done(results)
+            cursor.client_done(results)
         return Trained(stacked, torch.stack(losses), steps)
 
     def empty_rows(self, count: int) -> Weights:

@@ -15,7 +15,7 @@ from torch.nn.utils import clip_grad_norm_
 from cohort.core.randomness import torch_seed
 from cohort.records.history import PROFILE
 from cohort.training.contract import losses_of
-from cohort.training.cursor import Call
+from cohort.training.cursor import Cursor
 from cohort.training.objectives.objective import output_bias
 from cohort.training.trainers.base import Trainer
 from cohort.training.trainers.local_work import LocalWork, local_steps
@@ -136,7 +136,7 @@ class StepRecordingTrainer(SerialTrainer):
     """
 
     def train(
-        self, works: Sequence[LocalWork], anchor: Weights, call: Call | None = None
+        self, works: Sequence[LocalWork], anchor: Weights, cursor: Cursor | None = None
     ) -> Updates:
         self.profile: list[tuple[float, ...]] = []
         return super().train(works, anchor)

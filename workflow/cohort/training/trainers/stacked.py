@@ -16,7 +16,7 @@ from torch.nn.functional import cross_entropy
 from cohort.cell.settings import Settings
 from cohort.data.samples import Samples
 from cohort.training.contract import losses_of
-from cohort.training.cursor import Call, strip_prefix
+from cohort.training.cursor import Cursor, strip_prefix
 from cohort.training.evaluation import evaluation_batches
 from cohort.training.objectives import Objective
 from cohort.training.objectives.objective import output_bias
@@ -55,8 +55,8 @@ class StackedTrainer(Trainer):
         layer = unbatchable_layer(task.model)
         return f"{layer} cannot be batched over clients" if layer else ""
 
-    def _train(self, works: Sequence[LocalWork], anchor: Weights, call: Call) -> Trained:
-        if done := call.done:  # all clients finish together
+    def _train(self, works: Sequence[LocalWork], anchor: Weights, cursor: Cursor) -> Trained:
+        if done := cursor.next_call():  # all clients finish together
             return Trained(strip_prefix(done, "weights/"), done["losses"], done["steps"].tolist())
         steps = [list(work.steps(self.settings)) for work in works]
         counts = np.array([len(own) for own in steps])
@@ -78,7 +78,7 @@ class StackedTrainer(Trainer):
         trained = {name: tensor[back] for name, tensor in self.stack.weights.items()}
         results = {f"weights/{name}": tensor for name, tensor in trained.items()}
         results |= {"losses": means, "steps": torch.from_numpy(counts)}
-        call.client_done(lambda: results)
+        cursor.client_done(lambda: results)
         return Trained(trained, means, counts.tolist())
 
     @torch.no_grad()
@@ -149,11 +149,9 @@ class Stack:
         self.model, self.settings, self.objective, self.height = model, settings, objective, height
         parameters = {name: parameter.detach() for name, parameter in model.named_parameters()}
         bias = output_bias(model).detach()
-        self.weights, self.velocity, self.correction = (
-            {name: own.new_zeros(height, *own.shape) for name, own in parameters.items()}
-            for _ in range(3)
-        )
-        self.anchor = {name: tensor.clone() for name, tensor in parameters.items()}
+        zeros = {name: own.new_zeros(height, *own.shape) for name, own in parameters.items()}
+        self.weights, self.velocity, self.correction = zeros, _copy(zeros), _copy(zeros)
+        self.anchor = _copy(parameters)
         self.statistics, self.lr = bias.new_zeros(height, len(bias)), bias.new_zeros(())
         self.step = CudaGraphFunction(self._step, [*self.weights.values(), *self.velocity.values()])
 
@@ -232,6 +230,10 @@ class Stack:
         if self.objective.is_proximal:
             loss = loss + self.objective.proximal_term(weights.values(), anchor.values())
         return loss
+
+
+def _copy(weights: Weights) -> Weights:
+    return {name: tensor.clone() for name, tensor in weights.items()}
 
 
 def _broadcast_rows(rows: Tensor, like: Tensor) -> Tensor:

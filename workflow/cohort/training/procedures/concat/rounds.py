@@ -105,7 +105,7 @@ class ConcatRounds(Rounds):
             prefix = prefix_of(cluster)
             weights = strip_prefix(state.weights, prefix)
             works = self.trainer.full_work(weights, cohort[clusters == cluster], round)
-            trained[prefix] = self.trainer.train(works, weights, self.cursor.next_call())
+            trained[prefix] = self.trainer.train(works, weights, self.cursor)
         return trained
 
     def train_classifier(

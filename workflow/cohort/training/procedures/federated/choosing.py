@@ -45,12 +45,11 @@ def select(
     overlapping = task.shards.overlapping()
     if overlapping.any():
         ledger.measured(overlapping_chosen=float(overlapping[cohort].mean()))
-    probabilities, among = (
-        selector.probabilities(state, candidates, view),
-        overlapping[candidates],
-    )
+    probabilities = selector.probabilities(state, candidates, view)
+    among = overlapping[candidates]
     if probabilities is not None and among.any() and not among.all():
-        regular = probabilities[~among].mean()  # of the mean client that overlaps with nobody
+        # that of the mean overlapping client as a multiple of the mean other client's
+        regular = probabilities[~among].mean()
         preference = probabilities[among].mean() / regular if regular else np.inf
         ledger.measured(
             overlapping_probability=float(probabilities[among].sum()),

@@ -276,7 +276,7 @@ class FederatedRounds(Rounds):
 
     def _train_works(self, works: list[LocalWork], state: RunState, ledger: Ledger) -> Updates:
         with ledger.timed("training"):
-            updates = self.trainer.train(works, state.weights, self.cursor.next_call())
+            updates = self.trainer.train(works, state.weights, self.cursor)
         ledger.profile += self.trainer.step_profile()
         return updates
 

@@ -21,7 +21,7 @@ from torch.nn.utils import clip_grad_norm_
 
 from cohort.core.randomness import torch_seed
 from cohort.training.contract import losses_of
-from cohort.training.cursor import Call
+from cohort.training.cursor import Cursor
 from cohort.training.ledger import Ledger
 from cohort.training.procedures.federated import Federated
 from cohort.training.procedures.federated.rounds import FederatedRounds, Pool
@@ -71,9 +71,9 @@ class FirstStepTogether(SerialTrainer):
         super().prepare()
         self.first: dict[int, tuple[Weights, Tensor]] = {}
 
-    def _train(self, works: Sequence[LocalWork], anchor: Weights, call: Call) -> Trained:
+    def _train(self, works: Sequence[LocalWork], anchor: Weights, cursor: Cursor) -> Trained:
         self.first = self._first_steps(works)
-        return super()._train(works, anchor, call)
+        return super()._train(works, anchor, cursor)
 
     def run(
         self,

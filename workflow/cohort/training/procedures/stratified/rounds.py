@@ -51,7 +51,7 @@ class HandoffRounds(Rounds):
     def train_work(self, work: LocalWork, ledger: Ledger) -> tuple[Weights, float]:
         """Train by this work; return the weights after it and its mean loss."""
         with ledger.timed("training"):
-            updates = self.trainer.train([work], work.weights, self.cursor.next_call())
+            updates = self.trainer.train([work], work.weights, self.cursor)
         ledger.stepped(int(updates.steps.sum()))
         return updates.client_weights(0), float(updates.losses[0])
 
