@@ -8,7 +8,7 @@ rule train:
     conda:
         "../environment.yml"
     resources:
-        mem_mb=stages.requests.megabytes,
-        runtime=stages.requests.minutes,
+        mem_mb=stages.megabytes,
+        runtime=stages.minutes,
     script:
         "../workflow/scripts/train.py"

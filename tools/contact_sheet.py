@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cohort.core.files import write_text
 from cohort.core.paths import Layout
-from cohort.pipeline.pages import page_spec
+from cohort.pipeline.specs import page_spec
 from cohort.plan import Plan
 from cohort.results.names import Names
 from cohort.results.report.items import Item, figures_of

@@ -32,8 +32,7 @@ PIECES: Mapping[str, Piece] = {
         "round, three times those of the forward passes, in a second. us/layer: microseconds for "
         "each layer of each step, where clients that step together count as one. Memory: the most "
         "that tensors took on the GPU beyond what they took before. Difference: of the weights "
-        "after the first round from those of the serial trainer, relative to the largest weight. "
-        "Estimated: by `cohort cost`, from config/gpus.yaml.",
+        "after the first round from those of the serial trainer, relative to the largest weight.",
     ),
     "cells": Piece(
         "Cells side by side",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks.gpu.estimates import with_estimates
 from benchmarks.gpu.pieces import PIECES, Piece
 from benchmarks.gpu.results import Entry, Row
 from benchmarks.tables import NOTHING, Section, number, table
@@ -20,8 +19,6 @@ def section(entries: dict[str, Entry]) -> Section:
     for name, piece in PIECES.items():
         entry = entries.get(name, {})
         if entry.get("rows"):
-            if name == "rounds":
-                entry = entry | {"rows": with_estimates(entry["rows"], entry["device"])}
             result.text += [f"### {piece.title}", *_paragraphs(piece, entry)]
         else:
             missing.append(piece.title)

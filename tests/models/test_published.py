@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import math
-import re
-import subprocess
-import sys
-
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from cohort.models import MODELS
-from cohort.models.networks import Shape, from_torchvision, residual
-from cohort.native.network_stages import stages_of
-from tests.conftest import ROOT
+from cohort.models.networks import Shape, residual
+from cohort.native.layers import layers_of
 
 RGB, MNIST, DIGITS = (3, 32, 32), (1, 28, 28), (1, 8, 8)
 
@@ -129,116 +123,13 @@ def test_a_shortcut_adds_channels_of_zeros_around_its_own():
 
 @pytest.mark.parametrize("shape", [RGB, MNIST, DIGITS, (3, 64, 64)])
 def test_native_code_takes_stratifys_cnn(shape: Shape):
-    """Five stages: conv, conv and pool, conv and pool, 256 units, and the classes."""
-    stages = stages_of(MODELS["stratify-cnn"]().build(shape, 10), shape)
-    assert [stage.outer for stage in stages] == [32, 64, 128, 256, 10]
-    assert [stage.pools for stage in stages] == [False, True, True, False, False]
-    assert [stage.rectifies for stage in stages] == [True] * 4 + [False]
+    """Five layers: conv, conv and pool, conv and pool, 256 units, and the classes."""
+    layers = layers_of(MODELS["stratify-cnn"]().build(shape, 10), shape)
+    assert [layer.outer for layer in layers] == [32, 64, 128, 256, 10]
+    assert [layer.pools for layer in layers] == [False, True, True, False, False]
+    assert [layer.rectifies for layer in layers] == [True] * 4 + [False]
 
 
 def test_native_code_takes_stratifys_perceptron():
-    stages = stages_of(MODELS["stratify-mlp"]().build((54,), 2), (54,))
-    assert [(stage.inner, stage.outer) for stage in stages] == [(54, 128), (128, 64), (64, 2)]
-
-
-CHANNELS = [64, 128, 256, 256, 512, 512, 512, 512]
-
-
-def of_kind(network: nn.Module, kind: type[nn.Module]) -> list[nn.Module]:
-    return [layer for layer in network.modules() if isinstance(layer, kind)]
-
-
-@pytest.mark.parametrize(("name", "theirs"), [("vgg11", "vgg11"), ("vgg11-bn", "vgg11_bn")])
-def test_features_are_torchvisions_to_the_bit(name: str, theirs: str):
-    """The same weights, the same images: features, gradients and statistics agree, though we pool
-    before the ReLU."""
-    torch.manual_seed(5)
-    ours = MODELS[name]().build(RGB, 10)[:-1]
-    features = from_torchvision("models").get_model(theirs, weights=None).features
-    for kind in (nn.Conv2d, nn.BatchNorm2d):
-        for parameter, other in zip(of_kind(features, kind), of_kind(ours, kind), strict=True):
-            parameter.load_state_dict(other.state_dict())
-    images = torch.randn(4, *RGB)
-    for network in (features, ours):
-        network(images).square().sum().backward()
-    assert torch.equal(features(images).flatten(1), ours(images))
-    for parameter, other in zip(features.parameters(), ours.parameters(), strict=True):
-        assert torch.equal(parameter.grad, other.grad)
-    for parameter, other in zip(features.buffers(), ours.buffers(), strict=True):
-        assert torch.equal(parameter, other)
-
-
-def test_initial_weights_are_those_of_niid_bench():
-    """Convolutions are normal with a variance of two by nine times the channels after them, without
-    biases; the linear layer is PyTorch's own: uniform up to the root of one by 512."""
-    torch.manual_seed(6)
-    network = MODELS["vgg11"]().build(RGB, 10)
-    convolutions = of_kind(network, nn.Conv2d)
-    assert [layer.out_channels for layer in convolutions] == CHANNELS
-    for layer, channels in zip(convolutions, CHANNELS, strict=True):
-        measured = layer.weight.std().item() / math.sqrt(2 / (9 * channels))
-        assert abs(measured - 1) < 5 / math.sqrt(2 * layer.weight.numel())
-        assert abs(layer.weight.mean()) < 5 * layer.weight.std() / math.sqrt(layer.weight.numel())
-        assert not layer.bias.any()
-    assert 0.99 < network[-1].weight.abs().max() * math.sqrt(512) <= 1
-
-
-@pytest.mark.parametrize("name", ["vgg11", "vgg11-bn"])
-@pytest.mark.parametrize(
-    "shape", [(1, 28, 28), (3, 31, 32), (3, 32, 31), (3, 64, 63), (3, 32, 64), (3, 224, 224), (80,)]
-)
-def test_images_not_pooled_to_one_pixel_are_refused(name: str, shape: Shape):
-    sentence = f"needs images of 32x32 to 63x63 pixels, of which its 5 poolings leave one, not samples of shape {shape}"
-    with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
-        MODELS[name]().check(shape)
-
-
-def resnet18(shape: tuple[int, ...], seed: int = 1) -> nn.Module:
-    torch.manual_seed(seed)
-    return MODELS["resnet18"]().build(shape, 10)
-
-
-@pytest.mark.parametrize("shape", [RGB, MNIST])
-def test_only_the_first_layer_is_not_torchvisions(shape: tuple[int, ...]):
-    theirs = from_torchvision("models").get_model("resnet18", num_classes=10)
-    expected = {name: tensor.shape for name, tensor in theirs.state_dict().items()}
-    expected["conv1.weight"] = torch.Size((64, shape[0], 3, 3))
-    assert {name: tensor.shape for name, tensor in resnet18(shape).state_dict().items()} == expected
-
-
-def test_the_rest_is_torchvisions_to_the_bit():
-    """Behind the first layer, and without its max pooling, outputs and gradients agree."""
-    ours, theirs = resnet18(RGB), from_torchvision("models").get_model("resnet18", num_classes=10)
-    theirs.conv1, theirs.maxpool = nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.Sequential()
-    theirs.load_state_dict(ours.state_dict())
-    images = torch.randn(4, *RGB)
-    for network in (ours, theirs):
-        network(images).square().sum().backward()
-    for parameter, other in zip(ours.parameters(), theirs.parameters(), strict=True):
-        assert torch.equal(parameter.grad, other.grad)
-
-
-NAMES = ["efficientnet-b0", "efficientnet-b3"]
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("shape", [(1, 32, 32), (4, 32, 32), (3, 32), (80,)])
-def test_only_color_images_are_taken(name: str, shape: Shape):
-    sentence = f"needs images with three color channels, not samples of shape {shape}"
-    with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
-        MODELS[name]().check(shape)
-
-
-def test_torchvision_imports_whether_or_not_its_operators_load():
-    code = """
-from cohort.models.networks import from_torchvision
-print(from_torchvision("models").get_model("resnet18", weights=None).fc.out_features)
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=ROOT / "workflow",
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout == "1000\n"
+    layers = layers_of(MODELS["stratify-mlp"]().build((54,), 2), (54,))
+    assert [(layer.inner, layer.outer) for layer in layers] == [(54, 128), (128, 64), (64, 2)]

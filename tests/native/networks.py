@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from cohort.native.kernel import Batches, CodeRequest, CompiledCode, Inputs, Kernel, code_for
-from cohort.native.network_stages import sample_shape, stages_of
+from cohort.native.kernel import Batches, Inputs, Kernel
+from cohort.native.layers import layers_of, sample_shape
+from cohort.native.program import CodeRequest
 from cohort.native.sgd import StepOptions
 from cohort.native.target import Target
 
@@ -65,9 +66,13 @@ class Case:
 
     def __post_init__(self) -> None:
         rng = np.random.default_rng(self.seed)
+        self.start = copy.deepcopy(self.network)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
-            self.start = _reset(copy.deepcopy(self.network)).double()
+            for layer in self.start:
+                if isinstance(layer, nn.Conv2d | nn.Linear):
+                    layer.reset_parameters()
+        self.start = self.start.double()
         self.classes = int(list(self.start.parameters())[-1].numel())
         count = 2 * self.batch + 3
         self.images = rng.integers(0, 256, (count, *self.shape)).astype(np.uint8)
@@ -104,32 +109,30 @@ class Case:
                         parameter.add_(torch.from_numpy(move), alpha=RATES["lr"])
         return _flat(network)
 
-    def found(self) -> tuple[np.ndarray, np.ndarray]:
+    def actual(self) -> tuple[np.ndarray, np.ndarray]:
         """The weights and the losses by native code."""
-        kernel = Kernel(self._code(self.batch, self.options))
+        kernel = self._kernel(self.batch, self.options)
         kernel.fill("weights", _flat(self.start))
         kernel.fill("anchor", _flat(self.start))
         kernel.fill("correction", np.concatenate([part.reshape(-1) for part in self.correction]))
         if self.options.calibrates:
             kernel.calibrate(self.scale, self.shift)
-        batches = Batches(self.chosen, self.counts, kernel.code.program.width)
+        batches = Batches(self.chosen, self.counts, kernel.program.width)
         losses = kernel.train(self._inputs(), self.labels, batches, RATES)
         return kernel.view("weights").copy(), losses
 
     def outputs(self) -> tuple[np.ndarray, np.ndarray]:
         """The outputs for all images in reverse order, by PyTorch and by native code."""
-        kernel = Kernel(self._code(64, None))
+        kernel = self._kernel(64, None)
         kernel.fill("weights", _flat(self.start))
         order = np.arange(len(self.images))[::-1]
         with torch.no_grad():
             expected = self.start(self._standardized(order)).numpy()
         return expected, kernel.outputs(self._inputs(), order)
 
-    def _code(self, batch: int, options: StepOptions | None) -> CompiledCode:
-        stages = tuple(stages_of(self.network, self.shape))
-        return code_for(
-            CodeRequest(stages, sample_shape(self.shape), batch, self.target, "i8", options)
-        )
+    def _kernel(self, batch: int, options: StepOptions | None) -> Kernel:
+        layers, shape = layers_of(self.network, self.shape), sample_shape(self.shape)
+        return Kernel(CodeRequest(layers, shape, batch, self.target, "i8", options))
 
     def _inputs(self) -> Inputs:
         size, dtype = int(np.prod(self.shape)), self.target.dtype
@@ -150,13 +153,6 @@ class Case:
             distance = torch.stack([((now - then.detach()) ** 2).sum() for now, then in pairs])
             loss = loss + RATES["mu"] / 2 * distance.sum()
         return loss
-
-
-def _reset(network: nn.Sequential) -> nn.Sequential:
-    for layer in network:
-        if isinstance(layer, nn.Conv2d | nn.Linear):
-            layer.reset_parameters()
-    return network
 
 
 def _flat(network: nn.Module) -> np.ndarray:

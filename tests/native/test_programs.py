@@ -8,13 +8,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from cohort.native.batched_program import BatchedProgram
-from cohort.native.network_stages import stages_of
+from cohort.native.kernel import program_for
+from cohort.native.layers import layers_of
+from cohort.native.program import CodeRequest
 from cohort.native.sgd import StepOptions
 from cohort.native.single_program import is_single_sample
-from cohort.native.spectra import SpectrumSlots, is_spectral_faster
-from cohort.native.target import avx2, host, host_128bit
+from cohort.native.spectra import is_spectral_faster
+from cohort.native.target import Target, avx2, host
 from tests.native.networks import Case, networks
+
+
+def host_128bit(scalar: str) -> Target:
+    """The processor of this machine with 128-bit vectors, as on arm64, computing in `scalar`."""
+    here = host(scalar)
+    return Target(here.cpu, here.features, scalar, 16 // here.size, here.registers)
+
 
 TARGETS = {"this processor": host, "AVX2": avx2, "vectors of arm64": host_128bit}
 PLAIN, EVERYTHING = StepOptions(), StepOptions(*[True] * 6)
@@ -22,7 +30,7 @@ PLAIN, EVERYTHING = StepOptions(), StepOptions(*[True] * 6)
 
 def assert_same_steps(case: Case, tolerance: float) -> None:
     expected = case.expected()
-    weights, losses = case.found()
+    weights, losses = case.actual()
     assert np.abs(weights - expected).max() < tolerance * np.abs(expected).max()
     np.testing.assert_allclose(losses, case.losses, rtol=tolerance, atol=tolerance)
 
@@ -94,8 +102,8 @@ VGG = nn.Sequential(  # wide convolutions on maps of any size, down to two pixel
 )
 def test_convolutions_by_either_way(kind: str, network: nn.Sequential, side: int, spectral: int):
     """Directly where channels are few, by their spectra where there are many."""
-    stages = stages_of(network, (3, side, side))
-    assert sum(map(is_spectral_faster, stages[1:])) == spectral
+    layers = layers_of(network, (3, side, side))
+    assert sum(map(is_spectral_faster, layers[1:])) == spectral
     batch, options = (64, StepOptions(momentum=True)) if kind == "AVX2" else (10, EVERYTHING)
     case = Case(network, (3, side, side), batch, TARGETS[kind]("double"), options)
     assert_same_steps(case, 1e-12)
@@ -115,8 +123,10 @@ def test_convolutions_by_either_way(kind: str, network: nn.Sequential, side: int
 )
 def test_one_sample_a_step(kind: str, network: nn.Sequential, options: StepOptions):
     """Without momentum there is code of its own, with channels in the lanes."""
-    assert is_single_sample(stages_of(network, (3, 32, 32)), 1, options)
-    case = Case(network, (3, 32, 32), 1, TARGETS[kind]("double"), options, steps=20)
+    shape, target = (3, 32, 32), TARGETS[kind]("double")
+    layers = layers_of(network, shape)
+    assert is_single_sample(CodeRequest(layers, shape, 1, target, "i8", options))
+    case = Case(network, shape, 1, target, options, steps=20)
     assert_same_steps(case, 1e-12)
 
 
@@ -131,12 +141,6 @@ def test_float32(batch: int):
 @pytest.mark.parametrize(("kind", "lanes"), [("AVX2", 8), ("vectors of arm64", 4)])
 def test_code_has_no_longer_vectors_than_its_target(kind: str, lanes: int):
     shape, target = (3, 32, 32), TARGETS[kind]("float")
-    stages = stages_of(lenet((8, 24), 2), shape)
-    text = BatchedProgram(stages, shape, 64, target, "i8", EVERYTHING).llvm_ir()
+    layers = layers_of(lenet((8, 24), 2), shape)
+    text = program_for(CodeRequest(layers, shape, 64, target, "i8", EVERYTHING)).llvm_ir()
     assert f"<{lanes} x float>" in text and f"<{2 * lanes} x float>" not in text
-
-
-def test_slots_of_a_spectrum():
-    """Half of an 18 x 18 spectrum: four real frequencies and 160 complex ones of three slots."""
-    assert SpectrumSlots(18, 18).count == 4 + 3 * (18 * 18 - 4) // 2
-    assert SpectrumSlots(17, 9).count == 1 + 3 * (17 * 9 - 1) // 2

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -13,14 +12,11 @@ from typing import Any
 import pytest
 import yaml
 
-import cohort
 from cohort.cell.planned import PlannedFile, digest_of, read_plan, run_options, write_plan
 from cohort.core.errors import UserError
 from cohort.core.paths import RUN_OPTIONS, plan_file
 from cohort.core.sealed_json import read_sealed, write_sealed
-from cohort.partition.deal import deal
 from cohort.pipeline.driver import freeze_plan
-from cohort.pipeline.pages import page_spec
 from cohort.pipeline.specs import claims_spec, spec_of
 from cohort.pipeline.stages import Stages
 from cohort.plan import Plan, all_studies, load
@@ -28,7 +24,6 @@ from cohort.results.claims.judge import write_judged
 from cohort.results.collect import collect
 from cohort.results.figures.draw import draw
 from cohort.results.files import read_experiment, read_metrics
-from cohort.results.report.page import write_page
 from cohort.results.series import count_runs, is_generated, read_metric
 from cohort.results.tables.tabulate import tabulate
 from cohort.training.cell import cell_of, read_cell
@@ -36,7 +31,7 @@ from cohort.training.job.train import train
 from tests.commands.conftest import STUDY, finish
 from tests.flips import flip_bits
 
-FLIPS = 150
+FLIPS = 60
 ITEMS = {
     "figures": {"fig1": {"experiment": "one", "kind": "curves", "metric": "test_accuracy"}},
     "claims": {
@@ -105,21 +100,9 @@ def numbers(file: Path) -> Any:
     return table.to_csv(), count_runs(everything), is_generated(everything)
 
 
-KINDS = (
-    "a cell's plan",
-    "shards' plan",
-    "data's plan",
-    "options",
-    "an experiment's plan",
-    "metrics",
-    "runs",
-)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_flipped_bit_is_never_believed(kind: str, plan: Plan):
-    file, read = readers(plan)[kind]
-    assert flip_bits(file, read, FLIPS)["refused"] > 0.9 * FLIPS
+def test_a_flipped_bit_is_never_believed(plan: Plan):
+    for kind, (file, read) in readers(plan).items():
+        assert flip_bits(file, read, FLIPS)["refused"] > 0.9 * FLIPS, kind
 
 
 def damage(file: Path) -> None:
@@ -129,53 +112,19 @@ def damage(file: Path) -> None:
     file.write_bytes(content)
 
 
-STAGES: dict[str, Callable[[Plan], object]] = {
-    "draw": lambda plan: draw(spec_of(plan, "six", "fig1"), METRICS, ["fig1.svg"]),
-    "tabulate": lambda plan: tabulate(spec_of(plan, "six", "tab1"), str(METRICS), ["tab1.csv"]),
-    "judge": lambda plan: write_judged(claims_spec(plan, "six"), ["claims.csv"]),
-}
+STAGES: list[Callable[[Plan], object]] = [
+    lambda plan: draw(spec_of(plan, "six", "fig1"), METRICS, ["fig1.svg"]),
+    lambda plan: tabulate(spec_of(plan, "six", "tab1"), str(METRICS), ["tab1.csv"]),
+    lambda plan: write_judged(claims_spec(plan, "six"), ["claims.csv"]),
+]
 
 
 @pytest.mark.parametrize("ending", [".parquet", ".json"])
-@pytest.mark.parametrize("stage", STAGES)
-def test_every_stage_refuses_damaged_metrics(stage: str, ending: str, plan: Plan):
-    STAGES[stage](plan)
+def test_every_stage_refuses_damaged_metrics(ending: str, plan: Plan):
     damage(file := METRICS.with_suffix(ending))
-    with pytest.raises(UserError, match=f"^{file}: cannot be read as metrics .* snakemake again"):
-        STAGES[stage](plan)
-
-
-def test_the_page_refuses_damaged_runs(plan: Plan):
-    page = page_spec(plan, "six")
-    tabulate(spec_of(plan, "six", "tab1"), str(METRICS), page["tables"][0]["files"])
-    draw(spec_of(plan, "six", "fig1"), METRICS, page["figures"][0]["files"])
-    write_judged(claims_spec(plan, "six"), page["claims"])
-    write_page(page, ["page.html", "card.json"])
-    damage(METRICS.with_suffix(".json"))
-    with pytest.raises(UserError, match=r"one\.json: cannot be read as metrics"):
-        write_page(page, ["page.html", "card.json"])
-
-
-def test_metrics_without_a_checksum_are_refused(plan: Plan):
-    runs = METRICS.with_suffix(".json")
-    runs.write_text(json.dumps({"study": "six", "experiment": "one", "cells": []}))
-    with pytest.raises(UserError, match=r"no checksum\); delete it and run snakemake again"):
-        read_metrics(METRICS)
-
-
-def test_missing_metrics_are_one_sentence(plan: Plan):
-    METRICS.unlink()
-    with pytest.raises(UserError, match=r"one\.parquet: is missing; start snakemake again"):
-        read_metrics(METRICS)
-
-
-def test_nothing_else_reads_metrics():
-    package = Path(cohort.__file__).parent
-    reads = re.compile(r"read_parquet|read_table\(|ParquetFile|read_schema")
-    files = [file for file in package.rglob("*.py") if reads.search(file.read_text())]
-    others = {file.relative_to(package).as_posix() for file in files}
-    others -= {"results/release/folder.py"}  # it reads releases, whose checksums it verifies
-    assert others == {"results/files.py"}
+    for stage in STAGES:
+        with pytest.raises(UserError, match=f"^{file}: cannot be read as metrics .* snakemake"):
+            stage(plan)
 
 
 @pytest.mark.parametrize("scale", ["full", "reduced"])
@@ -188,16 +137,7 @@ def test_the_digest_of_every_cell_follows_from_its_plan_file(scale: str, project
         assert digest_of(again.identity(), again.science) == cell.digest
 
 
-CHANGES = [
-    ("lr", 0.85),
-    ("momentum", 0.5),
-    ("seed", 1),
-    ("partition", "classes-2"),
-    ("selector", {"name": "loss"}),
-    ("selector", {"name": "nobody"}),
-    ("selector", 3),
-    ("Lr", 0.85),
-]
+CHANGES = [("lr", 0.85), ("seed", 1), ("selector", {"name": "loss"}), ("selector", 3), ("Lr", 0.85)]
 
 
 @pytest.mark.parametrize(("key", "value"), CHANGES)
@@ -212,14 +152,6 @@ def test_a_job_works_the_digest_out_again(key: str, value: Any, plan: Plan):
     assert not Path("record.h5").exists()
 
 
-def test_dealing_works_the_digest_out_again(plan: Plan):
-    planned = next(iter(plan.shards.values()))
-    file = plan_file(planned.digest)
-    write_sealed(file, vars(planned) | {"settings": planned.settings | {"clients": 5}})
-    with pytest.raises(UserError, match=f"its settings are not those of {planned.digest}"):
-        deal(file, "shards.h5")
-
-
 def test_a_plan_file_in_anothers_place_is_refused(plan: Plan):
     first, second, *_ = map(plan_file, plan.cells)
     shutil.copy(first, second)
@@ -227,10 +159,3 @@ def test_a_plan_file_in_anothers_place_is_refused(plan: Plan):
         read_plan(second)
     write_plan(plan.cells[second.stem].planned())
     assert read_cell(second) == plan.cells[second.stem]
-
-
-def test_a_plan_file_that_is_no_text_is_written_anew(plan: Plan):
-    planned = next(iter(plan.cells.values())).planned()
-    plan_file(planned.digest).write_bytes(b"\xff\xfe")
-    write_plan(planned)
-    assert read_plan(plan_file(planned.digest)) == planned

@@ -21,7 +21,7 @@ def test_what_did_not_change_is_not_read_again(plan: Plan, monkeypatch: pytest.M
         read.append(path)
         return read_result(path)
 
-    monkeypatch.setattr(partial_metrics.collecting, "read_result", counted)
+    monkeypatch.setattr(partial_metrics.collect, "read_result", counted)
     first, second, *_ = plan.cells.values()
     finish(first, 0.5)
 

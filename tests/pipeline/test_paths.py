@@ -80,16 +80,3 @@ def test_paths_that_finished_results_depend_on():
         f"results/shards/digits/iid/clients10-seed3-{DIGEST}.h5"
     )
     assert PLAN_FOLDER == "results/plan"
-
-
-def test_a_preview_has_a_folder_of_its_own():
-    preview = Layout("smoke", partial=True)
-    for ours, declared in (
-        (preview.figure("aml", "fig1"), Layout("smoke").figure("aml", "fig1")),
-        (preview.claims("aml"), Layout("smoke").claims("aml")),
-        ([preview.metrics("aml", "main")], [Layout("smoke").metrics("aml", "main")]),
-        (preview.page("aml"), Layout("smoke").page("aml")),
-    ):
-        assert ours == [
-            path.replace("results/smoke/", "results/smoke/partial/", 1) for path in declared
-        ]

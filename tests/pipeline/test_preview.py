@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,20 +14,6 @@ from cohort.pipeline import preview
 from cohort.plan import Plan, load
 from cohort.records.record import read, write
 from tests.commands.conftest import finish, plan  # noqa: F401 (a fixture)
-
-
-def test_each_study_has_a_process(plan: Plan, monkeypatch: pytest.MonkeyPatch):  # noqa: F811
-    def noted(plan: Plan, study: str) -> Path:
-        Path(study).write_text(str(os.getpid()))
-        return Path(study)
-
-    monkeypatch.setattr(preview, "draw_partial", noted)
-    pages = preview.draw_studies(plan, ["demo", "six"])
-    layout = Layout("full", partial=True)
-    assert pages == [Path(layout.page("demo")[0]), Path(layout.page("six")[0])]
-    processes = {Path("demo").read_text(), Path("six").read_text(), str(os.getpid())}
-    assert len(processes) == 3
-    assert Path(layout.index()).exists()
 
 
 def test_a_study_that_fails_says_why_and_the_others_are_drawn(

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from cohort.commands.cost import print_cost
 from cohort.commands.status import print_status
-from cohort.core.errors import UserError
-from cohort.pipeline.pages import page_spec
-from cohort.pipeline.specs import experiment_plan
+from cohort.pipeline.specs import experiment_plan, page_spec
 from cohort.plan import Plan
 from tests.data.picture_publishers import zip_of
 
@@ -120,39 +117,6 @@ def test_what_would_show_nothing_is_left_out(plan_of: PlanOf):
         {"axes": {"dataset": ["pacs"], "seed": [0, 1]}}, config={"only": "seed=0"}, **study
     )
     assert limited.digests("study") == []
-
-
-WRONG: dict[str, tuple[dict[str, Any], str]] = {
-    "nowhere": (
-        {"pacs": "nowhere.zip"},
-        "data_paths.pacs is 'nowhere.zip', which does not exist; name the publisher's zip or the folder",
-    ),
-    "a text": (
-        {"pacs": "text"},
-        "data_paths.pacs is 'text', which is neither a zip nor a folder; name the publisher's zip or the folder",
-    ),
-    "needless": (
-        {"cifar10": "text"},
-        "data_paths.cifar10 is given, but only data sets behind a login are taken from there (brain-tumor-mri,",
-    ),
-    "misspelt": (
-        {"pcas": "text"},
-        "data_paths is 'pcas', which is not known; did you mean 'pacs'?",
-    ),
-    "a list": ({"pacs": ["text"]}, "data_paths.pacs is ['text'], but must be text"),
-}
-
-
-@pytest.mark.parametrize("case", WRONG)
-def test_a_wrong_path_is_one_sentence_before_any_job(case: str, plan_of: PlanOf):
-    """Also for a study that does not use the data set."""
-    Path("text").write_text("text")
-    paths, sentence = WRONG[case]
-    with pytest.raises(UserError) as caught:
-        plan_of({}, config={"data_paths": paths})
-    assert f"config/config.yaml or --config: {sentence}" in str(caught.value) and "\n" not in str(
-        caught.value
-    )
 
 
 def test_a_checksum_that_is_pinned_counts(plan_of: PlanOf, project: Path):

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from cohort.core.errors import UserError
 from cohort.pipeline.specs import claims_spec
 from cohort.pipeline.stages import Stages
 from cohort.pipeline.targets import targets
@@ -32,17 +31,6 @@ ORDER = CLAIM | {
     "values": ["iid", "classes-2"],
     "way": "falls",
 }
-SPREAD = CLAIM | {"kind": "spread", "along": "partition", "within": 1}
-BEST = CLAIM | {"kind": "best", "along": "strategy", "among": ["fedavg"]}
-GAP = CLAIM | {
-    "kind": "gap",
-    "along": "J",
-    "between": ["J4", "J8"],
-    "larger": {"partition": "iid"},
-    "than": {"partition": "classes-2"},
-}
-ONE = {"partition": "iid", "J": "J4", "strategy": "fedavg"}
-COMPARE = CLAIM | {"kind": "compare", "given": ONE, "above": [{"given": ONE | {"J": "J8"}}]}
 PlanOf = Callable[..., Plan]
 
 
@@ -63,7 +51,7 @@ def planned(plan_of: PlanOf) -> Callable[..., Plan]:
 
 @pytest.mark.parametrize(
     "claim",
-    [ORDER, SPREAD, BEST, GAP, COMPARE, COMPARE | {"paper": "TableI"}, ORDER | {"at": "first 0.2"}],
+    [ORDER, ORDER | {"at": "first 0.2"}],
 )
 def test_a_claim_asks_for_the_records_of_its_experiment(
     planned: Callable[..., Plan], claim: dict[str, Any]
@@ -117,168 +105,6 @@ def test_a_round_scales_with_the_rounds(planned: Callable[..., Plan], scale: str
     ]
     assert spec["at"] == spec["comparisons"][0]["points"][0]["at"] == 60
     assert round(60 * spec["rounds"]["main"]) == at
-
-
-MISTAKES = {
-    "unknown kind": (
-        ORDER | {"kind": "ordered"},
-        "claims.one.kind is 'ordered', which is not known; did you mean 'order'?",
-    ),
-    "no sentence": (
-        {key: value for key, value in ORDER.items() if key != "says"},
-        "claims.one lacks the key 'says'",
-    ),
-    "unknown key": (
-        ORDER | {"values_": []},
-        "claims.one has an unknown key 'values_'; did you mean 'values'?",
-    ),
-    "key of another kind": (SPREAD | {"way": "falls"}, "claims.one has an unknown key 'way'"),
-    "unknown metric": (
-        ORDER | {"metric": "accuracy"},
-        "claims.one.metric is 'accuracy', which is not known; did you mean 'test_accuracy'?",
-    ),
-    "unknown way": (
-        ORDER | {"way": "down"},
-        "claims.one.way is 'down', which is not known (allowed: falls, rises)",
-    ),
-    "unknown at": (
-        ORDER | {"at": "end"},
-        "claims.one.at is 'end', which does not look like last, max, min, mean, last-10, a round, a range such as 21-30, or 'first 0.2'",
-    ),
-    "round zero": (ORDER | {"at": 0}, "claims.one.at is 0, but must be at least 1"),
-    "round that no run reaches": (
-        ORDER | {"at": 112},
-        "claims.one: at is 112, but runs of main that it compares end after 100 rounds",
-    ),
-    "unknown experiment": (
-        ORDER | {"experiment": "mian"},
-        "claims.one: experiment is 'mian', which is not known; did you mean 'main'?",
-    ),
-    "no axis along": (
-        ORDER | {"along": "partitions"},
-        "claims.one: along is 'partitions', which is not an axis of main; did you mean 'partition'?",
-    ),
-    "along the seeds": (
-        ORDER | {"along": "seed"},
-        "claims.one: along is 'seed', which is not an axis of main",
-    ),
-    "no axis given": (
-        ORDER | {"given": {"j": "J4"}},
-        "claims.one: given names 'j', which is not an axis of main",
-    ),
-    "not on the axis": (
-        ORDER | {"values": ["iid", "class-2"]},
-        "values names partition class-2, which is not on the axis of main; did you mean 'classes-2'?",
-    ),
-    "given is not on the axis": (
-        ORDER | {"given": {"J": ["J4", "J16"]}},
-        "given names J J16, which is not on the axis of main (allowed: J4, J8)",
-    ),
-    "among is not on the axis": (
-        BEST | {"among": ["fedprox"]},
-        "among names strategy fedprox, which is not on the axis of main",
-    ),
-    "among all": (
-        BEST | {"among": ["fedavg", "fedentopt"]},
-        "among must hold some of the values of strategy that are compared, and not all of them (fedavg, fedentopt)",
-    ),
-    "among none that count": (
-        CLAIM
-        | {
-            "kind": "best",
-            "along": "partition",
-            "among": ["iid"],
-            "given": {"partition": ["classes-2", "classes-3"], "J": "J4"},
-        },
-        "among must hold some of the values of partition that are compared, and not all of them (classes-2, classes-3)",
-    ),
-    "neither is better": (
-        BEST | {"metric": "learning_rate"},
-        "metric is 'learning_rate', of which neither high nor low is better",
-    ),
-    "a cell that the study leaves out": (
-        ORDER | {"values": ["iid", "classes-3"]},
-        "claims.one: main has no cell with partition classes-3 and J J8, dataset digits, model small-mlp, strategy fedavg",
-    ),
-    "given leaves nothing": (
-        ORDER | {"given": {"partition": "classes-3", "J": "J8"}},
-        "claims.one: main has no cell with partition classes-3, J J8",
-    ),
-    "nothing to compare": (
-        SPREAD | {"given": {"partition": "iid"}},
-        "there is nothing to compare with partition iid of main; let given leave more",
-    ),
-    "more than seeds": (
-        COMPARE | {"given": {"partition": "iid", "J": "J4"}},
-        "claims.one: given leaves strategy fedavg and fedentopt of main together, which differ in more than their seed; "
-        "say which is meant (given: {strategy: ...})",
-    ),
-    "other with more than seeds": (
-        COMPARE | {"above": [{"given": {}}]},
-        "claims.one: given leaves strategy fedavg and fedentopt of main together",
-    ),
-    "other of no experiment": (
-        COMPARE | {"above": [{"experiment": "other"}]},
-        "claims.one: experiment is 'other', which is not known",
-    ),
-    "misspelt other": (
-        COMPARE | {"above": [{"gives": {}}]},
-        "claims.one.above[0] has an unknown key 'gives'; did you mean 'given'?",
-    ),
-    "neither above nor below": (
-        CLAIM | {"kind": "compare", "given": ONE},
-        "claims.one: it needs above or below, a list of what it is compared with",
-    ),
-    "other in another unit": (
-        COMPARE | {"above": [{"given": ONE, "metric": "test_loss"}]},
-        "claims.one: test_accuracy (at last) cannot be compared with test_loss (at last), which has another unit",
-    ),
-    "rounds and values": (
-        COMPARE | {"above": [{"given": ONE, "at": "first 0.2"}]},
-        "claims.one: test_accuracy (at last) cannot be compared with test_accuracy (at first 0.2), which has another unit",
-    ),
-    "other at no evaluation": (
-        COMPARE | {"above": [{"given": ONE, "at": "end"}]},
-        "claims.one.above[0].at is 'end', which does not look",
-    ),
-    "gap of one value": (GAP | {"between": ["J4"]}, "claims.one.between"),
-    "gap off the axis": (
-        GAP | {"between": ["J4", "J5"]},
-        "claims.one: between names J J5, which is not on the axis of main",
-    ),
-    "gap without its cells": (
-        GAP | {"than": {"partition": "classes-3"}},
-        "main has no cell with J J8 and dataset digits, model small-mlp, partition classes-3, strategy fedavg",
-    ),
-    "unknown item": (
-        ORDER | {"paper": "TableX"},
-        "claims.one: paper is 'TableX', which neither resources/paper_values/study.csv nor resources/paper_values/study_curves.csv holds",
-    ),
-    "item that fits nothing": (
-        ORDER | {"paper": "TableI", "at": "max"},
-        "claims.one: paper is 'TableI', but no value of it in resources/paper_values/study.csv or "
-        "resources/paper_values/study_curves.csv fits what is compared (test_accuracy, at max); compare their labels",
-    ),
-    "item that fits twice": (ORDER | {"paper": "TableII"}, "claims.one: paper has two values for"),
-}
-
-
-@pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistake_is_one_sentence(planned: Callable[..., Plan], name: str):
-    claim, sentence = MISTAKES[name]
-    with pytest.raises(UserError) as error:
-        planned(claim)
-    assert sentence in str(error.value), str(error.value)
-    assert str(error.value).startswith("config/studies/study.yaml: claims.one")
-
-
-def test_a_table_cannot_be_called_claims(planned: Callable[..., Plan]):
-    table = {"experiment": "main", "metric": "test_accuracy", "rows": ["partition", "J"]}
-    with pytest.raises(
-        UserError,
-        match="'claims' is the name of the table of claims; rename the figure or table",
-    ):
-        planned(ORDER, tables={"claims": table})
 
 
 def test_a_study_without_claims_has_no_such_target(plan_of: PlanOf):

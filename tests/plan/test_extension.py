@@ -116,7 +116,7 @@ def test_a_series_of_strategies_gets_one_more():
     [
         ("dem.main", {}, "there is no study 'dem'; did you mean 'demo'?"),
         ("demo.min", {}, "demo has no experiment 'min'; did you mean 'main'?"),
-        ("demo", {}, "does not look like STUDY.EXPERIMENT"),
+        ("demo", {}, "does not match"),
         ("demo.main", {"strategy": ["mine"]}, "did you mean '+mine'?"),
         ("demo.main", {"strategy": ["+fedavg"]}, "'fedavg', which the experiment has already"),
         ("beside.main", {}, "extends beside.main itself"),

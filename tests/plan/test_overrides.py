@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
-from cohort.core.errors import UserError
 from cohort.plan import Plan
 
 PlanOf = Callable[..., Plan]
@@ -63,28 +60,3 @@ def test_the_later_of_two_counts(plan_of: PlanOf):
     assert [
         cell.plain_settings()["rounds"] for cell in plan_of({}, overrides=overrides).cells.values()
     ] == [40]
-
-
-@pytest.mark.parametrize(
-    ("entry", "sentence"),
-    [
-        (
-            BUFFER | {"given": {"partition": "dir-0.5"}},
-            "config/studies/study.yaml: overrides[0]: no cell has partition ['dir-0.5']",
-        ),
-        (BUFFER | {"given": {}}, "overrides[0].given is empty"),
-        (IID, "overrides[0] lacks the key 'settings'"),
-        (
-            {"given": {"partition": "iid"}, "settings": {"round": 5}},
-            "overrides[0].settings has an unknown key 'round'; did you mean 'rounds'?",
-        ),
-        (
-            {"given": {"partition": "iid"}, "settings": {"selector.buffer": 0.5}},
-            "strategy fedavg, selector: the file has an unknown key 'buffer'",
-        ),
-    ],
-)
-def test_mistakes_in_one_sentence(plan_of: PlanOf, entry: dict[str, Any], sentence: str):
-    with pytest.raises(UserError) as caught:
-        plan_of({"axes": AXES}, overrides=[entry])
-    assert sentence in str(caught.value) and "\n" not in str(caught.value)

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from cohort.core.errors import UserError
 from cohort.pipeline.specs import spec_of
 from cohort.pipeline.stages import Stages
 from cohort.plan import Plan
@@ -77,55 +76,6 @@ def test_without_an_item_nothing_is_added(drawn: Callable[..., Plan]):
     assert Stages(plan).item_inputs(
         SimpleNamespace(study="study", scale=plan.scale, name="tab1")
     ) == ["results/full/metrics/study/main.parquet"]
-
-
-@pytest.mark.parametrize(
-    ("spec", "sentence"),
-    [
-        (
-            TABLE | {"paper": "TableIV"},
-            "config/studies/study.yaml: tab1: paper is 'TableIV', which resources/paper_values/study.csv does not hold; "
-            "did you mean 'TableI'? (allowed: TableI, TableII, TableIII)",
-        ),
-        (
-            TABLE | {"paper": "TableII"},
-            "tab1: paper has two values for partition iid, strategy fedavg: 0.5 (TableII; dataset digits; J J4; one) and "
-            "0.6 (TableII; dataset digits; J J4; two); name one item, keep them apart by an axis, or add a column to the file in "
-            "resources/paper_values with the label that tells them apart",
-        ),
-        (
-            TABLE | {"paper": "TableIII"},
-            "tab1: paper is 'TableIII', but no value of it in resources/paper_values/study.csv fits a result shown here "
-            "(test_accuracy, at last); compare their labels",
-        ),
-        (TABLE | {"paper": "TableI", "margin": 1}, "unknown key 'margin'"),
-        (TABLE | {"papers": "TableI"}, "unknown key 'papers'; did you mean 'paper'?"),
-        (
-            FIGURE | {"paper": "Fig4"},
-            "paper is 'Fig4', which resources/paper_values/study_curves.csv does not hold; did you mean 'Fig3'?",
-        ),
-        (
-            FIGURE | {"paper": "Fig3", "metric": "test_loss"},
-            "fig1: paper is 'Fig3', but no value of it in",
-        ),
-        (
-            BARS | {"metric": "selected", "x": "client", "paper": "TableI"},
-            "fig1: bars over x: client cannot show a paper's values",
-        ),
-    ],
-)
-def test_a_mistake_is_one_sentence(drawn: Callable[..., Plan], spec: dict[str, Any], sentence: str):
-    with pytest.raises(UserError) as error:
-        drawn(spec)
-    assert sentence in str(error.value)
-
-
-def test_a_study_without_values(plan_of: PlanOf):
-    with pytest.raises(
-        UserError,
-        match=r"tab1: paper is 'TableI', but there is no resources/paper_values/study.csv",
-    ):
-        plan_of({}, tables={"tab1": TABLE | {"paper": "TableI"}})
 
 
 def test_the_authors_curve_of_aml_fits_its_cells(project: Path):

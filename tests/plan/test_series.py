@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from cohort.core.errors import UserError
-from cohort.pipeline.pages import page_spec
-from cohort.pipeline.specs import look_of, spec_of
+from cohort.pipeline.specs import look_of, page_spec, spec_of
 from cohort.pipeline.stages import record_files
 from cohort.plan import Plan, load
 
@@ -109,43 +108,6 @@ def test_a_run_may_stand_in_several_panels(mixed: Callable[..., Plan]):
     assert len(record_files(plan, "study", "main")) == 2
 
 
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        (
-            {"paired": [{"lr": [0.1, 0.2, 0.1], "batch": [8, 8, 8]}]},
-            "experiments.main.paired holds a combination twice (lr: 0.1, batch: 8)",
-        ),
-        (
-            {
-                "axes": SAME | {"partition": ["iid"], "strategy": ["fedavg"], "series": ["a", "b"]},
-                "paired": [],
-            },
-            "experiments.main: series 'a' and 'b' name the same run, which can have one name only; show it in two experiments, or under two values of panel",
-        ),
-        ({"settings": {"series": "a"}}, "experiments.main.settings has an unknown key 'series'"),
-        (
-            {"axes": SAME | {"series": ["a,b"]}},
-            "axes.series[0] is 'a,b', which does not look like a name of up to 40 letters, digits and . = + ( ) / _ -",
-        ),
-        (
-            {"axes": SAME | {"series": [""]}},
-            "axes.series[0] is '', which does not look like a name",
-        ),
-        ({"axes": SAME | {"series": ["a" * 41]}}, "which does not look like a name"),
-        ({"axes": SAME | {"series": [0.5]}}, "axes.series[0] is 0.5, but must be text"),
-        ({"axes": SAME | {"partition": ["iid", "iid"]}}, "axes.partition holds a value twice"),
-        ({"axes": {"J": [None]}}, "axes.J[0] is None, but must be text"),
-    ],
-)
-def test_wrong_uses_in_one_sentence(
-    mixed: Callable[..., Plan], change: dict[str, Any], sentence: str
-):
-    with pytest.raises(UserError) as error:
-        mixed(MIXED | change)
-    assert sentence in str(error.value) and "\n" not in str(error.value)
-
-
 def test_a_cell_without_what_it_needs(mixed: Callable[..., Plan]):
     block = {
         "axes": SAME | {"strategy": ["fedavg"]},
@@ -168,50 +130,6 @@ def test_thinning_keeps_every_series(mixed: Callable[..., Plan]):
         ("buffer 0.25", 0),
         ("buffer 0.5", 0),
     ]
-
-
-def test_only_some_series(mixed: Callable[..., Plan]):
-    plan = mixed(config={"only": "series=IID|buffer 0.5"})
-    chosen = plan.digests("study")
-    assert [plan.cells[digest].plain_settings()["strategy"] for digest in chosen] == [
-        "fedavg",
-        "fedentopt",
-    ]
-    plan = mixed(config={"only": "series=buffer 0.6"})
-    with pytest.raises(
-        UserError, match=r"only series=buffer 0.6 matches no cell of study; did you mean 'buffer 0"
-    ):
-        plan.digests("study")
-
-
-def test_a_papers_values_are_found_by_the_other_labels(mixed: Callable[..., Plan]):
-    """The item has a curve for buffer 0.5 alone: with series in the way none would fit, without the buffer two would."""
-    from cohort.results.paper import read_paper
-    from cohort.results.paper_match import match_values
-
-    head = (
-        "item,source,doubtful,partition,strategy,selector.buffer,other,metric,at,round,value,sd\n"
-    )
-    lines = [
-        "Fig3,printed,,classes-2,fedentopt,0.5,,test_accuracy,1,1,0.5,",
-        "Fig3,printed,,iid,fedavg,,,test_accuracy,1,1,0.25,",
-    ]
-    Path("resources/paper_values/study_curves.csv").write_text(head + "\n".join(lines) + "\n")
-    plan = mixed(figures={"fig1": FIGURE | {"paper": "Fig3"}})
-    cells = [row.labels for row in plan.study("study").experiments["main"].rows]
-    curves = match_values(
-        read_paper("resources/paper_values/study_curves.csv", "Fig3", "test_accuracy"),
-        cells,
-        ["series"],
-        list(cells[0]),
-    )
-    assert {
-        curve.labels["series"]: [value.value for value in curve.values] for curve in curves
-    } == {
-        "IID": [0.25],
-        "buffer 0.25": [],
-        "buffer 0.5": [0.5],
-    }
 
 
 def test_a_table_over_series(mixed: Callable[..., Plan]):
@@ -251,49 +169,6 @@ def test_what_would_be_averaged_must_be_named(mixed: Callable[..., Plan]):
     )
 
 
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        (
-            {"dashed": ["IDD"]},
-            "fig1 names 'IDD', which series does not have in its experiment; did you mean 'IID'?",
-        ),
-        (
-            {
-                "hue": "selector.buffer",
-                "pooled": ["partition", "series", "strategy"],
-                "dashed": ["0.3"],
-            },
-            "names '0.3', which selector.buffer",
-        ),
-        (
-            {"pooled": ["partitions"]},
-            "fig1.pooled names 'partitions', which is not an axis of its experiment; did you mean 'partition'?",
-        ),
-        (
-            {"pooled": ["series"]},
-            "fig1.pooled names 'series', but keeps it apart as a panel, hue or x",
-        ),
-        ({"pooled": []}, "figures.fig1.pooled is empty"),
-        ({"limits": [100, 0]}, "fig1.limits is [100, 0]: the lowest value comes first"),
-        (
-            {"kind": "interval", "without": {"partitions": "iid"}},
-            "fig1 names 'partitions', which is not an axis of its experiment; did you mean 'partition'?",
-        ),
-        (
-            {"kind": "interval", "without": {"partition": "idd"}},
-            "fig1 names 'idd', which partition does not have in its experiment; did you mean 'iid'?",
-        ),
-    ],
-)
-def test_values_that_a_figure_names(
-    mixed: Callable[..., Plan], change: dict[str, Any], sentence: str
-):
-    with pytest.raises(UserError) as error:
-        mixed(figures={"fig1": FIGURE | change})
-    assert sentence in str(error.value)
-
-
 def test_titles_reach_figures_tables_and_the_page(mixed: Callable[..., Plan]):
     titles = {
         "partition": {"classes-2": "Two classes"},
@@ -310,25 +185,6 @@ def test_titles_reach_figures_tables_and_the_page(mixed: Callable[..., Plan]):
         shown["titles"]["partition"] == {"classes-2": "Two classes"}
         and shown["titles"]["strategy"]["fedavg"] == "Chance"
     )
-
-
-@pytest.mark.parametrize(
-    ("titles", "sentence"),
-    [
-        (
-            {"partition": {"classes-3": "x"}},
-            "study.yaml: titles.partition names 'classes-3', which no cell has; did you mean 'classes-2'?",
-        ),
-        ({"selector.beta": {"1": "x"}}, "titles.selector.beta names '1', which no cell has"),
-        ({"partitions": {"iid": "x"}}, "titles has an unknown key 'partitions'"),
-        ({"partition": {"iid": ""}}, "titles.partition.iid is ''"),
-        ({"partition": {"iid": 5}}, "titles.partition.iid is 5, but must be text"),
-    ],
-)
-def test_wrong_titles(mixed: Callable[..., Plan], titles: dict[str, Any], sentence: str):
-    with pytest.raises(UserError) as error:
-        mixed(titles=titles)
-    assert sentence in str(error.value)
 
 
 def test_a_centralized_runs_rounds_are_epochs(plan_of: PlanOf):

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import pytest
+import tenseal
 
 from cohort.core.errors import UserError
 from cohort.partition.schemes import draw_holders
-from cohort.privacy import ckks
-from cohort.privacy.ckks import ProtocolError, new_key
-from cohort.privacy.masked_labels import Client, Exchange, Pair, Server
+from cohort.privacy import masked_labels
+from cohort.privacy.masked_labels import (
+    Client,
+    Exchange,
+    Pair,
+    ProtocolError,
+    Server,
+    new_key,
+    serialize,
+)
 
 FOUR = [[3, 5, 0, 0], [0, 2, 7, 0], [0, 0, 1, 4], [1, 0, 0, 9]]
-TOTALS = [4, 7, 8, 13]
+NOT_WHOLE = "does not decrypt to a whole number"
 
 
 class Post:
@@ -30,11 +37,15 @@ class Post:
         self.messages[what, to] += copies
 
 
-def begun(counts: Sequence[Sequence[int]], post: Post | None = None) -> Exchange:
-    return Exchange.begin(counts, len(counts[0]), post or Post())
-
-
-def played(exchange: Exchange) -> Exchange:
+def played(
+    counts: Sequence[Sequence[int]],
+    post: Post | None = None,
+    cheaters: dict[int, type[Client]] | None = None,
+) -> Exchange:
+    """The protocol with these label counts, in which some clients may cheat."""
+    key, kinds = new_key(), cheaters or {}
+    clients = [kinds.get(index, Client)(key, row) for index, row in enumerate(counts)]
+    exchange = Exchange(clients, len(counts[0]), post or Post())
     for step in (exchange.encrypt, exchange.list_labels, exchange.map_labels, exchange.count):
         step()
     return exchange
@@ -47,17 +58,6 @@ def recovered(exchange: Exchange) -> dict[int, set[int]]:
         for label, placeholder in client.placeholders.items():
             results.setdefault(label, set()).add(exchange.counts[placeholder])
     return results
-
-
-def covering(classes: int, clients: int, labels_of_each: int) -> np.ndarray:
-    """Random counts of clients that hold so many classes each, and all of them together."""
-    rng = np.random.default_rng(0)
-    counts = np.zeros((clients, classes), dtype=np.int64)
-    for label, held in enumerate(
-        draw_holders(classes, clients, labels_of_each, -(-classes // clients), rng)
-    ):
-        counts[held, label] = rng.integers(1, 5000, len(held))
-    return counts
 
 
 def comparisons(counts: np.ndarray) -> int:
@@ -75,8 +75,8 @@ def test_by_hand():
     """The first client lists two labels. The second compares 2 x 2 and adds one, the third 2 x 3
     and adds the last, so the fourth is not asked. Then eight labels are compared with four."""
     post = Post()
-    exchange = played(begun(FOUR, post))
-    assert recovered(exchange) == {label: {total} for label, total in enumerate(TOTALS)}
+    exchange = played(FOUR, post)
+    assert recovered(exchange) == {0: {4}, 1: {7}, 2: {8}, 3: {13}}
     assert sorted(exchange.counts) == [0, 1, 2, 3]  # the placeholders
     assert exchange.comparisons == comparisons(np.array(FOUR)) == 2 * 2 + 2 * 3 + 8 * 4
     assert post.messages == {
@@ -96,20 +96,15 @@ def test_by_hand():
     assert post.bytes["differences", "clients"] / 42 == pytest.approx(ciphertexts, rel=0.01)
 
 
-def test_ten_classes_and_five_clients():
-    counts = covering(10, 5, 5)
-    exchange = played(begun(counts.tolist()))
-    assert recovered(exchange) == {label: {n} for label, n in enumerate(counts.sum(axis=0))}
-    assert exchange.comparisons == comparisons(counts)
-
-
 def test_forty_classes_and_ten_clients(monkeypatch: pytest.MonkeyPatch):
     """With ciphertexts of a sixth of the size, or it would take long."""
-    monkeypatch.setattr(ckks, "DEGREE", 4096)
-    monkeypatch.setattr(ckks, "MODULUS_BITS", [50, 50])
-    monkeypatch.setattr(ckks, "SCALE", 2.0**30)
-    counts = covering(40, 10, 6)
-    exchange = played(begun(counts.tolist()))
+    monkeypatch.setattr(masked_labels, "DEGREE", 4096)
+    monkeypatch.setattr(masked_labels, "MODULUS_BITS", [50, 50])
+    monkeypatch.setattr(masked_labels, "SCALE", 2.0**30)
+    rng, counts = np.random.default_rng(0), np.zeros((10, 40), dtype=np.int64)
+    for label, held in enumerate(draw_holders(40, 10, 6, 4, rng)):
+        counts[held, label] = rng.integers(1, 5000, len(held))
+    exchange = played(counts.tolist())
     assert recovered(exchange) == {label: {n} for label, n in enumerate(counts.sum(axis=0))}
     assert exchange.comparisons == comparisons(counts)
 
@@ -124,31 +119,89 @@ def test_forty_classes_and_ten_clients(monkeypatch: pytest.MonkeyPatch):
 )
 def test_corner_cases(counts: list[list[int]]):
     totals = enumerate(np.array(counts).sum(axis=0))
-    assert recovered(played(begun(counts))) == {label: {n} for label, n in totals if n}
+    assert recovered(played(counts)) == {label: {n} for label, n in totals if n}
 
 
 def test_the_order_of_labels_and_the_placeholders_are_random():
     """Of 20 labels in order, or the same order twice, a run sees one in 10^18."""
-    key = new_key()
-    sent = [list(Client(key, [1] * 20)._labels) for _ in range(2)]
-    assert sent[0] != sent[1] != sorted(sent[1])
-    masks = []
+    key, masks = new_key(), []
+    orders = [list(Client(key, [1] * 20).labels) for _ in range(2)]
+    assert orders[0] != orders[1] != sorted(orders[1])
     for _ in range(2):
-        server = Server(Client(key, [1]).public_key(), 20)
-        server._unique = [None] * 20
+        server = Server(serialize(key, secret=False), 20)
+        server.listed = [None] * 20
         server.draw_placeholders()
-        masks.append(server._masks)
+        masks.append(server.masks)
     assert masks[0] != masks[1] != sorted(masks[1])
 
 
-def test_a_client_with_another_key_is_noticed():
-    for index in (0, 2):
-        exchange = begun(FOUR)
-        clients = list(exchange.clients)
-        clients[index] = Client(new_key(), FOUR[index])
-        exchange.clients = clients
-        with pytest.raises(ProtocolError, match="encrypted with another key"):
-            played(exchange)
+# encryption
+
+
+@pytest.fixture(scope="module")
+def client() -> Client:
+    return Client(new_key(), [1])
+
+
+@pytest.fixture
+def server(client: Client) -> Server:
+    return Server(serialize(client.key, secret=False), 9)
+
+
+def test_sums_and_differences_are_exact(client: Client, server: Server):
+    """Also of a ciphertext with itself, and of a thousand large counts; noise adds up fastest where
+    it is the same."""
+    numbers = [client.encrypt(number) for number in (0, 7, 99, -(2**31))]
+    server.add(numbers)
+    differences = map(client.decrypt, server.differences(numbers[1]))
+    assert list(differences) == [7, 0, -92, 2**31 + 7]
+    assert client.decrypt(server.sum(numbers[:3])) == 106
+    assert client.encrypt(3) != client.encrypt(3)
+    large = [client.encrypt(581_011), client.encrypt(1)] * 500
+    assert client.decrypt(server.sum(large)) == 500 * 581_012
+
+
+def test_only_the_right_key_decrypts(client: Client, server: Server):
+    with pytest.raises(ValueError, match="secret_key"):
+        Client(server.key, [1]).decrypt(client.encrypt(3))
+    other = Client(new_key(), [1])
+    server.add([other.encrypt(3)])
+    (mixed,) = server.differences(client.encrypt(3))
+    for reader, ciphertext in ((other, client.encrypt(3)), (client, mixed), (other, mixed)):
+        with pytest.raises(ProtocolError, match=NOT_WHOLE):
+            reader.decrypt(ciphertext)
+
+
+@pytest.mark.parametrize("number", [2.3, -0.01, 2.0**32, -1e12])
+def test_what_is_no_count_is_noticed(number: float, client: Client):
+    with pytest.raises(ProtocolError, match=NOT_WHOLE):
+        client.decrypt(client.encrypt(number))
+
+
+def test_noise_that_hides_the_number_is_noticed(monkeypatch: pytest.MonkeyPatch):
+    """At a scale of 2^4 the noise of a fresh ciphertext is larger than 1: of 20, some are not
+    nearly whole."""
+    monkeypatch.setattr(masked_labels, "SCALE", 2.0**4)
+    noisy = Client(new_key(), [1])
+    with pytest.raises(ProtocolError, match=NOT_WHOLE):
+        for _ in range(20):
+            noisy.decrypt(noisy.encrypt(3))
+
+
+def test_what_is_no_ciphertext_is_noticed(client: Client, server: Server):
+    two = tenseal.ckks_vector(client.key, [3, 4]).serialize()
+    truncated = client.encrypt(3)[:100_000]
+    for message in (b"", b"junk", b"\x0a\x02ab\x12\x02\x08\x01", two, truncated):
+        with pytest.raises(ProtocolError):
+            server.differences(message)
+
+
+# lies
+
+
+class AnotherKey(Client):
+    def __init__(self, key: tenseal.Context, counts: Sequence[int]):
+        super().__init__(new_key(), counts)
 
 
 class AllNew(Client):
@@ -165,8 +218,8 @@ class Inventing(Client):
 
     def pairs(self) -> list[Pair]:
         result = super().pairs()
-        position = self._labels.index(self.held)
-        result[position] = replace(result[position], label=self._key.encrypt(self.sent))
+        position = self.labels.index(self.held)
+        result[position] = self.encrypt(self.sent), result[position][1]
         return result
 
 
@@ -195,6 +248,7 @@ class Outside(Client):
 @pytest.mark.parametrize(
     ("liar", "sentence"),
     [
+        (AnotherKey, "encrypted with another key"),
         (AllNew, "a client finds its label"),
         (Inventing, "a client finds its label 0 times"),
         (InventingAnother, "clients have 5 different labels, but there are only 4 classes"),
@@ -207,11 +261,8 @@ def test_a_lie_that_is_noticed(liar: type[Client], sentence: str):
     """The second client lies. It invents a label instead of 1, which the first holds: then 77 and
     its 2 complete the list, and nobody finds the 3 of others in it. Or instead of 2, which the third
     holds: then the list has 0, 1, 77, 2, 3."""
-    key = new_key()
-    kinds = (Client, liar, Client, Client)
-    clients = [kind(key, row) for kind, row in zip(kinds, FOUR, strict=True)]
     with pytest.raises(UserError, match=sentence):
-        played(Exchange(clients, Server(clients[0].public_key(), 4), Post()))
+        played(FOUR, cheaters={1: liar})
 
 
 def test_lies_that_nobody_notices():
@@ -220,17 +271,15 @@ def test_lies_that_nobody_notices():
 
     class Boasting(Client):
         def pairs(self) -> list[Pair]:
-            return [replace(pair, count=self._key.encrypt(1000)) for pair in super().pairs()]
+            return [(label, self.encrypt(1000)) for label, _ in super().pairs()]
 
     class Swapping(Client):
         def position(self, differences: Sequence[bytes]) -> int:
             return 1 - super().position(differences)
 
-    key, counts = new_key(), [[10, 20], [1, 2]]
     totals = {}
     for liar in (Boasting, Swapping):
-        clients = [Client(key, counts[0]), liar(key, counts[1])]
-        exchange = played(Exchange(clients, Server(clients[0].public_key(), 2), Post()))
-        masks = clients[0].placeholders
+        exchange = played([[10, 20], [1, 2]], cheaters={1: liar})
+        masks = exchange.clients[0].placeholders
         totals[liar] = [exchange.counts[masks[label]] for label in (0, 1)]
     assert totals == {Boasting: [1010, 1020], Swapping: [10 + 2, 20 + 1]}

@@ -51,7 +51,7 @@ def test_a_secret_of_the_environment_stays_there(
 def test_a_mirror_is_a_folder_and_its_password_is_not_repeated(project: Path):
     with pytest.raises(
         UserError,
-        match=r"data_mirror is 'https://\*\*\*@mirror.example.org/sets', which does not look like a folder",
+        match=r"data_mirror: 'https://\*\*\*@mirror.example.org/sets' does not match .* \(a folder",
     ) as caught:
         load({"data_mirror": URL})
     assert SECRET not in str(caught.value)

@@ -224,10 +224,14 @@ def test_shards_of_data_that_is_not_there_yet(fresh: Project):
 @pytest.mark.parametrize(
     ("partition", "options", "message"),
     [
-        ("iid", ["--clients", "0"], "cohort shards: clients is 0, but must be at least 1"),
-        ("iid", ["--samples", "2"], "cohort shards: samples is 2.0, but must be at most 1"),
+        ("iid", ["--clients", "0"], "cohort shards: clients: 0 is less than the minimum of 1"),
+        ("iid", ["--samples", "2"], "cohort shards: samples: 2.0 is greater than the maximum of 1"),
         ("iid", ["--dataset", "nope"], "cohort shards: dataset is 'nope', which is not known"),
-        ("iid", ["--holdout", "1"], "cohort shards: holdout is 1.0, but must be at most 0.9"),
+        (
+            "iid",
+            ["--holdout", "1"],
+            "cohort shards: holdout: 1.0 is greater than the maximum of 0.9",
+        ),
         ("idd", [], "partition 'idd' is not known; did you mean 'iid'?"),
         (
             "roles-2",

@@ -83,7 +83,7 @@ def test_adding_a_strategy_as_documented(fresh: Project):
     subprocess.run(command, env=environment, cwd=fresh.root, check=True)
 
     fresh.replace("my/strategies.yaml", "stride: 3", "stride: 0")
-    assert "turns.selector.stride is 0, but must be at least 1" in fresh.snakemake(fails=True)
+    assert "turns.selector.stride: 0 is less than the minimum of 1" in fresh.snakemake(fails=True)
 
 
 def test_adding_a_study_as_documented(fresh: Project):

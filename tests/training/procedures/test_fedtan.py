@@ -1,11 +1,11 @@
-"""FedTAN: its first step by hand and by autograd, its relation to FedAvg, costs, and what it
-refuses."""
+"""FedTAN: its shared batch normalization and first step by hand and by autograd, its relation to
+FedAvg, costs, and what it refuses."""
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,26 +14,18 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from cohort.cell.planned import plan_file, write_plan
-from cohort.commands.run import make_inputs, run_cell
-from cohort.core.errors import UserError
 from cohort.core.randomness import generator
-from cohort.data.samples import Samples
-from cohort.records.record import read
+from cohort.models import MODELS
 from cohort.selection.pools import Probe
 from cohort.training.objectives import FedProx
 from cohort.training.procedures.fedtan import FedTan
-from cohort.training.procedures.fedtan.first_step import FirstStepTogether
+from cohort.training.procedures.fedtan.rounds import FirstStepTogether, LockStep
 from cohort.training.servers import FedNova
 from cohort.training.state import RunState
 from cohort.training.task import Task
-from cohort.training.trainers.local_work import batches
+from cohort.training.trainers.local_work import batches as local_batches
 from cohort.training.updates import size_in_bytes
-from tests.training.procedures.test_concat import planned
 from tests.training.small_task import (
-    HalfSquare,
-    plain_samples,
-    random_samples,
     run,
     small_cell,
     small_task,
@@ -42,6 +34,7 @@ from tests.training.small_task import (
 )
 
 SIZES = (7, 4, 9)
+COUNTS = (4, 1, 7)
 
 
 def normalized_network() -> nn.Module:
@@ -64,9 +57,131 @@ def task_of(procedure: str = "fedtan", **changes: Any) -> Task:
     return small_task(model=normalized_network(), procedure=procedure, **(usual | changes))
 
 
-def assert_close(actual: RunState, expected: RunState) -> None:
+def assert_close(actual: Tensor, expected: Tensor) -> None:
+    torch.testing.assert_close(actual, expected, rtol=1e-10, atol=1e-10)
+
+
+def assert_same_weights(actual: RunState, expected: RunState) -> None:
     for name, tensor in expected.weights.items():
-        torch.testing.assert_close(actual.weights[name], tensor, rtol=1e-10, atol=1e-10)
+        assert_close(actual.weights[name], tensor)
+
+
+# batch normalization of several clients
+
+
+def batches(*shape: int, seed: int = 5, counts: tuple[int, ...] = COUNTS) -> list[Tensor]:
+    """A batch for each client, whose means and deviations differ."""
+    rng = np.random.default_rng(seed)
+    return [
+        torch.from_numpy(rng.normal(client, 1 + client, (count, *shape)))
+        for client, count in enumerate(counts)
+    ]
+
+
+NETWORKS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
+    "a residual network": (lambda: MODELS["resnet20"]().build((3, 8, 8), 3), (3, 8, 8)),
+    "ResNet-9": (lambda: MODELS["resnet9"]().build((1, 8, 8), 3), (1, 8, 8)),
+    "one of table rows": (
+        lambda: nn.Sequential(nn.Linear(6, 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, 3)),
+        (6,),
+    ),
+}
+
+
+def network_of(name: str) -> tuple[nn.Module, tuple[int, ...]]:
+    """A network in float64 that has already seen some batches."""
+    torch.manual_seed(6)
+    build, shape = NETWORKS[name]
+    network = build().double()
+    for layer in network.modules():
+        if isinstance(layer, nn.BatchNorm1d | nn.BatchNorm2d):
+            nn.init.uniform_(layer.weight, 0.5, 1.5)
+            nn.init.uniform_(layer.bias, -0.5, 0.5)
+    network.train()(torch.randn(5, *shape, dtype=torch.float64))
+    return network, shape
+
+
+def projected(outputs: Tensor, seed: int) -> Tensor:
+    """Numbers of which each row gives one, as losses do."""
+    torch.manual_seed(seed)
+    return (outputs * torch.randn_like(outputs)).square().sum(dim=1)
+
+
+def literal(
+    given: list[np.ndarray], gradients: list[np.ndarray], eps: float
+) -> tuple[list[np.ndarray], list[np.ndarray], np.ndarray, np.ndarray]:
+    """FedTAN's normalization of rows of channels, client by client: outputs, gradients of the
+    inputs, and the averages of means and variances."""
+    mean = np.mean([own.mean(axis=0) for own in given], axis=0)
+    variance = np.mean([((own - mean) ** 2).mean(axis=0) for own in given], axis=0)
+    deviation = np.sqrt(variance + eps)
+    outputs = [(own - mean) / deviation for own in given]
+    of_mean = np.mean([-(grad / deviation).sum(axis=0) for grad in gradients], axis=0)
+    of_variance = np.mean(
+        [
+            -(grad * (own - mean) / (2 * deviation**3)).sum(axis=0)
+            for own, grad in zip(given, gradients, strict=True)
+        ],
+        axis=0,
+    )
+    back = [
+        grad / deviation + of_mean / len(own) + of_variance * 2 * (own - mean) / len(own)
+        for own, grad in zip(given, gradients, strict=True)
+    ]
+    return outputs, back, mean, variance
+
+
+def test_by_averages_it_is_what_clients_compute_one_by_one():
+    """A layer of five channels, whose weights are 1 and biases 0, on a client of one row too."""
+    layers = [nn.Sequential(nn.BatchNorm1d(5)).double() for _ in COUNTS]
+    rng, given = np.random.default_rng(9), batches(5)
+    gradients = [rng.normal(size=own.shape) for own in given]
+    inputs = [own.clone().requires_grad_() for own in given]
+    outputs = LockStep(layers)(inputs)
+    torch.autograd.backward(outputs, [torch.from_numpy(grad) for grad in gradients])
+    expected, back, mean, variance = literal([own.numpy() for own in given], gradients, 1e-5)
+    for client in range(len(COUNTS)):
+        assert_close(outputs[client], torch.from_numpy(expected[client]))
+        assert_close(inputs[client].grad, torch.from_numpy(back[client]))
+        norm = layers[client][0]
+        actual = torch.from_numpy(gradients[client] * expected[client]).sum(dim=0)
+        assert_close(norm.weight.grad, actual)
+        assert_close(norm.bias.grad, torch.from_numpy(gradients[client]).sum(dim=0))
+        assert_close(norm.running_mean, torch.from_numpy(0.1 * mean))
+        # of 3 clients, every row of one with n rows has a weight of 1 by 3 n
+        unbiased = variance / (1 - (1 / 4 + 1 + 1 / 7) / 9)
+        assert_close(norm.running_var, torch.from_numpy(0.9 + 0.1 * unbiased))
+        assert norm.num_batches_tracked == 1
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("counts", [(4, 4, 4), (12,), (1, 1)])
+def test_with_equal_batches_it_is_batch_normalization_of_the_union(
+    name: str, counts: tuple[int, ...]
+):
+    """Outputs, gradients of inputs and, summed over clients, of weights; running statistics of
+    every client."""
+    network, shape = network_of(name)
+    networks = [copy.deepcopy(network) for _ in counts]
+    given = batches(*shape, counts=counts)
+    union = torch.cat(given).requires_grad_()
+    expected = network(union)
+    projected(expected, 7).sum().backward()
+
+    own = [part.clone().requires_grad_() for part in given]
+    actual = torch.cat(LockStep(networks)(own))
+    projected(actual, 7).sum().backward()
+    assert_close(actual, expected)
+    assert_close(torch.cat([part.grad for part in own]), union.grad)
+    every = zip(*(network.parameters() for network in networks), strict=True)
+    for parameter, clients in zip(network.parameters(), every, strict=True):
+        assert_close(sum(client.grad for client in clients), parameter.grad)
+    for part in networks:
+        for buffer, other in zip(part.buffers(), network.buffers(), strict=True):
+            assert_close(buffer, other)
+
+
+# rounds
 
 
 @pytest.mark.parametrize(
@@ -79,88 +194,12 @@ def test_one_client_trains_as_in_fedavg(changes: dict[str, Any]):
     actual, expected = (
         run(task_of(procedure, sizes=(9,), **changes)) for procedure in ("fedtan", "federated")
     )
-    assert_close(actual, expected)
+    assert_same_weights(actual, expected)
     for metric in ("train_loss", "test_accuracy", "test_loss", "update_norm"):
         np.testing.assert_allclose(
             actual.history.metrics[metric], expected.history.metrics[metric], rtol=1e-9
         )
     assert actual.history.cost["client_steps"] == expected.history.cost["client_steps"]
-
-
-def test_one_client_trains_as_in_centralized_training():
-    """Without momentum an epoch of the only client is the same as a round."""
-    actual, expected = (
-        run(task_of(procedure, sizes=(9,), J="J1e", rounds=4))
-        for procedure in ("fedtan", "centralized")
-    )
-    assert_close(actual, expected)
-
-
-def identical_clients(procedure: str, clients: int) -> RunState:
-    """Clients with the same five samples take one step on all of them."""
-    samples = random_samples(5, 4)
-    train = plain_samples(samples.values.repeat(clients, 1, 1, 1), samples.labels.repeat(clients))
-    task = task_of(procedure, sizes=(5,) * clients, train=train, J="J1", batch=5, rounds=3)
-    for client in range(clients):
-        task.shards.indices[client] = np.arange(5 * client, 5 * client + 5)
-    return run(task)
-
-
-def test_identical_clients_train_as_one_of_them():
-    """Averages of equal means and variances are these. In a pool of all rows the variance has
-    another correction for its bias."""
-    actual, expected = (identical_clients("fedtan", clients) for clients in (3, 1))
-    for name, tensor in expected.weights.items():
-        if not name.endswith("running_var"):
-            torch.testing.assert_close(actual.weights[name], tensor, rtol=1e-10, atol=1e-10)
-
-
-def of_numbers(values: list[float], targets: list[int]) -> Samples:
-    inputs = torch.tensor(values, dtype=torch.float64).view(-1, 1)
-    return plain_samples(inputs, torch.tensor(targets))
-
-
-def test_the_first_step_by_hand():
-    """Client 0 holds x = 0 and 2 with targets 0 and 1, client 1 holds x = 7 with target 1. Local
-    means 1 and 7 average to 4; squared distances of 16, 4 and 9 average to (10 + 9) / 2 = 9.5, and
-    together with eps = 6.5 the deviation is 4. So normalized inputs are -1, -1/2 and 3/4.
-
-    The outputs are 2 g + 1 of these, with g = 1 and losses of half squares: the outputs -1, 0, 5/2
-    have errors of -1, -1 and 3/2. Client 0's gradients with respect to the last layer's weight:
-    the mean of 1 and 1/2 = 3/4, its bias: -1; client 1's: 9/8 and 3/2.
-    """
-    layer, last = nn.BatchNorm1d(1, eps=6.5), nn.Linear(1, 1)
-    network = nn.Sequential(layer, last).double()
-    nn.init.constant_(last.weight, 2)
-    nn.init.constant_(last.bias, 1)
-    task = small_task(
-        model=network,
-        train=of_numbers([0, 2, 7], [0, 1, 1]),
-        test=of_numbers([1] * 20, [1] * 20),
-        classes=2,
-        objective=HalfSquare(),
-        sizes=(2, 1),
-        J="J1",
-        lr=0.1,
-        procedure="fedtan",
-    )
-    task.shards.indices[:] = [np.array([0, 1]), np.array([2])]
-    updates = train(trainer_of(task, FirstStepTogether), task.initial_weights(), [0, 1])
-    expected = {
-        # gradients of scale and shift are twice those of the last layer's weight and bias
-        "0.weight": [1 - 0.1 * 2 * 0.75, 1 - 0.1 * 2 * 1.125],
-        "0.bias": [0.1 * 2, -0.1 * 2 * 1.5],
-        "1.weight": [2 - 0.1 * 0.75, 2 - 0.1 * 1.125],
-        "1.bias": [1 + 0.1, 1 - 0.1 * 1.5],
-        "0.running_mean": [0.1 * 4] * 2,
-        # rows weigh 1/4, 1/4 and 1/2
-        "0.running_var": [0.9 + 0.1 * 9.5 / (1 - 3 / 8)] * 2,
-        "0.num_batches_tracked": [1, 1],
-    }
-    for name, values in expected.items():
-        assert updates.weights[name].flatten().tolist() == pytest.approx(values, rel=1e-12), name
-    assert updates.losses.tolist() == pytest.approx([0.5, 9 / 8])
-    assert updates.steps.tolist() == [1, 1]
 
 
 def plain_averages(network: nn.Module, inputs: list[Tensor]) -> list[Tensor]:
@@ -188,7 +227,7 @@ def first_batches(task: Task) -> list[Tensor]:
     for client, own in enumerate(task.shards.indices):
         rng = generator(task.settings.seed, "batches", round=1, client=client)
         results.append(
-            torch.from_numpy(own[next(batches(len(own), task.settings, rng.permutation))])
+            torch.from_numpy(own[next(local_batches(len(own), task.settings, rng.permutation))])
         )
     return results
 
@@ -210,9 +249,7 @@ def test_the_mean_of_all_first_steps_is_a_step_on_the_mean_loss():
     torch.testing.assert_close(updates.losses, torch.stack(losses).detach(), rtol=1e-10, atol=0)
     for name, parameter in network.named_parameters():
         expected = parameter.detach() - 0.05 * parameter.grad
-        torch.testing.assert_close(
-            updates.weights[name].mean(dim=0), expected, rtol=1e-10, atol=1e-10
-        )
+        assert_close(updates.weights[name].mean(dim=0), expected)
         assert (updates.weights[name][0] - updates.weights[name][1]).abs().max() > 1e-5
 
 
@@ -255,37 +292,20 @@ def test_later_steps_are_local_and_momentum_begins_anew():
         network.load_state_dict(first.client_weights(client))
         optimizer = torch.optim.SGD(network.train().parameters(), lr=0.05, momentum=0.9)
         rng = generator(0, "batches", round=1, client=client)
-        for batch in list(batches(8, task.settings, rng.permutation))[1:]:
+        for batch in list(local_batches(8, task.settings, rng.permutation))[1:]:
             places = torch.from_numpy(own[batch])
             optimizer.zero_grad()
             scores = network(task.train_samples.inputs(places))
             cross_entropy(scores, task.train_samples.labels[places]).backward()
             optimizer.step()
         for name, tensor in network.state_dict().items():
-            torch.testing.assert_close(
-                whole.client_weights(client)[name], tensor, rtol=1e-10, atol=1e-10
-            )
+            assert_close(whole.client_weights(client)[name], tensor)
     assert whole.steps.tolist() == [3, 3]
-
-
-def test_everything_is_averaged_by_size():
-    """Running statistics too; their counts of batches are rounded."""
-    task = task_of(rounds=1)
-    updates = train(trainer_of(task, FirstStepTogether), task.initial_weights(), range(3))
-    shares = np.array(SIZES) / sum(SIZES)
-    state = run(task_of(rounds=1))
-    assert "1.running_var" in state.weights
-    for name, tensor in state.weights.items():
-        rows = updates.weights[name].double().numpy()
-        expected = np.tensordot(shares, rows, axes=1)
-        if name.endswith("num_batches_tracked"):
-            expected = expected.round()
-        np.testing.assert_allclose(tensor.numpy(), expected, rtol=1e-12, atol=1e-14)
 
 
 def test_a_proximal_term_does_not_change_the_first_step():
     states = [run(task_of(J="J1", objective=objective)) for objective in (None, FedProx(mu=5.0))]
-    assert_close(*states)
+    assert_same_weights(*states)
     states = [run(task_of(J="J3", objective=objective)) for objective in (None, FedProx(mu=5.0))]
     assert any(
         not torch.allclose(states[0].weights[name], tensor)
@@ -313,19 +333,10 @@ def test_traffic():
 
 def test_a_client_without_samples_shares_nothing():
     with_empty, without = (run(task_of(sizes=sizes)) for sizes in ((7, 4, 9, 0), SIZES))
-    assert_close(with_empty, without)
+    assert_same_weights(with_empty, without)
     model = size_in_bytes(without.weights)
     up = [amount for _, amount in with_empty.history.cost["bytes_up"]]
     assert up == [amount + model for _, amount in without.history.cost["bytes_up"]]
-
-
-def test_a_single_sample_has_no_statistics():
-    """A batch of one sample is normalized by running statistics, as in FedAvg."""
-    actual, expected = (
-        run(task_of(procedure, sizes=(1,))) for procedure in ("fedtan", "federated")
-    )
-    assert_close(actual, expected)
-    assert actual.history.cost["bytes_up"] == expected.history.cost["bytes_up"]
 
 
 @pytest.mark.parametrize(
@@ -350,24 +361,3 @@ def test_what_does_not_fit_is_refused_in_one_sentence(change: dict[str, Any], se
     with pytest.raises(ValueError) as refusal:
         FedTan().check(small_cell(**({"model": "resnet20"} | change)))
     assert sentence in str(refusal.value)
-
-
-def test_other_networks_are_refused_when_a_study_is_planned(project: Path):
-    with pytest.raises(UserError, match="procedure 'fedtan' shares the statistics") as caught:
-        planned(project, procedure="fedtan", model="small-cnn")
-    assert "\n" not in str(caught.value)
-    assert len(planned(project, procedure="fedtan", model="resnet20").cells) == 1
-
-
-def test_a_planned_cell_learns_the_digits(project: Path):
-    """From shards on disk to a record."""
-    plan = planned(
-        project, procedure="fedtan", model="resnet20", rounds=8, J="J1e", partition="iid"
-    )
-    (cell,) = plan.cells.values()
-    write_plan(cell.planned())
-    make_inputs(plan, cell)
-    run_cell(plan_file(cell.digest), device="cpu")
-    history = read(cell.path).history
-    assert history.metrics["test_accuracy"][-1][1] > 0.5
-    assert {"model", "batch_statistics", "gradients_of_statistics"} <= set(history.traffic)

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from cohort.core.errors import UserError
-from cohort.privacy.masked_labels import Client
+from cohort.privacy.masked_labels import Server
 from cohort.training.procedures import parse_procedure
 from tests.privacy.test_masked_labels import comparisons
 from tests.training.small_task import run, small_task
@@ -36,10 +36,8 @@ def test_metrics_costs_and_weights():
 
 
 def test_counts_that_are_not_exact_fail_loudly(monkeypatch: pytest.MonkeyPatch):
-    honest = Client.decrypt
-    monkeypatch.setattr(
-        Client, "decrypt", lambda self, sums: [one + 1 for one in honest(self, sums)]
-    )
+    honest = Server.sum
+    monkeypatch.setattr(Server, "sum", lambda self, counts: honest(self, counts * 2))
     with pytest.raises(UserError, match="the decrypted label counts differ from the clients' own"):
         run(small_task(**MASKED))
 

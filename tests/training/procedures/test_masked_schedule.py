@@ -15,7 +15,7 @@ from cohort.training.procedures.stratified.label_schedule import (
     schedule_batches,
     schedule_single_samples,
 )
-from tests.privacy.test_masked_labels import begun, played
+from tests.privacy.test_masked_labels import played
 from tests.training.procedures.test_stratified_schedule import random_data
 
 pytest.importorskip("tenseal")
@@ -55,7 +55,7 @@ def test_the_schedule_is_the_one_that_is_made_in_the_clear():
     totals and holders, and clients that find their samples by placeholder, give each sample the
     place that it has if everybody sees all counts of labels renamed alike."""
     data = random_data(seed=3, clients=5, classes=4, size=120)
-    exchange = played(begun(data.counts.T.tolist()))
+    exchange = played(data.counts.T.tolist())
     names, counts = placeholders_of(exchange, 4), known_to_the_server(exchange)
     assert (counts > 0).tolist() == (data.counts[np.argsort(names)] > 0).tolist()
     assert label_frequencies(counts)[names].tolist() == label_frequencies(data.counts).tolist()

@@ -18,9 +18,6 @@ from cohort.core.randomness import generator
 from cohort.records.history import History
 from cohort.selection.entropy import Entropy
 from cohort.training import rounds as training_rounds
-from cohort.training.procedures import parse_procedure
-from cohort.training.procedures.fedtan import shared_norm
-from cohort.training.procedures.fedtan.shared_norm import LockStep, equal_row_weights
 from cohort.training.procedures.stratified.label_schedule import (
     Epoch,
     label_frequencies,
@@ -131,85 +128,20 @@ def test_batches_are_steps_on_sums_of_clients_gradients():
     assert recorded(state.history.cost, "client_steps") == contributions
 
 
-def test_batch_normalization_across_clients_is_that_of_the_batch():
-    """Clients that share sums for batch normalization, layer by layer, forward and backward, take
-    the steps of the server's own batch."""
-    model = normalized_network()
-    task = batch(model=normalized_network())
-    state = run(task)
-    for epoch in range(1, EPOCHS + 1):
-        scheduled = schedule_batches(client_data(task), schedule_rng(task, epoch), batch=5)
-        for start in range(0, len(scheduled.samples), 5):
-            samples = scheduled.samples[start : start + 5]
-            clients = scheduled.clients[start : start + 5]
-            _shared_step(model, task, [samples[clients == one] for one in np.unique(clients)])
-    assert_close(state.weights, model, 1e-9)
-
-
 @pytest.mark.parametrize("batch_size", [5, None], ids=["batches of five", "a last batch of one"])
-def test_bytes_of_sums_for_batch_normalization(
-    batch_size: int | None, monkeypatch: pytest.MonkeyPatch
-):
-    """As many as clients send that play the protocol layer by layer, and as many back to each. A
-    batch of one sample has no statistics, so nothing is sent for it."""
+def test_bytes_of_sums_for_batch_normalization(batch_size: int | None):
+    """Each client of a batch exchanges two sums of eight bytes for each of three channels, forward
+    and backward. A batch of one sample has no statistics, so nothing is sent for it."""
     task = batch(model=normalized_network(), rounds=1)
     data = client_data(task)
     size = batch_size or int(label_frequencies(data.counts).sum()) - 1
-    state = run(replace(task, settings=replace(task.settings, batch=size)))
-    sent, plain = [], shared_norm._weighted_sum
-
-    def counted(sums: list[Tensor], weights: list[float]) -> Tensor:
-        sent.extend(own.numel() * own.element_size() for own in sums)
-        return plain(sums, weights)
-
-    monkeypatch.setattr(shared_norm, "_weighted_sum", counted)
-    scheduled, model = (
-        schedule_batches(data, schedule_rng(task, 1), batch=size),
-        normalized_network(),
-    )
-    ends = range(size, len(scheduled.samples), size)
-    parts = [np.split(values, ends) for values in (scheduled.samples, scheduled.clients)]
-    assert (len(parts[0][-1]) == 1) == (batch_size is None)
-    for samples, clients in zip(*parts, strict=True):
-        if len(samples) > 1:
-            own = [samples[clients == client] for client in np.unique(clients)]
-            _shared_step(model, task, own)
-    exchanged = sum(
-        state.history.traffic[what] for what in ("batch_statistics", "gradients_of_statistics")
-    )
-    assert exchanged.tolist() == [sum(sent), sum(sent), 0]
-    ((_, up),) = state.history.cost["bytes_up"]
-    assert up == sum(sent) + state.history.traffic["gradient"][0]
-
-
-def test_without_batch_normalization_no_sums_are_sent():
-    assert set(run(batch()).history.traffic) == {"model", "labels", "gradient"}
-
-
-def _shared_step(model: nn.Module, task: Task, parts: list[np.ndarray]) -> None:
-    """One step of SGD on the sum of the clients' gradients, divided by the batch."""
-    if sum(map(len, parts)) == 1:
-        pytest.skip("a batch of one sample has no statistics")
-    networks = [normalized_network() for _ in parts]
-    for network in networks:
-        network.load_state_dict(model.state_dict())
-        network.train()
-    outputs = LockStep(networks, equal_row_weights)(
-        [task.train_samples.values[own] for own in parts]
-    )
-    losses = [
-        cross_entropy(output, task.train_samples.labels[own], reduction="sum")
-        for output, own in zip(outputs, parts, strict=True)
-    ]
-    torch.stack(losses).sum().backward()
-    gradients = [
-        sum(one.grad for one in same)
-        for same in zip(*(network.parameters() for network in networks), strict=True)
-    ]
-    model.load_state_dict(networks[0].state_dict())
-    with torch.no_grad():
-        for parameter, gradient in zip(model.parameters(), gradients, strict=True):
-            parameter -= 0.1 * gradient / sum(map(len, parts))
+    history = run(replace(task, settings=replace(task.settings, batch=size))).history
+    epoch = schedule_batches(data, schedule_rng(task, 1), batch=size)
+    parts = np.split(epoch.clients, range(size, len(epoch.clients), size))
+    assert (len(parts[-1]) == 1) == (batch_size is None)
+    sharers = sum(len(np.unique(clients)) for clients in parts if len(clients) > 1)
+    for what in ("batch_statistics", "gradients_of_statistics"):
+        assert history.traffic[what].tolist() == [sharers * 3 * 2 * 8] * 2 + [0]
 
 
 @pytest.mark.parametrize("trainer", ["serial", "native"])
@@ -231,13 +163,6 @@ def test_hybrid_begins_with_batches_and_goes_on_with_single_samples(trainer: str
     tasks = [(3, len(epochs[0].tasks)), (4, len(epochs[1].tasks))]
     assert results.history.metrics["tasks"] == tasks
     assert recorded(results.history.cost, "bytes_between")[:2] == [0, 0]
-
-
-def test_hybrid_at_a_smaller_scale_keeps_the_share_of_batches():
-    """Two of five epochs are four of ten, and at least one."""
-    hybrid = parse_procedure("stratified-hybrid-4-weighted1")
-    assert str(hybrid.scaled(0.5)) == "stratified-hybrid-2-weighted1"
-    assert str(hybrid.scaled(0.05)) == "stratified-hybrid-1-weighted1"
 
 
 def test_sequential_clients_go_on_from_each_other():

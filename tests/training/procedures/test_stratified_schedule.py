@@ -12,11 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cohort.training.procedures.stratified.choice import Choice, longest_runs, retained_count
 from cohort.training.procedures.stratified.label_schedule import (
     ClientData,
     Epoch,
+    Holders,
     label_frequencies,
+    longest_runs,
+    retained_count,
     schedule_batches,
     schedule_single_samples,
 )
@@ -135,14 +137,6 @@ def test_a_tie_goes_to_each_client_equally_often(able: list[int], tied: list[int
     assert chi_square(asked, {client: 3000 / len(tied) for client in tied}) < 13.8  # 0.001
 
 
-def test_ties_of_a_chunk_are_broken_one_by_one():
-    """Two labels that nobody serves in a row: all four pairs of clients occur equally often."""
-    rng, pairs = np.random.default_rng(4), Counter()
-    for _ in range(3000):
-        pairs[tuple(client for client, *_ in longest_runs([0b0011, 0b1100], rng))] += 1
-    assert chi_square(pairs, {(a, b): 750 for a in (0, 1) for b in (2, 3)}) < 16.3  # 0.001
-
-
 def orders_by_hand() -> dict[tuple[int, ...], float]:
     """Probabilities of each training order, worked out by hand. Two clients hold one sample of
     label 0 each and a third holds label 1. In half of the cases the second label 0 first asks a
@@ -182,20 +176,17 @@ def test_retained_clients_are_the_exact_share_rounded_up():
             assert retained_count(hundredths / 100, clients) == -(-hundredths * clients // 100)
 
 
+def holders_of(counts: list[int], weighted: bool = False) -> Holders:
+    """Clients with so many samples of the only label."""
+    owners = np.repeat(np.arange(len(counts)), counts)
+    data = client_data(np.zeros(sum(counts), np.int64), owners, len(counts))
+    return Holders(data, weighted, np.random.default_rng(0))
+
+
 @pytest.mark.parametrize(("weighted", "shares"), [(False, [1, 1, 1]), (True, [6, 3, 1])])
 def test_who_is_asked(weighted: bool, shares: list[int]):
     """Three holders of 60, 30 and 10 samples: the first choice is uniform, or in proportion."""
-    choice = Choice(np.array([[60, 30, 10, 0]]), weighted, np.random.default_rng(0))
-    first = [choice.draw_clients(0, 2)[0] for _ in range(6000)]
-    expected = np.array(shares) / sum(shares) * 6000
-    counts = np.bincount(first, minlength=4)
-    assert counts[3] == 0
-    assert ((counts[:3] - expected) ** 2 / expected).sum() < 13.8  # chi-square at 0.001
-
-
-def test_more_labels_than_holders():
-    """Two holders are asked five times for one label, and nobody else."""
-    choice = Choice(np.array([[3, 0, 2]]), False, np.random.default_rng(0))
-    asked = choice.draw_clients(0, 5)
-    assert len(asked) == 5 and set(asked) <= {0, 2}
-    assert sorted(choice.draw_clients(0, 2)) == [0, 2]
+    holders = holders_of([60, 30, 10, 0], weighted)
+    asked = Counter(holders.draw_clients(0, 2)[0] for _ in range(6000))
+    expected = {client: share / sum(shares) * 6000 for client, share in enumerate(shares)}
+    assert chi_square(asked, expected) < 13.8  # at 0.001

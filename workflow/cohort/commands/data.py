@@ -15,7 +15,7 @@ from cohort.core.files import atomic_write, sha256, write_text
 from cohort.data.intake import list_classes, read_user_data
 from cohort.data.parsers.arrays import FILE
 from cohort.plan import load
-from cohort.plan.entries import DATASET
+from cohort.plan.loading import DATASET
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -36,10 +36,6 @@ class Model(Component):
     batch_norm: ClassVar[bool] = False
     """Whether the network has batch normalization layers."""
 
-    activation_factor: ClassVar[float] = 3
-    """Memory of a training step in multiples of its layers' outputs: these, their gradients, and
-    the library's scratch space."""
-
     def check(self, shape: Shape) -> None:
         """Raise ValueError if the model cannot take samples of this shape."""
 
@@ -409,8 +405,6 @@ class ResNet20(Model):
 
     name: ClassVar[str] = "resnet20"
     batch_norm: ClassVar[bool] = True
-    # Measured: 0.8, and 0.9 where clients take a step together.
-    activation_factor: ClassVar[float] = 1.25
 
     def check(self, shape: Shape) -> None:
         check_images(shape, 4)
@@ -454,8 +448,6 @@ class EfficientNetB0(Model):
 
     name: ClassVar[str] = "efficientnet-b0"
     batch_norm: ClassVar[bool] = True
-    # Measured: the many layers in sequence rarely have gradients alive at the same time.
-    activation_factor: ClassVar[float] = 1.25
 
     def check(self, shape: Shape) -> None:
         if len(shape) != 3 or shape[0] != 3:

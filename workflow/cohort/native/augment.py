@@ -16,30 +16,19 @@ from cohort.data.augmentations import (
     Augmentation,
     AugmentationParameters,
 )
-from cohort.native.arena import Arena
-from cohort.native.emitter import ZERO, Emitter, Index
-from cohort.native.gather import load_numbers
-from cohort.native.network_stages import Shape
-from cohort.native.vectors import absolute, reversed_lanes, rounded
+from cohort.native.emitter import ZERO, Emitter, Index, absolute, reversed_lanes, rounded
+from cohort.native.layers import Shape
+from cohort.native.target import Arena
 
+BYTES = "i8"  # LLVM's type of stored bytes
 COLORS = 5  # changes of color, at most
 COLUMNS = COLORS + 3  # of instructions: colors, top, left, flip
 LUMA = 0.2989, 0.587, 0.114
 SIXTHS = 3, 1, -1  # where on the color circle the channels are darkest
 PARAMETERS = (
-    "ptr noalias %memory",
-    "ptr noalias %samples",
-    "ptr noalias %indices",
-    "ptr noalias %rows",
-    "ptr noalias %instructions",
-    "ptr noalias %factors",
-    "i64 %count",
+    *("ptr noalias %memory", "ptr noalias %samples", "ptr noalias %indices", "ptr noalias %rows"),
+    *("ptr noalias %instructions", "ptr noalias %factors", "i64 %count"),
 )
-
-
-def llvm_parameters(scalar: str) -> list[str]:
-    """LLVM parameters of the emitted function `augment`; `factor` scales what is stored."""
-    return [*PARAMETERS, f"{scalar} %factor"]
 
 
 @dataclass(frozen=True)
@@ -75,6 +64,14 @@ def to_instructions(
     return instructions, factors
 
 
+def load_numbers(emit: Emitter, address: str, kind: str) -> str:
+    """Emit a load of as many numbers, of type `kind`, as a vector has lanes, from any address."""
+    if kind != BYTES:
+        return emit.load_anywhere(address)
+    loaded = emit.value(f"load <{emit.lanes} x i8>, ptr {address}, align 1")
+    return emit.value(f"uitofp <{emit.lanes} x i8> {loaded} to {emit.vector}")
+
+
 class AugmentCode:
     """Emits `augment`, which fetches images (sample, channel, row, column) and writes the changed
     ones, with numbers in [0, 1], to `images` (position in the batch, channel, row, column). In
@@ -101,7 +98,8 @@ class AugmentCode:
     def emit_function(self) -> None:
         """Emit the function `augment`, which augments the images of a batch."""
         emit = self.emit
-        with emit.function("augment", *llvm_parameters(emit.scalar)), emit.loop("%count") as image:
+        parameters = *PARAMETERS, f"{emit.scalar} %factor"  # which scales what is stored
+        with emit.function("augment", *parameters), emit.loop("%count") as image:
             number, row = (emit.load_int(name, image) for name in ("%indices", "%rows"))
             self._emit_fetch(emit.pointer("%samples", (number, self.size), kind=self.kind))
             if self.augment.reflects:
@@ -137,7 +135,7 @@ class AugmentCode:
     def _emit_fetch(self, sample: str) -> None:
         emit, (channels, height, width), border = self.emit, self.shape, self.augment.border
         scale = emit.broadcast("%factor")
-        with emit.loop(channels) as channel, emit.loop(height) as row:
+        with emit.loops(channels, height) as (channel, row):
             offsets = (channel, height * width), (row, width)
             goal = self._pixel_pointer(channel, emit.add(row, border), border)
             for column in self._columns():
@@ -148,28 +146,28 @@ class AugmentCode:
     def _emit_reflection(self) -> None:
         """Emit code that fills the border: in each row first, then with whole rows."""
         emit, (channels, height, width), border = self.emit, self.shape, self.augment.border
+
+        def mirrored(size: int) -> list[tuple[int, int]]:
+            pairs = []
+            for step in range(1, border + 1):
+                last = border + size - 1
+                pairs += [(border - step, border + step), (last + step, last - step)]
+            return pairs
+
         with emit.loop(channels) as channel:
             with emit.loop(height) as row:
                 line = self._pixel_pointer(channel, emit.add(row, border), 0)
-                for step in range(1, border + 1):
-                    for goal, source in (
-                        (border - step, border + step),
-                        (border + width - 1 + step, border + width - 1 - step),
-                    ):
-                        emit.store_number(emit.load_number(line, source), line, goal)
-            for step in range(1, border + 1):
-                for goal, source in (
-                    (border - step, border + step),
-                    (border + height - 1 + step, border + height - 1 - step),
-                ):
-                    with emit.loop(self.row) as column:
-                        pixel = emit.load_number(self._pixel_pointer(channel, source, column))
-                        emit.store_number(pixel, self._pixel_pointer(channel, goal, column))
+                for goal, source in mirrored(width):
+                    emit.store_number(emit.load_number(line, source), line, goal)
+            for goal, source in mirrored(height):
+                with emit.loop(self.row) as column:
+                    pixel = emit.load_number(self._pixel_pointer(channel, source, column))
+                    emit.store_number(pixel, self._pixel_pointer(channel, goal, column))
 
     def _emit_crop(self, top: str, left: str, image: Index, is_flipped: bool) -> None:
         """Emit a copy of an image's crop, mirrored if `is_flipped`."""
         emit, (channels, height, width) = self.emit, self.shape
-        with emit.loop(channels) as channel, emit.loop(height) as row:
+        with emit.loops(channels, height) as (channel, row):
             source = self._pixel_pointer(channel, emit.add(row, top), left)
             offsets = (image, self.size), (channel, height * width), (row, width)
             goal = emit.pointer("%memory", *offsets, self.images)
@@ -182,16 +180,26 @@ class AugmentCode:
     # changes of color
 
     def _emit_color_change(self, code: str, factor: str) -> None:
-        changes = {
-            BRIGHTNESS: self._emit_brightness,
-            CONTRAST: self._emit_contrast,
-            SATURATION: self._emit_saturation,
-            HUE: self._emit_hue,
-            GRAY: self._emit_gray,
-        }
-        for number, change in changes.items():
-            with self.emit.when(self.emit.value(f"icmp eq i64 {code}, {number}")):
-                change(factor)
+        """Emit the change of color of this code; hue shifts by a factor of the whole circle."""
+        emit, blend, luma = self.emit, self._blend, self._luma
+
+        def rotate() -> None:
+            sixths = emit.op("fmul", factor, emit.constant(6))
+            self._emit_pixel_loop(lambda pixels: self._rotate_hue(pixels, sixths))
+
+        loop, changes = (
+            self._emit_pixel_loop,
+            {
+                BRIGHTNESS: lambda: loop(lambda pixels: blend(ZERO, pixels, factor)),
+                CONTRAST: lambda: self._emit_contrast(factor),
+                SATURATION: lambda: loop(lambda pixels: blend(luma(pixels), pixels, factor)),
+                HUE: rotate,
+                GRAY: lambda: loop(lambda pixels: [luma(pixels)] * 3),
+            },
+        )
+        for number, emit_change in changes.items():
+            with emit.when(emit.value(f"icmp eq i64 {code}, {number}")):
+                emit_change()
 
     def _emit_pixel_loop(self, change: Callable[[list[str]], list[str]]) -> None:
         """Emit a loop that replaces vectors of pixels, one value per channel, by those of
@@ -219,12 +227,6 @@ class AugmentCode:
             blended.append(emit.minimum(emit.maximum(value, ZERO), white))
         return blended
 
-    def _emit_brightness(self, factor: str) -> None:
-        self._emit_pixel_loop(lambda pixels: self._blend(ZERO, pixels, factor))
-
-    def _emit_saturation(self, factor: str) -> None:
-        self._emit_pixel_loop(lambda pixels: self._blend(self._luma(pixels), pixels, factor))
-
     def _emit_contrast(self, factor: str) -> None:
         emit = self.emit
         total = emit.variables([ZERO])
@@ -238,13 +240,6 @@ class AugmentCode:
         mean = emit.value(f"fmul {emit.scalar} {emit.lane_sum(total.load()[0])}, {scale}")
         shade = emit.broadcast(mean)
         self._emit_pixel_loop(lambda pixels: self._blend(shade, pixels, factor))
-
-    def _emit_gray(self, factor: str) -> None:
-        self._emit_pixel_loop(lambda pixels: [self._luma(pixels)] * 3)
-
-    def _emit_hue(self, shift: str) -> None:
-        sixths = self.emit.op("fmul", shift, self.emit.constant(6))
-        self._emit_pixel_loop(lambda pixels: self._rotate_hue(pixels, sixths))
 
     def _rotate_hue(self, pixels: list[str], shift: str) -> list[str]:
         """Emit pixels with their hue rotated by sixths of the color circle."""

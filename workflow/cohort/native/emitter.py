@@ -5,9 +5,11 @@ It writes text; llvmlite's own builder would make a Python object of every instr
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 
 from cohort.native.target import Target
 
@@ -17,6 +19,39 @@ Offset = Index | tuple[Index, int]
 """A number of elements, or an index and its stride."""
 
 ZERO = "zeroinitializer"
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """`count` ranges of equal `size`, one after the other from `start` on."""
+
+    start: int
+    count: int
+    size: int
+
+    @property
+    def starts(self) -> range:
+        """Where each range begins."""
+        return range(self.start, self.start + self.count * self.size, self.size)
+
+
+def split(total: int, most: int) -> list[Ranges]:
+    """Split range(total) into as few ranges of at most `most` as possible: a group of equal ranges,
+    or two whose sizes differ by 1."""
+    if not total:
+        return []
+    parts = -(-total // most)
+    size, larger = divmod(total, parts)
+    end = larger * (size + 1)
+    ranges = Ranges(0, larger, size + 1), Ranges(end, parts - larger, size)
+    return [part for part in ranges if part.count]
+
+
+def chunks(total: int, size: int) -> list[Ranges]:
+    """Split range(total) into ranges of a size, and a last one with what is left."""
+    whole = total // size
+    ranges = Ranges(0, whole, size), Ranges(whole * size, 1, total % size)
+    return [part for part in ranges if part.count and part.size]
 
 
 class Emitter:
@@ -64,6 +99,18 @@ class Emitter:
         more = self.value(f"icmp slt i64 %{label}.next, {stop}")
         done = f"{label}.done"
         self._open_block(done, f"br i1 {more}, label %{label}, label %{done}")
+
+    @contextmanager
+    def loops(self, *stops: Index) -> Iterator[list[Index]]:
+        """Emit nested loops from 0 below each stop, the last one innermost."""
+        with ExitStack() as stack:
+            yield [stack.enter_context(self.loop(stop)) for stop in stops]
+
+    @contextmanager
+    def parts(self, ranges: Ranges) -> Iterator[Index]:
+        """Emit a loop over equal ranges; the `with` block gets where each begins."""
+        with self.loop(ranges.count) as number:
+            yield self.add(self.mul(number, ranges.size), ranges.start)
 
     @contextmanager
     def when(self, condition: str) -> Iterator[None]:
@@ -298,3 +345,84 @@ class Variables:
         values = self.load()
         yield values
         self.store(values)
+
+
+FORMATS = {"float": ("i32", 23, 127, 7, -87), "double": ("i64", 52, 1023, 13, -708)}
+"""Of each floating-point format: the integer of its size, the bits of its mantissa, the bias of its
+exponent, the degree of the polynomial that approximates the exponential function in it, and the
+number below which that would not be a normal number."""
+# ln 2 in two parts; the first has so few digits that its products with exponents are exact.
+LN2_HIGH = struct.unpack("f", struct.pack("f", round(math.log(2) * 4096) / 4096))[0]
+LN2_LOW = math.log(2) - LN2_HIGH
+
+
+def transposed(emit: Emitter, vectors: Sequence[str]) -> list[str]:
+    """Emit the transpose of a square of vectors, as many as a vector has lanes."""
+    rows = list(vectors)
+    for step in _steps(emit):
+        for row in range(emit.lanes):
+            if not row & step:
+                pair = _interleaved(emit, rows[row], rows[row + step], step)
+                rows[row], rows[row + step] = pair
+    return rows
+
+
+def lane_sums(emit: Emitter, vectors: Sequence[str]) -> str:
+    """Emit one vector of the lane sums of each vector, at most as many as there are lanes."""
+    rows = [*vectors, *[ZERO] * (emit.lanes - len(vectors))]
+    for step in _steps(emit):
+        pairs = zip(rows[::2], rows[1::2], strict=True)
+        rows = [emit.op("fadd", *_interleaved(emit, left, right, step)) for left, right in pairs]
+    return rows[0]
+
+
+def absolute(emit: Emitter, value: str) -> str:
+    """Emit the absolute value of each lane."""
+    return emit.intrinsic(f"fabs.{emit.suffix}", emit.vector, (emit.vector, value))
+
+
+def rounded(emit: Emitter, value: str) -> str:
+    """Emit the nearest integer of each lane, ties to even."""
+    return emit.intrinsic(f"roundeven.{emit.suffix}", emit.vector, (emit.vector, value))
+
+
+def reversed_lanes(emit: Emitter, value: str) -> str:
+    """Emit a vector with its lanes in reverse order."""
+    return _shuffled(emit, value, "poison", list(reversed(range(emit.lanes))))
+
+
+def exponential(emit: Emitter, value: str) -> str:
+    """Emit the exponential of numbers that are not positive: a power of two times a polynomial."""
+    integer, mantissa, bias, degree, lowest = FORMATS[emit.scalar]
+    integers, least = f"<{emit.lanes} x {integer}>", emit.constant(lowest)
+    value = emit.select(emit.op("fcmp olt", value, least), least, value)
+    rounder = emit.constant(1.5 * 2**mantissa)  # adding it rounds to an integer
+    power = emit.fma(value, emit.constant(1 / math.log(2)), rounder)
+    power = emit.op("fsub", power, rounder)
+    rest = emit.fma(power, emit.constant(-LN2_HIGH), value)
+    rest = emit.fma(power, emit.constant(-LN2_LOW), rest)
+    result = emit.constant(1 / math.factorial(degree))
+    for order in range(degree - 1, -1, -1):
+        result = emit.fma(result, rest, emit.constant(1 / math.factorial(order)))
+    exponent = emit.value(f"fptosi {emit.vector} {power} to {integers}")
+    exponent = emit.value(f"add {integers} {exponent}, splat ({integer} {bias})")
+    bits = emit.value(f"shl {integers} {exponent}, splat ({integer} {mantissa})")
+    return emit.op("fmul", result, emit.value(f"bitcast {integers} {bits} to {emit.vector}"))
+
+
+def _steps(emit: Emitter) -> list[int]:
+    return [1 << bit for bit in range(emit.lanes.bit_length() - 1)]
+
+
+def _interleaved(emit: Emitter, left: str, right: str, step: int) -> tuple[str, str]:
+    """Emit two vectors that exchange their blocks of `step` lanes off the diagonal."""
+    lanes = range(emit.lanes)
+    low = [lane + emit.lanes - step if lane & step else lane for lane in lanes]
+    high = [lane + emit.lanes if lane & step else lane + step for lane in lanes]
+    return _shuffled(emit, left, right, low), _shuffled(emit, left, right, high)
+
+
+def _shuffled(emit: Emitter, left: str, right: str, lanes: Sequence[int]) -> str:
+    indices = ", ".join(f"i32 {lane}" for lane in lanes)
+    vectors = f"{emit.vector} {left}, {emit.vector} {right}"
+    return emit.value(f"shufflevector {vectors}, <{emit.lanes} x i32> <{indices}>")

@@ -10,15 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from cohort.core.files import code_hash
-from cohort.native.augment import AugmentOptions
-from cohort.native.batched_program import BatchedProgram
 from cohort.native.compiler import Function, compile_function
-from cohort.native.entry_points import ARRAYS, NUMBERS, PREDICT, TRAIN
-from cohort.native.gather import BYTES
-from cohort.native.network_stages import Shape, Stage
-from cohort.native.sgd import StepOptions
+from cohort.native.lanes_program import LanesProgram
+from cohort.native.program import ARRAYS, NUMBERS, PREDICT, TRAIN, CodeRequest
 from cohort.native.single_program import SingleSampleProgram, is_single_sample
-from cohort.native.target import CACHE_LINE, Target
+from cohort.native.target import CACHE_LINE
 
 HUGE_PAGE = 2 << 20  # bytes
 EVALUATED = 64  # samples that are evaluated at once, a batch that stays in the nearer caches
@@ -35,19 +31,9 @@ class Inputs:
     shift: np.ndarray
 
     @property
-    def kind(self) -> str:
-        """LLVM's type of a number of a sample; empty for the type that the code computes in."""
-        return BYTES if self.samples.dtype == np.uint8 else ""
-
-
-@dataclass(frozen=True)
-class AugmentRows:
-    """The augmentation of the samples of some batches: the row of each in `instructions` and
-    `factors`, as `augment.to_instructions` gives them."""
-
-    rows: np.ndarray
-    instructions: np.ndarray
-    factors: np.ndarray
+    def is_bytes(self) -> bool:
+        """Whether the numbers are bytes, not those of the type that the code computes in."""
+        return self.samples.dtype == np.uint8
 
 
 class Batches:
@@ -67,55 +53,22 @@ class Batches:
         rows[self.used] = values
         return rows
 
-    def __len__(self) -> int:
-        return len(self.counts)
 
-
-@dataclass(frozen=True)
-class CodeRequest:
-    """A request for code that trains a network by batches of a size, or evaluates the network if
-    `options` is None. `kind` is LLVM's type of the samples' numbers, or empty for that of the code;
-    samples are augmented if `augment` is given."""
-
-    stages: tuple[Stage, ...]
-    shape: Shape
-    batch: int
-    target: Target
-    kind: str
-    options: StepOptions | None
-    augment: AugmentOptions | None = None
-
-    def program(self) -> BatchedProgram | SingleSampleProgram:
-        """The program that emits the requested code."""
-        kind = self.kind or self.target.scalar
-        if is_single_sample(self.stages, self.batch, self.options):
-            assert self.options is not None
-            arguments = self.stages, self.shape, self.target, kind, self.options, self.augment
-            return SingleSampleProgram(*arguments)
-        return BatchedProgram(
-            self.stages, self.shape, self.batch, self.target, kind, self.options, self.augment
-        )
-
-
-@dataclass(frozen=True)
-class CompiledCode:
-    """A program that emits LLVM IR, and the function compiled from it."""
-
-    program: BatchedProgram | SingleSampleProgram
-    function: Function
-    target: Target
+def program_for(request: CodeRequest) -> LanesProgram | SingleSampleProgram:
+    """The program that emits the requested code."""
+    if is_single_sample(request):
+        return SingleSampleProgram(request)
+    return LanesProgram(request)
 
 
 @functools.lru_cache(maxsize=32)
-def code_for(request: CodeRequest) -> CompiledCode:
-    """The compiled code for a request, made once in a process. The cache's key is the request and
-    the generator's own code, so that code is emitted only if no process has compiled it before."""
-    program = request.program()
+def _compiled(request: CodeRequest) -> tuple[LanesProgram | SingleSampleProgram, Function]:
+    """The program for a request and the function compiled from it, made once in a process. The
+    cache's key is the request and the generator's own code, so that code is emitted only if no
+    process has compiled it before."""
+    program, key = program_for(request), f"{request}\0{_generator_hash()}"
     name = PREDICT if request.options is None else TRAIN
-    key = f"{request}\0{_generator_hash()}"
-    return CompiledCode(
-        program, compile_function(key, program.llvm_ir, name, request.target), request.target
-    )
+    return program, compile_function(key, program.llvm_ir, name, request.target)
 
 
 @functools.cache
@@ -126,37 +79,35 @@ def _generator_hash() -> str:
 class Kernel:
     """Runs a network's compiled code in memory of its own; two threads need a kernel each."""
 
-    def __init__(self, code: CompiledCode):
-        self.code, self.dtype = code, code.target.dtype
-        program = code.program
+    def __init__(self, request: CodeRequest):
+        self.dtype, self.classes = request.target.dtype, request.layers[-1].outer
+        self.program, self._function = _compiled(request)
+        program = self.program
         self.arrays = dict.fromkeys(ARRAYS, np.empty(0, self.dtype))
         self.arrays["memory"] = zeros(program.memory, self.dtype)
         self.arrays["places"] = np.arange(program.width, dtype=np.int32)
-        is_training = program.options is not None
         for name in ("weights", "gradients", "velocity", "anchor", "correction"):
-            needed = program.weight_count if is_training or name == "weights" else 0
+            needed = program.weight_count if request.options or name == "weights" else 0
             self.arrays[name] = zeros(needed + program.slack, self.dtype)
         self.calibrate()
 
     def calibrate(self, scale: np.ndarray | None = None, shift: np.ndarray | None = None) -> None:
         """Set the scale of each class's logit without its bias, and its shift."""
-        classes = self.code.program.layout.stages[-1].outer
-        scale = np.ones(classes) if scale is None else scale
-        shift = np.zeros(classes) if shift is None else shift
+        scale = np.ones(self.classes) if scale is None else scale
+        shift = np.zeros(self.classes) if shift is None else shift
         self.arrays["logit_scale"] = np.ascontiguousarray(scale, self.dtype)
         self.arrays["logit_shift"] = np.ascontiguousarray(shift, self.dtype)
 
     def fill(self, name: str, values: np.ndarray) -> None:
         """Set the array of this name, which has a number for each weight."""
-        program = self.code.program
-        padding = 0 if name == "correction" else program.padding
-        self.arrays[name][: program.weight_count] = padding
-        self.arrays[name][program.order] = values
+        padding = 0 if name == "correction" else self.program.padding
+        self.arrays[name][: self.program.weight_count] = padding
+        self.arrays[name][self.program.order] = values
 
     def view(self, name: str) -> np.ndarray:
         """The array of this name, with a number for each weight in the network's order; a view or a
         copy of the array that the code works on."""
-        return self.arrays[name][self.code.program.order]
+        return self.arrays[name][self.program.order]
 
     def train(
         self,
@@ -164,44 +115,43 @@ class Kernel:
         labels: np.ndarray,
         batches: Batches,
         numbers: dict[str, float],
-        augmented: AugmentRows | None = None,
+        augmented: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> np.ndarray:
         """Take a step on each batch and return the mean loss of each (batch). `labels` are those of
-        all samples of the batches, one batch after another."""
-        shape = len(batches), self.code.program.width
+        all samples of the batches, one batch after another; `augmented` are the instructions and
+        factors of their augmentation, as `augment.to_instructions` gives them."""
+        shape = batches.used.shape
         sums, gaps = (zeros(math.prod(shape), self.dtype) for _ in range(2))
-        distances = zeros(len(batches) + 1, self.dtype)  # before each step, and after the last
+        distances = zeros(shape[0] + 1, self.dtype)  # before each step, after the last
         self.arrays |= {"sums": sums, "gaps": gaps, "distances": distances}
         self.arrays["labels"] = batches.spread(labels)
         if augmented is not None:
-            self.arrays["rows"] = batches.spread(augmented.rows)
-            self.arrays["instructions"] = augmented.instructions
-            self.arrays["factors"] = augmented.factors
+            self.arrays["rows"] = batches.spread(np.arange(len(labels)))
+            self.arrays["instructions"], self.arrays["factors"] = augmented
         self._call(inputs, batches, numbers, slice(None))
         sums, gaps = (values[: math.prod(shape)].reshape(shape) for values in (sums, gaps))
         losses = np.log(sums, where=batches.used, out=np.zeros_like(sums)) - gaps
         means: np.ndarray = losses.sum(axis=1, where=batches.used) / batches.counts
-        return means + (numbers["mu"] / 2 * distances[: len(batches)]).astype(self.dtype)
+        return means + (numbers["mu"] / 2 * distances[: shape[0]]).astype(self.dtype)
 
     def outputs(self, inputs: Inputs, indices: np.ndarray) -> np.ndarray:
         """The network's outputs (sample, class) for the samples with these indices."""
-        program = self.code.program
+        width = self.program.width
         counts = np.full(-(-len(indices) // EVALUATED), EVALUATED)
         counts[-1:] = len(indices) - EVALUATED * (len(counts) - 1)
-        batches = Batches(indices, counts, program.width)
-        classes = program.layout.stages[-1].outer
-        by_batch = zeros(len(batches) * classes * program.width, self.dtype)
+        batches = Batches(indices, counts, width)
+        by_batch = zeros(len(counts) * self.classes * width, self.dtype)
         self.arrays["outputs"] = by_batch
-        for first in range(0, len(batches), BATCHES):
+        for first in range(0, len(counts), BATCHES):
             self._call(inputs, batches, {}, slice(first, first + BATCHES))
-        by_class = by_batch[: len(batches) * classes * program.width]
-        by_class = by_class.reshape(len(batches), classes, program.width)
+        by_class = by_batch[: len(counts) * self.classes * width]
+        by_class = by_class.reshape(len(counts), self.classes, width)
         return by_class.transpose(0, 2, 1)[batches.used]
 
     def _call(
         self, inputs: Inputs, batches: Batches, numbers: dict[str, float], part: slice
     ) -> None:
-        first, last, _ = part.indices(len(batches))
+        first, last, _ = part.indices(len(batches.counts))
         if first == last:
             return
         of_call = {"samples": inputs.samples, "scale": inputs.scale, "shift": inputs.shift}
@@ -209,7 +159,7 @@ class Kernel:
         arrays = self.arrays | of_call
         addresses = np.array([arrays[name].ctypes.data for name in ARRAYS], dtype=np.uintp)
         rates = np.array([numbers.get(name, 0.0) for name in NUMBERS], dtype=np.float64)
-        self.code.function(addresses.ctypes.data, rates.ctypes.data, first, last)
+        self._function(addresses.ctypes.data, rates.ctypes.data, first, last)
 
 
 def zeros(count: int, dtype: np.dtype) -> np.ndarray:

@@ -12,17 +12,10 @@ from torch import Tensor, nn
 
 from cohort.data.augmentations import Augmentation
 from cohort.data.samples import Samples
-from cohort.native.augment import AugmentOptions, to_instructions
-from cohort.native.kernel import (
-    EVALUATED,
-    AugmentRows,
-    Batches,
-    CodeRequest,
-    Inputs,
-    Kernel,
-    code_for,
-)
-from cohort.native.network_stages import Shape, Stage, Unsupported, sample_shape, stages_of
+from cohort.native.augment import BYTES, AugmentOptions, to_instructions
+from cohort.native.kernel import EVALUATED, Batches, Inputs, Kernel
+from cohort.native.layers import Layer, Unsupported, layers_of, sample_shape
+from cohort.native.program import CodeRequest
 from cohort.native.sgd import StepOptions
 from cohort.native.target import Target, has_fma, host
 
@@ -37,7 +30,6 @@ __all__ = [
 ]
 
 SCALARS = {torch.float32: "float", torch.float64: "double"}
-STATE = "weights", "velocity"
 
 
 @dataclass(frozen=True)
@@ -61,14 +53,14 @@ class NativeNetwork:
 
     def __init__(self, model: nn.Module, samples: Samples, batch: int, augmentation: Augmentation):
         self.model, self.samples, self.batch = model, samples, batch
-        self.stages, self.target = _stages(model, samples), _target(model)
+        self.layers, self.target = _layers(model, samples), _target(model)
         self.labels = samples.labels.numpy()
         self.shape = sample_shape(samples.values.shape[1:])
         self.augmentation, self.augment = augmentation, None
-        self.inputs = _raw_inputs(samples, self.dtype)
-        if augmentation.numbers:
+        self.inputs = _inputs(samples, samples.values, self.dtype)
+        if augmentation.numbers:  # the code scales before it augments
             self.augment = AugmentOptions.of(augmentation, self.shape, self.target.lanes)
-            self.inputs = _scaled_inputs(samples, None, self.dtype)
+            self.inputs = _inputs(samples, samples.values, self.dtype, scale=1.0)
         self._kernels: dict[StepOptions, Kernel] = {}
 
     @property
@@ -79,12 +71,12 @@ class NativeNetwork:
     @property
     def size(self) -> int:
         """The number of weights."""
-        return self.stages[-1].end
+        return self.layers[-1].end
 
     @property
     def classes(self) -> int:
         """The number of outputs."""
-        return self.stages[-1].outer
+        return self.layers[-1].outer
 
     def begin(
         self,
@@ -101,9 +93,17 @@ class NativeNetwork:
         After each step the weights move by the learning rate times `correction`. The loss is that
         of the logits scale * (output - bias) + bias + shift, by class.
         """
-        calibrates = logit_scale is not None or logit_shift is not None
         self.sgd = sgd
-        self._kernel = kernel = self._kernel_for(_options(sgd, bool(correction), calibrates))
+        options = StepOptions(
+            momentum=sgd.momentum != 0,
+            weight_decay=sgd.weight_decay != 0,
+            proximal=sgd.mu != 0,
+            pulls_hard=sgd.lr * sgd.mu > 0.5,
+            clips=bool(sgd.clip),
+            corrects=bool(correction),
+            calibrates=logit_scale is not None or logit_shift is not None,
+        )
+        self._kernel = kernel = self._kernel_for(options)
         kernel.fill("weights", flatten(weights, self.model))
         if sgd.momentum:
             kernel.arrays["velocity"].fill(0)
@@ -134,13 +134,13 @@ class NativeNetwork:
         numbers = vars(self.sgd) | {"factor": 1 / self.samples.scale}
         labels, inputs, augmented = self.labels[indices], self.inputs, None
         if images is not None:
-            inputs = _scaled_inputs(self.samples, images, self.dtype)
+            inputs = _inputs(self.samples, images, self.dtype, scale=1.0)
             indices = np.arange(len(indices))
         if draws is not None:
             changes = self.augmentation.parameters(draws)
             assert changes is not None
-            augmented = AugmentRows(np.arange(len(indices)), *to_instructions(changes, self.dtype))
-        batches = Batches(indices, counts, self._kernel.code.program.width)
+            augmented = to_instructions(changes, self.dtype)
+        batches = Batches(indices, counts, self._kernel.program.width)
         return self._kernel.train(inputs, labels, batches, numbers, augmented)
 
     @property
@@ -152,28 +152,19 @@ class NativeNetwork:
         """All weights as one array (weight), in the order of `flatten`."""
         return self._kernel.view("weights")
 
-    def state(self) -> dict[str, Tensor]:
-        """Copies of the weights and their velocity, for `restore`."""
-        return {name: torch.from_numpy(self._kernel.view(name).copy()) for name in STATE}
-
-    def restore(self, state: Mapping[str, Tensor]) -> None:
-        """Continue from a state that `state` returned, after the same call of `begin` as then."""
-        for name in STATE:
-            self._kernel.fill(name, state[name].numpy())
-
     def _kernel_for(self, options: StepOptions) -> Kernel:
         if options not in self._kernels:
             is_augmented_by_pytorch = self.augmentation.numbers and not self.augments
-            kind = "" if is_augmented_by_pytorch else self.inputs.kind
-            network = self.stages, self.shape, self.batch, self.target
-            request = CodeRequest(*network, kind, options, self.augment)
-            self._kernels[options] = Kernel(code_for(request))
+            stored = not is_augmented_by_pytorch and self.inputs.is_bytes
+            network = self.layers, self.shape, self.batch, self.target
+            kind = BYTES if stored else self.target.scalar
+            self._kernels[options] = Kernel(CodeRequest(*network, kind, options, self.augment))
         return self._kernels[options]
 
 
 def check_supported(model: nn.Module, samples: Samples) -> None:
     """Raise Unsupported if there is no native code for a network on these samples."""
-    _stages(model, samples)
+    _layers(model, samples)
 
 
 def predict(
@@ -182,12 +173,16 @@ def predict(
     """A network's outputs in evaluation (sample, class) for the samples with these indices, with
     these weights; None if there is no native code for the network or the samples."""
     try:
-        stages = _stages(model, samples)
+        layers = _layers(model, samples)
     except Unsupported:
         return None
     target = _target(model)
-    inputs = _raw_inputs(samples, target.dtype)
-    kernel = _evaluator(stages, sample_shape(samples.values.shape[1:]), target, inputs.kind)
+    inputs = _inputs(samples, samples.values, target.dtype)
+    shape, kind = (
+        sample_shape(samples.values.shape[1:]),
+        BYTES if inputs.is_bytes else target.scalar,
+    )
+    kernel = _evaluator(CodeRequest(layers, shape, EVALUATED, target, kind, None))
     kernel.fill("weights", flatten(weights, model))
     return torch.from_numpy(kernel.outputs(inputs, indices.numpy()))
 
@@ -209,20 +204,8 @@ def unflatten(rows: np.ndarray, model: nn.Module) -> dict[str, Tensor]:
     return views
 
 
-def _options(sgd: Sgd, corrects: bool, calibrates: bool) -> StepOptions:
-    return StepOptions(
-        momentum=sgd.momentum != 0,
-        weight_decay=sgd.weight_decay != 0,
-        proximal=sgd.mu != 0,
-        pulls_hard=sgd.lr * sgd.mu > 0.5,
-        clips=bool(sgd.clip),
-        corrects=corrects,
-        calibrates=calibrates,
-    )
-
-
-def _stages(model: nn.Module, samples: Samples) -> tuple[Stage, ...]:
-    """The stages of a network for these samples; Unsupported if there is no code for them."""
+def _layers(model: nn.Module, samples: Samples) -> tuple[Layer, ...]:
+    """The layers of a network for these samples; Unsupported if there is no code for them."""
     parameters = list(model.parameters())
     if not parameters or parameters[0].device.type != "cpu":
         raise Unsupported("this device")
@@ -230,10 +213,10 @@ def _stages(model: nn.Module, samples: Samples) -> tuple[Stage, ...]:
         raise Unsupported("this precision")
     if samples.scale is None:
         raise Unsupported("text")
-    stages = stages_of(model, samples.values.shape[1:])
+    layers = layers_of(model, samples.values.shape[1:])
     if not has_fma():
         raise Unsupported("processors without fused multiply-add")
-    return tuple(stages)
+    return layers
 
 
 def _target(model: nn.Module) -> Target:
@@ -241,41 +224,29 @@ def _target(model: nn.Module) -> Target:
     return host(SCALARS[next(model.parameters()).dtype])
 
 
-def _raw_inputs(samples: Samples, dtype: np.dtype) -> Inputs:
-    """All samples as stored, for native code to scale and standardize."""
-    assert samples.scale is not None
-    return _standardized_inputs(samples, _values(samples, dtype), 1 / samples.scale)
-
-
-def _scaled_inputs(samples: Samples, images: Tensor | None, dtype: np.dtype) -> Inputs:
-    """Scaled images, for native code to standardize; all samples if `images` is None."""
-    values = _values(samples, dtype) if images is None else images.contiguous().numpy()
-    return _standardized_inputs(samples, values, 1.0)
-
-
-def _values(samples: Samples, dtype: np.dtype) -> np.ndarray:
-    values = samples.values.numpy()
-    return np.ascontiguousarray(values, values.dtype if values.dtype == np.uint8 else dtype)
-
-
-def _standardized_inputs(samples: Samples, values: np.ndarray, factor: float) -> Inputs:
-    """Inputs of native code: `values` (sample, number), which it multiplies by `factor` and
-    standardizes by the mean and deviation of `samples`."""
-    shape = tuple(values.shape[1:])
+def _inputs(
+    samples: Samples, values: Tensor, dtype: np.dtype, scale: float | None = None
+) -> Inputs:
+    """Inputs of native code: `values` (sample, number), which it divides by a scale, that of the
+    samples unless given, and standardizes by their mean and deviation."""
+    scale = samples.scale if scale is None else scale
+    assert scale is not None
+    numbers, shape = values.contiguous().numpy(), tuple(values.shape[1:])
     std, mean = (
         tensor.double().expand(shape).reshape(-1).numpy() for tensor in (samples.std, samples.mean)
     )
-    dtype = np.dtype("f8") if samples.mean.dtype == torch.float64 else np.dtype("f4")
-    return Inputs(values, (factor / std).astype(dtype), (-mean / std).astype(dtype))
+    if numbers.dtype != np.uint8:
+        numbers = np.ascontiguousarray(numbers, dtype)
+    kind = np.dtype("f8") if samples.mean.dtype == torch.float64 else np.dtype("f4")
+    return Inputs(numbers, (1 / scale / std).astype(kind), (-mean / std).astype(kind))
 
 
 _kernels = threading.local()
 
 
-def _evaluator(stages: tuple[Stage, ...], shape: Shape, target: Target, kind: str) -> Kernel:
+def _evaluator(request: CodeRequest) -> Kernel:
     """The kernel that evaluates a network, made once for each thread."""
-    key = stages, shape, EVALUATED, target, kind
-    if key not in vars(_kernels).setdefault("by_key", {}):
-        _kernels.by_key = {key: Kernel(code_for(CodeRequest(*key, None)))}
-    kernel: Kernel = _kernels.by_key[key]
+    if request not in vars(_kernels).setdefault("by_request", {}):
+        _kernels.by_request = {request: Kernel(request)}
+    kernel: Kernel = _kernels.by_request[request]
     return kernel

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from cohort.native.emitter import ZERO, Emitter
+from cohort.native.emitter import ZERO, Emitter, Offset
 
 NUMBERS = "lr", "momentum", "weight_decay", "mu", "clip"
 ARRAYS = "weights", "gradients", "velocity", "anchor", "correction"
@@ -32,6 +33,12 @@ def llvm_parameters(scalar: str) -> list[str]:
     return arrays + [f"{scalar} %{name}" for name in NUMBERS]
 
 
+def emit_call(emit: Emitter, name: str, distance: str) -> None:
+    """Emit a call of `step` or `move`, which writes a distance."""
+    arguments = [f"ptr %{array}" for array in ARRAYS] + [f"ptr {distance}"]
+    emit.call(name, *arguments, *(f"{emit.scalar} %{number}" for number in NUMBERS))
+
+
 def emit_step(emit: Emitter, count: int, options: StepOptions) -> None:
     """Emit the function `step`, which takes a step like torch.optim.SGD on `count` weights.
 
@@ -39,12 +46,11 @@ def emit_step(emit: Emitter, count: int, options: StepOptions) -> None:
     weights are moved along a correction at last. With a proximal term, `distance` gets the squared
     distance to the anchor from where the step begins.
     """
-    vectors = -(-count // emit.lanes)
     with emit.function("step", *llvm_parameters(emit.scalar)):
         if options.proximal:
             emit_distance(emit, count, "%distance")
-        clipped = emit.broadcast(_clip_factor(emit, vectors, options)) if options.clips else ""
-        with emit.loop(vectors) as number:
+        clipped = emit.broadcast(_clip_factor(emit, count, options)) if options.clips else ""
+        with emit.loop(-(-count // emit.lanes)) as number:
             offset = number, emit.lanes
             weight = emit.load("%weights", offset)
             change = _proximal_gradient(emit, offset, weight, options)
@@ -62,9 +68,7 @@ def emit_step(emit: Emitter, count: int, options: StepOptions) -> None:
             emit.store(emit.fma(negative_rate, change, weight), "%weights", offset)
 
 
-def _proximal_gradient(
-    emit: Emitter, offset: tuple[str | int, int], weight: str, options: StepOptions
-) -> str:
+def _proximal_gradient(emit: Emitter, offset: Offset, weight: str, options: StepOptions) -> str:
     """Emit the gradient of the loss, with that of its proximal term if there is one."""
     gradient = emit.load("%gradients", offset)
     if not options.proximal:
@@ -75,12 +79,20 @@ def _proximal_gradient(
 
 def emit_distance(emit: Emitter, count: int, goal: str) -> None:
     """Emit code that writes the squared distance of `count` weights to the anchor to `goal`."""
+
+    def distance(offset: Offset) -> str:
+        return emit.op("fsub", emit.load("%weights", offset), emit.load("%anchor", offset))
+
+    emit.store_number(_square_sum(emit, count, distance), goal)
+
+
+def _square_sum(emit: Emitter, count: int, vector: Callable[[Offset], str]) -> str:
+    """Emit the sum of the squares of `count` numbers, of which `vector` emits those at an offset."""
     square = emit.variables([ZERO])
     with emit.loop(-(-count // emit.lanes)) as number, square.update() as values:
-        offset = number, emit.lanes
-        distance = emit.op("fsub", emit.load("%weights", offset), emit.load("%anchor", offset))
-        values[0] = emit.fma(distance, distance, values[0])
-    emit.store_number(emit.lane_sum(*square.load()), goal)
+        value = vector((number, emit.lanes))
+        values[0] = emit.fma(value, value, values[0])
+    return emit.lane_sum(*square.load())
 
 
 def emit_move(emit: Emitter, count: int, options: StepOptions) -> None:
@@ -118,15 +130,13 @@ def rate_before_move(emit: Emitter, options: StepOptions) -> str:
     return emit.value(f"fdiv {scalar} %lr, {decay_factor}")
 
 
-def _clip_factor(emit: Emitter, vectors: int, options: StepOptions) -> str:
+def _clip_factor(emit: Emitter, count: int, options: StepOptions) -> str:
     """Emit the factor by which torch's clip_grad_norm_ multiplies the gradient."""
-    square = emit.variables([ZERO])
-    with emit.loop(vectors) as number, square.update() as values:
-        offset = number, emit.lanes
-        weight = emit.load("%weights", offset)
-        gradient = _proximal_gradient(emit, offset, weight, options)
-        values[0] = emit.fma(gradient, gradient, values[0])
-    scalar, total = emit.scalar, emit.lane_sum(*square.load())
+
+    def gradient(offset: Offset) -> str:
+        return _proximal_gradient(emit, offset, emit.load("%weights", offset), options)
+
+    scalar, total = emit.scalar, _square_sum(emit, count, gradient)
     norm = emit.intrinsic(f"sqrt.f{8 * emit.target.size}", scalar, (scalar, total))
     norm = emit.value(f"fadd {scalar} {norm}, {emit.literal(1e-6)}")
     factor = emit.value(f"fdiv {scalar} %clip, {norm}")

@@ -4,34 +4,33 @@ the lanes of vectors."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from itertools import pairwise
 
 from cohort.native import sgd
-from cohort.native.augment import AugmentCode, AugmentOptions
-from cohort.native.emitter import Emitter, Index
-from cohort.native.entry_points import TRAIN, emit_entry, pointer_arguments
-from cohort.native.gather import BYTES
-from cohort.native.network_stages import Shape, Stage
+from cohort.native.augment import BYTES, AugmentCode
+from cohort.native.emitter import Emitter, Index, exponential
+from cohort.native.program import TRAIN, CodeRequest, emit_entry, pointers
 from cohort.native.sgd import StepOptions
-from cohort.native.single_code import PARAMETERS, SingleSampleCode
-from cohort.native.single_convolution import FirstConvolutionCode, SingleSampleConvolutionCode
-from cohort.native.single_layout import SingleSampleLayout
-from cohort.native.single_linear import SingleSampleLinearCode
-from cohort.native.target import Target
-from cohort.native.vectors import exponential
+from cohort.native.single_layers import (
+    PARAMETERS,
+    FirstConvolutionCode,
+    SingleSampleCode,
+    SingleSampleConvolutionCode,
+    SingleSampleLayout,
+    SingleSampleLinearCode,
+)
 
 
-def is_single_sample(stages: Sequence[Stage], batch: int, options: StepOptions | None) -> bool:
+def is_single_sample(request: CodeRequest) -> bool:
     """Whether SingleSampleProgram can train a network. Linear layers must follow ReLUs, because
     inputs that are 0 get no gradient. A proximal term must not pull hard, because a gradient's step
     is divided by what the pull leaves of it."""
-    if batch != 1 or options is None:
+    options, pairs = request.options, pairwise(request.layers)
+    if request.batch != 1 or options is None:
         return False
-    rectified = all(before.rectifies or after.is_convolution for before, after in pairwise(stages))
-    return rectified and options == StepOptions(
-        proximal=options.proximal, corrects=options.corrects
-    )
+    rectified = all(before.rectifies or after.is_convolution for before, after in pairs)
+    plain = StepOptions(proximal=options.proximal, corrects=options.corrects)
+    return rectified and options == plain
 
 
 class SingleSampleProgram:
@@ -39,20 +38,15 @@ class SingleSampleProgram:
 
     width, slack = 1, 0
 
-    def __init__(
-        self,
-        stages: Sequence[Stage],
-        shape: Shape,
-        target: Target,
-        kind: str,
-        options: StepOptions,
-        augment: AugmentOptions | None = None,
-    ):
-        self.options, self.kind, self.shape = options, kind, shape
-        self.emit, self.layout = Emitter(target), SingleSampleLayout(stages, shape, target)
+    def __init__(self, request: CodeRequest):
+        assert request.options is not None
+        target, shape = request.target, request.shape
+        self.options, self.kind, self.shape = request.options, request.kind, shape
+        self.emit, self.layout = Emitter(target), SingleSampleLayout(request.layers, shape, target)
         self.weight_count, self.augment = self.layout.weight_count, None
-        if augment is not None:
-            self.augment = AugmentCode(self.emit, self.layout.arena, augment, shape, kind, 1)
+        if request.augment is not None:
+            arena = self.layout.arena
+            self.augment = AugmentCode(self.emit, arena, request.augment, shape, self.kind, 1)
             self.kind = target.scalar
         self.memory = self.layout.arena.used
         self.order, self.padding = self.layout.order, self.layout.padding
@@ -61,9 +55,9 @@ class SingleSampleProgram:
         """Emit all functions and return the module as LLVM IR."""
         if self.augment is not None:
             self.augment.emit_function()
-        stages = len(self.layout.stages)
-        for number in range(stages):
-            code = self._stage_code(number)
+        layers = len(self.layout.layers)
+        for number in range(layers):
+            code = self._layer_code(number)
             with self.emit.function(f"forward{number}", *PARAMETERS):
                 code.emit_forward()
             with self.emit.function(f"backward{number}", *PARAMETERS, f"{self.emit.scalar} %lr"):
@@ -73,11 +67,11 @@ class SingleSampleProgram:
         self._emit_cross_entropy()
         with self.emit.function("move", *sgd.llvm_parameters(self.emit.scalar)):
             sgd.emit_move(self.emit, self.weight_count, self.options)
-        self._emit_train(stages)
+        self._emit_train(layers)
         return self.emit.llvm_ir()
 
-    def _stage_code(self, number: int) -> SingleSampleCode:
-        if not self.layout.stages[number].is_convolution:
+    def _layer_code(self, number: int) -> SingleSampleCode:
+        if not self.layout.layers[number].is_convolution:
             return SingleSampleLinearCode(self.emit, self.layout, number)
         kind = SingleSampleConvolutionCode if number else FirstConvolutionCode
         return kind(self.emit, self.layout, number)
@@ -112,25 +106,21 @@ class SingleSampleProgram:
             emit.store_number(total, "%sum")
             emit.store_number(emit.value(f"fsub {scalar} {logit}, {maximum}"), "%gap")
 
-    def _emit_train(self, stages: int) -> None:
-        emit, memory = self.emit, pointer_arguments("memory", "weights")
+    def _emit_train(self, layers: int) -> None:
+        emit, memory = self.emit, pointers("%memory", "%weights")
         with emit_entry(emit, TRAIN, before=self._emit_first_distance) as step:
             self._emit_fetch(step)
-            for number in range(stages):
+            for number in range(layers):
                 emit.call(f"prepare{number}", *memory)
                 emit.call(f"forward{number}", *memory)
-            addresses = (emit.pointer(name, step) for name in ("%sums", "%gaps"))
             label = f"i64 {emit.load_int('%labels', step)}"
-            emit.call(
-                "cross_entropy", "ptr %memory", label, *(f"ptr {address}" for address in addresses)
-            )
+            results = pointers(*(emit.pointer(name, step) for name in ("%sums", "%gaps")))
+            emit.call("cross_entropy", "ptr %memory", label, *results)
             rate = sgd.rate_before_move(emit, self.options)
-            for number in reversed(range(stages)):
+            for number in reversed(range(layers)):
                 emit.call(f"backward{number}", *memory, f"{emit.scalar} {rate}")
             if self.options != StepOptions():
-                distance = f"ptr {emit.pointer('%distances', step, 1)}"
-                rates = [f"{emit.scalar} %{name}" for name in sgd.NUMBERS]
-                emit.call("move", *pointer_arguments(*sgd.ARRAYS), distance, *rates)
+                sgd.emit_call(emit, "move", emit.pointer("%distances", step, 1))
 
     def _emit_first_distance(self) -> None:
         """Emit the distance to the anchor before the first step; each step leaves the next."""
@@ -145,19 +135,16 @@ class SingleSampleProgram:
             index = emit.load_int("%indices", step)
             sample = emit.pointer("%samples", (index, math.prod(self.shape)), kind=self.kind)
         else:
-            pointers = [emit.pointer(name, step, kind="i32") for name in ("%indices", "%rows")]
-            self.augment.emit_call(pointers[0], pointers[1], "1")
+            indices, rows = (emit.pointer(n, step, kind="i32") for n in ("%indices", "%rows"))
+            self.augment.emit_call(indices, rows, "1")
             sample = emit.pointer("%memory", self.augment.images)
-        strides, is_image = self.layout.strides(0), self.layout.stages[0].is_convolution
+        strides, is_image = self.layout.strides(0), self.layout.layers[0].is_convolution
         start = self.layout.activations[0] + self.layout.origin(0)
-        with (
-            emit.loop(channels) as channel,
-            emit.loop(height) as row,
-            emit.loop(width) as column,
-        ):
+        with emit.loops(channels, height, width) as (channel, row, column):
             position = emit.add(emit.mul(channel, height * width), emit.mul(row, width))
             position = emit.add(position, column)
-            value = emit.value(f"load {self.kind}, ptr {self._element_pointer(sample, position)}")
+            address = emit.pointer(sample, position, kind=self.kind)
+            value = emit.value(f"load {self.kind}, ptr {address}")
             if self.kind == BYTES:
                 value = emit.value(f"uitofp i8 {value} to {emit.scalar}")
             scale, shift = (emit.load_number(name, position) for name in ("%scale", "%shift"))
@@ -166,6 +153,3 @@ class SingleSampleProgram:
             offsets = (row, strides[0]), (column, strides[1]), channel
             goal = emit.pointer("%memory", *(offsets if is_image else (position,)), start)
             emit.store_number(value, goal)
-
-    def _element_pointer(self, sample: str, index: Index) -> str:
-        return self.emit.pointer(sample, index, kind=self.kind)

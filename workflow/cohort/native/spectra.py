@@ -15,25 +15,28 @@ the weights the product with the conjugate of the inputs.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from cohort.native.arena import Arena
-from cohort.native.emitter import Emitter
-from cohort.native.fourier import Complex
-from cohort.native.network_stages import Stage
+from cohort.native.emitter import ZERO, Emitter
+from cohort.native.layers import Layer
+from cohort.native.target import Arena
 
 ADVANTAGE = 1.5  # how many direct products must be saved for each product of the spectra
 LEAST = 8  # input and output channels, below which transforms are most of the work
+Complex = tuple[str, str]
+"""The real and imaginary parts of numbers, two vectors."""
 
 
-def is_spectral_faster(stage: Stage) -> bool:
+def is_spectral_faster(layer: Layer) -> bool:
     """Whether a convolution multiplies clearly less by Fourier transforms than directly."""
-    height, width = stage.sides
-    direct = height * width * stage.taps
-    is_wide = min(stage.inner, stage.outer) >= LEAST
-    slots = SpectrumSlots.of_stage(stage)
-    fits = stage.kernel <= min(slots.height, slots.width)
-    return stage.is_convolution and is_wide and fits and direct > ADVANTAGE * slots.count
+    height, width = layer.sides
+    direct = height * width * layer.taps
+    is_wide = min(layer.inner, layer.outer) >= LEAST
+    slots = SpectrumSlots.of_layer(layer)
+    fits = layer.kernel <= min(slots.height, slots.width)
+    return layer.is_convolution and is_wide and fits and direct > ADVANTAGE * slots.count
 
 
 @dataclass(frozen=True)
@@ -45,9 +48,9 @@ class SpectrumSlots:
     width: int
 
     @staticmethod
-    def of_stage(stage: Stage) -> SpectrumSlots:
-        """The slots of a stage's images, whose periods are their sides plus the padding."""
-        return SpectrumSlots(*(side + stage.padding for side in stage.inputs[1:]))
+    def of_layer(layer: Layer) -> SpectrumSlots:
+        """The slots of a layer's images, whose periods are their sides plus the padding."""
+        return SpectrumSlots(*(side + layer.padding for side in layer.inputs[1:]))
 
     @property
     def real_columns(self) -> int:
@@ -80,38 +83,44 @@ class SpectrumSlots:
         )
 
 
+@dataclass(frozen=True)
+class MapSpectra:
+    """Where the spectra of the inputs or outputs of a convolution lie, then of their gradient. All
+    row coefficients (coefficient, channel, row, block, lane) are kept for the backward pass; of the
+    slots (slot, channel, block, lane) only those of one column are there at a time. `row` and
+    `slot` are the distances between coefficients and between slots."""
+
+    channels: int
+    height: int
+    row: int
+    slot: int
+    rows: int
+    slots: int
+
+
 class SpectralArrays:
-    """The arrays of a convolution by Fourier transforms: their strides and where they begin.
+    """The arrays of a convolution by Fourier transforms. Those of the weights are (coefficient,
+    kernel row, pair of channels) and (slot, pair of channels).
 
-    Row coefficients of inputs and outputs are (coefficient, channel, row, block, lane), those of
-    weights (coefficient, kernel row, pair of channels); slots of a column are (slot, channel,
-    block, lane), and (slot, pair of channels).
-
-    Of each spectrum only the slots of one column of the row transform are there at a time; the row
-    coefficients are kept for the backward pass. A gradient takes the place of what it is the
-    gradient of. Distances between slots are odd numbers of cache lines, so that those of a channel
-    do not compete for the same place in the cache.
+    Distances between slots are odd numbers of cache lines, so that those of a channel do not
+    compete for the same place in the cache.
     """
 
-    def __init__(self, stage: Stage, arena: Arena, width: int, line: int):
-        self.slots = SpectrumSlots.of_stage(stage)
-        height, most = (
-            stage.inputs[1],
-            max(self.slots.per_real_column, self.slots.per_complex_column),
+    def __init__(self, layer: Layer, arena: Arena, width: int, line: int):
+        self.slots = SpectrumSlots.of_layer(layer)
+        most = max(self.slots.per_real_column, self.slots.per_complex_column)
+        self.pairs = -(-layer.inner * layer.outer // line) * line  # of channels
+        shapes = (layer.inner, layer.inputs[1]), (layer.outer, layer.sides[0])
+        rows = [channels * height * width + line for channels, height in shapes]
+        slots = [channels * width + line for channels, _ in shapes]
+        self.weight_row, self.weight_slot = layer.kernel * self.pairs + line, self.pairs + line
+        starts = [arena.allocate(self.slots.width * row) for row in (*rows, self.weight_row)]
+        starts += [arena.allocate(most * slot) for slot in (*slots, self.weight_slot)]
+        self.weight_rows, self.weights = starts[2], starts[5]
+        self.inputs, self.outputs = (
+            MapSpectra(*shapes[index], rows[index], slots[index], starts[index], starts[index + 3])
+            for index in range(2)
         )
-        self.pairs = -(-stage.inner * stage.outer // line) * line  # of channels
-        self.input_slot = stage.inner * width + line
-        self.output_slot = stage.outer * width + line
-        self.weight_slot = self.pairs + line
-        self.input_row = stage.inner * height * width + line
-        self.output_row = stage.outer * stage.sides[0] * width + line
-        self.weight_row = stage.kernel * self.pairs + line
-        self.input_rows = arena.allocate(self.slots.width * self.input_row)
-        self.output_rows = arena.allocate(self.slots.width * self.output_row)
-        self.weight_rows = arena.allocate(self.slots.width * self.weight_row)
-        self.inputs = arena.allocate(most * self.input_slot)
-        self.outputs = arena.allocate(most * self.output_slot)
-        self.weights = arena.allocate(most * self.weight_slot)
 
 
 def input_slots(emit: Emitter, value: tuple[str, ...]) -> list[str]:
@@ -149,3 +158,141 @@ def weight_gradient_frequency(emit: Emitter, slots: list[str]) -> Complex:
     products, those of the outputs' gradient with the conjugate of the inputs."""
     real = emit.op("fsub", emit.op("fsub", slots[0], slots[1]), slots[2])
     return real, emit.op("fsub", slots[1], slots[2])
+
+
+class Fourier:
+    """Emits straight-line discrete Fourier transforms (DFTs) of a period, modulo which indices are
+    counted. Values at n and at period - n are added and subtracted first, which halves the
+    products: cosines are even, sines are odd."""
+
+    def __init__(self, emit: Emitter, period: int):
+        self.emit, self.period = emit, period
+        self.half = period // 2
+        self.middle = {self.half} if period % 2 == 0 else set()
+
+    def real_dft(self, values: Mapping[int, str]) -> list[tuple[str, ...]]:
+        """Emit the DFT of real numbers, given by index, up to half the period: other frequencies
+        are conjugates. Frequency 0 and half an even period have no imaginary part."""
+        even, odd = self._even_and_odd_parts(values)
+        spectrum: list[tuple[str, ...]] = []
+        for frequency in range(self.half + 1):
+            real = self._sum(even, self.cosines(frequency))
+            if self.is_real(frequency):
+                spectrum.append((real,))
+            else:
+                spectrum.append((real, self._sum(odd, self.sines(frequency), -1)))
+        return spectrum
+
+    def inverse_real_dft(
+        self, spectrum: Sequence[tuple[str, ...]], wanted: Iterable[int], scale: float
+    ) -> dict[int, str]:
+        """Emit the real numbers at the wanted indices from half a spectrum, times a scale."""
+        whole = {f: parts[0] for f, parts in enumerate(spectrum)}
+        imaginary = {f: parts[1] for f, parts in enumerate(spectrum) if len(parts) == 2}
+        weight = {f: scale * (1 if self.is_real(f) else 2) for f in whole}
+
+        def at(index: int) -> Complex:
+            cosines, sines = self.cosines(index), self.sines(index)
+            return (
+                self._sum(whole, {f: weight[f] * cosines[f] for f in whole}),
+                self._sum(imaginary, {f: weight[f] * sines[f] for f in imaginary}),
+            )
+
+        numbers = {}
+        for index, mirrored in self._mirror_pairs(wanted):
+            even, odd = at(index)
+            if index in wanted:
+                numbers[index] = self._subtract(even, odd)
+            if mirrored in wanted and mirrored != index:
+                numbers[mirrored] = self._add(even, odd)
+        return numbers
+
+    def complex_dft(
+        self, values: Mapping[int, Complex], wanted: Iterable[int], sign: int
+    ) -> dict[int, Complex]:
+        """Emit the sums over n of values * exp(sign * 2 pi i * k * n / period) at the wanted
+        indices k: a DFT if sign is -1, its inverse without the division by the period if it is
+        1."""
+        real_parts = {index: real for index, (real, _) in values.items()}
+        imaginary_parts = {index: imaginary for index, (_, imaginary) in values.items()}
+        even_real, odd_real = self._even_and_odd_parts(real_parts)
+        even_imaginary, odd_imaginary = self._even_and_odd_parts(imaginary_parts)
+        sums = {}
+        for index, mirrored in self._mirror_pairs(wanted):
+            cosines, sines = self.cosines(index), self.sines(index)
+            real = (self._sum(even_real, cosines), self._sum(odd_imaginary, sines, -sign))
+            imaginary = (self._sum(even_imaginary, cosines), self._sum(odd_real, sines, sign))
+            if index in wanted:
+                sums[index] = self._add(*real), self._add(*imaginary)
+            if mirrored in wanted and mirrored != index:
+                sums[mirrored] = self._subtract(*real), self._subtract(*imaginary)
+        return sums
+
+    def is_real(self, frequency: int) -> bool:
+        """Whether the spectrum of real numbers is real at this frequency."""
+        return frequency == 0 or frequency in self.middle
+
+    def cosines(self, index: int) -> dict[int, float]:
+        """Cosines of 2 pi k n / period for an index k, by n."""
+        return self._waves(math.cos, index)
+
+    def sines(self, index: int) -> dict[int, float]:
+        """Sines of 2 pi k n / period for an index k, by n."""
+        return self._waves(math.sin, index)
+
+    def _waves(self, wave: Callable[[float], float], index: int) -> dict[int, float]:
+        angles = [2 * math.pi * (index * n % self.period) / self.period for n in range(self.period)]
+        values = map(wave, angles)
+        exact = [round(v) if abs(v - round(v)) < 1e-12 else v for v in values]
+        return dict(enumerate(exact))
+
+    def _mirror_pairs(self, wanted: Iterable[int]) -> list[tuple[int, int]]:
+        """Pairs of an index up to half the period and its mirror image, at least one wanted."""
+        indices = sorted({min(index, self.period - index) % self.period for index in wanted})
+        return [(index, -index % self.period) for index in indices]
+
+    def _even_and_odd_parts(
+        self, values: Mapping[int, str]
+    ) -> tuple[dict[int, str], dict[int, str]]:
+        """Emit the even part of values, then the odd part, each by index up to half the period."""
+        even, odd = {}, {}
+        for index, mirrored in self._mirror_pairs(values):
+            here, there = values.get(index), values.get(mirrored)
+            if index == mirrored:
+                assert here is not None
+                even[index] = here
+            elif here is not None and there is not None:
+                even[index] = self.emit.op("fadd", here, there)
+                odd[index] = self.emit.op("fsub", here, there)
+            elif here is not None:
+                even[index] = odd[index] = here
+            else:
+                assert there is not None
+                even[index] = there
+                odd[index] = self.emit.op("fsub", ZERO, there)
+        return even, odd
+
+    def _sum(self, values: Mapping[int, str], factors: Mapping[int, float], sign: int = 1) -> str:
+        """Emit the sum of values times factors; nothing is emitted for what is 0."""
+        total = ZERO
+        for index, value in values.items():
+            factor = sign * factors[index]
+            if factor == 0:
+                continue
+            if total == ZERO and factor == 1:
+                total = value
+            elif total == ZERO:
+                total = self.emit.op("fmul", value, self.emit.constant(factor))
+            elif abs(factor) == 1:
+                total = self.emit.op("fadd" if factor > 0 else "fsub", total, value)
+            else:
+                total = self.emit.fma(value, self.emit.constant(factor), total)
+        return total
+
+    def _add(self, left: str, right: str) -> str:
+        if ZERO in (left, right):
+            return right if left == ZERO else left
+        return self.emit.op("fadd", left, right)
+
+    def _subtract(self, left: str, right: str) -> str:
+        return left if right == ZERO else self.emit.op("fsub", left, right)

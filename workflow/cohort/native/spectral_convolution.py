@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from typing import NamedTuple
 
-from cohort.native.batched_layout import BatchLayout, chunks
-from cohort.native.convolution import ConvolutionCode
-from cohort.native.emitter import ZERO, Emitter, Index
-from cohort.native.products import Products
+from cohort.native.emitter import ZERO, Emitter, Index, chunks, transposed
+from cohort.native.lanes_convolution import ConvolutionCode
+from cohort.native.lanes_layers import Array, LanesLayout, Product
 from cohort.native.spectra import (
+    Complex,
+    Fourier,
+    MapSpectra,
     gradient_slots,
     input_gradient_frequency,
     input_slots,
@@ -16,115 +20,141 @@ from cohort.native.spectra import (
     weight_gradient_frequency,
     weight_slots,
 )
-from cohort.native.spectral_transforms import Columns, RowCoefficients, Transforms
-from cohort.native.vectors import transposed
+
+ToSlots = Callable[[Emitter, tuple[str, ...]], list[str]]
+FromSlots = Callable[[Emitter, list[str]], Complex]
+
+
+class Columns(NamedTuple):
+    """The real or the complex columns of the row transform.
+
+    `number` is how many there are, `row` the index of the first row coefficient, `rows` and `slots`
+    how many coefficients and slots each column has.
+    """
+
+    is_real: bool
+    number: int
+    row: int
+    rows: int
+    slots: int
 
 
 class SpectralConvolutionCode(ConvolutionCode):
     """Emits a convolution as products of spectra: transforms, then for each slot a matrix product
     over the channels.
 
-    Columns of the row transform are worked on one after another, all the way to the result, so that
-    what is in between stays in the second-level cache.
+    Row coefficients are real columns first, then the real and imaginary parts of the complex ones.
+    Columns are worked on one after another, all the way to the result, so that what is in between
+    stays in the second-level cache.
     """
 
-    def __init__(self, emit: Emitter, layout: BatchLayout, number: int):
+    def __init__(self, emit: Emitter, layout: LanesLayout, number: int):
         super().__init__(emit, layout, number)
         arrays = layout.spectra[number]
         assert arrays is not None
-        self.arrays, self.products = arrays, Products(emit, layout)
-        self.transforms = Transforms(emit, layout, arrays)
+        self.arrays, self.slots = arrays, arrays.slots
+        self.along_rows = Fourier(emit, self.slots.width)
+        self.along_columns = Fourier(emit, self.slots.height)
+        self.scale = 1 / (self.slots.height * self.slots.width)
+        # the kernel in its periodic image is reflected, because layers compute cross-correlations,
+        # and shifted by the padding
+        shifts = [self.layer.padding - tap for tap in range(self.layer.kernel)]
+        self.kernel_rows = [shift % self.slots.height for shift in shifts]
+        self.kernel_columns = [shift % self.slots.width for shift in shifts]
 
     # passes
 
     def emit_preparation(self) -> None:
         """Emit the transform of the weights along the rows of the kernel."""
-        emit, lanes, kernel = self.emit, self.lanes, self.stage.kernel
+        emit, lanes, kernel = self.emit, self.lanes, self.layer.kernel
         with emit.loop(self.arrays.pairs // lanes) as group:
-            pixels = self._load_taps(self.weight_pointer((group, lanes * self.stage.taps)))
+            pixels = self._load_taps(self.weight_pointer((group, lanes * self.layer.taps)))
             for y in range(kernel):
                 line = pixels[y * kernel : (y + 1) * kernel]
-                spectrum = self.transforms.along_rows.real_dft(
-                    dict(zip(self._column_indices, line, strict=True))
-                )
-                for number, value in enumerate(self.transforms.row_coefficients(spectrum)):
+                of_columns = dict(zip(self.kernel_columns, line, strict=True))
+                for number, value in enumerate(self._row_transform(of_columns)):
                     emit.store(value, self._kernel_at(number, y, group))
 
     def emit_forward(self) -> None:
-        arrays, width = self.arrays, self.stage.inputs[2]
-        source = partial(self.pointer, self.inputs)
-        self.transforms.transform_rows(self._input_rows, width, source)
-        results = RowCoefficients(
-            arrays.output_rows, arrays.output_row, self.stage.outer, self.stage.sides[0]
-        )
-        for columns in self.transforms.column_groups():
+        inner, arrays = self.layer.inner, self.arrays
+        self._transform_rows(arrays.inputs, self.inputs, self.layer.inputs[2])
+        for columns in self._column_groups():
             with self.emit.loop(columns.number) as column:
-                self._emit_input_transform(columns, column)
-                self._emit_weight_transform(columns, column)
+                # in either pass, which is less than to keep them
+                self._transform_columns(columns, column, arrays.inputs, input_slots)
+                self._transform_weight_columns(columns, column)
                 with self.emit.loop(columns.slots) as slot:
-                    self._emit_products(slot)
-                self.transforms.invert_columns(
-                    columns, column, self._output_at, output_frequency, results
-                )
-        self._emit_outputs(results)
+                    self._emit_product(slot, arrays.inputs, arrays.outputs, (inner, 1))
+                self._invert_columns(columns, column, arrays.outputs, output_frequency)
+        self._emit_outputs()
 
     def emit_weight_gradient(self) -> None:
         """Emit the gradient of the weights, and that of the inputs but for the last transform: both
-        need the spectrum of the outputs' gradient, of which only a column is there at a time."""
-        arrays, transforms = self.arrays, self.transforms
-        self._emit_gradient_spread()
-        rows = RowCoefficients(
-            arrays.output_rows, arrays.output_row, self.stage.outer, self.stage.sides[0]
+        need the spectrum of the outputs' gradient, of which only a column is there at a time. They
+        overwrite the slots of weights and inputs."""
+        emit, layer, inputs, outputs = (
+            self.emit,
+            self.layer,
+            self.arrays.inputs,
+            self.arrays.outputs,
         )
-        source = partial(self.pointer, self.unpooled)
-        transforms.transform_rows(rows, self.stage.sides[1], source)
-        for columns in transforms.column_groups():
-            with self.emit.loop(columns.number) as column:
-                transforms.transform_columns(columns, column, rows, gradient_slots, self._output_at)
-                self._emit_input_transform(columns, column)
-                self._emit_weight_transform(columns, column)
-                with self.emit.loop(columns.slots) as slot:
-                    self._emit_gradient_products(slot)
-                self._emit_weight_inverse(columns, column)
-                arguments = (
-                    columns,
-                    column,
-                    self._input_at,
-                    input_gradient_frequency,
-                    self._input_rows,
-                )
-                transforms.invert_columns(*arguments)
+        self._emit_gradient_spread()
+        self._transform_rows(outputs, self.unpooled, layer.sides[1])
+        for columns in self._column_groups():
+            with emit.loop(columns.number) as column:
+                self._transform_columns(columns, column, outputs, gradient_slots)
+                self._transform_columns(columns, column, inputs, input_slots)
+                self._transform_weight_columns(columns, column)
+                with emit.loop(columns.slots) as slot:
+                    self.emit_transpose(layer.inner, partial(self._at, inputs, slot), "%blocks")
+                    self._emit_product(slot, outputs, inputs, (1, layer.inner))
+                    samples = emit.mul("%blocks", self.lanes)
+                    gradients, goal = partial(self._at, outputs, slot), self._weight_at(slot)
+                    sums = layer.outer, layer.inner, gradients, samples, goal
+                    self.emit_transposed_product(*sums)
+                self._invert_weight_columns(columns, column)
+                self._invert_columns(columns, column, inputs, input_gradient_frequency)
         self._emit_kernel_gradient()
 
     def emit_input_gradient(self) -> None:
-        emit, rows, width = self.emit, self._input_rows, self.stage.inputs[2]
-        with (
-            emit.loop(rows.channels) as channel,
-            emit.loop("%blocks") as block,
-            emit.loop(rows.height) as row,
-        ):
-            for x, value in self.transforms.inverse_row(rows, channel, row, block, width).items():
+        maps, width = self.arrays.inputs, self.layer.inputs[2]
+        with self.emit.loops(maps.channels, "%blocks", maps.height) as (channel, block, row):
+            for x, value in self._inverse_row(maps, channel, row, block, width).items():
                 self.store_gradient(value, block, channel, row, x)
+
+    def _emit_product(
+        self, slot: Index, source: MapSpectra, goal: MapSpectra, strides: tuple[int, int]
+    ) -> None:
+        """Emit the product of a slot of the weights, of these strides, and a slot of `source`."""
+
+        def store(value: str, block: Index, channel: Index) -> None:
+            self.emit.store(value, self._at(goal, slot, block, channel))
+
+        sizes, source_at = (goal.channels, source.channels), partial(self._at, source, slot)
+        product = Product(self.emit, self.layout, *sizes, source_at, store)
+        product.emit_code(self._weight_at(slot), strides)
 
     # arrays
 
-    def _slot_at(self, array: int, stride: int, slot: Index, channel: Index, block: Index) -> str:
-        offsets = (slot, stride), (channel, self.layout.width), (block, self.lanes)
-        return self.emit.pointer("%memory", *offsets, array)
+    def _column_groups(self) -> Iterator[Columns]:
+        """Yield the real columns of the row transform, then the complex ones if there are any."""
+        slots, real = self.slots, self.slots.real_columns
+        yield Columns(True, real, 0, 1, slots.per_real_column)
+        if slots.complex_columns:
+            yield Columns(False, slots.complex_columns, real, 2, slots.per_complex_column)
 
-    @property
-    def _input_rows(self) -> RowCoefficients:
-        """The array of row coefficients of the inputs, then of their gradient."""
-        arrays, (inner, height, _) = self.arrays, self.stage.inputs
-        return RowCoefficients(arrays.input_rows, arrays.input_row, inner, height)
+    def _at(self, maps: MapSpectra, slot: Index, block: Index, channel: Index) -> str:
+        """A pointer to a slot of a column of the spectrum of inputs or outputs."""
+        offsets = (slot, maps.slot), (channel, self.layout.width), (block, self.lanes)
+        return self.emit.pointer("%memory", *offsets, maps.slots)
 
-    def _input_at(self, slot: Index, channel: Index, block: Index) -> str:
-        """A pointer to a slot of a column of the inputs' spectrum, or of its gradient."""
-        return self._slot_at(self.arrays.inputs, self.arrays.input_slot, slot, channel, block)
-
-    def _output_at(self, slot: Index, channel: Index, block: Index) -> str:
-        """A pointer to a slot of a column of the outputs' spectrum, or of its gradient."""
-        return self._slot_at(self.arrays.outputs, self.arrays.output_slot, slot, channel, block)
+    def _row_at(
+        self, maps: MapSpectra, coefficient: Index, channel: Index, y: Index, block: Index
+    ) -> str:
+        """A pointer to a coefficient of the row transform of inputs or outputs."""
+        width = self.layout.width
+        offsets = (channel, maps.height * width), (y, width), (block, self.lanes)
+        return self.emit.pointer("%memory", (coefficient, maps.row), *offsets, maps.rows)
 
     def _weight_at(self, slot: Index) -> str:
         """A pointer to a slot of a column of the weights' spectrum, or of its gradient."""
@@ -136,151 +166,179 @@ class SpectralConvolutionCode(ConvolutionCode):
         start = self.arrays.weight_rows + y * self.arrays.pairs
         return self.emit.pointer("%memory", *offsets, start)
 
-    # products
+    # transforms of rows
 
-    def _emit_products(self, slot: Index) -> None:
-        emit, (inner, outer) = self.emit, (self.stage.inner, self.stage.outer)
-        self.products.emit_product(
-            outer,
-            inner,
-            lambda block, channel: self._input_at(slot, channel, block),
-            self._weight_at(slot),
-            (inner, 1),
-            lambda value, block, channel: emit.store(value, self._output_at(slot, channel, block)),
-        )
+    def _row_transform(self, pixels: Mapping[int, str]) -> list[str]:
+        """Emit the row coefficients of some pixels in the order in which they are stored."""
+        spectrum = self.along_rows.real_dft(pixels)
+        return [part for parts in sorted(spectrum, key=len) for part in parts]
 
-    def _emit_gradient_products(self, slot: Index) -> None:
-        """Emit the products of a slot that give the gradients of inputs and weights, which
-        overwrite the slot's inputs and weights."""
-        emit, (inner, outer) = self.emit, (self.stage.inner, self.stage.outer)
-        self.products.emit_transpose(
-            inner, lambda block, channel: self._input_at(slot, channel, block), "%blocks"
-        )
-        self.products.emit_product(
-            inner,
-            outer,
-            lambda block, channel: self._output_at(slot, channel, block),
-            self._weight_at(slot),
-            (1, inner),
-            lambda value, block, channel: emit.store(value, self._input_at(slot, channel, block)),
-        )
-        self.products.emit_transposed_product(
-            outer,
-            inner,
-            lambda block, channel: self._output_at(slot, channel, block),
-            emit.mul("%blocks", self.lanes),
-            self._weight_at(slot),
-        )
+    def _transform_rows(self, maps: MapSpectra, source: Array, width: int) -> None:
+        emit = self.emit
+        with emit.loops(maps.channels, "%blocks", maps.height) as (channel, block, y):
+            pixels = {
+                x: emit.load(self.pointer(source, block, channel, y, x)) for x in range(width)
+            }
+            for number, value in enumerate(self._row_transform(pixels)):
+                emit.store(value, self._row_at(maps, number, channel, y, block))
 
-    def _emit_input_transform(self, columns: Columns, column: Index) -> None:
-        """Emit the transform of a column of the inputs' row coefficients into slots: once in either
-        pass, which is less than to keep them."""
-        arguments = columns, column, self._input_rows, input_slots, self._input_at
-        self.transforms.transform_columns(*arguments)
+    def _inverse_row(
+        self, maps: MapSpectra, channel: Index, y: Index, block: Index, width: int
+    ) -> dict[int, str]:
+        """Emit the inverse transform of a row; return the values of its pixels."""
+        spectrum = self._load_spectrum(lambda n: self._row_at(maps, n, channel, y, block))
+        return self.along_rows.inverse_real_dft(spectrum, range(width), self.scale)
+
+    def _load_spectrum(self, pointer_to: Callable[[int], str]) -> list[tuple[str, ...]]:
+        """Emit loads of a row's spectrum; `pointer_to` gives the pointer to a row coefficient."""
+        spectrum = []
+        for frequency in range(self.along_rows.half + 1):
+            numbers = [min(frequency, 1)]
+            if not self.along_rows.is_real(frequency):
+                first = self.slots.real_columns + 2 * (frequency - 1)
+                numbers = [first, first + 1]
+            spectrum.append(tuple(self.emit.load(pointer_to(number)) for number in numbers))
+        return spectrum
+
+    # transforms of columns
+
+    def _load_parts(
+        self, columns: Columns, first: Index, pointer_to: Callable[[Index], str]
+    ) -> tuple[str, ...]:
+        """Emit loads of a column's row coefficients, from the `first` on: a real or complex one."""
+        numbers = [self.emit.add(first, part) for part in range(columns.rows)]
+        return tuple(map(self.emit.load, [pointer_to(number) for number in numbers]))
+
+    def _first(self, columns: Columns, column: Index) -> Index:
+        """The number of a column's first row coefficient."""
+        return self.emit.add(self.emit.mul(column, columns.rows), columns.row)
+
+    def _transform_columns(
+        self, columns: Columns, column: Index, maps: MapSpectra, to_slots: ToSlots
+    ) -> None:
+        """Emit the transform of a column of the row coefficients of every channel into slots."""
+        emit, first = self.emit, self._first(columns, column)
+        with emit.loops(maps.channels, "%blocks") as (channel, block):
+            values = {}
+            for y in range(maps.height):
+                row_at = partial(self._row_at, maps, channel=channel, y=y, block=block)
+                values[y] = self._load_parts(columns, first, row_at)
+            for slot, value in enumerate(self._column_slots(columns, values, to_slots)):
+                emit.store(value, self._at(maps, slot, block, channel))
+
+    def _transform_weight_columns(self, columns: Columns, column: Index) -> None:
+        emit, first = self.emit, self._first(columns, column)
+        with emit.loop(self.arrays.pairs // self.lanes) as group:
+            values = {}
+            for y, index in enumerate(self.kernel_rows):
+                kernel_at = partial(self._kernel_at, y=y, group=group)
+                values[index] = self._load_parts(columns, first, kernel_at)
+            for slot, value in enumerate(self._column_slots(columns, values, weight_slots)):
+                emit.store(value, self._weight_at(slot), (group, self.lanes))
+
+    def _column_slots(
+        self, columns: Columns, values: Mapping[int, tuple[str, ...]], to_slots: ToSlots
+    ) -> list[str]:
+        """Emit the slots of a column from its values by row."""
+        spectrum: list[tuple[str, ...]]
+        if columns.is_real:
+            spectrum = self.along_columns.real_dft({y: value[0] for y, value in values.items()})
+        else:
+            pairs = {y: (value[0], value[1]) for y, value in values.items()}
+            period = range(self.slots.height)
+            by_frequency = self.along_columns.complex_dft(pairs, period, sign=-1)
+            spectrum = [by_frequency[frequency] for frequency in period]
+        return [slot for value in spectrum for slot in to_slots(self.emit, value)]
+
+    def _invert_columns(
+        self, columns: Columns, column: Index, maps: MapSpectra, from_slots: FromSlots
+    ) -> None:
+        """Emit the inverse transform of every channel's column of slots into row coefficients."""
+        emit, first, height = self.emit, self._first(columns, column), range(maps.height)
+        with emit.loops(maps.channels, "%blocks") as (channel, block):
+            slots = [emit.load(self._at(maps, n, block, channel)) for n in range(columns.slots)]
+            for y, value in self._column_values(columns, slots, from_slots, height).items():
+                for part, number in enumerate(value):
+                    goal = self._row_at(maps, emit.add(first, part), channel, y, block)
+                    emit.store(number, goal)
+
+    def _invert_weight_columns(self, columns: Columns, column: Index) -> None:
+        emit, first, lanes = self.emit, self._first(columns, column), self.lanes
+        with emit.loop(self.arrays.pairs // lanes) as group:
+            numbers = range(columns.slots)
+            slots = [emit.load(self._weight_at(slot), (group, lanes)) for slot in numbers]
+            wanted = self.kernel_rows
+            values = self._column_values(columns, slots, weight_gradient_frequency, wanted)
+            for y, index in enumerate(wanted):
+                for part, value in enumerate(values[index]):
+                    emit.store(value, self._kernel_at(emit.add(first, part), y, group))
+
+    def _column_values(
+        self, columns: Columns, slots: list[str], from_slots: FromSlots, wanted: Sequence[int]
+    ) -> dict[int, tuple[str, ...]]:
+        """Emit the values of a column by row, at the wanted rows, from its slots."""
+        spectrum: list[tuple[str, ...]] = []
+        frequencies = self.along_columns.half + 1 if columns.is_real else self.slots.height
+        for frequency in range(frequencies):
+            count = 1 if columns.is_real and self.along_columns.is_real(frequency) else 3
+            parts, slots = slots[:count], slots[count:]
+            spectrum.append(tuple(parts) if count == 1 else from_slots(self.emit, parts))
+        if columns.is_real:
+            values = self.along_columns.inverse_real_dft(spectrum, wanted, 1)
+            return {y: (value,) for y, value in values.items()}
+        pairs = {frequency: (value[0], value[1]) for frequency, value in enumerate(spectrum)}
+        return dict(self.along_columns.complex_dft(pairs, wanted, sign=1))
 
     # beginnings and ends
 
-    def _emit_outputs(self, rows: RowCoefficients) -> None:
+    def _emit_outputs(self) -> None:
         """Emit inverse row transforms, then bias, pooling and ReLU, and store the outputs."""
-        emit, stage, step = self.emit, self.stage, 1 + self.stage.pools
-        with (
-            emit.loop(stage.outer) as channel,
-            emit.loop("%blocks") as block,
-            emit.loop(stage.outputs[1]) as row,
-        ):
+        emit, layer, step, width = self.emit, self.layer, 1 + self.layer.pools, self.layer.sides[1]
+        with emit.loops(layer.outer, "%blocks", layer.outputs[1]) as (channel, block, row):
             bias, lines = self.broadcast_bias(channel), []
             for below in range(step):
                 y = emit.add(emit.mul(row, step), below)
-                pixels = self.transforms.inverse_row(rows, channel, y, block, stage.sides[1])
-                lines.append([emit.op("fadd", pixels[x], bias) for x in range(stage.sides[1])])
-            for x in range(stage.outputs[2]):
+                pixels = self._inverse_row(self.arrays.outputs, channel, y, block, width)
+                lines.append([emit.op("fadd", pixels[x], bias) for x in range(width)])
+            for x in range(layer.outputs[2]):
                 values = [line[x * step + right] for line in lines for right in range(step)]
                 self._emit_stores(values, block, channel, row, x)
 
     def _emit_gradient_spread(self) -> None:
         """Emit code that sends each pooled gradient to the pixel that won the maximum, and adds the
         gradients up for the biases."""
-        emit, stage, biases = self.emit, self.stage, self.layout.sums
-        with emit.loop(stage.outer) as channel:
+        emit, layer, biases = self.emit, self.layer, self.layout.sums
+        with emit.loop(layer.outer) as channel:
             bias = emit.pointer("%memory", (channel, self.lanes), biases)
             emit.store(ZERO, bias)
             with emit.loop("%blocks") as block:
-                self._emit_spread(block, channel, 0, 0, stage.sides[0], bias)
-        self.emit_lane_sums(biases, stage.outer, emit.pointer("%gradients", stage.bias))
-
-    def _emit_weight_transform(self, columns: Columns, column: Index) -> None:
-        """Emit the transform of a column of the weights' row coefficients into slots."""
-        emit, arrays = self.emit, self.arrays
-        first = emit.add(emit.mul(column, columns.rows), columns.row)
-        with emit.loop(arrays.pairs // self.lanes) as group:
-            values = {}
-            for y, index in enumerate(self._row_indices):
-                numbers = [emit.add(first, part) for part in range(columns.rows)]
-                rows = [self._kernel_at(n, y, group) for n in numbers]
-                values[index] = tuple(map(emit.load, rows))
-            for slot, value in enumerate(self.transforms.column_slots(values, weight_slots)):
-                emit.store(value, self._weight_at(slot), (group, self.lanes))
-
-    def _emit_weight_inverse(self, columns: Columns, column: Index) -> None:
-        """Emit the inverse transform of a column of slots of the weights' gradient."""
-        emit, arrays = self.emit, self.arrays
-        first = emit.add(emit.mul(column, columns.rows), columns.row)
-        with emit.loop(arrays.pairs // self.lanes) as group:
-            slots = [
-                emit.load(self._weight_at(slot), (group, self.lanes))
-                for slot in range(columns.slots)
-            ]
-            arguments = slots, columns, weight_gradient_frequency, self._row_indices
-            values = self.transforms.column_values(*arguments)
-            for y, index in enumerate(self._row_indices):
-                for part, value in enumerate(values[index]):
-                    number = emit.add(first, part)
-                    emit.store(value, self._kernel_at(number, y, group))
+                self._emit_spread(block, channel, 0, 0, layer.sides[0], bias)
+        self.emit_lane_sums(biases, layer.outer, emit.pointer("%gradients", layer.bias))
 
     def _emit_kernel_gradient(self) -> None:
         """Emit the inverse row transforms of the weights' gradient."""
-        emit, lanes, taps = self.emit, self.lanes, self.stage.taps
-        for part in chunks(self.stage.inner * self.stage.outer, lanes):
+        emit, lanes, taps = self.emit, self.lanes, self.layer.taps
+        for part in chunks(self.layer.inner * self.layer.outer, lanes):
             with emit.loop(part.count) as number:
                 group = emit.add(number, part.start // lanes)
                 pixels: list[str] = []
-                for y in range(self.stage.kernel):
-                    pixels += self._kernel_line(y, group)
-                goal = emit.pointer("%gradients", (group, lanes * taps), self.stage.weight)
+                for y in range(self.layer.kernel):
+                    spectrum = self._load_spectrum(partial(self._kernel_at, y=y, group=group))
+                    wanted = self.kernel_columns
+                    line = self.along_rows.inverse_real_dft(spectrum, wanted, self.scale)
+                    pixels += [line[index] for index in wanted]
+                goal = emit.pointer("%gradients", (group, lanes * taps), self.layer.weight)
                 for first in range(0, taps, lanes):
                     rows = pixels[first : first + lanes]
                     used, rows = len(rows), rows + [ZERO] * (lanes - len(rows))
                     for pair, value in enumerate(transposed(emit, rows)[: part.size]):
                         emit.store_first(value, used, goal, pair * taps + first)
 
-    def _kernel_line(self, y: int, group: Index) -> list[str]:
-        """Emit a line of the kernel's gradient for some pairs of channels, one vector per tap."""
-        transforms = self.transforms
-        spectrum = transforms.load_spectrum(lambda number: self._kernel_at(number, y, group))
-        pixels = transforms.along_rows.inverse_real_dft(
-            spectrum, self._column_indices, transforms.scale
-        )
-        return [pixels[index] for index in self._column_indices]
-
     def _load_taps(self, source: str) -> list[str]:
         """Emit loads of the weights of a vector of channel pairs, one vector per tap."""
-        emit, lanes, taps = self.emit, self.lanes, self.stage.taps
+        emit, lanes, taps = self.emit, self.lanes, self.layer.taps
         vectors: list[str] = []
         for first in range(0, taps, lanes):
             rows = [emit.load_anywhere(source, pair * taps + first) for pair in range(lanes)]
             vectors += transposed(emit, rows)
         return vectors[:taps]
-
-    @property
-    def _row_indices(self) -> list[int]:
-        """The indices of the kernel's lines in its periodic image, which is reflected, because
-        layers compute cross-correlations, and shifted by the padding."""
-        return self._indices(self.arrays.slots.height)
-
-    @property
-    def _column_indices(self) -> list[int]:
-        """Column indices of the kernel's taps in its periodic image."""
-        return self._indices(self.arrays.slots.width)
-
-    def _indices(self, period: int) -> list[int]:
-        return [(self.stage.padding - tap) % period for tap in range(self.stage.kernel)]

@@ -66,15 +66,22 @@ def avx2(scalar: str) -> Target:
     return Target("haswell", "", scalar, 32 // SIZES[scalar], 16)
 
 
-def host_128bit(scalar: str) -> Target:
-    """The processor of this machine with 128-bit vectors, as on arm64, computing in `scalar`."""
-    here = host(scalar)
-    return Target(here.cpu, here.features, scalar, 16 // SIZES[scalar], here.registers)
-
-
 @functools.cache
 def has_fma() -> bool:
     """Whether the processor has fused multiply-add instructions. Without them LLVM calls a function
     of the C library for each number."""
     is_arm = platform.machine().lower() in ("arm64", "aarch64")
     return is_arm or bool(llvm.get_host_cpu_features().get("fma"))
+
+
+class Arena:
+    """Allocates arrays in one block of memory, counted in numbers, each on a cache line."""
+
+    def __init__(self, target: Target):
+        self.used, self._line = 0, CACHE_LINE // target.size
+
+    def allocate(self, count: int) -> int:
+        """Reserve room for `count` numbers and return the offset of the first."""
+        start = self.used
+        self.used += -(-count // self._line) * self._line
+        return start

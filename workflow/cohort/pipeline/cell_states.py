@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from cohort.core.log import last_line, last_session
 from cohort.core.paths import state_folder, train_log
 from cohort.plan import Plan
 from cohort.plan.cost import START_SECONDS as CELL_START
-from cohort.plan.cost import paces, round_seconds
+from cohort.plan.cost import round_seconds
 from cohort.records.record import read
 from cohort.training.cell import Cell
 from cohort.training.job.lease import is_held, saved_header, was_abandoned
@@ -104,17 +105,26 @@ def waiting_cells(plan: Plan, study: str, experiment: str) -> list[CellStatus]:
     ]
 
 
+def core_hours(plan: Plan, cells: Iterable[Cell]) -> float:
+    """Estimate the hours of one CPU core that cells take, their start included."""
+    return sum(CELL_START + estimated_seconds(plan, cell) for cell in cells) / 3600
+
+
 def hours_left(plan: Plan, cells: Iterable[CellStatus]) -> dict[str, float]:
     """Estimate the hours that unfinished cells still take on one device, by device: on one CPU core
     (`""`), and at the pace of the finished cells of each kind of device."""
-    left, finished = 0.0, []
+    left = 0.0
+    taken: defaultdict[str, float] = defaultdict(float)
+    estimated: defaultdict[str, float] = defaultdict(float)
     for status in cells:
         seconds = estimated_seconds(plan, status.cell)
         if status.is_finished and status.device:
-            finished.append((status.device, status.seconds, seconds))
+            taken[status.device] += status.seconds
+            estimated[status.device] += seconds
         elif not status.is_finished:
             left += CELL_START + seconds * (1 - status.round / status.rounds)
-    return {device: left * pace / 3600 for device, pace in ({"": 1.0} | paces(finished)).items()}
+    paces = {device: taken[device] / estimated[device] for device in taken}
+    return {device: left * pace / 3600 for device, pace in ({"": 1.0} | paces).items()}
 
 
 def estimated_seconds(plan: Plan, cell: Cell) -> float:

@@ -19,10 +19,9 @@ from cohort.core.errors import UserError, explain_errors
 from cohort.core.files import check_writable
 from cohort.core.lazy import lazy
 from cohort.core.locks import try_lock
-from cohort.core.paths import DRIVER_LOCK, RESULTS, RUN_OPTIONS, UNRESOLVED, state_folder
+from cohort.core.paths import DRIVER_LOCK, RESULTS, RUN_OPTIONS, UNRESOLVED, Layout, state_folder
 from cohort.core.sealed_json import write_sealed
 from cohort.pipeline.cell_states import failure_texts
-from cohort.pipeline.cleanup import remove_previews
 from cohort.pipeline.module import attach_handlers, check_prefix, check_triggers
 from cohort.pipeline.slurm import Watch, check_slurm
 from cohort.pipeline.specs import experiment_plan, frozen_experiment_path
@@ -244,3 +243,23 @@ def lock_directory() -> IO[str]:
             "wait for it, or stop it, and start again"
         )
     return file
+
+
+def remove_previews(scale: str, finished: Iterable[tuple[str, str]]) -> None:
+    """Delete the previews of these pairs of a study and a figure or table (empty for the whole
+    study), which are out of date, and their cards in the index."""
+    layout = Layout(scale, partial=True)
+    for study, name in finished:
+        if name:
+            files = [*layout.figure(study, name), *layout.table(study, name)]
+        else:
+            files = layout.page(study)
+            for kind in ("metrics", "figures", "tables"):
+                shutil.rmtree(Path(layout.folder, kind, study), ignore_errors=True)
+        for file in files:
+            Path(file).unlink(missing_ok=True)
+    if Path(layout.folder).exists():
+        if any(Path(layout.pages).glob("*.json")):
+            write_index(layout.index())
+        else:
+            shutil.rmtree(layout.pages, ignore_errors=True)

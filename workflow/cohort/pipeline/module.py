@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 from cohort.core.errors import UserError
 from cohort.pipeline.stages import exit_on_error
 
-Handler = Callable[[], None]
 TRIGGERS = {"mtime", "params"}  # of reruns, as in profiles/default
 
 
@@ -34,39 +32,32 @@ def check_triggers(workflow: Any) -> None:
         )
 
 
-def attach_handlers(workflow: Any, handlers: Mapping[str, Handler]) -> None:
+def attach_handlers(workflow: Any, handlers: Mapping[str, Callable[[], None]]) -> None:
     """Call handlers at the events of the using workflow, such as `onstart`, before its own
     handlers.
 
     Its own may be registered before or after the module is read. A module that is read a second
     time, to change a rule of it, is attached already.
     """
-    if hasattr(workflow, "cohort_is_attached"):
-        return
-    workflow.cohort_is_attached = True
-    for event, handler in handlers.items():
-        before = partial(_run_before, exit_on_error(handler))
-        setattr(workflow, f"_{event}", before(getattr(workflow, f"_{event}")))
-        setattr(workflow, event, partial(_register, workflow, event, before))
+    if not hasattr(workflow, "cohort_is_attached"):
+        workflow.cohort_is_attached = True
+        for event, handler in handlers.items():
+            _attach(workflow, event, exit_on_error(handler))
 
 
-def _run_before(handler: Handler, own: Callable[[str], None]) -> Callable[[str], None]:
-    """A handler that runs both, one after the other."""
+def _attach(workflow: Any, event: str, handler: Callable[[], None]) -> None:
+    def with_handler(own: Callable[[str], None]) -> Callable[[str], None]:
+        def both(log: str) -> None:
+            handler()
+            own(log)
 
-    def both(log: str) -> None:
-        handler()
-        own(log)
+        return both
 
-    return both
+    def register(own: Callable[[str], None]) -> None:
+        """Register a handler as `onstart:` in a Snakefile does, with the module's handler kept."""
+        getattr(type(workflow), event)(workflow, own)
+        if workflow.modifier.is_main_snakefile():
+            setattr(workflow, f"_{event}", with_handler(own))
 
-
-def _register(
-    workflow: Any,
-    event: str,
-    before: Callable[[Callable[[str], None]], Callable[[str], None]],
-    own: Callable[[str], None],
-) -> None:
-    """Register a handler as `onstart:` in a Snakefile does, with the module's handler kept."""
-    getattr(type(workflow), event)(workflow, own)
-    if workflow.modifier.is_main_snakefile():
-        setattr(workflow, f"_{event}", before(own))
+    setattr(workflow, f"_{event}", with_handler(getattr(workflow, f"_{event}")))
+    setattr(workflow, event, register)

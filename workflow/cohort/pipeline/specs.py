@@ -10,10 +10,13 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from cohort.core import user_files
 from cohort.core.paths import Layout, experiment_plan_file
-from cohort.plan import Plan
+from cohort.plan import Plan, Study
+from cohort.plan.cost import START_SECONDS, round_seconds
 from cohort.results.measure import BASELINE
 from cohort.results.paper import paper_files
+from cohort.results.series import FULL
 
 Spec = dict[str, Any]
 
@@ -55,28 +58,26 @@ def look_of(plan: Plan, study: str, experiment: str) -> Spec:
     Strategies have the order and the colors of the whole study: FedAvg the first one, then those of
     its figures.
     """
-    experiments = plan.study(study).experiments
-    in_order = plan.study(study).strategies(experiments)
-    drawn = [figure["experiment"] for figure in plan.study(study).figures.values()]
-    strategies = plan.study(study).strategies([*drawn, *experiments])
-    axes = plan.study(study).experiments[experiment].axes
-    rows = plan.study(study).experiments[experiment].rows
+    expanded = plan.study(study)
+    in_order = expanded.strategies(expanded.experiments)
+    drawn = [figure["experiment"] for figure in expanded.figures.values()]
+    strategies = expanded.strategies([*drawn, *expanded.experiments])
+    axes, rows = expanded.experiments[experiment].axes, expanded.experiments[experiment].rows
     names = sorted(axes["strategy"], key=in_order.index)
     round_names = {plan.cells[row.digest].procedure.round_name for row in rows}
     return {
         "orders": axes | {"strategy": names},
         "strategies": sorted(strategies, key=lambda name: name != BASELINE),
-        "methods": plan.study(study).methods,
-        "titles": titles_of(plan, study, names),
+        "methods": expanded.methods,
+        "titles": _titles_of(plan, expanded, names),
         "round": round_names.pop() if len(round_names) == 1 else "Round",
     }
 
 
-def titles_of(plan: Plan, study: str, strategies: Iterable[str]) -> dict[str, dict[str, str]]:
+def _titles_of(plan: Plan, study: Study, strategies: Iterable[str]) -> dict[str, dict[str, str]]:
     """The titles of label values: the study's own, and config/strategies.yaml's for others."""
-    own = plan.study(study).titles
     defaults = {name: plan.strategies[name]["title"] for name in strategies}
-    return own | {"strategy": defaults | own.get("strategy", {})}
+    return study.titles | {"strategy": defaults | study.titles.get("strategy", {})}
 
 
 def claims_spec(plan: Plan, name: str, layout: Layout | None = None) -> Spec:
@@ -87,6 +88,64 @@ def claims_spec(plan: Plan, name: str, layout: Layout | None = None) -> Spec:
         "scale": plan.scale,
         "reproduces": any(file.exists() for file in paper_files(name)),
         "claims": study.claims,
-        "titles": titles_of(plan, name, study.strategies(study.claimed())),
+        "titles": _titles_of(plan, study, study.strategies(study.claimed())),
         "metrics": {key: layout.metrics(name, key) for key in study.claimed()},
     }
+
+
+def page_spec(plan: Plan, name: str, layout: Layout | None = None) -> Spec:
+    """The spec of a study's page."""
+    study, layout = plan.study(name), layout or plan.layout
+    items = {}
+    for key, spec in study.drawn_items().items():
+        files = layout.figure if key in study.figures else layout.table
+        items[key] = spec_of(plan, name, key) | {
+            "title": spec.get("title", key),
+            "caption": spec.get("caption", ""),
+            "metrics": layout.metrics(name, spec["experiment"]),
+            "files": files(name, key),
+            "command": _target_command(plan, f"{name}_{key}"),
+        }
+    quotes = ("quote", "against", "reading")
+    return {
+        "name": name,
+        "title": study.title,
+        "question": study.question,
+        "findings": [finding["text"] for finding in study.findings],
+        "key_figure": study.key_figure,
+        "description": study.description,
+        "source": study.source,
+        "scale": plan.scale,
+        "notes": study.notes,
+        "my": {module: user_files.version_of(module) for module in user_files.modules()},
+        "titles": _titles_of(plan, study, study.strategies(study.experiments)),
+        "experiments": {
+            key: {
+                "runs": layout.runs(name, key),
+                "seconds": {row.digest: _seconds(plan, row.digest) for row in experiment.rows},
+            }
+            for key, experiment in study.experiments.items()
+        },
+        "figures": [items[key] for key in study.figures],
+        "tables": [items[key] for key in study.tables],
+        "claims": layout.claims(name) if study.claims else [],
+        "quotes": {
+            key: {part: str(claim.get(part, "")) for part in quotes}
+            for key, claim in study.claims.items()
+        },
+        "claims_command": _target_command(plan, f"{name}_claims"),
+        "command": _target_command(plan, name),
+    }
+
+
+def _target_command(plan: Plan, target: str) -> str:
+    """The Snakemake command that makes a target at the plan's scale, with as many seeds."""
+    config = [f"scale={plan.scale}"] if plan.scale != FULL else []
+    config += [f"seeds={plan.config['seeds']}"] if plan.config.get("seeds") else []
+    return " ".join(["snakemake", target, *(["--config", *config] if config else [])])
+
+
+def _seconds(plan: Plan, digest: str) -> float:
+    """Estimate the seconds of a cell on one CPU core, to three digits."""
+    cell = plan.cells[digest]
+    return float(f"{START_SECONDS + round_seconds(cell, plan.dataset_info(cell)):.3g}")

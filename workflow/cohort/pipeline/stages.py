@@ -20,18 +20,17 @@ from cohort.core.errors import UserError, suggest
 from cohort.core.files import code_hash
 from cohort.core.paths import digest_in, plan_file
 from cohort.data.dataset_info import DatasetInfo
-from cohort.pipeline.pages import page_spec
 from cohort.pipeline.specs import (
     Spec,
     claims_spec,
     experiment_plan,
     frozen_experiment_path,
+    page_spec,
     spec_of,
 )
 from cohort.plan import Plan, Study, all_studies, drawn_names
-from cohort.plan.requests import MAX_RUNTIME, Requests
+from cohort.plan.cost import MAX_RUNTIME, memory_mb, resource_request
 from cohort.results.paper import paper_files
-from cohort.results.tables.sizes import needs_no_runs
 from cohort.training.cell import Cell, read_cell
 
 Wildcards = Any
@@ -63,8 +62,7 @@ class Stages:
         self._plan = plan
         self.reported: dict[str, None] = {}  # the studies whose pages were asked for
         options = options_of(plan.config)["request"] if plan else run_options("request")
-        longest = options.get("max_runtime", MAX_RUNTIME)
-        self.requests = Requests(self.cell, self._info, local, longest)
+        self._local, self._longest = local, options.get("max_runtime", MAX_RUNTIME)
 
     @property
     def plan(self) -> Plan:
@@ -76,25 +74,23 @@ class Stages:
         """The cell of this digest. Raise UserError if the plan has none."""
         if self._plan is None:
             return read_cell(plan_file(digest))
-        if digest not in self._plan.cells:
-            raise self._unplanned_error("cell", digest)
-        return self._plan.cells[digest]
+        return self._require_planned("cell", digest, self._plan.cells)
 
     def planned(self, digest: str) -> PlannedFile:
         """The planned shards or data of this digest, from the plan or its file. Raise UserError if
         the plan has none."""
         if self._plan is None:
             return read_plan(plan_file(digest))
-        planned = self._plan.shards.get(digest) or self._plan.data.get(digest)
-        if planned is None:
-            raise self._unplanned_error("shards or data", digest)
-        return planned
+        planned = self._plan.shards | self._plan.data
+        return self._require_planned("shards or data", digest, planned)
 
-    def _unplanned_error(self, what: str, digest: str) -> UserError:
-        return UserError(
-            f"no listed study has the {what} {digest} at scale {self.plan.scale}: "
-            "add --config studies=STUDY scale=SCALE"
-        )
+    def _require_planned(self, what: str, digest: str, planned: Mapping[str, T]) -> T:
+        if digest not in planned:
+            raise UserError(
+                f"no listed study has the {what} {digest} at scale {self.plan.scale}: "
+                "add --config studies=STUDY scale=SCALE"
+            )
+        return planned[digest]
 
     def _info(self, cell: Cell) -> DatasetInfo:
         """What is declared of a cell's data set; a job reads it from the plan file of the data."""
@@ -122,6 +118,19 @@ class Stages:
             return []
         needed = (cell.inputs["shards"], cell.inputs["data"])
         return [file for file in needed if not os.path.exists(file)][:1]
+
+    def megabytes(self, wildcards: Wildcards, attempt: int) -> int:
+        """The memory that a training job requests: on this machine, which its cells share, the
+        estimate alone."""
+        cell = self.cell(wildcards.digest)
+        if self._local:
+            return round(memory_mb(cell, self._info(cell)))
+        return resource_request(cell, self._info(cell), attempt)[0]
+
+    def minutes(self, wildcards: Wildcards, attempt: int) -> int:
+        """The time that a training job requests."""
+        cell = self.cell(wildcards.digest)
+        return resource_request(cell, self._info(cell), attempt, self._longest)[1]
 
     @exit_on_error
     def collect_inputs(self, wildcards: Wildcards) -> Files:
@@ -160,9 +169,8 @@ class Stages:
         study = self._study(wildcards)
         spec = _require_entry(study, "figure or table", wildcards.name, study.drawn_items())
         paper = study.paper_file(spec)
-        metrics = [] if needs_no_runs(spec) else [spec["experiment"]]
-        files = [self.plan.layout.metrics(study.name, experiment) for experiment in metrics]
-        return [*files, *([str(paper)] if paper else [])]
+        metrics = self.plan.layout.metrics(study.name, spec["experiment"])
+        return [metrics, *([str(paper)] if paper else [])]
 
     def spec(self, wildcards: Wildcards) -> str:
         """The spec of a figure or table as JSON, a param: a rerun when any of it changes."""

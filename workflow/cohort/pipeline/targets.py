@@ -19,7 +19,6 @@ from cohort.pipeline.stages import (
 )
 from cohort.plan import Plan, all_studies, drawn_names
 from cohort.plan.loading import study_file
-from cohort.results.tables.sizes import needs_no_runs
 
 Target = Callable[[Wildcards], Files]
 DRAWN_FILE = re.compile(
@@ -29,7 +28,7 @@ DRAWN_FILE = re.compile(
 
 
 def targets(
-    plan: Plan | None, check: Callable[[], None] | None = None
+    plan: Plan | None, check: Callable[[], None] = lambda: None
 ) -> Iterator[tuple[str, Target]]:
     """Yield each target's name and the function that returns its files; none in a cluster's job.
 
@@ -38,24 +37,40 @@ def targets(
     """
     if plan is None:
         return
-    files = _Targets(plan)
-    yield "all", _checked_target(files.everything, check)
-    makes: dict[str, str] = {}  # by target
+
+    def target(files: Callable[[], Files]) -> Target:
+        @exit_on_error
+        def checked(wildcards: Wildcards) -> Files:
+            check()
+            return files()
+
+        return checked
+
+    yield "all", target(partial(_all_files, plan))
+    for name, (study, item) in _target_names().items():
+        if item:
+            yield name, target(partial(_item_files, plan, study, item))
+        else:
+            yield name, target(partial(_study_files, plan, [study]))
+
+
+def _target_names() -> dict[str, tuple[str, str]]:
+    """Each target's name with its study, and with its figure or table (empty for the whole study).
+    Raise a UserError for a name of two targets."""
+    names: dict[str, tuple[str, str]] = {}
     for study in all_studies():
-        _take(makes, study, f"the study {study_file(study)}")
-        yield study, _checked_target(partial(files.studies, [study]), check)
-        for name in drawn_names(study):
-            _take(makes, f"{study}_{name}", f"'{name}' of {study_file(study)}")
-            yield f"{study}_{name}", _checked_target(partial(files.item, study, name), check)
-
-
-def _take(makes: dict[str, str], target: str, what: str) -> None:
-    """Note what a target makes. Raise UserError if it makes something else already."""
-    if target in makes:
-        raise UserError(
-            f"the target {target} would be that of {makes[target]} and of {what}; rename one"
-        )
-    makes[target] = what
+        for item in ("", *drawn_names(study)):
+            name = f"{study}_{item}" if item else study
+            if name in names:
+                first, second = (
+                    f"'{item}' of {study_file(study)}" if item else f"the study {study_file(study)}"
+                    for study, item in (names[name], (study, item))
+                )
+                raise UserError(
+                    f"the target {name} would be that of {first} and of {second}; rename one"
+                )
+            names[name] = study, item
+    return names
 
 
 def requested_items(
@@ -64,87 +79,61 @@ def requested_items(
     """Pairs of a study and a figure or table that these targets of a command line make; the latter
     is empty where a whole study is asked for. `renamed` gives a target the name that it has in a
     workflow that uses Cohort as a module."""
+    names = {renamed(name): pair for name, pair in _target_names().items()}
     items = []
     for target in targets or [renamed("all")]:
         if target in (renamed("all"), plan.layout.index()):
             items += [(study, "") for study in plan.listed]
         elif file := DRAWN_FILE.fullmatch(target):
             items.append((file[1] or file[3], file[2] or ""))
-        else:
-            items += [(study, name) for study, name in _items_of_target(target, renamed)]
+        elif target in names:
+            items.append(names[target])
     return list(dict.fromkeys(items))
 
 
-def _items_of_target(target: str, renamed: Callable[[str], str]) -> Iterator[tuple[str, str]]:
-    """Yield the study of a target's name and an empty text, or its study and figure or table."""
-    for study in all_studies():
-        if target == renamed(study):
-            yield study, ""
-        for name in drawn_names(study):
-            if target == renamed(f"{study}_{name}"):
-                yield study, name
+def _all_files(plan: Plan) -> Files:
+    """The index and the pages of the listed studies, and all files behind them."""
+    index = [] if plan.config.get("only") else [plan.layout.index()]
+    return [*index, *_study_files(plan, plan.listed)]
 
 
-def _checked_target(files: Callable[[], Files], check: Callable[[], None] | None) -> Target:
-    """A function that runs `check` and returns the files."""
+def _study_files(plan: Plan, names: list[str]) -> Files:
+    """The pages, metrics, figures, tables and claims of these studies, and missing records; with
+    `only`, the records that it allows and nothing else."""
+    if plan.config.get("only"):
+        return [plan.cells[digest].path for digest in plan.digests(*names)]
+    files = []
+    for study in map(plan.study, names):
+        files += _measured(plan, study.name, study.experiments) + drawn_files(plan, study)
+        files += plan.layout.page(study.name)
+    return files
 
-    @exit_on_error
-    def target(wildcards: Wildcards) -> Files:
-        if check is not None:
-            check()
-        return files()
 
-    return target
+def _item_files(plan: Plan, study_name: str, item: str) -> Files:
+    """The files of a figure, a table or the claims of a study, and its experiments' metrics and
+    missing records; with `only`, the records that it allows and nothing else."""
+    study = plan.study(study_name)
+    spec = study.drawn_items().get(item)
+    if spec is None and item != CLAIMS_TABLE:  # all its cells are skipped, as a note says
+        return []
+    experiments = study.claimed() if spec is None else [spec["experiment"]]
+    if plan.config.get("only"):
+        rows = plan.rows([study_name])
+        wanted = [row for key in experiments for row in rows.get((study_name, key), [])]
+        return list(dict.fromkeys(plan.cells[row.digest].path for row in wanted))
+    return _measured(plan, study_name, experiments) + output_files(plan, study, item)
 
 
-class _Targets:
-    """The files of each named target; with `only`, the records that it allows and nothing else."""
+def _measured(plan: Plan, study: str, experiments: Iterable[str]) -> Files:
+    """The metrics of these experiments, and the missing records under metrics that exist.
 
-    def __init__(self, plan: Plan):
-        self.plan, self.only = plan, bool(plan.config.get("only"))
-
-    def everything(self) -> Files:
-        """The index and the pages of the listed studies, and all files behind them."""
-        index = [] if self.only else [self.plan.layout.index()]
-        return [*index, *self.studies(self.plan.listed)]
-
-    def studies(self, names: list[str]) -> Files:
-        """The pages, metrics, figures, tables and claims of these studies, and missing records."""
-        if self.only:
-            return [self.plan.cells[digest].path for digest in self.plan.digests(*names)]
-        files = []
-        for study in map(self.plan.study, names):
-            files += self._measured(study.name, study.experiments) + drawn_files(self.plan, study)
-            files += self.plan.layout.page(study.name)
-        return files
-
-    def item(self, study_name: str, item_name: str) -> Files:
-        """The files of a figure, a table or the claims of a study, and its experiments' metrics and
-        missing records; only the wanted records if the config restricts them by `only`."""
-        study = self.plan.study(study_name)
-        spec = study.drawn_items().get(item_name)
-        if spec is None and item_name != CLAIMS_TABLE:  # all its cells are skipped, as a note says
-            return []
-        if spec is None:
-            experiments = study.claimed()
-        else:
-            experiments = [] if needs_no_runs(spec) else [spec["experiment"]]
-        if self.only:
-            rows = self.plan.rows([study_name])
-            wanted = [row for key in experiments for row in rows.get((study_name, key), [])]
-            return list(dict.fromkeys(self.plan.cells[row.digest].path for row in wanted))
-        return self._measured(study_name, experiments) + output_files(self.plan, study, item_name)
-
-    def _measured(self, study: str, experiments: Iterable[str]) -> Files:
-        """The metrics of these experiments, and the missing records under metrics that exist.
-
-        Snakemake would not notice those: it asks for a record only to make the metrics.
-        """
-        files = []
-        for experiment in experiments:
-            metrics = self.plan.layout.metrics(study, experiment)
-            files.append(metrics)
-            if os.path.exists(metrics):
-                paths = record_files(self.plan, study, experiment)
-                files += [record for record in paths if not os.path.exists(record)]
-        return files
+    Snakemake would not notice those: it asks for a record only to make the metrics.
+    """
+    files = []
+    for experiment in experiments:
+        metrics = plan.layout.metrics(study, experiment)
+        files.append(metrics)
+        if os.path.exists(metrics):
+            paths = record_files(plan, study, experiment)
+            files += [record for record in paths if not os.path.exists(record)]
+    return files

@@ -3,8 +3,9 @@ is not installed, with a note, not an error."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,10 @@ from cohort.core.errors import UserError
 from cohort.data.places import check_data_path, check_mirror, files_in_mirror
 from cohort.plan.located import errors_at
 from cohort.plan.resolution import Resolver
-from cohort.plan.study import Experiment, Row, Study
+from cohort.plan.study import Row, Study
 from cohort.training.cell import Cell
+
+Lack = tuple[bool, str]
 
 
 def generated_notes(study: Study, resolver: Resolver) -> Iterator[str]:
@@ -61,59 +64,52 @@ class Availability:
 
         Cells that have a record stay; figures and tables that lose all their cells go.
         """
+        data = {planned.path: planned for planned in resolver.data.values()}
         experiments, notes = {}, []
         skipped: dict[str, list[tuple[Row, str]]] = {}
         for name, experiment in study.experiments.items():
-            missing = self._missing(experiment, resolver)
-            kept = [row for row in experiment.rows if row.digest not in missing]
+            lacking: dict[str, list[Lack]] = {}
+            for row in experiment.rows:
+                cell = resolver.cells[row.digest]
+                lacks = list(self._lacks(cell, data[cell.inputs["data"]]))
+                if lacks and not Path(cell.path).exists():
+                    lacking[row.digest] = lacks
+            kept = [row for row in experiment.rows if row.digest not in lacking]
             if kept:
                 experiments[name] = replace(experiment, rows=kept)
-            if missing:
-                gone = [row for row in experiment.rows if row.digest in missing]
-                skipped[name] = [(row, self._reasons([missing[row.digest]])) for row in gone]
-                lost = [
-                    drawn
-                    for drawn, spec in study.drawn_items().items()
-                    if spec["experiment"] == name and not kept
-                ]
+            if lacking:
+                gone = [row for row in experiment.rows if row.digest in lacking]
+                skipped[name] = [(row, _reasons(lacking[row.digest])) for row in gone]
+                drawn = study.drawn_items().items()
+                lost = [key for key, spec in drawn if spec["experiment"] == name and not kept]
+                all_cells = counted(len(experiment.rows), "cell")
+                why = _reasons(chain.from_iterable(lacking.values()))
+                undrawn = f" ({', '.join(lost)} cannot be drawn)" if lost else ""
                 notes.append(
-                    f"{study.name}.{name}: {len(missing)} of "
-                    f"{counted(len(experiment.rows), 'cell')} skipped: "
-                    + self._reasons(list(missing.values()))
-                    + (f" ({', '.join(lost)} cannot be drawn)" if lost else "")
+                    f"{study.name}.{name}: {len(lacking)} of {all_cells} skipped: {why}{undrawn}"
                 )
-        return (
-            replace(
-                study,
-                experiments=experiments,
-                figures=_items_of(experiments, study.figures),
-                tables=_items_of(experiments, study.tables),
-                skipped=skipped,
-            ),
-            notes,
+        figures, tables = (
+            {name: spec for name, spec in drawn.items() if spec["experiment"] in experiments}
+            for drawn in (study.figures, study.tables)
         )
+        rest = replace(study, experiments=experiments, figures=figures, tables=tables)
+        return replace(rest, skipped=skipped), notes
 
-    def _missing(self, experiment: Experiment, resolver: Resolver) -> dict[str, Cell]:
-        """The cells without a record whose data or packages are missing, by digest."""
-        data = {planned.path: planned for planned in resolver.data.values()}
-        cells = {row.digest: resolver.cells[row.digest] for row in experiment.rows}
-        return {
-            digest: cell
-            for digest, cell in cells.items()
-            if (
-                not self._is_available(data[cell.inputs["data"]])
-                or cell.procedure.missing_package()
-            )
-            and not Path(cell.path).exists()
-        }
-
-    def _is_available(self, data: PlannedFile) -> bool:
+    def _lacks(self, cell: Cell, data: PlannedFile) -> Iterator[Lack]:
+        """Yield what a cell needs to run here and lacks, and whether it is behind a login."""
         dataset = data.settings["dataset"]
         if dataset not in self._available:
             self._available[dataset] = (
                 dataset not in self._logins or dataset in self._paths or self._is_here(data)
             )
-        return self._available[dataset]
+        if not self._available[dataset]:
+            yield True, f"{dataset} is behind a login ({self._logins[dataset]})"
+        if package := cell.procedure.missing_package():
+            yield (
+                False,
+                f"procedure '{cell.procedure}' needs the package {package}, which is not "
+                f"installed; pip install {package}",
+            )
 
     def _is_here(self, data: PlannedFile) -> bool:
         """Whether the data set is prepared, or all its raw files are in place or in the mirror."""
@@ -122,21 +118,10 @@ class Availability:
             files_in_mirror(self._mirror, {file.name}) for file in missing
         )
 
-    def _reasons(self, cells: Sequence[Cell]) -> str:
-        """A text on why these cells wait: `pacs is behind a login (https://...); set data_paths`,
-        and the same for packages."""
-        datasets = dict.fromkeys(cell.settings.dataset for cell in cells)
-        hidden = [name for name in datasets if not self._available[name]]
-        logins = ", ".join(f"{name} is behind a login ({self._logins[name]})" for name in hidden)
-        lacking = dict.fromkeys(
-            f"procedure '{cell.procedure}' needs the package {package}, which is not "
-            f"installed; pip install {package}"
-            for cell in cells
-            if (package := cell.procedure.missing_package())
-        )
-        return "; ".join([*([f"{logins}; set data_paths"] if hidden else []), *lacking])
 
-
-def _items_of(experiments: Container[str], drawn: Mapping[str, Any]) -> dict[str, Any]:
-    """The entries of figures or tables that show one of these experiments."""
-    return {name: spec for name, spec in drawn.items() if spec["experiment"] in experiments}
+def _reasons(lacking: Iterable[Lack]) -> str:
+    """A text on why cells wait: `pacs is behind a login (https://...); set data_paths`."""
+    unique = dict.fromkeys(lacking)
+    logins = ", ".join(text for is_login, text in unique if is_login)
+    packages = (text for is_login, text in unique if not is_login)
+    return "; ".join([*([f"{logins}; set data_paths"] if logins else []), *packages])

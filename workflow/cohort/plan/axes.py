@@ -1,4 +1,5 @@
-"""Multiply out an experiment's axes, in the order in which the study is written."""
+"""Multiply out an experiment's axes in the order in which the study is written, and match cells
+against entries such as `{strategy: fedavg, J: [J4, J8]}`."""
 
 from __future__ import annotations
 
@@ -19,15 +20,21 @@ def combinations(experiment: Mapping[str, Any]) -> Iterator[Values]:
     They are the product of the axes and the paired groups without what `exclude` matches, followed
     by the cells of `include`. Where a paired list holds null, a cell does not have that axis.
     """
-    groups = _groups(experiment)
+    groups: list[Group] = [
+        ((key,), [(value,) for value in values]) for key, values in experiment["axes"].items()
+    ]
+    groups += [_paired_axes(paired) for paired in experiment.get("paired", [])]
+    names = [key for keys, _ in groups for key in keys]
+    for key in names:
+        if names.count(key) > 1:
+            raise UserError(f"'{key}' is an axis twice, in axes and in paired")
     excluded = [as_lists(entry) for entry in experiment.get("exclude", [])]
-    for entry in excluded:
-        _check_excluded(entry, groups)
+    _check_excluded(excluded, groups)
     for values in _product(groups):
-        if not any(_is_among(values, entry) for entry in excluded):
-            yield _without_null(values)
+        if not any(matches(values, entry) for entry in excluded):
+            yield values
     for entry in experiment.get("include", []):
-        yield from map(_without_null, _product(_with_included(groups, as_lists(entry))))
+        yield from _product(_with_included(groups, as_lists(entry)))
 
 
 def axis_values(experiment: Mapping[str, Any]) -> dict[str, list[Any]]:
@@ -36,9 +43,10 @@ def axis_values(experiment: Mapping[str, Any]) -> dict[str, list[Any]]:
     included = map(as_lists, experiment.get("include", []))
     for part in (experiment["axes"], *experiment.get("paired", []), *included):
         for key, values in part.items():
-            ordered = by_axis.setdefault(key, {})
-            ordered |= {value: None for value in values if value is not None}
-    return {key: list(values) for key, values in by_axis.items()}
+            by_axis.setdefault(key, {}).update(dict.fromkeys(values))
+    return {
+        key: [value for value in values if value is not None] for key, values in by_axis.items()
+    }
 
 
 def as_lists(entry: Mapping[str, Any]) -> dict[str, list[Any]]:
@@ -46,19 +54,35 @@ def as_lists(entry: Mapping[str, Any]) -> dict[str, list[Any]]:
     return {key: value if isinstance(value, list) else [value] for key, value in entry.items()}
 
 
-def _unpaired_axis(key: str, values: Iterable[Any]) -> Group:
-    """A group of one axis, which is not paired with others."""
-    return (key,), [(value,) for value in values]
+def matches(cell: Mapping[str, Any], entry: Mapping[str, Any]) -> bool:
+    """Whether a cell has, for every key of the entry, its value or one of its list of values."""
+    return all(
+        cell.get(key) in allowed if isinstance(allowed, list) else cell.get(key) == allowed
+        for key, allowed in entry.items()
+    )
 
 
-def _groups(experiment: Mapping[str, Any]) -> list[Group]:
-    groups = [_unpaired_axis(key, values) for key, values in experiment["axes"].items()]
-    groups += [_paired_axes(paired) for paired in experiment.get("paired", [])]
-    names = [key for keys, _ in groups for key in keys]
-    for key in names:
-        if names.count(key) > 1:
-            raise UserError(f"'{key}' is an axis twice, in axes and in paired")
-    return groups
+def check_matched(entry: Mapping[str, Any], cells: Iterable[Values], prefix: str = "") -> None:
+    """Raise a UserError for an entry that matches no cell."""
+    if not any(matches(cell, entry) for cell in cells):
+        listed = ", ".join(f"{key} {values}" for key, values in as_lists(entry).items())
+        raise UserError(f"{prefix}no cell has {listed}")
+
+
+def overridden_values(
+    settings: Values, own: Values, overrides: Iterable[Mapping[str, Any]]
+) -> Values:
+    """Merge a cell's values: its study's settings, then the overrides that match it, then its own.
+
+    `own` holds its experiment's settings and its values on the axes. Of two overrides that set the
+    same key, the later one wins.
+    """
+    values = settings | own
+    changed = dict(settings)
+    for override in overrides:
+        if matches(values, override["given"]):
+            changed |= override["settings"]
+    return changed | own
 
 
 def _paired_axes(paired: Mapping[str, list[Any]]) -> Group:
@@ -76,45 +100,34 @@ def _paired_axes(paired: Mapping[str, list[Any]]) -> Group:
 def _product(groups: list[Group]) -> Iterator[Values]:
     names = [key for keys, _ in groups for key in keys]
     for rows in itertools.product(*(rows for _, rows in groups)):
-        yield dict(zip(names, itertools.chain.from_iterable(rows), strict=True))
-
-
-def _without_null(values: Values) -> Values:
-    return {key: value for key, value in values.items() if value is not None}
-
-
-def _is_among(values: Values, entry: Mapping[str, list[Any]]) -> bool:
-    return all(values.get(key) in allowed for key, allowed in entry.items())
+        values = zip(names, itertools.chain.from_iterable(rows), strict=True)
+        yield {key: value for key, value in values if value is not None}
 
 
 def _with_included(groups: list[Group], entry: Mapping[str, list[Any]]) -> list[Group]:
     """The axes, with those that the entry names replaced by its values."""
-    kept: list[Group] = []
+    others: list[Group] = []
     for keys, rows in groups:
-        missing = [key for key in keys if key not in entry]
-        if len(missing) == len(keys):
-            kept.append((keys, rows))
-        elif missing:
+        if not any(key in entry for key in keys):
+            others.append((keys, rows))
+        elif not all(key in entry for key in keys):
             raise UserError(
                 f".include: an entry that gives one of {', '.join(keys)} must give them all, "
                 "for they are paired"
             )
-    return kept + [_unpaired_axis(key, values) for key, values in entry.items()]
+    return others + [((key,), [(value,) for value in values]) for key, values in entry.items()]
 
 
-def _check_excluded(entry: Mapping[str, list[Any]], groups: list[Group]) -> None:
+def _check_excluded(entries: Iterable[Mapping[str, list[Any]]], groups: list[Group]) -> None:
     axes: dict[str, list[Any]] = {}
     for keys, rows in groups:
-        for position, key in enumerate(keys):
-            axes[key] = [row[position] for row in rows]
-    for key, values in entry.items():
+        axes |= {key: [row[position] for row in rows] for position, key in enumerate(keys)}
+    for key, values in (item for entry in entries for item in entry.items()):
         if key not in axes:
             raise UserError(
                 f".exclude names '{key}', which is not an axis here{suggest(key, axes)}"
             )
         for value in values:
             if value not in axes[key]:
-                raise UserError(
-                    f".exclude names {key} {value!r}, which is not on the axis"
-                    f"{suggest(value, axes[key])}"
-                )
+                near = suggest(value, axes[key])
+                raise UserError(f".exclude names {key} {value!r}, which is not on the axis{near}")

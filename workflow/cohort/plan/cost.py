@@ -1,183 +1,166 @@
-"""Estimates of a cell's time and memory before it runs.
+"""What a cell takes before it runs: seconds of one CPU core, memory, and the job that requests them.
 
-The constants are rough: times are those of one core of an Intel Xeon or AMD EPYC with AVX-512, and
-records correct them (see `paces`). With the constants of memory, 250 cells on a CPU (five data
-sets, five networks of 5,000 to 1,800,000 weights) took between 55 and 93 % of their estimates.
+Times are seconds a sample, measured per model on one core of an Intel Xeon or AMD EPYC with
+AVX-512, times the samples of a cell. Memory is what 250 cells on a CPU took at most, and up to
+twice that.
 """
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Iterable
+from typing import NamedTuple
 
-from cohort.cell.evaluations import evaluation_batch_size
+from cohort.cell.evaluations import evaluated_rounds, evaluation_batch_size
 from cohort.cell.settings import local_work
-from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.dataset_info import DatasetInfo
 from cohort.data.sampling import scaled_count
-from cohort.models import MODELS, counting
-from cohort.models.counting import Counts
-from cohort.native.multiplications import LANES, native_counts
 from cohort.needs import needs_of
 from cohort.selection.selector import Probing
 from cohort.training.cell import Cell
-from cohort.training.evaluators import EVALUATORS, SampleCounts
+
+
+class Rate(NamedTuple):
+    """What a network takes on a core: `microseconds` of a training sample (an evaluated one takes a
+    third) and of a `step` whatever its batch, millions of `weights`, and `megabytes` of activations
+    for a training sample. A sample is an image of 32x32, or as long as `size` says."""
+
+    microseconds: float
+    step: float
+    weights: float
+    megabytes: float
+    size: int = 32 * 32
+    native: bool = True  # whether there is native code for it
+
+
+TEXT, ROW = 80, 54  # characters, columns
+RATES = {
+    "aml-lenet": Rate(615, 460, 1.8, 1.5),
+    "char-lstm": Rate(940, 900, 0.1, 1.3, TEXT, native=False),
+    "char-lstm-central": Rate(6400, 900, 0.82, 5, TEXT, native=False),
+    "char-lstm-two": Rate(2150, 900, 0.23, 2.5, TEXT, native=False),
+    "efficientnet-b0": Rate(2600, 69_000, 4.1, 2.3, native=False),
+    "efficientnet-b3": Rate(5400, 110_000, 10.8, 4.5, native=False),
+    "lenet5": Rate(38, 40, 0.063, 0.12),
+    "resnet18": Rate(47_500, 15_600, 11.3, 22, native=False),
+    "resnet20": Rate(5800, 18_000, 0.28, 3.3, native=False),
+    "resnet9": Rate(31_600, 9000, 6.7, 12.8, native=False),
+    "resnet9-gn": Rate(31_600, 9000, 6.7, 12.8, native=False),
+    "resnet9-plain": Rate(29_800, 6600, 6.7, 8.3, native=False),
+    "small-mlp": Rate(4, 40, 0.005, 0.03),
+    "stratify-cnn": Rate(1270, 40, 2.3, 2.6),
+    "stratify-mlp": Rate(0.9, 40, 0.016, 0.005, ROW),
+    "vgg11": Rate(4120, 6100, 9.3, 2.9),
+}
+USUAL = RATES["aml-lenet"]  # of a model that is not in the table
 
 START_SECONDS = 2.0  # imports and loading, before the first round
-ROUND_SECONDS = 1.5e-3  # a round without its local steps
-CLIENT_SECONDS = 4e-4  # what each client of a cohort adds to that
-PRODUCT_SECONDS = 2 / 8.5e10  # of a multiplication and its addition in convolutions and products
-NATIVE_STEP_SECONDS = 1e-5  # a local step of native code, however small
-SINGLE_STEP_SECONDS = 4e-5  # and of a single sample
-LAYER_SECONDS = 3e-4  # of each layer in a step of PyTorch
-OUTPUT_SECONDS = 4.5e-9  # of PyTorch for each number that a layer puts out, in training
-AUGMENTATION_SECONDS = 2e-10  # for each random number of an image, and each of its own numbers
-TORCH_SLOWDOWN = 4  # of PyTorch where native code could augment, or evaluate several networks
+ROUND_SECONDS, CLIENT_SECONDS = 1.5e-3, 4e-4  # a round without its local steps; each client of it
+TORCH_SLOWDOWN, TORCH_STEP = 4, 3e-3  # of PyTorch where native code exists but cannot be used
 
 START_MB = 500  # the interpreter with torch
+SNAKEMAKE_MB = 350  # what Snakemake itself takes within a job on a cluster
 CLIENT_COPIES = 8  # of the network per client in training or probing: models, stack, server rule
-NETWORK_COPIES = 4  # of each further network of a model of several: current, before, after, initial
+MODELS_HELD = {"scaffold": 1, "divfl": 2}  # copies of the network that a rule keeps per client
 LARGEST_CLIENT = 10  # its size in multiples of the mean client's, all in memory while it trains
 INPUT_COPIES = 3  # of a client's inputs, at most, while they are standardized
 
-
-def client_steps(cell: Cell, info: DatasetInfo) -> int:
-    """Count the local steps of all rounds, probes included, if every client has the mean size."""
-    amount, epochs = local_work(cell.settings.J)
-    per_epoch = math.ceil(_client_size(cell, info) / cell.settings.batch)
-    per_client = amount * per_epoch if epochs else amount
-    probed, batches = _probes(cell)
-    if probed:  # the probe is the first of J epochs, or the first batches of J steps
-        per_client -= per_epoch if epochs else batches
-    rounds = cell.procedure.workload(cell.settings.rounds).rounds
-    return int(rounds * (cell.settings.cohort * per_client + probed * batches))
+TIME_FACTOR, MEMORY_FACTOR = 3, 1.5  # what a job requests, times the estimate
+MOST_TIMES = 3  # an attempt's request, times the first: a job preempted often must still fit a node
+MINUTES = (30, 60, 120, 240, 480, 1440, 2880, 5760, 10080)
+MEGABYTES = (2000, 4000, 8000, 16000, 32000, 64000, 128000)
+MAX_RUNTIME = 1440  # minutes, where the config does not say
 
 
 def round_seconds(cell: Cell, info: DatasetInfo) -> float:
     """Estimate the seconds of all rounds on a core: local steps, evaluations and overheads."""
-    return sum(_round_seconds(part, info) for part in phases(cell))
+    return sum(_phase_seconds(phase, info) for phase in cell.procedure.phases(cell))
 
 
-def _round_seconds(cell: Cell, info: DatasetInfo) -> float:
-    settings, load = cell.settings, cell.procedure.workload(cell.settings.rounds)
-    step, trained, tested = _seconds_by_work(cell, info)
-    batch = _mean_batch(cell, info)
-    steps = client_steps(cell, info) * (step + batch * trained)
-    passes = load.passes * settings.cohort * batch * tested
-    evaluated = _evaluated_samples(cell, info) * tested * load.networks
-    overhead = cell.procedure.overhead(settings.clients, info["classes"]).seconds
-    around = settings.rounds * (ROUND_SECONDS + settings.cohort * CLIENT_SECONDS)
-    return steps + passes + evaluated + overhead + around
+def _phase_seconds(cell: Cell, info: DatasetInfo) -> float:
+    settings, rate = cell.settings, RATES.get(cell.settings.model, USUAL)
+    steps, trained = _local_steps(cell, info)
+    networks = _networks(cell)
+    step, sample = rate.step * 1e-6, rate.microseconds * 1e-6 * _size_factor(rate, info)
+    evaluation = sample / 3 * networks * (TORCH_SLOWDOWN if rate.native and networks > 1 else 1)
+    usable = cell.procedure.usable_trainers()
+    if rate.native and ("native" not in usable or settings.optimizer != "sgd"):
+        step, sample = max(step, TORCH_STEP), sample * TORCH_SLOWDOWN
+    around = ROUND_SECONDS + settings.cohort * CLIENT_SECONDS
+    per_round = steps * step + trained * sample + around
+    return settings.rounds * per_round + _evaluated_samples(cell, info) * evaluation
 
 
-def paces(finished: Iterable[tuple[str, float, float]]) -> dict[str, float]:
-    """Divide the time that cells took by their estimates, by model, device or another key.
-
-    `finished` has the key, the seconds and the estimate of each cell.
-    """
-    taken: defaultdict[str, float] = defaultdict(float)
-    estimated: defaultdict[str, float] = defaultdict(float)
-    for key, seconds, estimate in finished:
-        taken[key] += seconds
-        estimated[key] += estimate
-    return {key: taken[key] / estimated[key] for key in taken}
-
-
-def operations(cell: Cell, info: DatasetInfo) -> float:
-    """Count the floating-point operations of convolutions and matrix products in all rounds: two
-    for a multiplication and its addition, three times as many in training as in evaluation."""
-    return sum(_operations(part, info) for part in phases(cell))
-
-
-def _operations(cell: Cell, info: DatasetInfo) -> float:
-    load, batch = cell.procedure.workload(cell.settings.rounds), _mean_batch(cell, info)
-    trained = 3 * client_steps(cell, info) * batch
-    passed = load.passes * cell.settings.cohort * batch
-    tested = load.networks * _evaluated_samples(cell, info)
-    return 2 * counts_of(cell, info).multiply_adds * (trained + passed + tested)
+def _local_steps(cell: Cell, info: DatasetInfo) -> tuple[float, float]:
+    """The local steps of a round, probes included, and their samples, if every client has the mean
+    size."""
+    settings, size = cell.settings, _client_size(cell, info)
+    amount, epochs = local_work(settings.J)
+    per_epoch = math.ceil(size / settings.batch)
+    steps = settings.cohort * amount * (per_epoch if epochs else 1)
+    if isinstance(cell.selector, Probing):
+        pool = cell.selector.pool_size(settings.clients, settings.cohort)
+        steps += pool * cell.selector.batches
+    return steps, steps * size / per_epoch
 
 
 def _evaluated_samples(cell: Cell, info: DatasetInfo) -> float:
     """Estimate how many samples are evaluated in all rounds: to measure the run, and for what the
     selector needs to know."""
-    cohort, size = cell.settings.cohort, _client_size(cell, info)
-    reserve = scaled_count(cell.settings.reserve, cell.settings.samples)
-    test = info["test"] * cell.settings.samples - reserve
-    validation = (cell.settings.validation or info.get("validation", 0)) * cell.settings.samples
-    held_out = info["train"] * cell.settings.samples * cell.settings.holdout
-    counts = SampleCounts(test, validation, held_out, size, cohort, cell.settings.clients)
-    evaluators = (kind() for kind in EVALUATORS.values())
-    samples_evaluated = sum(
-        len(evaluator.rounds(cell)) * evaluator.samples(counts) for evaluator in evaluators
-    )
+    settings, size = cell.settings, _client_size(cell, info)
+    reserve = scaled_count(settings.reserve, settings.samples)
+    test = info["test"] * settings.samples - reserve
+    validation = (settings.validation or info.get("validation", 0)) * settings.samples
+    held_out = info["train"] * settings.samples * settings.holdout
+    at_once = {
+        "evaluate_every": test + validation,
+        "evaluate_holdout": 2 * held_out,  # of all clients together and of each
+        "evaluate_next": held_out * settings.cohort / settings.clients,
+        "evaluate_local": settings.cohort * test,
+        "evaluate_own": settings.cohort * size,
+    }
+    total = 0.0
+    for plan, samples in at_once.items():
+        total += len(evaluated_rounds(getattr(settings, plan), settings.rounds)) * samples
     needs = needs_of(cell.selector)
-    evaluating = {(need.gathered, need.reserved) for need in needs if need.evaluates}
-    for when, reserved in evaluating:
-        clients = {"once": 0, "before": cell.settings.clients, "after": cohort}[when]
-        samples_evaluated += cell.settings.rounds * clients * (reserve if reserved else size)
-    return float(samples_evaluated)
-
-
-def _seconds_by_work(cell: Cell, info: DatasetInfo) -> tuple[float, float, float]:
-    """Estimate the seconds of one core for a local step, whatever its batch, for a sample in a
-    step, and for a sample that is evaluated."""
-    settings, counts, shape = cell.settings, counts_of(cell, info), tuple(info["shape"])
-    numbers = AUGMENTATIONS[settings.augmentation].numbers * math.prod(shape)
-    augmented = numbers * AUGMENTATION_SECONDS
-    products, outputs = counts.multiply_adds * PRODUCT_SECONDS, counts.outputs * OUTPUT_SECONDS
-    step = counts.layers * LAYER_SECONDS
-    trained, tested = 3 * products + outputs + TORCH_SLOWDOWN * augmented, products + outputs / 3
-    native = native_counts(MODELS[settings.model](), shape, info["classes"])
-    if native is None or settings.precision == "bfloat16":
-        return step, trained, tested
-    several = cell.procedure.workload(settings.rounds).networks > 1  # which PyTorch evaluates
-    tested = native.forward * PRODUCT_SECONDS * (TORCH_SLOWDOWN if several else 1)
-    if settings.optimizer != "sgd" or "native" not in cell.procedure.usable_trainers():
-        return step, trained, tested
-    trained = native.training * PRODUCT_SECONDS
-    if settings.batch == 1:
-        return SINGLE_STEP_SECONDS, trained + augmented, tested
-    padding = math.ceil(settings.batch / LANES) * LANES / settings.batch
-    step = NATIVE_STEP_SECONDS + native.step * PRODUCT_SECONDS
-    return step, trained * padding + augmented, tested
+    for when, reserved in {(need.gathered, need.reserved) for need in needs if need.evaluates}:
+        clients = {"once": 0, "before": settings.clients, "after": settings.cohort}[when]
+        total += settings.rounds * clients * (reserve if reserved else size)
+    return total
 
 
 def memory_mb(cell: Cell, info: DatasetInfo) -> float:
     """Estimate the peak memory of a cell's process on a CPU: the data set, the largest client's
     inputs, the activations of a batch, and the models of a round."""
+    settings, rate = cell.settings, RATES.get(cell.settings.model, USUAL)
     shape, kind = tuple(info["shape"]), info.get("kind", "images")
-    number = 8 if cell.settings.precision == "float64" else 4
-    label_and_index = 16
-    sample = math.prod(shape) * (2 if kind == "table" else 1) + label_and_index
+    width = 2 if settings.precision == "float64" else 1
+    number = 8 if kind == "text" else 4 * width
+    sample = math.prod(shape) * (2 if kind == "table" else 1) + 16  # its label and index
     data = (info["train"] + info["test"] + info.get("validation", 0)) * sample
-    largest = min(LARGEST_CLIENT, cell.settings.clients) * _client_size(cell, info)
-    inputs = largest * math.prod(shape) * INPUT_COPIES * (8 if kind == "text" else number)
-    counts = counts_of(cell, info)
-    factor = MODELS[cell.settings.model].activation_factor
-    load = cell.procedure.workload(cell.settings.rounds)
-    at_once = cell.settings.cohort if load.together else 1
-    trained = factor * at_once * min(cell.settings.batch, largest)
-    activations = counts.outputs * max(trained, evaluation_batch_size(shape)) * number
-    models = _model_copies(cell) * counts.weights * number
-    overhead = cell.procedure.overhead(cell.settings.clients, info["classes"]).megabytes
-    reserved = scaled_count(cell.settings.reserve, cell.settings.samples)
-    selector = cell.selector.memory(reserved, info["classes"], cell.settings.clients)
-    return START_MB + overhead + (data + inputs + activations + models + selector) / 1e6
+    largest = min(LARGEST_CLIENT, settings.clients) * _client_size(cell, info)
+    inputs = largest * math.prod(shape) * INPUT_COPIES * number
+    together = settings.cohort if cell.procedure.name == "fedtan" else 1  # a step of all clients
+    samples = max(together * min(settings.batch, largest), evaluation_batch_size(shape) / 3)
+    activations = samples * rate.megabytes * _size_factor(rate, info) * width
+    clients = settings.cohort
+    if isinstance(cell.selector, Probing):
+        clients += cell.selector.pool_size(settings.clients, settings.cohort)
+    held = sum(MODELS_HELD.get(part.name, 0) for part in (cell.server, cell.selector))
+    copies = CLIENT_COPIES * clients + held * settings.clients + 4 * (_networks(cell) - 1)
+    models = copies * rate.weights * 4 * width
+    reserve = scaled_count(settings.reserve, settings.samples)
+    selector = cell.selector.memory(reserve, info["classes"], settings.clients)
+    return START_MB + (data + inputs + selector) / 1e6 + activations + models
 
 
-def _model_copies(cell: Cell) -> int:
-    """The number of copies of the network in memory during a round."""
-    settings = cell.settings
-    clients = settings.cohort + _probes(cell)[0]
-    further = NETWORK_COPIES * (cell.procedure.workload(settings.rounds).networks - 1)
-    held = sum(part.models_held(settings.clients) for part in (cell.server, cell.selector))
-    return CLIENT_COPIES * clients + further + held
+def _networks(cell: Cell) -> int:
+    """The networks that answer together: FedConcat's, one for each cluster of clients."""
+    return getattr(cell.procedure, "clusters", 1)
 
 
-def counts_of(cell: Cell, info: DatasetInfo) -> Counts:
-    """Count the weights, operations and outputs of a cell's network."""
-    return counting.counts_of(MODELS[cell.settings.model](), tuple(info["shape"]), info["classes"])
+def _size_factor(rate: Rate, info: DatasetInfo) -> float:
+    """How much longer a sample is than that of the rate: in pixels, characters or columns."""
+    return math.prod(info["shape"][-2:]) / rate.size
 
 
 def _client_size(cell: Cell, info: DatasetInfo) -> float:
@@ -187,21 +170,28 @@ def _client_size(cell: Cell, info: DatasetInfo) -> float:
     return float(used * (1 - settings.holdout) / settings.clients)
 
 
-def _mean_batch(cell: Cell, info: DatasetInfo) -> float:
-    """The mean size of a batch in an epoch of the mean client."""
-    size = _client_size(cell, info)
-    return size / math.ceil(size / cell.settings.batch)
+def resource_request(
+    cell: Cell, info: DatasetInfo, attempt: int = 1, longest: int = MAX_RUNTIME
+) -> tuple[int, int]:
+    """The megabytes and minutes that a cell's job requests at this attempt.
+
+    They are rounded up to one of a few levels, so that a cluster sees few kinds of jobs. No job
+    requests more than `longest` minutes: a cell that takes longer goes on in further jobs.
+    """
+    times = min(attempt, MOST_TIMES)
+    minutes = TIME_FACTOR * (START_SECONDS + round_seconds(cell, info)) / 60
+    megabytes = MEMORY_FACTOR * memory_mb(cell, info) + SNAKEMAKE_MB
+    return (
+        _smallest_step(times * _smallest_step(megabytes, MEGABYTES), MEGABYTES),
+        min(_smallest_step(times * _smallest_step(minutes, MINUTES), MINUTES), longest),
+    )
 
 
-def phases(cell: Cell) -> list[Cell]:
-    """The phases of a run that have any rounds."""
-    return [part for part in cell.procedure.phases(cell) if part.settings.rounds]
+def jobs_needed(cell: Cell, info: DatasetInfo, longest: int = MAX_RUNTIME) -> int:
+    """Estimate how many jobs of `longest` minutes a cell takes, one after another."""
+    return math.ceil((START_SECONDS + round_seconds(cell, info)) / (60 * longest))
 
 
-def _probes(cell: Cell) -> tuple[int, int]:
-    """The number of clients that are probed in a round, and of batches that each of them trains
-    on."""
-    selector, settings = cell.selector, cell.settings
-    if not isinstance(selector, Probing):
-        return 0, 0
-    return selector.pool_size(settings.clients, settings.cohort), selector.batches
+def _smallest_step(amount: float, steps: tuple[int, ...]) -> int:
+    """The smallest of the ascending steps that is enough, or the last."""
+    return next((step for step in steps if step >= amount), steps[-1])

@@ -18,11 +18,11 @@ from cohort.core.errors import UserError, suggest
 from cohort.core.paths import CLAIMS_TABLE, Layout
 from cohort.core.shipped import CONFIG, CONFIG_FILE, ROOT, shipped
 from cohort.data.dataset_info import DatasetInfo
+from cohort.data.parsers import PARSERS, parser_name
 from cohort.partition import Scheme
 from cohort.plan.availability import Availability, generated_notes
 from cohort.plan.axes import Values
-from cohort.plan.entries import dataset_names, read_entries
-from cohort.plan.expansion import expand_study
+from cohort.plan.expansion import ScaleOptions, expand_study
 from cohort.plan.extension import extended_experiments, inherited_items
 from cohort.plan.located import errors_at
 from cohort.plan.only import check_only, is_wanted, parse_only
@@ -34,6 +34,7 @@ from cohort.results.series import FULL
 from cohort.training.cell import Cell
 
 STUDIES = CONFIG / "studies"
+DATASET = r"[a-z][a-z0-9-]{0,60}"  # the form of the name of a data set, which is a part of paths
 WORD = r"[a-z][a-z0-9_]{0,60}"  # the form of the names of studies, experiments, figures and tables
 RULES = (
     *("all", "collect", "deal", "download", "draw", "index", "judge", "prepare", "report"),
@@ -107,8 +108,8 @@ class Plan:
         """Expand a study with all of its cells; return it with notes on what the scale left out."""
         with errors_at(file):
             extended = extended_experiments(text, self._text, all_studies())
-        seeds = self.config.get("seeds", 0)
-        return expand_study(file, text, self.scale, self._scale, self._resolver, extended, seeds)
+        options = ScaleOptions(self.scale, self._scale, self.config.get("seeds", 0))
+        return expand_study(file, text, options, self._resolver, extended)
 
     def _text(self, name: str) -> dict[str, Any]:
         """Read a study's file, validated against the schema; once for each study."""
@@ -283,3 +284,46 @@ def require_study(name: str) -> str:
                 raise UserError(misnamed_error(file))
         raise UserError(f"there is no study '{name}'{suggest(name, studies)}")
     return name
+
+
+def read_entries(name: str, validator: Validator) -> dict[str, Any]:
+    """Read the entries of config/{name}.yaml, then those of the user's file of that name, if any.
+
+    Raise a UserError where one of the user's has the name of a built-in one.
+    """
+    file = shipped(CONFIG / f"{name}.yaml")
+    user_file = user_files.folder() / file.name
+    entries = validator.read(file, name)
+    added = {}
+    if user_file.exists() and read_yaml(user_file):
+        added = validator.read(user_file, name)
+    with errors_at(user_file):
+        for taken in entries.keys() & added.keys():
+            raise UserError(f"{taken} is in {file} already; give yours another name")
+    if name == "datasets":
+        _check_datasets(file, entries, is_built_in=True)
+        _check_datasets(user_file, added)
+    return entries | added
+
+
+def dataset_names() -> list[str]:
+    """The names of all data sets, built-in ones and the user's, whether or not they are valid."""
+    files = (shipped(CONFIG / "datasets.yaml"), user_files.folder() / "datasets.yaml")
+    contents = (read_yaml(file) for file in files if file.exists())
+    return [str(name) for content in contents if isinstance(content, dict) for name in content]
+
+
+def _check_datasets(file: Path, entries: Mapping[str, Any], *, is_built_in: bool = False) -> None:
+    """Raise a UserError for a data set that nothing can read, or for a built-in one that names a
+    file of this machine."""
+    for name, entry in entries.items():
+        parser = parser_name(name, entry)
+        if parser not in PARSERS:
+            near = suggest(parser, PARSERS)
+            raise UserError(f"{file}: {name}.parser is '{parser}', which is not known{near}")
+        for raw, declared in entry["files"].items() if is_built_in else ():
+            if declared.get("source", "").startswith("file:"):
+                raise UserError(
+                    f"{file}: {name}.files.{raw}.source is '{declared['source']}', but only data "
+                    f"sets in {user_files.folder() / file.name} may name files of this machine"
+                )

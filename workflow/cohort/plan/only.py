@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from cohort.core.errors import UserError, suggest
 from cohort.plan.study import Row, Study
@@ -35,33 +34,27 @@ def check_only(wanted: Wanted, studies: Sequence[Study]) -> None:
 
     Cells whose data are not available count: a note says why they are not trained.
     """
-    experiments = [experiment for study in studies for experiment in study.experiments.values()]
-    rows = [row for experiment in experiments for row in experiment.rows]
+    rows = [row for study in studies for name in study.experiments.values() for row in name.rows]
     rows += [row for study in studies for here in study.skipped.values() for row, _ in here]
+    if not rows:
+        return
     names = " or ".join(study.name for study in studies)
-    by_label = _values_by_label(rows)
-    for label, values in wanted.items() if rows else ():
+    by_label: dict[str, dict[str, None]] = {}
+    for row in rows:
+        for label, value in row.labels.items():
+            by_label.setdefault(label, {})[str(value)] = None
+    for label, values in wanted.items():
         if label not in by_label:
+            near = suggest(label, by_label)
             raise UserError(
-                f"only {label}={'|'.join(values)}: {names} has no label '{label}'"
-                f"{suggest(label, by_label)}"
+                f"only {label}={'|'.join(values)}: {names} has no label '{label}'{near}"
             )
         for value in values:
             if value not in by_label[label]:
-                raise UserError(
-                    f"only {label}={value} matches no cell of {names}"
-                    f"{suggest(value, by_label[label])}"
-                )
-    if rows and not any(is_wanted(row, wanted) for row in rows):
+                near = suggest(value, by_label[label])
+                raise UserError(f"only {label}={value} matches no cell of {names}{near}")
+    if not any(is_wanted(row, wanted) for row in rows):
         condition = ",".join(f"{label}={'|'.join(values)}" for label, values in wanted.items())
         raise UserError(
             f"only {condition} matches no cell of {names}: each value occurs, but not all together"
         )
-
-
-def _values_by_label(rows: Sequence[Row]) -> dict[str, dict[Any, None]]:
-    by_label: dict[str, dict[Any, None]] = {}
-    for row in rows:
-        for label, value in row.labels.items():
-            by_label.setdefault(label, {})[str(value)] = None
-    return by_label

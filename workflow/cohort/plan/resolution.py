@@ -72,7 +72,13 @@ class Resolver:
     def plan_cell(self, values: Values, scale: Scale) -> Cell:
         """Plan the cell of these values at a scale, with its shards and data."""
         values = scaled_values(values, scale)
-        settings = _complete(values)
+        settings = DEFAULTS | {
+            key: cast_to_type(kind, values[key])
+            for key, kind in HINTS.items()
+            if values[key] != DEFAULTS[key]
+        }
+        for key in EVALUATION_PLANS:
+            settings[key] = resolve_last(settings[key], settings["rounds"])
         overrides = tuple((key, value) for key, value in values.items() if "." in key)
         shards, seed = self.plan_shards(settings), settings["seed"]
         template, identity = self._memoized(
@@ -140,7 +146,10 @@ class Resolver:
         info = self.datasets[dataset]
         settings = {"dataset": dataset} | sample_info(info)
         science = {f"dataset:{dataset}": PARSERS[parser_name(dataset, info)].science}
-        checksums = {name: declared_checksum(file) for name, file in info["files"].items()}
+        # a file behind a login may have no checksum: every version that a user has is the same
+        checksums = {
+            name: file.get("sha256") or file.get("md5", "") for name, file in info["files"].items()
+        }
         identity = sample_identity(dataset, info) | {"files": checksums}
         digest = digest_of(identity, science)
         raw = {name: raw_file(dataset, name) for name in info["files"]}
@@ -171,20 +180,12 @@ def check_required(values: Values) -> None:
             raise UserError(f"no value for '{name}'; give it under settings or as an axis")
 
 
-def _complete(values: Values) -> Values:
-    """The values of a cell with defaults, each in its setting's type."""
-    settings = DEFAULTS | {
-        key: cast_to_type(HINTS[key], values[key]) for key in HINTS if values[key] != DEFAULTS[key]
-    }
-    for key in EVALUATION_PLANS:
-        settings[key] = resolve_last(settings[key], settings["rounds"])
-    return settings
-
-
 def _versions(cell: Cell) -> dict[str, int]:
+    """The science versions of a cell's components and, if it simulates time, of its devices, and 2
+    where the server evaluates models, for which clients were once made to wait."""
     parts: dict[str, Component] = {part: getattr(cell, part) for part in PARTS}
     model, augmentation = cell.settings.model, cell.settings.augmentation
-    return {
+    versions = {
         **{f"{part}:{component.name}": component.version() for part, component in parts.items()},
         f"model:{model}": MODELS[model].science,
         f"augmentation:{augmentation}": AUGMENTATIONS[augmentation].science,
@@ -192,23 +193,9 @@ def _versions(cell: Cell) -> dict[str, int]:
         f"schedule:{cell.schedule.name}": cell.schedule.science,
         f"participation:{cell.participation.name}": cell.participation.science,
         **cell.partition.versions(cell.settings.holdout),
-        **_time_versions(cell),
     }
-
-
-def _time_versions(cell: Cell) -> dict[str, int]:
-    """The versions of a cell's simulated time, if it has any: those of its devices, and 2 where the
-    server evaluates models, for which clients were once made to wait."""
-    if cell.settings.client_devices == DEFAULTS["client_devices"]:
-        return {}
-    devices = cell.client_devices
-    by_server = any(need.reserved for need in needs_of(cell.selector))
-    return {f"devices:{devices.name}": devices.version(), "server evaluations": 1 + by_server}
-
-
-def declared_checksum(file: Mapping[str, Any]) -> str:
-    """The checksum in a catalog entry that identifies a raw file.
-
-    A file behind a login may have none: then every version that a user provides counts as the same.
-    """
-    return file.get("sha256") or file.get("md5", "")
+    if cell.settings.client_devices != DEFAULTS["client_devices"]:
+        by_server = any(need.reserved for need in needs_of(cell.selector))
+        versions[f"devices:{cell.client_devices.name}"] = cell.client_devices.version()
+        versions["server evaluations"] = 1 + by_server
+    return versions

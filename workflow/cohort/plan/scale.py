@@ -8,8 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from cohort.cell.settings import DEFAULTS, EVALUATION_PLANS
-from cohort.plan.axes import Values
-from cohort.plan.matching import matches
+from cohort.plan.axes import Values, check_matched, matches
 from cohort.results.names import FREE
 from cohort.training.procedures import parse_procedure
 from cohort.training.schedules import parse_schedule
@@ -74,11 +73,13 @@ class ScaleChoices:
     def __init__(self) -> None:
         self._scales: dict[Identity, Scale | None] = {}
 
-    def resolve(self, cells: list[Values], kept: list[Values], scale: Scale) -> list[Values]:
-        """The cells of an experiment to train: those `kept` that no earlier experiment leaves out.
-
-        A run that no earlier experiment has gets this experiment's scale.
-        """
+    def trained(self, cells: list[Values], scale: Scale) -> list[Values]:
+        """The cells of an experiment to train: those that neither `without` of its scale nor an
+        earlier experiment leaves out. Raise a UserError where `without` matches no cell."""
+        without = scale.get("without", [])
+        for entry in without:
+            check_matched(entry, cells)
+        kept = [cell for cell in cells if not any(matches(cell, entry) for entry in without)]
         identities = {id(cell): _identity(cell) for cell in cells}
         wanted = {identities[id(cell)] for cell in kept}
         for identity in identities.values():

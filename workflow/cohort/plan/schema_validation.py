@@ -1,13 +1,12 @@
-"""Validate config files by their JSON Schemas; each mistake becomes one sentence.
-
-It names the file, the key, the value found and what is allowed.
-"""
+"""Validate config files by their JSON Schemas; each mistake becomes one sentence: the key, and what
+jsonschema says of it."""
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,22 +22,7 @@ from cohort.plan.located import errors_at
 from cohort.plan.schemas import derived_schemas, standard_cases
 from cohort.plan.yaml_files import read_yaml
 
-TYPES = {
-    "object": "a mapping",
-    "array": "a list",
-    "string": "text",
-    "number": "a number",
-    "integer": "a whole number",
-    "boolean": "true or false",
-    "null": "empty",
-}
-BOUNDS = {
-    "minimum": "at least",
-    "exclusiveMinimum": "above",
-    "maximum": "at most",
-    "exclusiveMaximum": "below",
-}
-LONGEST = 200  # characters of a name, which becomes a part of a path
+LONGEST = 200  # characters of a name, which becomes a part of a path, or of a quoted value
 
 
 def _pattern(validator: Any, pattern: str, value: Any, schema: Any) -> Iterator[ValidationError]:
@@ -46,7 +30,7 @@ def _pattern(validator: Any, pattern: str, value: Any, schema: Any) -> Iterator[
     name too long for a file's."""
     too_long = pattern.endswith("$") and isinstance(value, str) and len(value) > LONGEST
     if isinstance(value, str) and (too_long or "\n" in value or not re.search(pattern, value)):
-        yield ValidationError(f"{_shown(value)} does not match {pattern!r}")
+        yield ValidationError(f"{value!r} does not match {pattern!r}")
 
 
 def _is_number(checker: Any, value: Any) -> bool:
@@ -71,8 +55,8 @@ Strict = extend(
 class Validator:
     """Validates config files; `names` lists what they define and refer to, such as data sets."""
 
-    def __init__(self, names: Mapping[str, list[str]] | None = None):
-        derived = derived_schemas(names or {})
+    def __init__(self, names: Mapping[str, list[str]]):
+        derived = derived_schemas(names)
         self.derived = {f"cohort:{part}": schema for part, schema in derived.items()}
         self.registry: Registry[Any] = Registry().with_resources(
             (uri, DRAFT202012.create_resource(schema)) for uri, schema in self.derived.items()
@@ -87,16 +71,21 @@ class Validator:
 
     def check(self, value: Any, schema: str) -> None:
         """Raise a one-sentence UserError where a file's content does not fit its schema."""
-        self._check(value, named_schema(schema))
+        self._check(value, _named_schema(schema))
 
     def check_part(self, value: Any, part: str) -> None:
         """Raise a UserError where a value does not fit the derived schema `cohort:{part}`."""
         self._check(value, {"$ref": f"cohort:{part}"})
 
+    def _check(self, value: Any, schema: Mapping[str, Any]) -> None:
+        error = best_match(Strict(schema, registry=self.registry).iter_errors(value))
+        if error is not None:
+            raise UserError(_sentence(error))
+
     def self_contained(self, schema: str) -> dict[str, Any]:
         """`{schema}.schema.yaml` with the derived schemas that it refers to among its `$defs`."""
         parts: dict[str, Any] = {}
-        content: dict[str, Any] = self._localized(named_schema(schema), parts)
+        content: dict[str, Any] = self._localized(_named_schema(schema), parts)
         return content | {"$defs": content.get("$defs", {}) | parts}
 
     def _localized(self, schema: Any, parts: dict[str, Any]) -> Any:
@@ -115,124 +104,40 @@ class Validator:
         schema = standard_cases(schema)
         return {key: self._localized(value, parts) for key, value in schema.items()}
 
-    def _check(self, value: Any, schema: Mapping[str, Any]) -> None:
-        error = best_match(Strict(schema, registry=self.registry).iter_errors(value))
-        if error is not None:
-            raise UserError(explain_error(error))
 
-
-def named_schema(name: str) -> dict[str, Any]:
-    """Read the schema of a kind of config file, such as `study`."""
+def _named_schema(name: str) -> dict[str, Any]:
     schema: dict[str, Any] = read_yaml(shipped(CONFIG / "schemas" / f"{name}.schema.yaml"))
     return schema
 
 
-def explain_error(error: ValidationError) -> str:
-    """Turn a validation error into one sentence that begins with the key."""
-    while error.context:
-        error = min(error.context, key=lambda inner: -len(inner.path))
-    rule = str(error.validator)
-    explanation = EXPLANATIONS.get(rule)
-    if rule in BOUNDS:
-        sentence = (
-            f" is {_shown(error.instance)}, but must be {BOUNDS[rule]} {error.validator_value!r}"
-        )
-    elif explanation is None or (rule == "not" and error.validator_value):
-        sentence = f": {error.message[:LONGEST]}"
-    else:
-        sentence = explanation(error)
-    return f"{_key(error)}{sentence}"
-
-
-def _key(error: ValidationError) -> str:
+def _sentence(error: ValidationError) -> str:
+    """The key of a validation error and its message, with a near word for an unknown one and the
+    schema's description for a value of the wrong form."""
     steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path)
-    return "".join(steps)[: 2 * LONGEST].lstrip(".") or "the file"
+    key = "".join(steps)[: 2 * LONGEST].lstrip(".") or "the file"
+    rule = str(error.validator)
+    value: Any = error.instance
+    schema: Any = error.schema
+    if rule == "additionalProperties":
+        allowed = schema.get("properties", {})
+        unknown = next(name for name in value if name not in allowed)
+        words = rf"\b{re.escape(unknown.replace('_', ' '))}\b"  # learning_rate is described by lr
+        meant = [name for name in allowed if re.search(words, allowed[name].get("description", ""))]
+        near = suggest(unknown[:LONGEST], allowed, next(iter(meant), ""))
+        return f"{key} has an unknown key {_quoted(unknown)}{near}"
+    if rule in ("enum", "const"):
+        choices: Any = error.validator_value if rule == "enum" else [error.validator_value]
+        near = suggest(str(value)[:LONGEST], choices)
+        return f"{key} is {_quoted(value)}, which is not known{near}"
+    message = error.message.replace(repr(value), _quoted(value))
+    if rule == "type" and error.validator_value == "number" and isinstance(value, str):
+        with contextlib.suppress(ValueError):
+            message += f" (YAML reads {value} as text: write {float(value)!r})"
+    elif rule in ("pattern", "type") and "description" in schema:
+        message += f" ({schema['description']})"
+    return f"{key}: {message}"
 
 
-def _unknown_key(error: Any) -> str:
-    keys = list(error.schema.get("properties", {}))
-    key = next(key for key in error.instance if key not in keys)
-    return (
-        f" has an unknown key {_shown(key)}{suggest(key[:LONGEST], keys, _described(key, error))}"
-    )
-
-
-def _described(key: str, error: Any) -> str:
-    """The allowed key whose description has the words of an unknown one: lr for learning_rate."""
-    words = re.escape(key.replace("_", " "))
-    for name, schema in error.schema.get("properties", {}).items():
-        if re.search(rf"\b{words}\b", schema.get("description", "")):
-            return str(name)
-    return ""
-
-
-def _missing_key(error: Any) -> str:
-    key = next(key for key in error.validator_value if key not in error.instance)
-    return f" lacks the key '{key}'"
-
-
-def _unknown_value(error: Any) -> str:
-    allowed = error.validator_value if error.validator == "enum" else [error.validator_value]
-    value = error.instance
-    return f" is {_shown(value)}, which is not known{suggest(str(value)[:LONGEST], allowed)}"
-
-
-def _wrong_type(error: Any) -> str:
-    limit, value = error.validator_value, error.instance
-    expected = " or ".join(TYPES[name] for name in ([limit] if isinstance(limit, str) else limit))
-    about = error.schema.get("description", "") if limit == "string" else ""
-    hint = f" ({about})" if about else _number_hint(value, limit)
-    return f" is {_shown(value)}, but must be {expected}{hint}"
-
-
-def _too_short(error: Any) -> str:
-    length = f"holds {len(error.instance)}" if error.instance else "is empty"
-    return f" {length}, but must hold at least {error.validator_value}"
-
-
-def _repeated(error: Any) -> str:
-    return f" holds a value twice: {_shown(error.instance)}"
-
-
-def _wrong_form(error: Any) -> str:
-    expected = error.schema.get("description", error.validator_value)
-    is_name = "propertyNames" in error.schema_path
-    verb = "has the name" if is_name else "is"
-    return f" {verb} {_shown(error.instance)}, which does not look like {expected}"
-
-
-def _not_allowed(error: Any) -> str:
-    return " cannot be combined with the other keys there"
-
-
-EXPLANATIONS: dict[str, Callable[[Any], str]] = {
-    "additionalProperties": _unknown_key,
-    "required": _missing_key,
-    "not": _not_allowed,
-    "enum": _unknown_value,
-    "const": _unknown_value,
-    "type": _wrong_type,
-    "minItems": _too_short,
-    "minProperties": _too_short,
-    "uniqueItems": _repeated,
-    "pattern": _wrong_form,
-}
-"""How to say what is wrong, by the rule of JSON Schema that was broken."""
-
-
-def _shown(value: Any) -> str:
-    """A value as text, as the config has it, or its beginning."""
+def _quoted(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
-
-
-def _number_hint(value: Any, limit: Any) -> str:
-    if limit not in ("number", "integer") or not isinstance(value, str):
-        return ""
-    try:
-        number = float(value) if limit == "number" else int(value)
-    except ValueError:
-        return ""
-    if repr(number) == value:
-        return f" (write {value} without quotes)"
-    return f" (YAML reads {value} as text: write {number!r})" if math.isfinite(number) else ""

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cohort.privacy.laplace import add_laplace_noise
-
 
 @dataclass(frozen=True, kw_only=True)
 class LabelReport:
     """The way in which clients report how many samples of each class they hold.
 
     A share of `liars` claims to hold equally many of every class. With `epsilon` above 0 every
-    client adds Laplace noise, drawn from the run's seed.
+    client adds Laplace noise of scale 1 / epsilon: adding or removing one sample changes the
+    probability of any report by at most a factor of exp(epsilon). The noise is drawn from the run's
+    seed, so who knows the seed can remove it.
     """
 
     epsilon: float = 0.0
@@ -28,4 +28,6 @@ class LabelReport:
             lying = rng.choice(clients, round(self.liars * clients), replace=False)
             reported = label_counts.astype(np.float64)
             reported[lying] = reported[lying].mean(axis=1, keepdims=True)
-        return add_laplace_noise(reported, self.epsilon, rng) if self.epsilon else reported
+        if self.epsilon:
+            reported = reported + rng.laplace(scale=1 / self.epsilon, size=reported.shape)
+        return reported

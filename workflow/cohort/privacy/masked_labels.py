@@ -1,86 +1,109 @@
 """Stratify's masked labels (section IV-A): the server learns how many samples of each class all
 clients hold together, but knows the classes only by random placeholders.
 
-Clients share a key pair, of which the server has only the public half. `Exchange` carries the
-messages and counts their bytes; a party sees nothing else of another. What each of them learns
-nevertheless is in docs/privacy.md.
+Numbers are encrypted by the homomorphic scheme CKKS of TenSEAL, one number per ciphertext. Clients
+share a key pair, of which the server has only the public half. `Exchange` carries the messages and
+counts their bytes. What each party learns nevertheless is in docs/privacy.md.
 """
 
 from __future__ import annotations
 
+import functools
+import operator
 import random
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from cohort.privacy.ckks import Calculator, KeyHolder, ProtocolError, new_key
+from cohort.core.errors import UserError
+from cohort.core.lazy import lazy
 
 if TYPE_CHECKING:
-    from tenseal import CKKSVector
+    import tenseal
+else:
+    tenseal = lazy("tenseal")  # an optional dependency
 
+DEGREE = 8192  # of the polynomials: 128 bits of security up to a modulus of 218 bits
+MODULUS_BITS = [60, 40, 40, 60]
+SCALE = 2.0**40
+NOISE = 1e-3  # a thousand times what sums of thousands of fresh ciphertexts have
+LARGEST = 2**32  # far above any count of samples, far below what a wrong key decrypts
 ANSWER, INDEX, COUNT = 1, 4, 8  # bytes of a yes or no, of a place in a list, of a decrypted sum
 
+Pair = tuple[bytes, bytes]
+"""An encrypted label of a client and the encrypted number of its samples."""
 
-@dataclass(frozen=True)
-class Pair:
-    """An encrypted label of a client and the encrypted number of its samples."""
 
-    label: bytes
-    count: bytes
+class ProtocolError(UserError):
+    """A party received what no honest party with the right key would have sent."""
+
+
+def new_key() -> tenseal.Context:
+    """Generate a key pair, with which numbers are encrypted and decrypted."""
+    kind, sizes = tenseal.SCHEME_TYPE.CKKS, MODULUS_BITS
+    key = tenseal.context(kind, DEGREE, coeff_mod_bit_sizes=sizes, n_threads=1)
+    key.global_scale = SCALE
+    return key
+
+
+def serialize(key: tenseal.Context, secret: bool) -> bytes:
+    """A key as it is sent, with its secret half or without."""
+    return key.serialize(save_secret_key=secret, save_galois_keys=False, save_relin_keys=False)
+
+
+def load(key: tenseal.Context, ciphertext: bytes) -> tenseal.CKKSVector:
+    """The encrypted number in a message; ProtocolError if it is none."""
+    try:
+        vector = tenseal.ckks_vector_from(key, ciphertext)
+    except (ValueError, RuntimeError) as error:  # from TenSEAL and from SEAL
+        raise ProtocolError(f"a message is not a ciphertext ({error})") from None
+    if vector.size() != 1:
+        raise ProtocolError(f"a message is a ciphertext of {vector.size()} numbers, not of one")
+    return vector
 
 
 class Client:
-    """A client of the protocol: encrypts its labels and counts, and decrypts what the server
-    calculates from them.
+    """A client of the protocol: encrypts its `labels` and counts, and decrypts what the server
+    calculates from them. It learns the placeholder of each label that it holds."""
 
-    It sends its labels in random order, which would otherwise tell the server which is smaller.
-    `placeholders` is what it learns: the placeholder of each label that it holds.
-    """
-
-    def __init__(self, key: bytes, counts: Sequence[int]):
-        self._key, self._counts = KeyHolder(key), counts
-        self._labels = [label for label, count in enumerate(counts) if count]
-        random.SystemRandom().shuffle(self._labels)
+    def __init__(self, key: tenseal.Context, counts: Sequence[int]):
+        self.key, self.counts = key, counts
+        self.labels = [label for label, count in enumerate(counts) if count]
+        random.SystemRandom().shuffle(self.labels)  # their order would tell which is smaller
         self.placeholders: dict[int, int] = {}
 
-    def public_key(self) -> bytes:
-        """The public key, with which the server calculates on ciphertexts."""
-        return self._key.public_key()
+    def encrypt(self, number: float) -> bytes:
+        """Encrypt a number; every call returns another ciphertext."""
+        return tenseal.ckks_vector(self.key, [number]).serialize()
+
+    def decrypt(self, ciphertext: bytes) -> int:
+        """Decrypt a whole number: the nearest to what the ciphertext holds, as noise would reveal
+        the key. Raise ProtocolError for a value that is not almost whole, or huge."""
+        (value,) = load(self.key, ciphertext).decrypt()
+        if not (abs(value) < LARGEST and abs(value - round(value)) < NOISE):
+            raise ProtocolError(
+                "a ciphertext does not decrypt to a whole number: it was encrypted with another "
+                "key, or somebody encrypted something else"
+            )
+        return round(value)
 
     def pairs(self) -> list[Pair]:
         """The client's encrypted labels and counts: [E(l), E(n(l))] for each label l it holds."""
-        encrypt, counts = self._key.encrypt, self._counts
-        return [Pair(encrypt(label), encrypt(int(counts[label]))) for label in self._labels]
+        return [(self.encrypt(n), self.encrypt(int(self.counts[n]))) for n in self.labels]
 
     def is_new(self, differences: Sequence[bytes]) -> bool:
         """Whether a label of the client is missing from the server's list, from encrypted
         differences (own label minus listed label, for each entry of the list)."""
-        return not self._zeros(differences)
+        return 0 not in [self.decrypt(difference) for difference in differences]
 
     def position(self, differences: Sequence[bytes]) -> int:
-        """The position in the server's list of a label of the client, from encrypted differences
-        (own label minus listed label, for each entry of the list)."""
-        zeros = self._zeros(differences)
-        if len(zeros) != 1:
+        """The position of a label of the client in the server's list, from such differences."""
+        values = [self.decrypt(difference) for difference in differences]
+        if values.count(0) != 1:
             raise ProtocolError(
-                f"a client finds its label {len(zeros)} times in the server's list, which must "
-                "contain it once: some client lied"
+                f"a client finds its label {values.count(0)} times in the server's list, which "
+                "must contain it once: some client lied"
             )
-        return zeros[0]
-
-    def learn(self, placeholders: Sequence[int]) -> None:
-        """Keep the placeholders of the client's labels, in the order in which it sent them."""
-        self.placeholders = dict(zip(self._labels, placeholders, strict=True))
-
-    def decrypt(self, sums: Sequence[bytes]) -> list[int]:
-        """Decrypt the server's sums, each the samples of one class over all clients, and round
-        them, as their noise would reveal the key. Raise ProtocolError for a sum that is not nearly
-        whole."""
-        return [self._key.decrypt(ciphertext) for ciphertext in sums]
-
-    def _zeros(self, differences: Sequence[bytes]) -> list[int]:
-        values = map(self._key.decrypt, differences)
-        return [index for index, value in enumerate(values) if value == 0]
+        return values.index(0)
 
 
 class Server:
@@ -88,107 +111,83 @@ class Server:
     many as there are `classes`, and the encrypted counts under each placeholder."""
 
     def __init__(self, public_key: bytes, classes: int):
-        self._calculator, self._classes = Calculator(public_key), classes
-        self._unique: list[CKKSVector] = []
-        self._masks: list[int] = []  # the placeholder of each label of the list
-        self._counts: dict[int, list[bytes]] = {}  # by placeholder
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether the list has the required number of labels."""
-        return len(self._unique) >= self._classes
+        self.key, self.classes = tenseal.context_from(public_key, n_threads=1), classes
+        self.listed: list[tenseal.CKKSVector] = []
+        self.masks: list[int] = []  # the placeholder of each label of the list
+        self.counts: dict[int, list[bytes]] = {}  # by placeholder
 
     def add(self, labels: Sequence[bytes]) -> None:
-        """Append encrypted labels to the server's list."""
-        self._unique += map(self._calculator.rerandomized, labels)
-        if len(self._unique) > self._classes:
+        """Append encrypted labels to the list, each plus an encrypted zero: SEAL refuses to
+        subtract a ciphertext from itself, because everybody could read the result."""
+        zero = functools.partial(tenseal.ckks_vector, self.key, [0])
+        self.listed += [load(self.key, label) + zero() for label in labels]
+        if len(self.listed) > self.classes:
             raise ProtocolError(
-                f"clients have {len(self._unique)} different labels, but there are only "
-                f"{self._classes} classes: some client lied"
+                f"clients have {len(self.listed)} different labels, but there are only "
+                f"{self.classes} classes: some client lied"
             )
 
     def differences(self, label: bytes) -> list[bytes]:
-        """Encrypted differences: a label minus each label of the server's list."""
-        return self._calculator.differences(label, self._unique)
+        """Encrypted differences: a label minus each label of the list."""
+        minuend = load(self.key, label)
+        return [(minuend - listed).serialize() for listed in self.listed]
 
     def draw_placeholders(self) -> None:
         """Give each label of the list, which is now final, a random placeholder."""
-        self._masks = list(range(len(self._unique)))
-        random.SystemRandom().shuffle(self._masks)
+        self.masks = list(range(len(self.listed)))
+        random.SystemRandom().shuffle(self.masks)
 
     def take_counts(self, pairs: Sequence[Pair], positions: Sequence[int]) -> list[int]:
-        """Keep a client's encrypted counts under the random placeholders of its labels; return
-        these. `positions` are the labels' places in the server's list; ProtocolError if they do not
-        fit."""
-        if len(set(positions)) < len(pairs) or not set(positions) <= set(range(len(self._masks))):
+        """Keep a client's encrypted counts under the placeholders of its labels, whose positions in
+        the list it gives; return the placeholders."""
+        if len(set(positions)) < len(pairs) or not set(positions) <= set(range(len(self.masks))):
             raise ProtocolError(
                 f"a client with {len(pairs)} labels answers with {len(set(positions))} different "
                 "places in the server's list, or with places outside of it: it lied"
             )
-        masks = [self._masks[position] for position in positions]
-        for mask, pair in zip(masks, pairs, strict=True):
-            self._counts.setdefault(mask, []).append(pair.count)
+        masks = [self.masks[position] for position in positions]
+        for mask, (_, count) in zip(masks, pairs, strict=True):
+            self.counts.setdefault(mask, []).append(count)
         return masks
 
-    def sums(self) -> dict[int, bytes]:
-        """The encrypted number of all samples of each placeholder, by placeholder in ascending
-        order, which says nothing of classes."""
-        return {mask: self._calculator.sum(self._counts[mask]) for mask in sorted(self._counts)}
+    def sum(self, counts: Sequence[bytes]) -> bytes:
+        """The encrypted sum of at least one encrypted count."""
+        loaded = (load(self.key, count) for count in counts)
+        return functools.reduce(operator.iadd, loaded).serialize()
 
 
-class RecordSent(Protocol):
-    """Callback that records the bytes of a message: see Ledger.sent."""
-
-    def __call__(
-        self, what: str, size: int, *, to: Literal["server", "clients", "client"], copies: int = 1
-    ) -> None: ...
-
-
-@dataclass
 class Exchange:
-    """The protocol of masked labels between clients and server, step by step: `begin`, `encrypt`,
-    `list_labels`, `map_labels`, `count`.
+    """The protocol of masked labels, step by step: `encrypt`, `list_labels`, `map_labels`, `count`,
+    which leaves the samples of each placeholder in `counts`. Messages are recorded by `sent`, as by
+    Ledger.sent, and `comparisons` of encrypted labels are counted."""
 
-    The paper does not say where keys come from: the first client makes them for all.
-    """
-
-    clients: Sequence[Client]
-    server: Server
-    sent: RecordSent
-    comparisons: int = 0
-    pairs: list[list[Pair]] = field(default_factory=list)
-    counts: dict[int, int] = field(default_factory=dict)  # by placeholder
-
-    @classmethod
-    def begin(cls, counts: Sequence[Sequence[int]], classes: int, sent: RecordSent) -> Exchange:
-        """Create clients with these label counts and one key pair, and the server with its public
-        half."""
-        key = new_key()
-        sent("keys", len(key), to="client", copies=len(counts) - 1)
-        clients = [Client(key, row) for row in counts]
-        public_key = clients[0].public_key()
+    def __init__(self, clients: Sequence[Client], classes: int, sent: Callable[..., None]):
+        self.clients, self.sent = clients, sent
+        self.pairs: list[list[Pair]] = []
+        self.comparisons, self.counts = 0, dict[int, int]()
+        # the paper does not say where keys come from: the first client makes them for all
+        key = clients[0].key
+        sent("keys", len(serialize(key, secret=True)), to="client", copies=len(clients) - 1)
+        public_key = serialize(key, secret=False)
         sent("keys", len(public_key), to="server")
-        return cls(clients, Server(public_key, classes), sent)
+        self.server = Server(public_key, classes)
 
     def encrypt(self) -> None:
         """Let every client send its encrypted labels and counts."""
         self.pairs = [client.pairs() for client in self.clients]
-        for pair in (pair for pairs in self.pairs for pair in pairs):
-            self.sent("labels", len(pair.label), to="server")
-            self.sent("counts", len(pair.count), to="server")
+        for label, count in (pair for pairs in self.pairs for pair in pairs):
+            self.sent("labels", len(label), to="server")
+            self.sent("counts", len(count), to="server")
 
     def list_labels(self) -> None:
         """Make the server's list: all labels of the first client, then of every other client those
-        that differ from all labels before, until the list is complete.
-
-        Labels of one client differ, so they are not compared with each other.
-        """
+        that differ from all labels before, until the list is complete. Labels of one client differ,
+        so they are not compared with each other."""
         for client, pairs in zip(self.clients, self.pairs, strict=True):
-            if self.server.is_complete:
+            if len(self.server.listed) >= self.server.classes:
                 break
-            labels = [pair.label for pair in pairs]
-            new = [label for label in labels if client.is_new(self._differences(label))]
-            self.sent("answers", ANSWER, to="server", copies=len(labels))
+            new = [label for label, _ in pairs if client.is_new(self._differences(label))]
+            self.sent("answers", ANSWER, to="server", copies=len(pairs))
             self.server.add(new)
         self.server.draw_placeholders()
 
@@ -196,21 +195,19 @@ class Exchange:
         """Let clients learn the placeholders of their labels, under which the server keeps
         counts."""
         for client, pairs in zip(self.clients, self.pairs, strict=True):
-            positions = [client.position(self._differences(pair.label)) for pair in pairs]
+            positions = [client.position(self._differences(label)) for label, _ in pairs]
             self.sent("answers", INDEX, to="server", copies=len(positions))
             masks = self.server.take_counts(pairs, positions)
             self.sent("placeholders", INDEX, to="clients", copies=len(masks))
-            client.learn(masks)
+            client.placeholders = dict(zip(client.labels, masks, strict=True))
 
     def count(self) -> None:
-        """Set `counts`, the samples of each placeholder: the server adds, the first client
-        decrypts."""
-        sums = self.server.sums()
-        for ciphertext in sums.values():
-            self.sent("sums", len(ciphertext), to="clients")
-        self.sent("sums", COUNT, to="server", copies=len(sums))
-        numbers = self.clients[0].decrypt(list(sums.values()))
-        self.counts = dict(zip(sums, numbers, strict=True))
+        """Let the server add the counts of each placeholder and the first client decrypt them."""
+        for mask, counts in sorted(self.server.counts.items()):  # which says nothing of classes
+            total = self.server.sum(counts)
+            self.sent("sums", len(total), to="clients")
+            self.sent("sums", COUNT, to="server")
+            self.counts[mask] = self.clients[0].decrypt(total)
 
     def _differences(self, label: bytes) -> list[bytes]:
         differences = self.server.differences(label)

@@ -64,10 +64,6 @@ class Selector(Component):
         for so many reserved samples; 0 if that is not worth counting."""
         return 0
 
-    def models_held(self, clients: int) -> int:
-        """How many copies of the model are in memory while the selector learns from a round."""
-        return 0
-
     def begin(self, view: View, rng: np.random.Generator) -> State:
         """The state before the first round."""
         return {}

@@ -159,9 +159,6 @@ class DivFl(LastUpdates):
     need: ClassVar[str] = "update"
     needs: ClassVar[frozenset[str]] = frozenset({need})
 
-    def models_held(self, clients: int) -> int:
-        return 2 * clients  # their last updates, before and after the round
-
     def begin(self, view: View, rng: np.random.Generator) -> State:
         return super().begin(view, rng) | {"distances": np.zeros((view.clients, view.clients))}
 

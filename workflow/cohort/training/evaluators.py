@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -34,18 +34,6 @@ else:
     torch = lazy("torch")
 
 
-class SampleCounts(NamedTuple):
-    """Sample counts of a cell: for testing, for validation, held out by all clients together, and
-    trained on by the mean client; and the number of clients in a cohort and in all."""
-
-    test: float
-    validation: float
-    held_out: float
-    of_client: float
-    cohort: int
-    clients: int
-
-
 @dataclass(frozen=True, kw_only=True)
 class Evaluator(Component):
     """Evaluates a run in the rounds of a plan and records the `metrics` that it declares."""
@@ -63,10 +51,6 @@ class Evaluator(Component):
 
     def check(self, cell: Cell) -> None:
         """Raise ValueError if this evaluator cannot evaluate a cell that asks for it."""
-
-    def samples(self, counts: SampleCounts) -> float:
-        """Estimate on how many samples models are evaluated each time, all models together."""
-        return counts.test
 
     def plan(self, cell: Cell) -> int | str:
         """The rounds to evaluate, in the format of the setting `evaluate_every`; 0 for none."""
@@ -135,9 +119,6 @@ class OnValidation(Evaluator):
     def applies(self, task: Task) -> bool:
         return len(task.validation) > 0
 
-    def samples(self, counts: SampleCounts) -> float:
-        return counts.validation
-
     def plan(self, cell: Cell) -> int | str:
         return 1 if cell.procedure.validates_every_round else super().plan(cell)
 
@@ -167,9 +148,6 @@ class OnOwnSamples(Evaluator):
         ),
         "own_samples_loss": Metric("Loss on own samples", better="low", partial=True),
     }
-
-    def samples(self, counts: SampleCounts) -> float:
-        return counts.cohort * counts.of_client
 
     def evaluate(
         self, task: Task, network: nn.Module, state: RunState, updates: Updates | None
@@ -217,9 +195,6 @@ class OnHoldout(Evaluator):
                 f"{self.setting} needs samples that clients hold out: set holdout above 0"
             )
 
-    def samples(self, counts: SampleCounts) -> float:
-        return 2 * counts.held_out  # of all clients together and of each
-
     def evaluate(
         self, task: Task, network: nn.Module, state: RunState, updates: Updates | None
     ) -> dict[str, Any]:
@@ -250,9 +225,6 @@ class OfLocalModels(Evaluator):
         ),
         "local_loss": Metric("Local test loss", better="low", partial=True),
     }
-
-    def samples(self, counts: SampleCounts) -> float:
-        return counts.cohort * counts.test
 
     def evaluate(
         self, task: Task, network: nn.Module, state: RunState, updates: Updates | None
@@ -303,9 +275,6 @@ class OnNextCohort(OnHoldout):
                 f"'{cell.settings.strategy}' screens, probes or asks clients before it chooses; "
                 "leave it out"
             )
-
-    def samples(self, counts: SampleCounts) -> float:
-        return counts.held_out * counts.cohort / counts.clients
 
     def evaluate(
         self, task: Task, network: nn.Module, state: RunState, updates: Updates | None

@@ -55,10 +55,6 @@ class ServerRule(Component):
         rate; empty for rules without control variates."""
         return {}
 
-    def models_held(self, clients: int) -> int:
-        """The largest size of the rule's memory, in models."""
-        return 0
-
     def apply(self, weights: Weights, updates: Updates, memory: Weights) -> Merged:
         """Merge updates into `weights`, the global weights from which they began."""
         raise NotImplementedError
@@ -191,9 +187,6 @@ class Scaffold(ServerRule):
                 own = memory.get(f"{name}/{client}", memory.get(f"{name}/{START}"))
                 variates[name] = -memory[key] if own is None else own - memory[key]
         return variates
-
-    def models_held(self, clients: int) -> int:
-        return clients + (1 if self.start == "zero" else 2)
 
     def apply(self, weights: Weights, updates: Updates, memory: Weights) -> Merged:
         memory, before, effective = dict(memory), memory, updates.effective_steps().tolist()

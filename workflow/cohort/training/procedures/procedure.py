@@ -7,7 +7,7 @@ import importlib
 import importlib.util
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from cohort.core.component_names import NameEncoded
 from cohort.core.errors import UserError
@@ -35,25 +35,6 @@ PLAIN = {
     "selector": Random(),
 }
 """The only parts allowed for procedures that select clients and merge their work themselves."""
-
-
-class Workload(NamedTuple):
-    """The work of a run: the `rounds` in which clients do the local work J, the batches that each
-    client of a cohort only passes forward in all other rounds (`passes`), the `networks` of which
-    the global model consists, and whether the clients of a cohort take a step `together`, so that
-    all their batches are in memory."""
-
-    rounds: int
-    passes: int = 0
-    networks: int = 1
-    together: bool = False
-
-
-class Overhead(NamedTuple):
-    """Estimated time and memory of a run beyond local training and its model."""
-
-    seconds: float = 0.0
-    megabytes: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,15 +96,6 @@ class Procedure(NameEncoded):
         """The phases of a run in order, each a cell with its own rounds and procedure; just the
         cell itself unless the procedure changes midway."""
         return [cell]
-
-    def workload(self, rounds: int) -> Workload:
-        """The training work of a run of so many rounds, for estimates of cost."""
-        return Workload(rounds)
-
-    def overhead(self, clients: int, classes: int) -> Overhead:
-        """Estimate the seconds and the megabytes of memory that this procedure takes in a run
-        beyond local training and the model."""
-        return Overhead()
 
     @classmethod
     def missing_package(cls) -> str:

@@ -15,7 +15,6 @@ from torch.nn.functional import cross_entropy
 
 from cohort.cell.settings import Settings
 from cohort.data.samples import Samples
-from cohort.models.counting import unbatchable_layer
 from cohort.training.contract import losses_of
 from cohort.training.cursor import Cursor, strip_prefix
 from cohort.training.evaluation import evaluation_batches
@@ -304,3 +303,13 @@ class CudaGraphFunction:
         finally:
             if was_enabled:
                 gc.enable()
+
+
+def unbatchable_layer(network: nn.Module) -> str:
+    """The kind of a layer that cannot be trained for several clients as one; empty without any."""
+    for layer in network.modules():
+        is_random_or_recurrent = isinstance(layer, nn.modules.dropout._DropoutNd | nn.RNNBase)
+        # padding a batch would change the statistics of batch normalization
+        if is_random_or_recurrent or list(layer.buffers(recurse=False)):
+            return type(layer).__name__
+    return ""

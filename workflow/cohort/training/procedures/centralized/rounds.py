@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from abc import abstractmethod
 from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
 from cohort.training.ledger import Ledger
-from cohort.training.procedures.centralized import Centralized
+from cohort.training.procedures.procedure import Procedure
 from cohort.training.rounds import Rounds
 from cohort.training.state import RunState
 from cohort.training.task import Task
@@ -23,24 +22,31 @@ from cohort.training.trainers.optimizers import (
 from cohort.training.trainers.serial import SerialTrainer
 
 
-class EpochRounds(Rounds):
-    """Base of rounds that are epochs of `size` samples each, with one optimizer and learning rate
+class CentralizedRounds(Rounds):
+    """Rounds that are epochs of one client with all data, with one optimizer and one learning rate
     schedule for all of them."""
 
-    def __init__(self, task: Task, size: int):
+    costs: ClassVar[tuple[str, ...]] = ("client_steps",)
+
+    def __init__(self, procedure: Procedure, task: Task):
         super().__init__(task)
-        settings, shards = task.settings, task.shards.indices
-        self.trainer = SerialTrainer(
-            task.model, settings, task.objective, task.train_samples, shards
-        )
-        self.batches = local_steps(size, settings)[1]  # in an epoch
+        settings, data = task.settings, (task.objective, task.train_samples, task.shards.indices)
+        self.trainer = SerialTrainer(task.model, settings, *data)
+        self.batches = local_steps(self.epoch_size(), settings)[1]  # in an epoch
         self.optimizer = torch_optimizer(settings, task.model.parameters(), settings.lr)
         self.schedule = task.schedule.build(self.optimizer, settings.rounds, self.batches)
         self.scheduled = 0  # how often the schedule has stepped
 
-    @abstractmethod
+    def epoch_size(self) -> int:
+        """The number of samples in an epoch."""
+        return len(self.task.shards.indices[0])
+
     def work(self, state: RunState, round: int, ledger: Ledger) -> LocalWork:
         """Enter an epoch's cohort and costs into the ledger; return its samples as local work."""
+        (work,) = self.trainer.full_work(state.weights, [0], round)
+        ledger.cohort = np.array([0])
+        ledger.stepped(local_steps(len(work.samples), self.task.settings)[0])
+        return work
 
     def begin(self) -> RunState:
         return RunState(self.task.initial_weights(), {}, {})
@@ -77,18 +83,3 @@ class EpochRounds(Rounds):
             for step in range(self.scheduled, target):
                 self.schedule.step(*([losses[step][1]] if schedule.watches else []))
         self.scheduled = target
-
-
-class CentralizedRounds(EpochRounds):
-    """One client with all data."""
-
-    costs: ClassVar[tuple[str, ...]] = ("client_steps",)
-
-    def __init__(self, procedure: Centralized, task: Task):
-        super().__init__(task, len(task.shards.indices[0]))
-
-    def work(self, state: RunState, round: int, ledger: Ledger) -> LocalWork:
-        (work,) = self.trainer.full_work(state.weights, [0], round)
-        ledger.cohort = np.array([0])
-        ledger.stepped(local_steps(len(work.samples), self.task.settings)[0])
-        return work

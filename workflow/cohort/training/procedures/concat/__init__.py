@@ -11,7 +11,7 @@ from cohort.core.components import parameter
 from cohort.core.metric import Metric
 from cohort.selection.selector import Allocating, Filtering, Screening
 from cohort.training.procedures.federated import OVERLAP_METRICS
-from cohort.training.procedures.procedure import Procedure, Workload
+from cohort.training.procedures.procedure import Procedure
 
 if TYPE_CHECKING:
     from cohort.training.cell import Cell
@@ -76,21 +76,13 @@ class Concat(Procedure):
                 "hears everybody whom it asks: "
                 f"participation is '{settings.participation}'; leave it out"
             )
-        if isinstance(selector, Allocating | Filtering):
+        abilities = Allocating | Filtering | Screening
+        if isinstance(selector, abilities) or selector.needs - {"label_counts"}:
             raise ValueError(
-                "trains every client that is asked on all that it has: "
-                f"the selector '{selector.name}' wants it otherwise"
-            )
-        if isinstance(selector, Screening) or selector.needs - {"label_counts"}:
-            raise ValueError(
-                f"has no global model to show to the selector '{selector.name}': "
-                "it takes one that sees label counts at most"
+                f"has no global model to show to the selector '{selector.name}', and trains clients "
+                "on all that they have: it takes a selector that sees label counts at most"
             )
 
-    def stage(self, round: int, rounds: int) -> int:
-        """The stage, 1 or 2, of a round of so many; each stage has at least one round."""
-        return 1 if round <= self.workload(rounds).rounds else 2
-
-    def workload(self, rounds: int) -> Workload:
-        last = min(max(1, round(self.classifier * rounds)), rounds - 1)
-        return Workload(rounds - last, last * self.steps * self.clusters, self.clusters)
+    def cluster_rounds(self, rounds: int) -> int:
+        """How many of so many rounds train the clusters' networks, before the classifier's."""
+        return rounds - min(max(1, round(self.classifier * rounds)), rounds - 1)

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import copy
+import math
+import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 import torch
+from scipy.optimize import linear_sum_assignment
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from torch import Tensor, nn
 
 from cohort.core.randomness import generator, torch_seed
 from cohort.selection.entropy import entropy_bits
@@ -13,28 +21,22 @@ from cohort.training.contract import CheckedSelector
 from cohort.training.cursor import strip_prefix
 from cohort.training.ledger import Ledger
 from cohort.training.procedures.concat import Concat
-from cohort.training.procedures.concat.clusters import cluster_clients
-from cohort.training.procedures.concat.concatenated import (
-    CLASSIFIER,
-    Concatenated,
-    initial_weights,
-    last_linear,
-    merge_parts,
-    prefix_of,
-    summed_classifiers,
-    train_classifier,
-)
 from cohort.training.procedures.federated.choosing import select, view_of
 from cohort.training.procedures.federated.gathering import NeedGatherer
 from cohort.training.rounds import Rounds
 from cohort.training.state import RunState
 from cohort.training.task import Task
 from cohort.training.trainers import TRAINERS
+from cohort.training.trainers.local_work import local_steps
+from cohort.training.trainers.optimizers import local_optimizer
 from cohort.training.trainers.serial import SerialTrainer
-from cohort.training.updates import Updates, size_in_bytes
+from cohort.training.updates import Updates, Weights, size_in_bytes, stack
 
-Trained = dict[str, Updates]
-"""Updates by the prefix of the weights that were trained."""
+NONE = -1  # the cluster of a client without samples
+STARTS = 10  # runs of k-means, of which the best is used
+STEPS = 100  # at most, of balanced k-means
+SLACK = 1.2  # largest size of a balanced cluster, relative to the mean
+CLASSIFIER = "classifier."
 
 
 class ConcatRounds(Rounds):
@@ -45,11 +47,11 @@ class ConcatRounds(Rounds):
         super().__init__(task)
         self.procedure, self.selector = procedure, CheckedSelector(task.selector)
         self.needs = NeedGatherer(task.selector.needs | {"label_counts"}, task)
+        self.cluster_rounds = procedure.cluster_rounds(task.settings.rounds)
         data = task.objective, task.train_samples, task.shards.indices
-        seed = task.settings.seed
-        counts, rng = task.shards.label_counts, generator(seed, "clusters")
+        seed, counts = task.settings.seed, task.shards.label_counts
         self.cluster_of_client = cluster_clients(
-            counts, procedure.clusters, rng, bool(procedure.balanced)
+            counts, procedure.clusters, generator(seed, "clusters"), bool(procedure.balanced)
         )
         clusters = int(self.cluster_of_client.max()) + 1
         self.concatenated = Concatenated(task.model, clusters, torch_seed(seed, "classifier"))
@@ -58,7 +60,7 @@ class ConcatRounds(Rounds):
         self.classifier_trainer = SerialTrainer(self.concatenated, few_steps, *data)
 
     def network(self, round: int) -> Concatenated:
-        self.concatenated.joined = self._stage(round) == 2
+        self.concatenated.joined = round > self.cluster_rounds
         return self.concatenated
 
     def client_arrays(self, state: RunState) -> dict[str, np.ndarray]:
@@ -66,38 +68,38 @@ class ConcatRounds(Rounds):
 
     def begin(self) -> RunState:
         task, rng = self.task, generator(self.task.settings.seed, "selection")
-        weights = initial_weights(self.concatenated, task.initial_weights())
+        weights = self.concatenated.initial_weights(task.initial_weights())
         reports = NeedGatherer(task.selector.needs, task).gather_once()
         memory = self.selector.begin(view_of(task, reports), rng)
         clusters = {"cluster": torch.from_numpy(self.cluster_of_client)}
         return RunState(weights, clusters, memory, reports=reports)
 
     def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
-        cohort = self.choose(state, round, ledger)
-        with ledger.timed("training"):
-            if self._stage(round) == 1:
-                start, trained = state, self.train_networks(state, cohort, round)
-            else:
-                start = self.begin_classifier(state, round)
-                trained = self.train_classifier(start, cohort, round)
-        weights = self.merge(start, trained, round, ledger)
-        self.charge(state, trained, round, ledger)
-        view = view_of(self.task, state.reports)
-        selector = self.selector.observe(state.selector, ledger.cohort, {}, view)
-        return replace(state, weights=weights, selector=selector)
-
-    def choose(self, state: RunState, round: int, ledger: Ledger) -> np.ndarray:
-        """Choose the cohort and return its clients that hold samples."""
-        task, candidates = self.task, np.arange(self.task.settings.clients)
-        view = view_of(task, state.reports)
-        chosen_from = self.selector, state.selector, candidates, view
-        cohort = select(task, *chosen_from, round, ledger)
+        task, view = self.task, view_of(self.task, state.reports)
+        everybody = np.arange(task.settings.clients)
+        cohort = select(task, self.selector, state.selector, everybody, view, round, ledger)
         labels = task.shards.label_counts[cohort].sum(axis=0)
         ledger.measured(cohort_entropy=float(entropy_bits(labels)))
-        return cohort[task.sizes[cohort] > 0]
+        start, holders = state.weights, cohort[task.sizes[cohort] > 0]
+        with ledger.timed("training"):
+            if round <= self.cluster_rounds:
+                trained = self.train_networks(state, holders, round)
+            else:
+                network = self.network(round)
+                if self.procedure.warm and round == self.cluster_rounds + 1:
+                    start = start | network.summed_classifiers(start)
+                trained = self.train_classifier(start, holders, round)
+        weights, measured = merge_parts(start, trained)
+        ledger.measured(**measured, stage=1 if round <= self.cluster_rounds else 2)
+        if round <= self.cluster_rounds:
+            ledger.measured(clusters_trained=len(trained))
+        ledger.stepped(sum(int(updates.steps.sum()) for updates in trained.values()))
+        self.charge(state, round, ledger)
+        selector = self.selector.observe(state.selector, cohort, {}, view)
+        return replace(state, weights=weights, selector=selector)
 
-    def train_networks(self, state: RunState, cohort: np.ndarray, round: int) -> Trained:
-        """Train each client on its cluster's network."""
+    def train_networks(self, state: RunState, cohort: np.ndarray, round: int) -> dict[str, Updates]:
+        """Train each client on its cluster's network; return updates by prefix of the weights."""
         clusters, trained = state.server["cluster"].cpu().numpy()[cohort], {}
         for cluster in np.unique(clusters).tolist():
             prefix = prefix_of(cluster)
@@ -106,57 +108,169 @@ class ConcatRounds(Rounds):
             trained[prefix] = self.trainer.train(works, weights, self.cursor)
         return trained
 
-    def begin_classifier(self, state: RunState, round: int) -> RunState:
-        """The state, with a warm classifier if stage 2 begins with this round and starts warm."""
-        if not self.procedure.warm or self._round_of_stage_2(round) > 1:
-            return state
-        network = self.network(round)
-        return replace(state, weights=state.weights | summed_classifiers(network, state.weights))
-
-    def train_classifier(self, state: RunState, cohort: np.ndarray, round: int) -> Trained:
-        """Train the classifier on each client."""
+    def train_classifier(
+        self, weights: Weights, cohort: np.ndarray, round: int
+    ) -> dict[str, Updates]:
+        """Train the classifier on each client for a few steps, but at most one epoch. The updates
+        have equal sizes, because all clients take about the same number of steps."""
         if not len(cohort):
             return {}
-        settings, network = self.task.settings, self.network(round)
-        lr = settings.lr * settings.lr_decay ** (self._round_of_stage_2(round) - 1)
-        trainer = self.classifier_trainer
-        return {CLASSIFIER: train_classifier(network, trainer, state.weights, cohort, round, lr)}
+        network, trainer = self.concatenated, self.classifier_trainer
+        settings, start = trainer.settings, strip_prefix(weights, CLASSIFIER)
+        lr = settings.lr * settings.lr_decay ** (round - self.cluster_rounds - 1)
+        network.load_state_dict(weights)
+        anchor = [weights[name] for name, _ in network.named_parameters()]
+        models, losses = [], []
+        for work in trainer.full_work(weights, cohort, round):
+            network.classifier.load_state_dict(start)
+            optimizer = local_optimizer(settings, network.classifier.parameters(), lr)
+            once = replace(work, end=local_steps(len(work.samples), settings)[1])
+            losses.append(trainer.run(once, optimizer, anchor))
+            model = network.classifier.state_dict().items()
+            models.append({name: tensor.detach().clone() for name, tensor in model})
+        sizes = torch.ones(len(models), dtype=torch.float64, device=losses[0].device)
+        steps = torch.tensor([len(values) for values in losses])
+        means = torch.stack([values.mean() for values in losses])
+        return {CLASSIFIER: Updates(stack(models), sizes, steps, means)}
 
-    def merge(
-        self, state: RunState, trained: Trained, round: int, ledger: Ledger
-    ) -> dict[str, torch.Tensor]:
-        """Average networks or classifier over clients, and record metrics; return all weights."""
-        weights, measured = merge_parts(state.weights, trained)
-        stage = self._stage(round)
-        ledger.measured(**measured, stage=stage)
-        if stage == 1:
-            ledger.measured(clusters_trained=len(trained))
-        ledger.stepped(sum(int(updates.steps.sum()) for updates in trained.values()))
-        return weights
-
-    def charge(self, state: RunState, trained: Trained, round: int, ledger: Ledger) -> None:
+    def charge(self, state: RunState, round: int, ledger: Ledger) -> None:
         """Record the round's traffic: each client of the cohort downloads and uploads its cluster's
         network, or the classifier. With its first classifier a client also downloads all networks,
         without their last layers."""
         if round == 1:
             self.needs.charge_setup(ledger)
-        cohort, cohorts = ledger.cohort, state.history.cohorts
-        network = size_in_bytes(strip_prefix(state.weights, prefix_of(0)))
-        if self._stage(round) == 1:
-            ledger.sent("network", network, to="clients", copies=len(cohort))
-            ledger.sent("network", network, to="server", copies=len(cohort))
-            return
-        encoder = network - size_in_bytes(last_linear(self.task.model).state_dict())
-        earlier = cohorts[self.procedure.workload(self.task.settings.rounds).rounds :]
-        new = np.setdiff1d(cohort, np.concatenate(earlier) if earlier else [])
-        classifier = size_in_bytes(strip_prefix(state.weights, CLASSIFIER))
-        ledger.sent("classifier", classifier, to="clients", copies=len(cohort))
-        ledger.sent("classifier", classifier, to="server", copies=len(cohort))
-        encoders = len(self.concatenated.networks) * encoder
-        ledger.sent("encoders", encoders, to="clients", copies=len(new))
+        cohort, network = ledger.cohort, size_in_bytes(strip_prefix(state.weights, prefix_of(0)))
+        if round <= self.cluster_rounds:
+            what, size = "network", network
+        else:
+            what, size = "classifier", size_in_bytes(strip_prefix(state.weights, CLASSIFIER))
+        ledger.sent(what, size, to="clients", copies=len(cohort))
+        ledger.sent(what, size, to="server", copies=len(cohort))
+        if round > self.cluster_rounds:
+            encoder = network - size_in_bytes(last_linear(self.task.model).state_dict())
+            earlier = state.history.cohorts[self.cluster_rounds :]
+            new = np.setdiff1d(cohort, np.concatenate(earlier) if earlier else [])
+            encoders = len(self.concatenated.networks) * encoder
+            ledger.sent("encoders", encoders, to="clients", copies=len(new))
 
-    def _stage(self, round: int) -> int:
-        return self.procedure.stage(round, self.task.settings.rounds)
 
-    def _round_of_stage_2(self, round: int) -> int:
-        return round - self.procedure.workload(self.task.settings.rounds).rounds
+class Concatenated(nn.Module):
+    """The networks of all clusters and one classifier on their concatenated features.
+
+    Until the module is `joined`, its output is the logarithm of the networks' mean probabilities.
+    Then it is that of the classifier; the networks are frozen feature extractors in evaluation
+    mode.
+    """
+
+    def __init__(self, network: nn.Module, clusters: int, seed: int):
+        super().__init__()
+        copies = [copy.deepcopy(network) for _ in range(clusters)]
+        self.networks = nn.ModuleList(copies).requires_grad_(False)
+        last = last_linear(network)
+        inputs, outputs = clusters * last.in_features, last.out_features
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            classifier = nn.Linear(inputs, outputs, dtype=last.weight.dtype)
+        self.classifier = classifier.to(last.weight.device)
+        self.joined = False
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        if not self.joined:
+            answers = torch.stack([network(inputs).log_softmax(dim=1) for network in self.networks])
+            return answers.logsumexp(dim=0) - math.log(len(self.networks))
+        self.networks.eval()  # trainers set all modules to training mode
+        with torch.no_grad():
+            seen = torch.cat([features(network, inputs) for network in self.networks], dim=1)
+        scores: Tensor = self.classifier(seen)
+        return scores
+
+    def initial_weights(self, weights: Weights) -> Weights:
+        """Weights with which each network starts as a copy of `weights`, the classifier as it is."""
+        initial = self.state_dict()
+        for cluster in range(len(self.networks)):
+            initial |= {f"{prefix_of(cluster)}{name}": own for name, own in weights.items()}
+        return {name: tensor.detach().clone() for name, tensor in initial.items()}
+
+    def summed_classifiers(self, weights: Weights) -> Weights:
+        """The weights of a classifier whose outputs are the sums of the networks' outputs."""
+        self.load_state_dict(weights)
+        heads = [last_linear(network) for network in self.networks]
+        weight = torch.cat([layer.weight for layer in heads], dim=1)
+        bias = torch.stack([layer.bias for layer in heads]).sum(dim=0)
+        return {f"{CLASSIFIER}weight": weight.detach(), f"{CLASSIFIER}bias": bias.detach()}
+
+
+def prefix_of(cluster: int) -> str:
+    """The prefix of the names of a cluster's weights."""
+    return f"networks.{cluster}."
+
+
+def last_linear(network: nn.Module) -> nn.Linear:
+    """The last linear layer of a network."""
+    return [layer for layer in network.modules() if isinstance(layer, nn.Linear)][-1]
+
+
+def features(network: nn.Module, inputs: Tensor) -> Tensor:
+    """The input of a network's last linear layer."""
+    seen: list[Tensor] = []
+    with last_linear(network).register_forward_pre_hook(
+        lambda layer, inputs_of_layer: seen.append(inputs_of_layer[0])
+    ):
+        network(inputs)
+    return seen[0]
+
+
+def merge_parts(
+    weights: Weights, trained: Mapping[str, Updates]
+) -> tuple[Weights, dict[str, float]]:
+    """Replace each trained part of the weights by the mean of its updates, weighted by data size.
+    `trained` holds the updates by the prefix of a part's weights. Returns the new weights and the
+    mean training loss and update norm."""
+    changed, losses, norms = dict(weights), [], []
+    for prefix, updates in trained.items():
+        mean = updates.mean(updates.shares())
+        changed |= {f"{prefix}{name}": tensor for name, tensor in mean.items()}
+        losses.append(updates.losses)
+        norms.append(updates.distances(strip_prefix(weights, prefix)))
+    measured = {"train_loss": losses, "update_norm": norms} if trained else {}
+    return changed, {name: float(torch.cat(values).mean()) for name, values in measured.items()}
+
+
+def cluster_clients(
+    label_counts: np.ndarray, clusters: int, rng: np.random.Generator, balanced: bool = False
+) -> np.ndarray:
+    """Cluster clients by k-means on label distributions: the cluster of each client, NONE for one
+    without samples.
+
+    Clusters are numbered in the order of their first clients. There are fewer than `clusters` if
+    there are fewer distinct distributions.
+    """
+    sizes = label_counts.sum(axis=1)
+    held = np.flatnonzero(sizes)
+    shares = label_counts[held] / sizes[held, None]
+    seed = int(rng.integers(2**31))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distributions than clusters
+        kmeans = KMeans(min(clusters, len(held)), n_init=STARTS, random_state=seed).fit(shares)
+    labels = _balance_clusters(shares, kmeans.cluster_centers_) if balanced else kmeans.labels_
+    _, first, label = np.unique(labels, return_index=True, return_inverse=True)
+    of_client = np.full(len(label_counts), NONE)
+    of_client[held] = np.argsort(np.argsort(first))[label]
+    return of_client
+
+
+def _balance_clusters(shares: np.ndarray, centers: np.ndarray) -> np.ndarray:
+    """Assign clients to clusters of limited size by Lloyd's algorithm from these centers: each step
+    assigns clients optimally within the limit."""
+    clients, clusters = len(shares), len(centers)
+    most = max(int(SLACK * clients / clusters), -(-clients // clusters))
+    labels = np.full(clients, NONE)
+    for _ in range(STEPS):
+        distances = np.square(shares[:, None] - centers).sum(axis=2)
+        taken = linear_sum_assignment(np.repeat(distances, most, axis=1))[1] // most
+        if (taken == labels).all():
+            break
+        labels, centers = taken, centers.copy()
+        for number in np.unique(labels):
+            centers[number] = shares[labels == number].mean(axis=0)
+    return labels

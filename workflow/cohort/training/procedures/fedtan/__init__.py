@@ -11,7 +11,7 @@ from cohort.core.metric import Metric
 from cohort.models import MODELS
 from cohort.selection.selector import Probing
 from cohort.training.procedures.federated import OVERLAP_METRICS
-from cohort.training.procedures.procedure import Procedure, Workload
+from cohort.training.procedures.procedure import Procedure
 
 if TYPE_CHECKING:
     from cohort.training.cell import Cell
@@ -50,6 +50,3 @@ class FedTan(Procedure):
                 "has clients that take their first step together, "
                 f"but the selector '{cell.selector.name}' probes them first"
             )
-
-    def workload(self, rounds: int) -> Workload:
-        return Workload(rounds, together=True)

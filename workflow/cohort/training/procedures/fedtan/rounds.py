@@ -1,17 +1,38 @@
-"""Rounds of FedTAN: those of FedAvg, with a first step that clients take together."""
+"""Rounds of FedTAN: those of FedAvg, with a first step that clients take together.
+
+In this step the clients' networks run in lock step on one batch, in which each client has its rows.
+Layers with weights work on each client's rows with that client's weights. Batch normalization uses
+the plain averages of the clients' means and variances, and the gradient goes back through both. All
+that a client tells of its rows are sums: of the inputs, of their squared distances to the mean,
+and, in the backward pass, of the gradients and of their products with the normalized inputs.
+"""
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.utils import clip_grad_norm_
+
+from cohort.core.randomness import torch_seed
+from cohort.training.contract import losses_of
+from cohort.training.cursor import Cursor
 from cohort.training.ledger import Ledger
 from cohort.training.procedures.federated import Federated
 from cohort.training.procedures.federated.rounds import FederatedRounds, Pool
 from cohort.training.procedures.fedtan import FedTan
-from cohort.training.procedures.fedtan.first_step import FirstStepTogether
-from cohort.training.procedures.fedtan.shared_norm import charge_exchange
 from cohort.training.state import RunState
 from cohort.training.task import Task
+from cohort.training.trainers.base import Trained
 from cohort.training.trainers.local_work import LocalWork
-from cohort.training.updates import Updates
+from cohort.training.trainers.optimizers import LocalOptimizer, local_optimizer
+from cohort.training.trainers.serial import AfterStep, SerialTrainer
+from cohort.training.updates import Updates, Weights, size_in_bytes
 
 
 class FedTanRounds(FederatedRounds):
@@ -27,3 +48,187 @@ class FedTanRounds(FederatedRounds):
         updates = super().train(state, works, pool, ledger)
         charge_exchange(state.weights, len(self.together.first), ledger)
         return updates
+
+
+def charge_exchange(weights: Weights, copies: int, ledger: Ledger) -> None:
+    """Charge one step's exchange of statistics to so many clients: two numbers of each channel of
+    batch normalization forward and two backward, from client to server and back."""
+    names = [name for name in weights if name.endswith(("running_mean", "running_var"))]
+    size = size_in_bytes({name: weights[name] for name in names})
+    for what in ("batch_statistics", "gradients_of_statistics") if names else ():
+        ledger.sent(what, size, to="server", copies=copies)
+        ledger.sent(what, size, to="clients", copies=copies)
+
+
+class FirstStepTogether(SerialTrainer):
+    """The serial trainer, but the first step of all clients shares the statistics of batch
+    normalization. Work that is resumed takes that step again.
+
+    `first` has, by client, the weights after the first step of the last call and the loss before.
+    """
+
+    def prepare(self) -> None:
+        super().prepare()
+        self.first: dict[int, tuple[Weights, Tensor]] = {}
+
+    def _train(self, works: Sequence[LocalWork], anchor: Weights, cursor: Cursor) -> Trained:
+        self.first = self._first_steps(works)
+        return super()._train(works, anchor, cursor)
+
+    def run(
+        self,
+        work: LocalWork,
+        optimizer: LocalOptimizer,
+        anchor: Sequence[Tensor],
+        after_step: AfterStep | None = None,
+    ) -> Tensor:
+        if work.client not in self.first:
+            return super().run(work, optimizer, anchor, after_step)
+        weights, loss = self.first[work.client]
+        self.model.load_state_dict(weights)
+        rest = replace(work, begin=1)
+        return torch.cat([loss, super().run(rest, optimizer, anchor, after_step)])
+
+    def _first_steps(self, works: Sequence[LocalWork]) -> dict[int, tuple[Weights, Tensor]]:
+        """Take the first step of all clients that take any. It starts at the global weights, where
+        a proximal term is zero and does not pull."""
+        networks, batches, settings = {}, {}, self.settings
+        for work in works:
+            if (first := next(work.steps(settings), None)) is None:
+                continue
+            indices = torch.from_numpy(work.samples)
+            inputs, labels = self._inputs(indices, work)(*first), self.samples.labels[indices]
+            batches[work.client] = inputs, labels, labels[torch.from_numpy(first[1])]
+            networks[work.client] = copy.deepcopy(self.model)
+            networks[work.client].load_state_dict(work.weights)
+        if sum(len(inputs) for inputs, *_ in batches.values()) < 2:  # one sample has no variance
+            return {}
+        torch.manual_seed(torch_seed(settings.seed, "dropout", round=works[0].round))
+        together = LockStep(list(networks.values()))
+        outputs = together([inputs for inputs, *_ in batches.values()])
+        losses = []
+        for client, own in zip(networks, outputs, strict=True):
+            _, labels, targets = batches[client]
+            statistics, bias = self._statistics(labels, networks[client])
+            losses.append(losses_of(self.objective, own, targets, statistics, bias).mean())
+        torch.stack(losses).sum().backward()
+        lr, steps = {work.client: work.lr for work in works}, {}
+        for (client, network), loss in zip(networks.items(), losses, strict=True):
+            if settings.clip:
+                clip_grad_norm_(network.parameters(), settings.clip)
+            local_optimizer(settings, network.parameters(), lr[client]).step()
+            steps[client] = network.state_dict(), loss.detach()[None]
+        return steps
+
+
+class LockStep:
+    """The networks of several clients, which take their forward and backward passes together.
+
+    Backward passes of any sum of their outputs leave each client's gradients in its own network.
+    The networks' architectures are the same, and only batch normalization mixes rows.
+    """
+
+    def __init__(self, networks: Sequence[nn.Module]):
+        self.counts: list[int] = []  # the rows of each client in the present batch
+        self.joined = copy.deepcopy(networks[0]).train()
+        for name, layer in networks[0].named_modules():
+            own = [network.get_submodule(name) for network in networks]
+            if isinstance(layer, _BatchNorm):
+                self.joined.set_submodule(name, _SharedNorm(own, self.counts))
+            elif next(layer.parameters(recurse=False), None) is not None:
+                self.joined.set_submodule(name, _LayerPerClient(own, self.counts))
+
+    def __call__(self, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        """Pass inputs through each client's network; return the outputs by client. Running
+        statistics are updated."""
+        self.counts[:] = [len(own) for own in inputs]
+        outputs: Tensor = self.joined(torch.cat(tuple(inputs)))
+        return outputs.split(self.counts)
+
+
+class _LayerPerClient(nn.Module):
+    """One layer of the network, which every client applies to its own rows with its own weights."""
+
+    def __init__(self, layers: Sequence[Any], counts: list[int]):
+        super().__init__()
+        self.layers, self.counts = list(layers), counts
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        rows = inputs.split(self.counts)
+        return torch.cat([layer(own) for layer, own in zip(self.layers, rows, strict=True)])
+
+
+class _SharedNorm(_LayerPerClient):
+    """A batch normalization layer of every client, with statistics in which all clients weigh the
+    same."""
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        layer, pixels = self.layers[0], inputs[0, 0].numel()
+        # of each number of a channel in each client's rows
+        weights = [1 / (len(self.counts) * count) / pixels for count in self.counts]
+        full = inputs.to(layer.weight.dtype)  # autocast may have rounded the inputs
+        normalized, mean, variance = _Normalize.apply(full, list(self.counts), weights, layer.eps)
+        self._update_running_stats(mean, variance, weights, pixels)
+        shape = -1, *[1] * (inputs.dim() - 2)
+        rows = zip(self.layers, normalized.split(self.counts), strict=True)
+        return torch.cat(
+            [own * layer.weight.view(shape) + layer.bias.view(shape) for layer, own in rows]
+        )
+
+    @torch.no_grad()
+    def _update_running_stats(
+        self, mean: Tensor, variance: Tensor, weights: list[float], pixels: int
+    ) -> None:
+        """Move every client's running statistics towards those of the batch, the variance without
+        its bias."""
+        pairs = zip(self.counts, weights, strict=True)
+        unbiased = variance / (1 - sum(count * pixels * weight**2 for count, weight in pairs))
+        for layer in self.layers:
+            layer.num_batches_tracked.add_(1)
+            layer.running_mean.lerp_(mean, layer.momentum)
+            layer.running_var.lerp_(unbiased, layer.momentum)
+
+
+class _Normalize(torch.autograd.Function):
+    """Autograd function: subtract the mean of each channel and divide by its deviation; return mean
+    and variance too. A client's rows are read for its own sums and outputs only."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, inputs: Tensor, counts: list[int], weights: list[float], eps: float
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        rows, shape = inputs.split(counts), (-1, *[1] * (inputs.dim() - 2))
+        mean = _weighted_sum(map(_channel_sums, rows), weights)
+        centered = [own - mean.view(shape) for own in rows]
+        variance = _weighted_sum([_channel_sums(own.square()) for own in centered], weights)
+        scale = (variance + eps).rsqrt()
+        normalized = torch.cat([own * scale.view(shape) for own in centered])
+        ctx.save_for_backward(normalized, scale)
+        ctx.counts, ctx.weights, ctx.shape = counts, weights, shape
+        ctx.mark_non_differentiable(mean, variance)
+        return normalized, mean, variance
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor, *_: Any) -> tuple[Tensor, None, None, None]:
+        normalized, scale = ctx.saved_tensors
+        rows = list(zip(gradient.split(ctx.counts), normalized.split(ctx.counts), strict=True))
+        ones = [1.0] * len(rows)
+        direct = _weighted_sum([_channel_sums(own) for own, _ in rows], ones).view(ctx.shape)
+        sums = [_channel_sums(own * values) for own, values in rows]
+        scaled = _weighted_sum(sums, ones).view(ctx.shape)
+        gradients = [
+            scale.view(ctx.shape) * (own - weight * (direct + values * scaled))
+            for (own, values), weight in zip(rows, ctx.weights, strict=True)
+        ]
+        return torch.cat(gradients), None, None, None
+
+
+def _channel_sums(rows: Tensor) -> Tensor:
+    """A client's sum over all numbers of each channel."""
+    return rows.sum(dim=(0, *range(2, rows.dim())))
+
+
+def _weighted_sum(sums: Iterable[Tensor], weights: list[float]) -> Tensor:
+    """The weighted sum of what the clients sent."""
+    first, *others = (own * weight for own, weight in zip(sums, weights, strict=True))
+    return sum(others, start=first)

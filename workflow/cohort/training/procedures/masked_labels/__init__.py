@@ -8,15 +8,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 from cohort.cell.settings import EVALUATION_PLANS
 from cohort.core.metric import Metric
-from cohort.training.procedures.procedure import Overhead, Procedure, Workload
+from cohort.training.procedures.procedure import Procedure
 
 if TYPE_CHECKING:
     from cohort.training.cell import Cell
-
-COMPARISON_SECONDS = 3.5e-3  # subtract, send, decrypt
-ENCRYPTION_SECONDS = 8e-3
-CIPHERTEXT_MB = 0.35
-CLIENT_MB = 10  # its keys, with TenSEAL's tables
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,37 +36,10 @@ class MaskedLabels(Procedure):
     }
 
     def check(self, cell: Cell) -> None:
-        settings, selector = cell.settings, cell.selector.name
+        settings = cell.settings
+        self.check_plain(cell)
         if settings.rounds != 1:
             raise ValueError(f"has a single round: rounds is {settings.rounds}, but must be 1")
-        if settings.cohort != settings.clients:
-            raise ValueError(
-                "asks all clients: cohort must be the number of clients, "
-                f"{settings.clients}, not {settings.cohort}"
-            )
-        if settings.participation != "full":
-            raise ValueError(
-                "needs the answers of all clients: "
-                f"participation is '{settings.participation}'; leave it out"
-            )
-        if selector != "random":
-            raise ValueError(
-                f"chooses no clients, and has no use for the selector '{selector}': "
-                "take a strategy whose selector is 'random'"
-            )
         for plan in EVALUATION_PLANS[1:]:  # the first one always has a value
             if getattr(settings, plan):
                 raise ValueError(f"trains no model that could be evaluated: leave out {plan}")
-
-    def workload(self, rounds: int) -> Workload:
-        return Workload(0)
-
-    def overhead(self, clients: int, classes: int) -> Overhead:
-        """Estimate for clients that hold half of the classes each, as in the paper, and a list that
-        is complete after seven of them."""
-        held = clients * classes / 2
-        comparisons = (clients + 6) * classes**2 / 2
-        return Overhead(
-            COMPARISON_SECONDS * comparisons + ENCRYPTION_SECONDS * 2 * held,
-            CIPHERTEXT_MB * 2 * (held + classes) + CLIENT_MB * clients,
-        )

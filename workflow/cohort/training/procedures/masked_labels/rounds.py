@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
 
 from cohort.core.errors import UserError
-from cohort.privacy.masked_labels import Exchange
+from cohort.privacy.masked_labels import Client, Exchange, new_key
 from cohort.training.ledger import Ledger
 from cohort.training.procedures.masked_labels import MaskedLabels
 from cohort.training.rounds import Rounds
@@ -30,38 +29,33 @@ class MaskedLabelsRounds(Rounds):
 
     def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
         counts = self.task.shards.label_counts
-        clients = len(counts)
-        ledger.cohort = np.arange(clients)
-        exchange = Exchange.begin(counts.tolist(), self.task.classes, ledger.sent)
-        ledger.measured(seconds_encrypting=_measure_seconds(exchange.encrypt) / clients)
-        ledger.measured(seconds_unique_list=_measure_seconds(exchange.list_labels))
-        ledger.measured(seconds_mapping=_measure_seconds(exchange.map_labels) / clients)
-        ledger.measured(seconds_counts=_measure_seconds(exchange.count))
+        ledger.cohort = np.arange(len(counts))
+        key = new_key()
+        clients = [Client(key, row) for row in counts.tolist()]
+        exchange = Exchange(clients, self.task.classes, ledger.sent)
+        for name, step, share in (
+            ("encrypting", exchange.encrypt, len(counts)),
+            ("unique_list", exchange.list_labels, 1),
+            ("mapping", exchange.map_labels, len(counts)),
+            ("counts", exchange.count, 1),
+        ):
+            started = time.perf_counter()
+            step()
+            ledger.measured(**{f"seconds_{name}": (time.perf_counter() - started) / share})
         ledger.measured(comparisons=exchange.comparisons)
-        _check(exchange, counts)
+        decrypted = {
+            (label, exchange.counts[placeholder])
+            for client in clients
+            for label, placeholder in client.placeholders.items()
+        }
+        exact = {(label, total) for label, total in enumerate(counts.sum(axis=0).tolist()) if total}
+        if decrypted != exact or len(exchange.counts) != len(exact):
+            raise UserError(
+                "the decrypted label counts differ from the clients' own, first in "
+                f"{sorted(decrypted ^ exact)[:3]} (label, count): a defect of the protocol, "
+                "please report it"
+            )
         return state
 
     def evaluate(self, state: RunState, ledger: Ledger) -> None:
         """Evaluate nothing: the accuracy of an untrained network says nothing."""
-
-
-def _measure_seconds(step: Callable[[], None]) -> float:
-    started = time.perf_counter()
-    step()
-    return time.perf_counter() - started
-
-
-def _check(exchange: Exchange, counts: np.ndarray) -> None:
-    """Raise UserError unless the decrypted counts are those of all clients' labels."""
-    decrypted = {
-        (label, exchange.counts[placeholder])
-        for client in exchange.clients
-        for label, placeholder in client.placeholders.items()
-    }
-    exact = {(label, total) for label, total in enumerate(counts.sum(axis=0).tolist()) if total}
-    if decrypted != exact or len(exchange.counts) != len(exact):
-        wrong = sorted(decrypted ^ exact)[:3]
-        raise UserError(
-            f"the decrypted label counts differ from the clients' own, first in {wrong} "
-            "(label, count): a defect of the protocol, please report it"
-        )

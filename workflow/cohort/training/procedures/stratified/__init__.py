@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from cohort.core.components import parameter
 from cohort.core.metric import Metric
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from cohort.training.cell import Cell
 
 SINGLE_LR = 0.01  # of the single samples of a hybrid run, for which no number is printed
+PLAIN_SGD: dict[str, Any] = {
+    **{"lr_decay": 1.0, "schedule": "constant", "optimizer": "sgd"},
+    **{"momentum": 0.0, "weight_decay": 0.0, "clip": 0.0},
+}
 TASKS = Metric("Tasks of an epoch", digits=0, better="low", whole=True)
 TRANSFERS = Metric("Transfers of the model between clients", digits=0, better="low", whole=True)
 CONTRIBUTIONS = Metric("Clients' gradients in an epoch", digits=0, better="low", whole=True)
@@ -37,8 +41,6 @@ class Stratified(Procedure):
     )
 
     def check(self, cell: Cell) -> None:
-        """Raise ValueError unless all clients take part, every part of the strategy is plain, and J
-        is J1e."""
         self.check_plain(cell)
         if cell.settings.J != "J1e":
             raise ValueError(
@@ -75,10 +77,7 @@ class StratifiedSingle(ChunkedStratified):
     """One sample per step, by the model that clients hand on to each other (Algorithms 1 and 3)."""
 
     name: ClassVar[str] = "stratified-single"
-    metrics: ClassVar[Mapping[str, Metric]] = {
-        "tasks": TASKS,
-        "model_transfers": TRANSFERS,
-    }
+    metrics: ClassVar[Mapping[str, Metric]] = {"tasks": TASKS, "model_transfers": TRANSFERS}
 
     def check(self, cell: Cell) -> None:
         super().check(cell)
@@ -103,8 +102,7 @@ class StratifiedBatch(Stratified):
         self.check_undecayed(cell)
 
     def science_with(self, model: type[Model]) -> int:
-        """The science version: one higher for models with batch normalization, since the bytes of
-        the exchanged sums are counted."""
+        """One more for models with batch normalization: the bytes of their sums are counted."""
         return self.version() + model.batch_norm
 
 
@@ -133,32 +131,18 @@ class StratifiedHybrid(ChunkedStratified):
             )
 
     def science_with(self, model: type[Model]) -> int:
-        """The science version: one higher for models with batch normalization, since its batches
-        exchange sums."""
         return self.version() + model.batch_norm
 
     def scaled(self, share: float) -> StratifiedHybrid:
         return replace(self, epochs=scale_epochs(self.epochs, share))
 
     def phases(self, cell: C) -> Sequence[C]:
-        """Epochs of `stratified-batch`, then epochs of `stratified-single`."""
         how = {"weighted": self.weighted, "uniform": self.uniform}
         batch = StratifiedBatch(**how)
         single = StratifiedSingle(chunk=self.chunk, retained=self.retained, **how)
         first = replace(cell.settings, procedure=str(batch), rounds=self.epochs)
-        later = replace(
-            cell.settings,
-            procedure=str(single),
-            rounds=cell.settings.rounds - self.epochs,
-            batch=1,
-            lr=SINGLE_LR,
-            lr_decay=1.0,
-            schedule="constant",
-            optimizer="sgd",
-            momentum=0.0,
-            weight_decay=0.0,
-            clip=0.0,
-        )
+        rounds, sgd = cell.settings.rounds - self.epochs, {"batch": 1, "lr": SINGLE_LR} | PLAIN_SGD
+        later = replace(cell.settings, procedure=str(single), rounds=rounds, **sgd)
         return [replace(cell, settings=first), replace(cell, settings=later)]
 
 
@@ -170,9 +154,7 @@ class Sequential(Procedure):
     name: ClassVar[str] = "sequential"
     science: ClassVar[int] = 2  # the server sends the model to the first client only
     trainers: ClassVar[tuple[str, ...]] = ("serial", "native")
-    metrics: ClassVar[Mapping[str, Metric]] = {
-        "model_transfers": TRANSFERS,
-    }
+    metrics: ClassVar[Mapping[str, Metric]] = {"model_transfers": TRANSFERS}
 
     def check(self, cell: Cell) -> None:
         self.check_plain(cell)

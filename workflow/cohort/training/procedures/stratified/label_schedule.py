@@ -1,5 +1,5 @@
 """Stratify's label schedule: an epoch as a balanced sequence of labels, and whose sample of each
-label is trained at which place.
+label is trained at which place (Algorithms 1 to 4).
 
 Everything follows from the shards and one generator, so an epoch that was interrupted is scheduled
 again as it was.
@@ -7,14 +7,13 @@ again as it was.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
-
-from cohort.training.procedures.stratified.choice import Choice, retained_count
-from cohort.training.procedures.stratified.pools import Pools
 
 
 @dataclass(frozen=True)
@@ -69,9 +68,8 @@ def label_frequencies(counts: np.ndarray, uniform: bool = False) -> np.ndarray:
 
 def shuffled_labels(frequency: np.ndarray, rng: np.random.Generator) -> list[int]:
     """Labels in random order, each as often as its frequency says."""
-    return [
-        int(label) for label in rng.permutation(np.repeat(np.arange(len(frequency)), frequency))
-    ]
+    labels: list[int] = rng.permutation(np.repeat(np.arange(len(frequency)), frequency)).tolist()
+    return labels
 
 
 def schedule_single_samples(
@@ -89,26 +87,23 @@ def schedule_single_samples(
     random place of what is left of the schedule, for somebody else. Once nobody has any left, all
     begin anew with that label.
     """
-    waiting = shuffled_labels(label_frequencies(data.counts, uniform), rng)[
-        ::-1
-    ]  # the next is last
-    pools = Pools(data.samples, data.labels, data.counts, rng)
-    choice = Choice(data.counts, weighted, rng)
-    number = retained_count(retained, len(data.samples))
+    waiting = shuffled_labels(label_frequencies(data.counts, uniform), rng)
+    waiting.reverse()  # the next is last
+    holders, number = Holders(data, weighted, rng), retained_count(retained, len(data.samples))
     samples, clients, tasks = [], [], []
     while waiting:
         labels = waiting[: -chunk - 1 : -1]
         del waiting[-chunk:]
-        _refill(labels, pools, choice)
-        for client, run in choice.chunk_tasks(labels, number):
+        holders.refill(labels)
+        for client, run in holders.chunk_tasks(labels, number):
             tasks.append(client)
-            drawn = [pools.draw(client, label) for label in run]
-            samples += [sample for sample in drawn if sample is not None]
-            clients += [client for sample in drawn if sample is not None]
-            for label, sample in zip(run, drawn, strict=True):
+            for label in run:
+                sample = holders.draw(client, label)
                 if sample is None:
-                    choice.remove(client, label)
                     waiting.insert(int(rng.integers(len(waiting) + 1)), label)
+                else:
+                    samples.append(sample)
+                    clients.append(client)
     return Epoch(np.array(samples), np.array(clients), np.array(tasks))
 
 
@@ -123,45 +118,122 @@ def schedule_batches(
     """Schedule an epoch of batches (Algorithm 4). For a label that a client has no sample left of,
     another client is chosen before the batch is trained."""
     labels = shuffled_labels(label_frequencies(data.counts, uniform), rng)
-    pools = Pools(data.samples, data.labels, data.counts, rng)
-    choice = Choice(data.counts, weighted, rng)
-    samples = np.empty(len(labels), np.int64)
-    clients = np.empty(len(labels), np.int64)
+    holders = Holders(data, weighted, rng)
+    samples, clients = np.empty(len(labels), np.int64), np.empty(len(labels), np.int64)
     for start in range(0, len(labels), batch):
-        positions: Sequence[int] = range(start, min(start + batch, len(labels)))
+        positions = list(range(start, min(start + batch, len(labels))))
         while positions:
-            positions = _draw_batch(positions, labels, pools, choice, samples, clients)
+            wanted = Counter(labels[position] for position in positions)
+            holders.refill(wanted)
+            asked = {label: iter(holders.draw_clients(label, wanted[label])) for label in wanted}
+            missing = []
+            for position in positions:
+                client = next(asked[labels[position]])
+                sample = holders.draw(client, labels[position])
+                if sample is None:
+                    missing.append(position)
+                else:
+                    samples[position], clients[position] = sample, client
+            positions = missing
     return Epoch(samples, clients, np.empty(0, np.int64))
 
 
-def _draw_batch(
-    positions: Sequence[int],
-    labels: Sequence[int],
-    pools: Pools,
-    choice: Choice,
-    samples: np.ndarray,
-    clients: np.ndarray,
-) -> Sequence[int]:
-    """Draw samples of the clients asked for these places into `samples` and `clients`; return the
-    places for which another client has to be asked."""
-    wanted = Counter(labels[position] for position in positions)
-    _refill(wanted, pools, choice)
-    chosen = {label: iter(choice.draw_clients(label, number)) for label, number in wanted.items()}
-    missing = []
-    for position in positions:
-        client = next(chosen[labels[position]])
-        sample = pools.draw(client, labels[position])
-        if sample is None:
-            choice.remove(client, labels[position])
-            missing.append(position)
+class Holders:
+    """The samples that clients have not used yet in an epoch, in random order, and the choice of a
+    client for each scheduled label: uniformly among those that hold the label, or `weighted`, in
+    proportion to how many samples of it they hold.
+
+    Of the counts of labels the server needs only which are above zero, unless it weighs them.
+    """
+
+    def __init__(self, data: ClientData, weighted: bool, rng: np.random.Generator):
+        counts, self.rng = data.counts, rng
+        self.left = [self._by_label(shard, data) for shard in data.samples]
+        self.used: list[list[list[int]]] = [self._by_label(own[:0], data) for own in data.samples]
+        self.weights = np.where(counts > 0, counts if weighted else 1.0, 0.0)
+        self.available = self.weights.copy()
+
+    def _by_label(self, shard: np.ndarray, data: ClientData) -> list[list[int]]:
+        mixed = self.rng.permutation(shard)
+        labels = data.labels[mixed]
+        ends = np.bincount(labels, minlength=len(data.counts)).cumsum()
+        parts = np.split(mixed[np.argsort(labels, kind="stable")], ends[:-1])
+        return [part.tolist() for part in parts]
+
+    def draw(self, client: int, label: int) -> int | None:
+        """Draw a sample of this label that the client has not used yet. If none is left the client
+        reports so, and is not asked again for this label."""
+        if not self.left[client][label]:
+            self.available[label, client] = 0
+            return None
+        sample = self.left[client][label].pop()
+        self.used[client][label].append(sample)
+        return sample
+
+    def refill(self, labels: Iterable[int]) -> None:
+        """Make all samples of those labels available again, newly shuffled, that nobody has any
+        sample left of."""
+        for label in set(labels):
+            if not self.available[label].any():
+                self.available[label] = self.weights[label]
+                for left, used in zip(self.left, self.used, strict=True):
+                    left[label] = self.rng.permutation(left[label] + used[label]).tolist()
+                    used[label] = []
+
+    def chunk_tasks(
+        self, chunk: Sequence[int], retained: int
+    ) -> Iterator[tuple[int, Sequence[int]]]:
+        """Assign a chunk of labels (Algorithm 1): yield one client after another with its
+        consecutive labels.
+
+        For each label a few of the available clients are `retained` at random. From the first label
+        on, the client is taken that can serve the longest run of labels, and so on from there.
+        """
+        labels = sorted(set(chunk))
+        able = {}  # the retained clients of each label, as the bits of a number
+        for label, order in zip(labels, self._draw_orders(labels), strict=True):
+            able[label] = sum(1 << client for client in order[:retained].tolist())
+        for client, start, end in longest_runs([able[label] for label in chunk], self.rng):
+            yield client, chunk[start:end]
+
+    def draw_clients(self, label: int, number: int) -> list[int]:
+        """Draw so many clients for one label (Algorithm 2), each once if there are enough."""
+        available = self.available[label]
+        (some,) = np.nonzero(available)
+        if number > len(some):
+            shares = available[some] / available[some].sum()
+            drawn = self.rng.choice(some, number, p=shares)
         else:
-            samples[position], clients[position] = sample, client
-    return missing
+            drawn = self._draw_orders([label])[0][:number]
+        return [int(client) for client in drawn]
+
+    def _draw_orders(self, labels: Sequence[int]) -> list[np.ndarray]:
+        """Draw the order in which each label's available clients come up."""
+        weights = self.available[labels]
+        with np.errstate(divide="ignore"):
+            arrivals = self.rng.standard_exponential(weights.shape) / weights
+        order = arrivals.argsort(axis=1)
+        return [row[:count] for row, count in zip(order, (weights > 0).sum(axis=1), strict=True)]
 
 
-def _refill(labels: Sequence[int] | Counter[int], pools: Pools, choice: Choice) -> None:
-    """Make all samples of the labels available again that nobody has any sample left of."""
-    for label in set(labels):
-        if not choice.has_client_for(label):
-            pools.refill(label)
-            choice.restore(label)
+def longest_runs(able: Sequence[int], rng: np.random.Generator) -> Iterator[tuple[int, int, int]]:
+    """Cut a chunk into tasks: a client, the first place of its run, and the place after the last.
+
+    `able` says for each place which clients can serve it, as the bits of a number. Each task goes
+    to a client that can serve the most places in a row; ties are broken at random.
+    """
+    start = 0
+    while start < len(able):
+        longest, end = able[start], start + 1
+        while end < len(able) and longest & able[end]:
+            longest &= able[end]
+            end += 1
+        tied = [client for client in range(longest.bit_length()) if longest >> client & 1]
+        yield tied[int(rng.integers(len(tied)))] if len(tied) > 1 else tied[0], start, end
+        start = end
+
+
+def retained_count(share: float, clients: int) -> int:
+    """The number of clients that are retained for each label: the share of all clients, rounded
+    up."""
+    return math.ceil(Fraction(str(share)) * clients)  # 0.28 * 25 > 7 in floating point

@@ -9,8 +9,8 @@ import numpy as np
 
 from cohort.core.randomness import generator
 from cohort.training.ledger import Ledger
-from cohort.training.procedures.centralized.rounds import EpochRounds
-from cohort.training.procedures.fedtan.shared_norm import charge_exchange
+from cohort.training.procedures.centralized.rounds import CentralizedRounds
+from cohort.training.procedures.fedtan.rounds import charge_exchange
 from cohort.training.procedures.stratified import (
     Sequential,
     StratifiedBatch,
@@ -39,9 +39,10 @@ class HandoffRounds(Rounds):
 
     costs: ClassVar[tuple[str, ...]] = ("bytes_down", "bytes_up", "bytes_between", "client_steps")
 
-    def __init__(self, task: Task):
+    def __init__(self, procedure: StratifiedSingle | Sequential, task: Task):
         super().__init__(task)
         data = task.objective, task.train_samples, task.shards.indices
+        self.procedure = procedure
         self.trainer = TRAINERS[task.trainer](task.model, task.settings, *data)
 
     def begin(self) -> RunState:
@@ -70,20 +71,14 @@ class StratifiedSingleRounds(HandoffRounds):
     the weights, so an epoch is simulated as one client's work on all its samples. After each epoch
     the server sends the model to everybody, before the first one to the first client."""
 
-    def __init__(self, procedure: StratifiedSingle, task: Task):
-        super().__init__(task)
-        self.procedure = procedure
+    procedure: StratifiedSingle
 
     def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
-        procedure = self.procedure
+        chunk, retained = self.procedure.chunk, self.procedure.retained
+        options = self.procedure.schedule_options()
         with ledger.timed("selecting"):
-            epoch = schedule_single_samples(
-                client_data(self.task),
-                schedule_rng(self.task, round),
-                chunk=procedure.chunk,
-                retained=procedure.retained,
-                **procedure.schedule_options(),
-            )
+            data, rng = client_data(self.task), schedule_rng(self.task, round)
+            epoch = schedule_single_samples(data, rng, chunk=chunk, retained=retained, **options)
         work = epoch_work(epoch, state.weights, round, self.trainer.lr(round))
         weights, loss = self.train_work(work, ledger)
         downloads = self.task.settings.clients + (round == 1)
@@ -94,7 +89,7 @@ class StratifiedSingleRounds(HandoffRounds):
         return replace(state, weights=weights)
 
 
-class StratifiedBatchRounds(EpochRounds):
+class StratifiedBatchRounds(CentralizedRounds):
     """Epochs of batches in the order of a schedule of labels. The server steps by the sum of
     clients' gradients, which is the gradient of the batch as if it were in one place."""
 
@@ -102,8 +97,10 @@ class StratifiedBatchRounds(EpochRounds):
 
     def __init__(self, procedure: StratifiedBatch, task: Task):
         self.procedure, self.data = procedure, client_data(task)
-        size = int(label_frequencies(self.data.counts, bool(procedure.uniform)).sum())
-        super().__init__(task, size)
+        super().__init__(procedure, task)
+
+    def epoch_size(self) -> int:
+        return int(label_frequencies(self.data.counts, bool(self.procedure.uniform)).sum())
 
     def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
         after = super().play(state, round, ledger)
@@ -111,14 +108,10 @@ class StratifiedBatchRounds(EpochRounds):
         return after
 
     def work(self, state: RunState, round: int, ledger: Ledger) -> LocalWork:
-        batch = self.task.settings.batch
+        batch, options = self.task.settings.batch, self.procedure.schedule_options()
         with ledger.timed("selecting"):
-            epoch = schedule_batches(
-                self.data,
-                schedule_rng(self.task, round),
-                batch=batch,
-                **self.procedure.schedule_options(),
-            )
+            rng = schedule_rng(self.task, round)
+            epoch = schedule_batches(self.data, rng, batch=batch, **options)
         contributions, size = (
             int(epoch.contributor_counts(batch).sum()),
             size_in_bytes(state.weights),
@@ -142,9 +135,8 @@ class StratifiedHybridRounds(Rounds):
     def __init__(self, procedure: StratifiedHybrid, task: Task):
         super().__init__(task)
         self.epochs = procedure.epochs  # of batches
-        self.batches, self.single = (
-            part.procedure.rounds_of(part) for part in procedure.phases(task)
-        )
+        batch, single = procedure.phases(task)
+        self.batches, self.single = (part.procedure.rounds_of(part) for part in (batch, single))
 
     def begin(self) -> RunState:
         return self.batches.begin()
@@ -159,9 +151,6 @@ class StratifiedHybridRounds(Rounds):
 
 class SequentialRounds(HandoffRounds):
     """Train all clients in random order, each from the weights of the one before."""
-
-    def __init__(self, procedure: Sequential, task: Task):
-        super().__init__(task)
 
     def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
         rng = generator(self.task.settings.seed, "sequence", round=round)

@@ -2,48 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from cohort.native.batched_layout import ABREAST, Ranges, split
-from cohort.native.emitter import ZERO, Index
-from cohort.native.stage_code import StageCode
+from cohort.native.emitter import ZERO, Index, Ranges, split
+from cohort.native.lanes_layers import ABREAST, LayerCode
 
 ACROSS = 7  # pixels of a row whose gradients are computed together, at most
 
 
-class ConvolutionCode(StageCode):
+class ConvolutionCode(LayerCode):
     """Emits a direct convolution by weights (outer, inner, kernel row, kernel column): inner loops
     keep a tile of sums (output channel, pixel) in registers."""
 
     # forward
 
     def emit_forward(self) -> None:
-        stage = self.stage
-        tiles = [Ranges(0, stage.outputs[2], 1)] if stage.pools else split(stage.sides[1], ABREAST)
-        for channels in split(stage.outer, self.layout.target.tile // ABREAST):
+        layer = self.layer
+        tiles = [Ranges(0, layer.outputs[2], 1)] if layer.pools else split(layer.sides[1], ABREAST)
+        for channels in split(layer.outer, self.layout.target.tile // ABREAST):
             for columns in tiles:
                 self._emit_forward_tiles(channels, columns)
 
     def _emit_forward_tiles(self, channels: Ranges, columns: Ranges) -> None:
         """Emit outputs of some channels at four pixels: those that are pooled, or side by side."""
-        emit, stage, size = self.emit, self.stage, channels.size
+        emit, layer, size = self.emit, self.layer, channels.size
         pixels = [(0, x) for x in range(columns.size)]
-        if stage.pools:
+        if layer.pools:
             pixels = [(0, 0), (0, 1), (1, 0), (1, 1)]
-        with (
-            emit.loop("%blocks") as block,
-            emit.loop(channels.count) as part,
-            emit.loop(stage.outputs[1]) as row,
-            emit.loop(columns.count) as tile,
-        ):
+        stops = "%blocks", channels.count, layer.outputs[1], columns.count
+        with emit.loops(*stops) as (block, part, row, tile):
             channel = emit.add(emit.mul(part, size), channels.start)
             column = emit.add(emit.mul(tile, columns.size), columns.start)
             biases = [self.broadcast_bias(channel, number) for number in range(size)]
             sums = emit.variables([bias for bias in biases for _ in pixels])
-            step = 1 + stage.pools
+            step = 1 + layer.pools
             corner = emit.mul(row, step), emit.mul(column, step)
             source = self.pointer(self.inputs, block, 0, *corner, offset=self.inputs.corner)
-            with emit.loop(stage.inner) as inner, sums.update() as values:
+            with emit.loop(layer.inner) as inner, sums.update() as values:
                 here = emit.pointer(source, (inner, self.inputs.strides[1]))
                 self._emit_taps(values, here, channel, inner, pixels)
             values = sums.load()
@@ -60,15 +55,13 @@ class ConvolutionCode(StageCode):
         pixels: Sequence[tuple[int, int]],
     ) -> None:
         """Add the products of one input channel to `sums`, of some output channels and pixels."""
-        emit, stage = self.emit, self.stage
-        per_output = stage.inner * stage.taps
-        weights = self.weight_pointer((channel, per_output), (inner, stage.taps))
-        for tap in range(stage.taps):
-            factors = [
-                emit.broadcast(emit.load_number(weights, number * per_output + tap))
-                for number in range(len(sums) // len(pixels))
-            ]
-            down, right = divmod(tap, stage.kernel)
+        emit, layer = self.emit, self.layer
+        per_output = layer.inner * layer.taps
+        weights = self.weight_pointer((channel, per_output), (inner, layer.taps))
+        for tap in range(layer.taps):
+            starts = range(tap, tap + len(sums) // len(pixels) * per_output, per_output)
+            factors = [emit.broadcast(emit.load_number(weights, start)) for start in starts]
+            down, right = divmod(tap, layer.kernel)
             offsets = [self._offset(y + down, x + right) for y, x in pixels]
             loaded = (
                 (n, emit.load(source, offset, reload=True)) for n, offset in enumerate(offsets)
@@ -81,17 +74,17 @@ class ConvolutionCode(StageCode):
     def _emit_stores(
         self, values: list[str], block: Index, channel: Index, row: Index, column: Index
     ) -> None:
-        emit, stage = self.emit, self.stage
-        if stage.pools:
+        emit, layer = self.emit, self.layer
+        if layer.pools:
             values = [self._emit_pooling(values, self._masks_at(block, channel, row, column))]
         for index, value in enumerate(values):
-            value = emit.relu(value) if stage.rectifies else value
+            value = emit.relu(value) if layer.rectifies else value
             goal = self.pointer(self.outputs, block, channel, row, column)
             emit.store(value, goal, index * self.outputs.strides[3])
 
     def _masks_at(self, block: Index, channel: Index, row: Index, column: Index) -> str:
         """A pointer to the four masks of a pooled pixel."""
-        emit, (channels, height, width) = self.emit, self.stage.outputs
+        emit, (channels, height, width) = self.emit, self.layer.outputs
         area = height * width
         offsets = (block, channels * area), (channel, area), (row, width), column
         masks = emit.pointer("%memory", self.layout.masks[self.number])
@@ -103,7 +96,7 @@ class ConvolutionCode(StageCode):
         emit = self.emit
         pairs = emit.maximum(four[0], four[1]), emit.maximum(four[2], four[3])
         greatest = emit.maximum(*pairs)
-        left = emit.op("fcmp ogt" if self.stage.rectifies else "fcmp ord", greatest, ZERO)
+        left = emit.op("fcmp ogt" if self.layer.rectifies else "fcmp ord", greatest, ZERO)
         for index, value in enumerate(four):
             mask = left
             if index < 3:
@@ -118,35 +111,32 @@ class ConvolutionCode(StageCode):
     # gradient of the weights
 
     def emit_weight_gradient(self) -> None:
-        stage = self.stage
-        lines = min(stage.kernel, max(1, self.layout.target.tile // 2 // stage.kernel))
-        most = max(1, self.layout.target.tile // (lines * stage.kernel))
-        for channels in split(stage.outer, most):
-            with self.emit.loop(channels.count) as part:
-                channel = self.emit.add(self.emit.mul(part, channels.size), channels.start)
+        layer, tile = self.layer, self.layout.target.tile
+        lines = min(layer.kernel, max(1, tile // 2 // layer.kernel))
+        for channels in split(layer.outer, max(1, tile // (lines * layer.kernel))):
+            with self.emit.parts(channels) as channel:
                 self._emit_weight_tile(channel, channels.size, lines)
 
     def _emit_weight_tile(self, channel: Index, size: int, lines: int) -> None:
         """Emit the gradients of some output channels' weights: a block of samples at a time, and as
         many rows as stay in the first-level cache. Sums over the samples are taken at the end."""
-        emit, layout, stage = self.emit, self.layout, self.stage
-        per_output, rows = stage.inner * stage.taps, layout.rows_at_once(stage, size)
+        emit, layout, layer = self.emit, self.layout, self.layer
+        per_output, rows = layer.inner * layer.taps, layout.rows_at_once(layer, size)
         biases = layout.sums + size * per_output * self.lanes
         with emit.loop(size * (per_output + 1)) as index:
             emit.store(ZERO, "%memory", (index, self.lanes), layout.sums)
-        with emit.loop("%blocks") as block, emit.loop(stage.sides[0] // rows) as chunk:
+        with emit.loops("%blocks", layer.sides[0] // rows) as (block, chunk):
             with emit.loop(size) as number:
                 bias = emit.pointer("%memory", (number, self.lanes), biases)
                 self._emit_spread(block, emit.add(channel, number), number, chunk, rows, bias)
-            with emit.loop(stage.inner) as inner:
-                for part in split(stage.kernel, lines):
-                    with emit.loop(part.count) as time:
-                        line = emit.add(emit.mul(time, part.size), part.start)
+            with emit.loop(layer.inner) as inner:
+                for part in split(layer.kernel, lines):
+                    with emit.parts(part) as line:
                         position = block, channel, inner, line, chunk
                         self._emit_kernel_lines(*position, rows=rows, size=size, lines=part.size)
-        goal = emit.pointer("%gradients", (channel, per_output), stage.weight)
+        goal = emit.pointer("%gradients", (channel, per_output), layer.weight)
         self.emit_lane_sums(layout.sums, size * per_output, goal)
-        self.emit_lane_sums(biases, size, emit.pointer("%gradients", channel, stage.bias))
+        self.emit_lane_sums(biases, size, emit.pointer("%gradients", channel, layer.bias))
 
     def _emit_kernel_lines(
         self,
@@ -162,31 +152,27 @@ class ConvolutionCode(StageCode):
     ) -> None:
         """Emit code that adds, over some rows, to the gradients of some lines of the kernel for one
         input channel and some output channels, which are in registers meanwhile."""
-        emit, stage, lanes, unpooled = self.emit, self.stage, self.lanes, self.unpooled
-        taps, per_output = lines * stage.kernel, stage.inner * stage.taps
-        offsets = (inner, stage.taps * lanes), (line, stage.kernel * lanes), self.layout.sums
+        emit, layer, lanes, unpooled = self.emit, self.layer, self.lanes, self.unpooled
+        taps, per_output = lines * layer.kernel, layer.inner * layer.taps
+        offsets = (inner, layer.taps * lanes), (line, layer.kernel * lanes), self.layout.sums
         goal = emit.pointer("%memory", *offsets)
         goal_offsets = [
             (number * per_output + tap) * lanes for number in range(size) for tap in range(taps)
         ]
         sums = emit.variables([emit.load(goal, offset) for offset in goal_offsets])
-        abreast = 2 - stage.sides[1] % 2
-        with (
-            emit.loop(rows) as row,
-            emit.loop(stage.sides[1], step=abreast) as column,
-            sums.update() as values,
-        ):
+        abreast = 2 - layer.sides[1] % 2
+        columns = emit.loop(layer.sides[1], step=abreast)
+        with emit.loop(rows) as row, columns as column, sums.update() as values:
             y = emit.add(emit.mul(chunk, rows), row)
             below, corner = emit.add(y, line), self.inputs.corner
             source = self.pointer(self.inputs, block, inner, below, column, offset=corner)
-            is_whole = bool(unpooled.strides[0])
-            indices = (block, channel, y) if is_whole else (0, 0, row)
+            indices = (block, channel, y) if unpooled.is_whole else (0, 0, row)
             gradient = self.pointer(unpooled, *indices, column)
             for x in range(abreast):
                 stride, first = unpooled.strides[1], x * unpooled.strides[3]
                 starts = range(first, first + size * stride, stride)
                 factors = [emit.load(gradient, start) for start in starts]
-                pixels = [divmod(tap, stage.kernel) for tap in range(taps)]
+                pixels = [divmod(tap, layer.kernel) for tap in range(taps)]
                 shifts = [self._offset(down, right + x) for down, right in pixels]
                 loaded = ((n, emit.load(source, shift)) for n, shift in enumerate(shifts))
                 emit.add_outer_product(values, taps, factors, loaded)
@@ -198,24 +184,17 @@ class ConvolutionCode(StageCode):
     ) -> None:
         """Emit code that sends each pooled gradient of some rows to the pixel that won the maximum,
         and adds the gradients up for the bias. Without pooling, only add up."""
-        emit, stage, unpooled = self.emit, self.stage, self.unpooled
+        emit, layer, unpooled = self.emit, self.layer, self.unpooled
         total = emit.variables([emit.load(bias)])
-        rows //= 1 + stage.pools
-        with (
-            emit.loop(rows) as below,
-            emit.loop(stage.outputs[2]) as column,
-            total.update() as values,
-        ):
+        rows //= 1 + layer.pools
+        with emit.loops(rows, layer.outputs[2]) as (below, column), total.update() as values:
             row = emit.add(emit.mul(chunk, rows), below)
             gradients = self.layout.gradients[self.number + 1]
             value = emit.load(self.pointer(gradients, block, channel, row, column))
-            if stage.pools:
-                is_whole = bool(unpooled.strides[0])
-                start = (
-                    (block, channel, emit.mul(row, 2))
-                    if is_whole
-                    else (0, number, emit.mul(below, 2))
-                )
+            if layer.pools:
+                whole = unpooled.is_whole
+                y = emit.mul(row if whole else below, 2)
+                start = (block, channel, y) if whole else (0, number, y)
                 goal = self.pointer(unpooled, *start, emit.mul(column, 2))
                 value = self._emit_winner(value, self._masks_at(block, channel, row, column), goal)
             values[0] = emit.op("fadd", value, values[0])
@@ -238,40 +217,33 @@ class ConvolutionCode(StageCode):
     # gradient of the inputs
 
     def emit_input_gradient(self) -> None:
-        for begin, across in self._tiles(self.stage.inputs[2]):
-            for channels in split(self.stage.inner, max(1, self.layout.target.tile // across)):
-                self._emit_input_tile(channels, begin, across)
-
-    def _tiles(self, width: int) -> Iterator[tuple[int, int]]:
-        for part in split(width, ACROSS):
-            for tile in range(part.count):
-                yield part.start + tile * part.size, part.size
+        for part in split(self.layer.inputs[2], ACROSS):
+            most = max(1, self.layout.target.tile // part.size)
+            for begin in part.starts:
+                for channels in split(self.layer.inner, most):
+                    self._emit_input_tile(channels, begin, part.size)
 
     def _emit_input_tile(self, channels: Ranges, begin: int, across: int) -> None:
         """Emit the gradients of some pixels of each row, of some channels at once, from all outputs
         that these pixels reach."""
-        emit, stage, size = self.emit, self.stage, channels.size
-        with (
-            emit.loop("%blocks") as block,
-            emit.loop(channels.count) as part,
-            emit.loop(stage.inputs[1]) as row,
-        ):
+        emit, layer, size = self.emit, self.layer, channels.size
+        with emit.loops("%blocks", channels.count, layer.inputs[1]) as (block, part, row):
             channel = emit.add(emit.mul(part, size), channels.start)
             sums = emit.variables([ZERO] * (size * across))
-            first = emit.add(row, stage.padding + 1 - stage.sides[0])
+            first = emit.add(row, layer.padding + 1 - layer.sides[0])
             start = emit.intrinsic("smax.i64", "i64", ("i64", str(first)), ("i64", "0"))
-            last = emit.add(row, stage.padding + 1)
-            stop = emit.intrinsic("smin.i64", "i64", ("i64", str(last)), ("i64", str(stage.kernel)))
+            last = emit.add(row, layer.padding + 1)
+            stop = emit.intrinsic("smin.i64", "i64", ("i64", str(last)), ("i64", str(layer.kernel)))
             with (
                 emit.when(emit.value(f"icmp slt i64 {start}, {stop}")),
-                emit.loop(stage.outer) as outer,
+                emit.loop(layer.outer) as outer,
                 emit.loop(stop, start) as down,
                 sums.update() as values,
             ):
-                lines = (channel, stage.taps), (down, stage.kernel)
-                weights = self.weight_pointer((outer, stage.inner * stage.taps), *lines)
+                lines = (channel, layer.taps), (down, layer.kernel)
+                weights = self.weight_pointer((outer, layer.inner * layer.taps), *lines)
                 y = emit.add(row, emit.mul(down, -1))
-                offset = stage.padding * self.unpooled.strides[2]
+                offset = layer.padding * self.unpooled.strides[2]
                 source = self.pointer(self.unpooled, block, outer, y, offset=offset)
                 self._emit_kernel_line(values, source, weights, begin, across)
             for index, value in enumerate(sums.load()):
@@ -281,18 +253,14 @@ class ConvolutionCode(StageCode):
     def _emit_kernel_line(
         self, sums: list[str], source: str, weights: str, begin: int, across: int
     ) -> None:
-        """Add the products of one line of the kernel with a row of the outputs' gradient to `sums`,
-        whose names are replaced. What would be outside of the row is left out."""
-        emit, stage = self.emit, self.stage
-        for right in range(stage.kernel):
-            columns = [begin + x + stage.padding - right for x in range(across)]
-            inside = [x for x, column in enumerate(columns) if 0 <= column < stage.sides[1]]
-            factors = [
-                emit.broadcast(emit.load_number(weights, number * stage.taps + right))
-                for number in range(len(sums) // across)
-            ]
-            loaded = (
-                (x, emit.load(source, columns[x] * self.unpooled.strides[3], reload=True))
-                for x in inside
-            )
+        """Add the products of one line of the kernel with a row of the outputs' gradient to `sums`.
+        What would be outside of the row is left out."""
+        emit, layer = self.emit, self.layer
+        for right in range(layer.kernel):
+            columns = [begin + x + layer.padding - right for x in range(across)]
+            inside = [x for x, column in enumerate(columns) if 0 <= column < layer.sides[1]]
+            starts = range(right, right + len(sums) // across * layer.taps, layer.taps)
+            factors = [emit.broadcast(emit.load_number(weights, start)) for start in starts]
+            offsets = {x: columns[x] * self.unpooled.strides[3] for x in inside}
+            loaded = ((x, emit.load(source, offsets[x], reload=True)) for x in inside)
             emit.add_outer_product(sums, across, factors, loaded)

@@ -1,0 +1,321 @@
+"""Mistakes in a study, the config or the catalog of data sets: each is one sentence that names the
+file and the key, before anything is planned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cohort.core.errors import UserError
+from cohort.plan import Plan, load
+from cohort.selection.simple import Random
+
+PlanOf = Callable[..., Plan]
+AXES = "axes: {partition: [iid, classes-2, classes-3], J: [J4, J8], strategy: [fedavg, fedentopt]}"
+LEFT_OUT = "exclude: [{partition: classes-3, J: [J8]}]"
+PAPER = """item,source,doubtful,dataset,partition,J,strategy,other,metric,at,round,value,sd
+TableI,printed,,digits,iid,J4,fedavg,,test_accuracy,last,,0.5,
+TableII,printed,,digits,iid,J4,fedavg,one,test_accuracy,last,,0.5,
+TableII,printed,,digits,iid,J4,fedavg,two,test_accuracy,last,,0.6,
+TableIII,printed,,digits,iid,J4,fedavg,,test_accuracy,max,,0.6,
+"""
+
+
+@pytest.fixture
+def refusal(plan_of: PlanOf) -> Callable[..., str]:
+    """The sentence that refuses a block of the study's one experiment, and keys of the study."""
+
+    def refuse(block: str, config: dict[str, Any] | None = None, **study: Any) -> str:
+        with pytest.raises(UserError) as caught:
+            plan_of(yaml.safe_load(block) or {}, config=config, **study)
+        assert "\n" not in str(caught.value)
+        return str(caught.value)
+
+    return refuse
+
+
+BLOCKS = [
+    ("paired: [{lr: [0.1, 0.2], rounds: [50]}]", "must be equally long (lr: 2, rounds: 1)"),
+    ("paired: [{J: [J4], lr: [0.1]}]", "'J' is an axis twice"),
+    ("paired: [{lr: [1, 1], batch: [8, 8]}]", ".paired holds a combination twice (lr: 1, batch: 8"),
+    ("exclude: [{J: J8}]", ".exclude names J 'J8', which is not on the axis"),
+    ("exclude: [{lr: 0.1}]", ".exclude names 'lr', which is not an axis here"),
+    (
+        "{paired: [{lr: [0.1], rounds: [5]}], include: [{lr: 0.3}]}",
+        ".include: an entry that gives one of lr, rounds must give them all, for they are paired",
+    ),
+    ("axes: {series: [a, b]}", ": series 'a' and 'b' name the same run, which can have one name"),
+    ("settings: {series: a}", ".settings has an unknown key 'series'"),
+    ("axes: {series: ['a,b']}", ".axes.series[0]: 'a,b' does not match"),
+    ("axes: {series: [0.5]}", ".axes.series[0]: 0.5 is not of type 'string' (a name of up to 40"),
+    ("axes: {partition: [iid, iid]}", ".axes.partition: ['iid', 'iid'] has non-unique elements"),
+    ("axes: {J: [null]}", ".axes.J[0]: None is not of type 'string'"),
+    ("axes: {J: []}", ".axes.J: [] should be non-empty"),
+    ("axes: {augmentation: [none, crop-flp]}", "[1] is 'crop-flp', which is not known; did you me"),
+    ("axes: {selector.buffer: [0.25]}", "strategy fedavg, selector: the file has an unknown key"),
+    ("scales: {reduced: {without: [{J: J16}]}}", ".scales.reduced.without: no cell has J ['J16']"),
+    ("scales: {reduced: {share: 0.1}}", ".scales.reduced has an unknown key 'share'"),
+    ("scales: {reduced: {except: [{rounds: 0.1}]}}", ".except[0]: 'given' is a required property"),
+    (
+        "scales: {full: {rounds: 0.1}}",
+        ".scales is 'full', which is not known (allowed: reduced, sm",
+    ),
+    ("settings: {batch: 2000}", ": batch is 2000, but digits has only 1437 training samples"),
+    ("settings: {optimizer: adam, momentum: 0.9}", ": momentum is 0.9, but Adam takes none; leave"),
+    (
+        "settings: {lr: 1e-3}",
+        ".settings.lr: '1e-3' is not of type 'number' (YAML reads 1e-3 as tex",
+    ),
+    ("settings: {lr: .nan}", ".settings.lr: nan is not of type 'number'"),
+    ("settings: {batch: 0}", ".settings.batch: 0 is less than the minimum of 1"),
+    ("settings: {model: lenet5}", ": model 'lenet5' cannot take digits: needs images of at least"),
+    ("settings: {model: vgg11}", ": model 'vgg11' cannot take digits: needs images of 32x32 to 63"),
+    ("settings: {model: efficientnet-b0}", "needs images with three color channels, not samples o"),
+    ("settings: {augmentation: jitter-flip-gray}", "needs images with three color channels, not s"),
+    ("settings: {evaluate_next: 1}", "evaluate_next"),
+    ("settings: {holdout: 0.1, evaluate_next: 1, procedure: concat-2}", "a draw after each round"),
+    (
+        "axes: {partition: [roles-2]}",
+        "partition 'roles-2' of digits is impossible: it deals sample",
+    ),
+    (
+        "axes: {partition: [covering-0.5]}",
+        "partition 'covering-0.5' is not of the form covering-K:",
+    ),
+    ("axes: {partition: [role-2]}", "partition 'role-2' is not known; did you mean 'roles-K'?"),
+    (
+        "{axes: {strategy: [peco]}, settings: {clients: 40000, reserve: 5000, dataset: mnist, "
+        "model: lenet5}}",
+        "strategy 'peco' would need 80 GB of memory for 40000 clients, 5000 reserved samples",
+    ),
+]
+
+
+@pytest.mark.parametrize(("block", "sentence"), BLOCKS)
+def test_in_an_experiment(refusal: Callable[..., str], block: str, sentence: str):
+    text = refusal(block, config={"scale": "reduced" if "scales" in block else "full"})
+    assert text.startswith("config/studies/study.yaml: experiments.main") and sentence in text
+
+
+MASKED = {"clients": 5, "cohort": 5, "reserve": 0, "procedure": "masked-labels", "rounds": 1}
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"rounds": 2}, "has a single round: rounds is 2, but must be 1"),
+        ({"cohort": 3}, "asks all 5 clients in every round: cohort is 3"),
+        ({"participation": "dropout-0.3"}, "has no use for the participation 'dropout-0.3'"),
+        ({"evaluate_local": 1}, "trains no model that could be evaluated: leave out evaluate_loc"),
+    ],
+)
+def test_in_masked_labels(refusal: Callable[..., str], changes: dict[str, Any], sentence: str):
+    block = {"axes": {"partition": ["covering-5"], "J": ["J1e"]}, "settings": MASKED | changes}
+    assert f"procedure 'masked-labels' {sentence}" in refusal(yaml.safe_dump(block))
+
+
+STUDIES = [
+    ("titles: {partition: {classes-4: x}}", "titles.partition names 'classes-4', which no cell ha"),
+    (
+        "titles: {partitions: {iid: x}}",
+        "titles has an unknown key 'partitions'; did you mean 'part",
+    ),
+    ("titles: {partition: {iid: 5}}", "titles.partition.iid: 5 is not of type 'string'"),
+    (
+        "titles: {partition: {iid: T, classes-2: T}}",
+        "partition 'iid' and 'classes-2' have one titl",
+    ),
+    ("key_figure: fig9", "key_figure is 'fig9', which is not a figure"),
+    ("scales: {reducd: {rounds: 0.1}}", "scales is 'reducd', which is not known; did you mean 're"),
+    ("overrides: [{given: {partition: iid}}]", "overrides[0]: 'settings' is a required property"),
+    ("overrides: [{given: {}, settings: {lr: 1}}]", "overrides[0].given: {} "),
+    ("overrides: [{given: {J: J2}, settings: {lr: 1}}]", "overrides[0]: no cell has J ['J2']"),
+    (
+        "overrides: [{given: {J: J4}, settings: {round: 5}}]",
+        "overrides[0].settings has an unknown key 'round'; did you mean 'rounds'?",
+    ),
+    ("findings: [It is 81.]", "findings[0]: 'It is 81.' is not of type 'object'"),
+    ("findings: [{text: It is 81.}]", "findings[0]: 'rests_on' is a required property"),
+    ("findings: [{text: x, rests_on: {}}]", "findings[0].rests_on: {} "),
+    (
+        "findings: [{text: x, rests_on: {'tabel, iid, mean': 81}}]",
+        "findings[0].rests_on names 'tabel', which is neither a table nor a claim; did you mean 't",
+    ),
+    (
+        "findings: [{text: x, rests_on: {'table, idd, mean': 81}}]",
+        "findings[0].rests_on names 'idd', which table does not show; did you mean 'iid'?",
+    ),
+    (
+        "tables: {claims: {experiment: main, metric: selected, rows: [J]}}",
+        "'claims' is the name of",
+    ),
+    (
+        "tables: {t: {experiment: mian, metric: selected, rows: [J]}}",
+        "t.experiment is 'mian'; did ",
+    ),
+    (
+        "figures: {table: {experiment: main, kind: shards}}",
+        "'table' names both a figure and a tabl",
+    ),
+    ("experiments: {}", "experiments: {} "),
+    ("experiments: {Main: {axes: {}}}", "experiments: 'Main' does not match"),
+    ("experiments: {main: {strategy: [+loss], axes: {}}}", "experiments.main"),
+]
+TABLE = {"experiment": "main", "metric": "test_accuracy", "rows": ["partition", "J", "strategy"]}
+
+
+@pytest.mark.parametrize(("keys", "sentence"), STUDIES)
+def test_in_a_study(refusal: Callable[..., str], keys: str, sentence: str):
+    study = yaml.safe_load(keys)
+    text = refusal(f"{{{AXES}}}", **{"tables": {"table": TABLE}} | study)
+    assert text.startswith(f"config/studies/study.yaml: {sentence}")
+
+
+FIGURES = [
+    ("dashed: [fedavgg]", " names 'fedavgg', which strategy does not have"),
+    (
+        "pooled: [partitions]",
+        ".pooled names 'partitions', which is not an axis of its experiment; ",
+    ),
+    ("pooled: [strategy]", ".pooled names 'strategy', but keeps it apart as a panel, hue or x"),
+    ("pooled: []", ".pooled: [] should be non-empty"),
+    ("limits: [100, 0]", ".limits is [100, 0]: the lowest value comes first"),
+    ("columns: J", " would average runs with partition iid and classes-2 as if they were seeds"),
+    (
+        "hue: strategies",
+        " names 'strategies', which is not an axis of its experiment; did you mean",
+    ),
+    ("{kind: interval, without: {partition: idd}}", " names 'idd', which partition does not have"),
+    ("kind: curve", ".kind is 'curve', which is not known; did you mean 'curves'?"),
+    ("{kind: shards, metric: label_count, hue: J}", ": shards have no hue; leave out hue: J, or"),
+    ("{kind: bars, x: partition, columns: J, at: 112}", "at is 112, but runs shown here end after"),
+    ("paper: Fig4", ": paper is 'Fig4', which resources/paper_values/study.csv does not hold"),
+    ("{kind: bars, x: partition, columns: J, paper: TableX}", ": paper is 'TableX', which resourc"),
+    ("{kind: bars, x: partition, columns: J, paper: TableII}", ": paper has two values for"),
+    (
+        "{kind: bars, x: partition, columns: J, paper: TableIII}",
+        " fits a result shown here (test_a",
+    ),
+    ("papers: TableI", " has an unknown key 'papers'; did you mean 'paper'?"),
+]
+
+
+@pytest.mark.parametrize(("change", "sentence"), FIGURES)
+def test_in_a_figure(refusal: Callable[..., str], change: str, sentence: str):
+    Path("resources/paper_values/study.csv").write_text(PAPER)
+    figure = {"experiment": "main", "kind": "curves", "metric": "test_accuracy"}
+    figure |= {"hue": "strategy", "columns": "partition", "rows": "J"} | yaml.safe_load(change)
+    if figure["kind"] == "bars":
+        del figure["rows"]
+    text = refusal(f"{{{AXES}}}", figures={"fig1": figure})
+    assert text.startswith("config/studies/study.yaml: ") and "fig1" in text and sentence in text
+
+
+CLAIM = {
+    **{"says": "So it is.", "where": "Section 1", "experiment": "main", "metric": "test_accuracy"},
+    **{"kind": "order", "along": "partition", "values": ["iid", "classes-2"], "way": "falls"},
+}
+CLAIMS = [
+    ("kind: ordered", ".kind is 'ordered', which is not known; did you mean 'order'?"),
+    ("says: null", ".says: None is not of type 'string'"),
+    ("values_: []", " has an unknown key 'values_'; did you mean 'values'?"),
+    (
+        "metric: accuracy",
+        ".metric is 'accuracy', which is not known; did you mean 'test_accuracy'?",
+    ),
+    ("way: down", ".way is 'down', which is not known (allowed: falls, rises)"),
+    ("at: end", ".at: 'end' does not match"),
+    ("at: 0", ".at: 0 is less than the minimum of 1"),
+    ("at: 112", ": at is 112, but runs of main that it compares end after 100 rounds"),
+    ("experiment: mian", ": experiment is 'mian', which is not known; did you mean 'main'?"),
+    (
+        "along: partitions",
+        ": along is 'partitions', which is not an axis of main; did you mean 'pa",
+    ),
+    ("along: seed", ": along is 'seed', which is not an axis of main"),
+    ("given: {j: J4}", ": given names 'j', which is not an axis of main"),
+    (
+        "values: [iid, class-2]",
+        ": values names partition class-2, which is not on the axis of main",
+    ),
+    ("given: {J: [J4, J16]}", ": given names J J16, which is not on the axis of main (allowed: J4"),
+    (
+        "values: [iid, classes-3]",
+        ": main has no cell with partition classes-3 and J J8, dataset di",
+    ),
+    ("paper: TableX", ": paper is 'TableX', which neither resources/paper_values/study.csv nor re"),
+    (
+        "{paper: TableI, at: max}",
+        " fits what is compared (test_accuracy, at max); compare their la",
+    ),
+    ("paper: TableII", ": paper has two values for"),
+]
+
+
+@pytest.mark.parametrize(("change", "sentence"), CLAIMS)
+def test_in_a_claim(refusal: Callable[..., str], change: str, sentence: str):
+    Path("resources/paper_values/study.csv").write_text(PAPER)
+    claims = {"one": CLAIM | yaml.safe_load(change)}
+    text = refusal(f"{{{AXES}, {LEFT_OUT}}}", claims=claims)
+    assert text.startswith("config/studies/study.yaml: claims.one") and sentence in text
+
+
+CONFIG = [
+    ("data_paths: {pacs: nowhere.zip}", "data_paths.pacs is 'nowhere.zip', which does not exist; "),
+    ("data_paths: {pacs: text}", "data_paths.pacs is 'text', which is neither a zip nor a folder;"),
+    ("data_paths: {cifar10: text}", "data_paths.cifar10 is given, but only data sets behind a log"),
+    ("data_paths: {pcas: text}", "data_paths is 'pcas', which is not known; did you mean 'pacs'?"),
+    ("data_paths: {pacs: [text]}", "data_paths.pacs: ['text'] is not of type 'string'"),
+    ("only: fedavg", "only 'fedavg': 'fedavg' must be LABEL=VALUE"),
+]
+
+
+@pytest.mark.parametrize(("config", "sentence"), CONFIG)
+def test_in_the_config(refusal: Callable[..., str], config: str, sentence: str):
+    Path("text").write_text("text")
+    assert sentence in refusal("{}", config=yaml.safe_load(config))
+
+
+LOGIN = "      login: https://www.kaggle"
+DATASETS = [
+    ("      bytes: 47040016\n", "", "'bytes' is a required property"),
+    ("https://ossci", "ftp://ossci", "(package:NAME/PATH or a URL"),
+    ("md5: f68b3c2dcbeaaa", "md5: f68b", "(32 hexadecimal digits)"),
+    (
+        "      bytes: 47040016\n",
+        "      bytes: 1\n      member: ../x\n",
+        "(a path inside an archive",
+    ),
+    ("      bytes: 47040016\n", "      bytes: 1\n      size: 1\n", "unknown key 'size'"),
+    ("mirrors: [https://datashare.is", "mirrors: [file://datashare.is", "(a URL without user"),
+    (LOGIN, "      bytes: 5 # ", "'source' is a required property"),
+    (LOGIN, f"      source: https://x.org/x.zip\n{LOGIN}", "brain-tumor-mri-dataset.zip.source"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "sentence"), DATASETS)
+def test_in_a_data_set(old: str, new: str, sentence: str, project: Path):
+    file = project / "config/datasets.yaml"
+    assert old in file.read_text()
+    file.write_text(file.read_text().replace(old, new, 1))
+    with pytest.raises(UserError) as caught:
+        load()
+    assert str(caught.value).startswith("config/datasets.yaml: ") and sentence in str(caught.value)
+
+
+def test_an_empty_file(project: Path):
+    Path("config/scales.yaml").write_text("")
+    with pytest.raises(UserError, match=r"config/scales.yaml: the file: None is not of type 'obj"):
+        load()
+
+
+def test_clients_that_are_asked_for_the_next_cohort(
+    refusal: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(Random, "needs", frozenset({"candidate_loss"}))
+    text = refusal("settings: {holdout: 0.1, evaluate_next: 1}")
+    assert text.endswith("probes or asks clients before it chooses; leave it out")
