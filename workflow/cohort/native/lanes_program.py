@@ -191,8 +191,8 @@ def _emit_row_gather(
         return
     for part in chunks(length, lanes):
         start = min(part.start, length - lanes)
-        with emit.loop(part.count) as number:
-            column = emit.add(emit.mul(number, lanes), start)
+        with emit.loop(part.count) as vector_number:
+            column = emit.add(emit.mul(vector_number, lanes), start)
             addresses = [emit.pointer(source, *offsets, column, kind=kind) for source in sources]
             vectors = [load_numbers(emit, address, kind) for address in addresses]
             for index, value in enumerate(transposed(emit, vectors)):

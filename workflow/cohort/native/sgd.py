@@ -87,7 +87,7 @@ def emit_distance(emit: Emitter, count: int, goal: str) -> None:
 
 
 def _square_sum(emit: Emitter, count: int, vector: Callable[[Offset], str]) -> str:
-    """Emit the sum of the squares of `count` numbers, of which `vector` emits those at an offset."""
+    """Emit the sum of squares of `count` numbers, of which `vector` emits those at an offset."""
     square = emit.variables([ZERO])
     with emit.loop(-(-count // emit.lanes)) as number, square.update() as values:
         value = vector((number, emit.lanes))

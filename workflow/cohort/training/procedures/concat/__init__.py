@@ -79,8 +79,8 @@ class Concat(Procedure):
         abilities = Allocating | Filtering | Screening
         if isinstance(selector, abilities) or selector.needs - {"label_counts"}:
             raise ValueError(
-                f"has no global model to show to the selector '{selector.name}', and trains clients "
-                "on all that they have: it takes a selector that sees label counts at most"
+                f"has no global model to show to the selector '{selector.name}', and trains "
+                "clients on all they have: it takes a selector that sees label counts at most"
             )
 
     def cluster_rounds(self, rounds: int) -> int:

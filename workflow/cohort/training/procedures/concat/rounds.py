@@ -185,7 +185,7 @@ class Concatenated(nn.Module):
         return scores
 
     def initial_weights(self, weights: Weights) -> Weights:
-        """Weights with which each network starts as a copy of `weights`, the classifier as it is."""
+        """Weights with which each network starts as a copy of `weights`, the classifier its own."""
         initial = self.state_dict()
         for cluster in range(len(self.networks)):
             initial |= {f"{prefix_of(cluster)}{name}": own for name, own in weights.items()}
