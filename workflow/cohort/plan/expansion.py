@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cohort.core.counts import counted
-from cohort.core.errors import UserError
+from cohort.core.errors import UserError, errors_at
 from cohort.core.paths import CELL_LABELS
 from cohort.plan import items
 from cohort.plan.axes import Values, axis_values, check_matched, combinations, overridden_values
 from cohort.plan.extension import ExtendedExperiment, inherited_items, with_strategies
-from cohort.plan.located import errors_at
 from cohort.plan.resolution import Resolver, check_required
 from cohort.plan.scale import (
     Scale,
