@@ -88,7 +88,7 @@ class Availability:
                     f"{study.name}.{name}: {len(lacking)} of {all_cells} skipped: {why}{undrawn}"
                 )
         figures, tables = (
-            {name: spec for name, spec in drawn.items() if spec["experiment"] in experiments}
+            dict(filter(lambda item: item[1]["experiment"] in experiments, drawn.items()))
             for drawn in (study.figures, study.tables)
         )
         rest = replace(study, experiments=experiments, figures=figures, tables=tables)

@@ -1,4 +1,4 @@
-"""What a cell takes before it runs: seconds of one CPU core, memory, and the job that requests them.
+"""What a cell will take: seconds of one CPU core, memory, and the job that requests them.
 
 Times are a rate of each model times the samples of a cell, on one core of an Intel Xeon or AMD EPYC
 with AVX-512. Cells of 13 kinds took between 55 and 114 % of them (docs/performance.md), and 250
