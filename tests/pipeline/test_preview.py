@@ -1,4 +1,4 @@
-"""What is drawn from the runs that exist; several studies at a time, each in a process of its own."""
+"""What is drawn from the runs that exist, and when their metrics are collected again."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ import yaml
 
 from cohort.core.errors import UserError
 from cohort.core.paths import Layout
-from cohort.pipeline import preview
+from cohort.pipeline import partial_metrics, preview
+from cohort.pipeline.partial_metrics import collect_partial
 from cohort.plan import Plan, load
 from cohort.records.record import read, write
+from cohort.results.collect import Result, read_result
+from cohort.results.series import read_metric
 from tests.commands.conftest import finish, plan  # noqa: F401 (a fixture)
 
 
@@ -63,3 +66,31 @@ def test_a_preview_of_restored_runs(plan: Plan):  # noqa: F811
         markdown, latex = (Path(file).read_text() for file in files[1:3])
         assert "Restored from theirs_&_ours: 5 of 6 finished runs." in markdown
         assert r"Restored from theirs\_\&\_ours: 5 of 6 finished runs." in latex
+
+
+def test_what_did_not_change_is_not_read_again(plan: Plan, monkeypatch: pytest.MonkeyPatch):  # noqa: F811
+    read_paths: list[str] = []
+
+    def counted(path: str) -> Result:
+        read_paths.append(path)
+        return read_result(path)
+
+    monkeypatch.setattr(partial_metrics.collect, "read_result", counted)
+    first, second, *_ = plan.cells.values()
+    finish(first, 0.5)
+
+    def accuracies() -> list[float]:
+        rows = read_metric(collect_partial(plan, "six", "one"), "test_accuracy")
+        return sorted(rows.loc[rows["round"] == 10, "value"])
+
+    assert (accuracies(), read_paths) == ([0.5], [first.path])
+    assert (accuracies(), read_paths) == ([0.5], [first.path])
+    finish(second, 0.25)
+    assert (accuracies(), read_paths) == ([0.25, 0.5], [first.path, first.path, second.path])
+    finish(first, 0.75)
+    assert accuracies() == [0.25, 0.75]
+    Path(second.path).unlink()
+    assert accuracies() == [0.75]
+    table = Path(collect_partial(plan, "six", "one"))
+    table.write_bytes(table.read_bytes()[:-1])
+    assert accuracies() == [0.75]  # a damaged table is made anew

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 
@@ -149,3 +150,23 @@ def test_generated_data_are_marked_in_settings_metrics_and_notes(plan_of: PlanOf
         "study.main: 2 of 2 cells are of generated stand-in data (digits): their numbers are no reproduction of any paper"
     ]
     assert not set(before.cells) & set(after.cells)
+
+
+def test_without_tenseal_cells_are_skipped_with_one_line(
+    plan_of: PlanOf, monkeypatch: pytest.MonkeyPatch
+):
+    """Those of masked labels, which it encrypts."""
+    axes = {"partition": ["covering-5"], "J": ["J1e"], "seed": [0, 1]}
+    changes = {"clients": 5, "cohort": 5, "reserve": 0, "procedure": "masked-labels", "rounds": 1}
+    block = {"axes": axes, "settings": changes}
+    assert plan_of(block).notes == []
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "tenseal" else find(name)
+    )
+    plan = plan_of(block)
+    assert plan.digests("study") == []
+    assert plan.notes == [
+        "study.main: 2 of 2 cells skipped: procedure 'masked-labels' needs the package tenseal, "
+        "which is not installed; pip install tenseal"
+    ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from cohort.core.errors import UserError
 from cohort.pipeline.specs import look_of, page_spec, spec_of
 from cohort.pipeline.stages import record_files
-from cohort.plan import Plan, load
+from cohort.plan import Plan
 
 PlanOf = Callable[..., Plan]
 MIXED = {
@@ -212,27 +211,3 @@ def test_a_cell_that_two_experiments_have_is_made_cheaper_as_the_first_says(
     ]
     assert rounds == [50, 20] and len(plan.cells) == 2
     assert "study.main: 2 of 3 cells at this scale" in plan.notes
-
-
-MIXING = ("fig13", "fig14", "as_printed")
-
-
-def digests_of_aml(scale: str) -> dict[str, set[str]]:
-    experiments = load({"studies": "aml", "scale": scale}).study("aml").experiments
-    return {name: {row.digest for row in result.rows} for name, result in experiments.items()}
-
-
-@pytest.mark.parametrize("scale", ["full", "reduced"])
-def test_amls_figures_of_several_experiments_train_nothing(project: Path, scale: str):
-    of = digests_of_aml(scale)
-    others = set().union(*(digests for name, digests in of.items() if name not in MIXING))
-    for name in MIXING:
-        assert of[name] <= others, name
-
-
-def test_what_amls_figures_share(project: Path):
-    of = digests_of_aml("full")
-    assert [len(of[name]) for name in MIXING] == [1 + 5 * 5, 5 + 2 * 5, 3 * 5 + 2]
-    assert of["fig13"] == of["iid"] | of["diversity"] and of["iid"] < of["fig14"]
-    assert len(of["fig14"] & of["classes"]) == 5 and len(of["fig14"] & of["diversity"]) == 2 * 5
-    assert of["classes"] < of["as_printed"] and len(of["as_printed"] & of["participation"]) == 2

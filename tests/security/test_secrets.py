@@ -66,7 +66,7 @@ def test_a_url_with_a_password_is_refused_and_not_repeated(key: str, project: Pa
     file.write_text(yaml.safe_dump(content))
     with pytest.raises(
         UserError,
-        match=r"https://\*\*\*@mirror.example.org/sets', which does not look like .*without user and password",
+        match=r"https://\*\*\*@mirror.example.org/sets' does not match .*without user and password",
     ) as caught:
         load({})
     assert SECRET not in str(caught.value)

@@ -20,6 +20,7 @@ from cohort.training.ledger import Ledger
 from cohort.training.procedures.federated import Federated
 from cohort.training.procedures.federated.gathering import scatter_rows
 from cohort.training.procedures.federated.rounds import FederatedRounds, Responders
+from cohort.training.trainers.serial import SerialTrainer
 from tests.selection.views import alike
 from tests.training.small_task import small_task
 

@@ -12,12 +12,12 @@ from cohort.cell.settings import SHARD_KEYS
 from cohort.commands.planning import add_config, add_json, load_plan
 from cohort.commands.run import make_data
 from cohort.commands.screen import print_json
+from cohort.core.errors import errors_at
 from cohort.data.sampling import scaled_count
 from cohort.data.shards import Shards
 from cohort.data.store import read_labels
 from cohort.partition.deal import deal_data
 from cohort.plan import Plan
-from cohort.plan.located import errors_at
 from cohort.selection.entropy import entropy_bits
 
 MOST_CLIENTS = MOST_CLASSES = 30  # whose label counts are printed

@@ -13,10 +13,9 @@ import yaml
 
 from cohort.commands.item import Item, add_run_arguments, find_item, run_item
 from cohort.core import user_files
-from cohort.core.errors import UserError, suggest
+from cohort.core.errors import UserError, errors_at, suggest
 from cohort.core.files import write_text
 from cohort.plan import load
-from cohort.plan.located import errors_at
 from cohort.plan.yaml_files import read_yaml
 from cohort.results.ranks import Standings
 from cohort.results.tables.leaderboard import rank_interval

@@ -7,7 +7,7 @@ import gc
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -22,7 +22,6 @@ from cohort.core.locks import try_lock
 from cohort.core.paths import DRIVER_LOCK, RESULTS, RUN_OPTIONS, UNRESOLVED, Layout, state_folder
 from cohort.core.sealed_json import write_sealed
 from cohort.pipeline.cell_states import failure_texts
-from cohort.pipeline.module import attach_handlers, check_prefix, check_triggers
 from cohort.pipeline.slurm import Watch, check_slurm
 from cohort.pipeline.specs import experiment_plan, frozen_experiment_path
 from cohort.pipeline.stages import Stages, exit_on_error
@@ -40,6 +39,7 @@ else:  # it imports pandas and matplotlib, which only a failed workflow needs
     preview = lazy("cohort.pipeline.preview")
 
 MEMORY_SHARE = 0.9  # of this machine's memory, for all jobs together
+TRIGGERS = {"mtime", "params"}  # of reruns, as in profiles/default
 DEFAULT_LIMIT = (100, 1)  # Snakemake's max-jobs-per-timespan: jobs and seconds
 
 
@@ -70,7 +70,9 @@ class Driver:
         ]
         os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(path for path in paths if path))
         if self.in_module:
-            self._attach()
+            _check_prefix(self.workflow)
+            handlers = {"onsuccess": self.on_success, "onerror": self.on_error}
+            _attach_handlers(self.workflow, {"onstart": self._on_start_in_module, **handlers})
         check_writable(RESULTS)  # Snakemake's own message would say less
         check_folder(Path.cwd())
         if self.plan is not None:
@@ -80,16 +82,6 @@ class Driver:
             self._limit_memory()
             cells = self.plan.cells.values()
             self.already_recorded = [cell for cell in cells if os.path.exists(cell.path)]
-
-    def _attach(self) -> None:
-        """Attach the driver's hooks to the events of a workflow that has Cohort as a module."""
-        check_prefix(self.workflow)
-        handlers = {
-            "onstart": self._on_start_in_module,
-            "onsuccess": self.on_success,
-            "onerror": self.on_error,
-        }
-        attach_handlers(self.workflow, handlers)
 
     def _limit_memory(self) -> None:
         """Run only as many local jobs at once as fit into memory, unless the user sets a limit."""
@@ -129,7 +121,7 @@ class Driver:
 
     def _on_start_in_module(self) -> None:
         if self.plan is not None:
-            check_triggers(self.workflow)
+            _check_triggers(self.workflow)
         self.on_start()
 
     def drop_default_limit(self) -> None:
@@ -263,3 +255,55 @@ def remove_previews(scale: str, finished: Iterable[tuple[str, str]]) -> None:
             write_index(layout.index())
         else:
             shutil.rmtree(layout.pages, ignore_errors=True)
+
+
+def _check_prefix(workflow: Any) -> None:
+    """Raise a UserError if the workflow that uses Cohort as a module changes its files' paths."""
+    modifier = workflow.modifier.path_modifier
+    if modifier.prefix or modifier._prefix_replacements:
+        raise UserError(
+            "Cohort as a module takes no prefix or replace_prefix, because its jobs find files by "
+            "their paths: run the workflow in a folder of its own (snakemake --directory)"
+        )
+
+
+def _check_triggers(workflow: Any) -> None:
+    """Raise a UserError if Snakemake would train finished cells again, for edited code or because
+    shards were deleted."""
+    others = sorted({str(trigger) for trigger in workflow.rerun_triggers} - TRIGGERS)
+    if others:
+        raise UserError(
+            f"the rerun triggers {', '.join(others)} would train finished cells again: copy "
+            "Cohort's profiles/default, or add --rerun-triggers mtime params"
+        )
+
+
+def _attach_handlers(workflow: Any, handlers: Mapping[str, Callable[[], None]]) -> None:
+    """Call handlers at the events of the using workflow, such as `onstart`, before its own
+    handlers.
+
+    Its own may be registered before or after the module is read. A module that is read a second
+    time, to change a rule of it, is attached already.
+    """
+    if not hasattr(workflow, "cohort_is_attached"):
+        workflow.cohort_is_attached = True
+        for event, handler in handlers.items():
+            _attach(workflow, event, exit_on_error(handler))
+
+
+def _attach(workflow: Any, event: str, handler: Callable[[], None]) -> None:
+    def with_handler(own: Callable[[str], None]) -> Callable[[str], None]:
+        def both(log: str) -> None:
+            handler()
+            own(log)
+
+        return both
+
+    def register(own: Callable[[str], None]) -> None:
+        """Register a handler as `onstart:` in a Snakefile does, with the module's handler kept."""
+        getattr(type(workflow), event)(workflow, own)
+        if workflow.modifier.is_main_snakefile():
+            setattr(workflow, f"_{event}", with_handler(own))
+
+    setattr(workflow, f"_{event}", with_handler(getattr(workflow, f"_{event}")))
+    setattr(workflow, event, register)

@@ -1,5 +1,5 @@
-"""Draw a study's figures, tables and page from the records and checkpoints that exist, into a folder
-of their own, results/{scale}/partial."""
+"""Draw a study's figures, tables and page from the records and checkpoints that exist, into
+results/{scale}/partial."""
 
 from __future__ import annotations
 

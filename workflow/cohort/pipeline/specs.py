@@ -12,7 +12,7 @@ from typing import Any
 
 from cohort.core import user_files
 from cohort.core.paths import Layout, experiment_plan_file
-from cohort.plan import Plan, Study
+from cohort.plan import Experiment, Plan, Study
 from cohort.plan.cost import START_SECONDS, round_seconds
 from cohort.results.measure import BASELINE
 from cohort.results.paper import paper_files
@@ -106,7 +106,6 @@ def page_spec(plan: Plan, name: str, layout: Layout | None = None) -> Spec:
             "files": files(name, key),
             "command": _target_command(plan, f"{name}_{key}"),
         }
-    quotes = ("quote", "against", "reading")
     return {
         "name": name,
         "title": study.title,
@@ -122,17 +121,14 @@ def page_spec(plan: Plan, name: str, layout: Layout | None = None) -> Spec:
         "experiments": {
             key: {
                 "runs": layout.runs(name, key),
-                "seconds": {row.digest: _seconds(plan, row.digest) for row in experiment.rows},
+                "seconds": _seconds(plan, experiment),
             }
             for key, experiment in study.experiments.items()
         },
         "figures": [items[key] for key in study.figures],
         "tables": [items[key] for key in study.tables],
         "claims": layout.claims(name) if study.claims else [],
-        "quotes": {
-            key: {part: str(claim.get(part, "")) for part in quotes}
-            for key, claim in study.claims.items()
-        },
+        "quotes": {key: _quotes(claim) for key, claim in study.claims.items()},
         "claims_command": _target_command(plan, f"{name}_claims"),
         "command": _target_command(plan, name),
     }
@@ -145,7 +141,16 @@ def _target_command(plan: Plan, target: str) -> str:
     return " ".join(["snakemake", target, *(["--config", *config] if config else [])])
 
 
-def _seconds(plan: Plan, digest: str) -> float:
-    """Estimate the seconds of a cell on one CPU core, to three digits."""
-    cell = plan.cells[digest]
-    return float(f"{START_SECONDS + round_seconds(cell, plan.dataset_info(cell)):.3g}")
+def _quotes(claim: Spec) -> dict[str, str]:
+    """The paper's sentence that a claim quotes, the paper's numbers against it, and a reading."""
+    return {key: str(claim.get(key, "")) for key in ("quote", "against", "reading")}
+
+
+def _seconds(plan: Plan, experiment: Experiment) -> dict[str, float]:
+    """Estimate the seconds of each cell on one CPU core, to three digits, by digest."""
+    estimates = {}
+    for row in experiment.rows:
+        cell = plan.cells[row.digest]
+        seconds = START_SECONDS + round_seconds(cell, plan.dataset_info(cell))
+        estimates[row.digest] = float(f"{seconds:.3g}")
+    return estimates

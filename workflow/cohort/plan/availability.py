@@ -11,9 +11,8 @@ from typing import Any
 
 from cohort.cell.planned import PlannedFile
 from cohort.core.counts import counted
-from cohort.core.errors import UserError
+from cohort.core.errors import UserError, errors_at
 from cohort.data.places import check_data_path, check_mirror, files_in_mirror
-from cohort.plan.located import errors_at
 from cohort.plan.resolution import Resolver
 from cohort.plan.study import Row, Study
 from cohort.training.cell import Cell
@@ -89,7 +88,7 @@ class Availability:
                     f"{study.name}.{name}: {len(lacking)} of {all_cells} skipped: {why}{undrawn}"
                 )
         figures, tables = (
-            {name: spec for name, spec in drawn.items() if spec["experiment"] in experiments}
+            dict(filter(lambda item: item[1]["experiment"] in experiments, drawn.items()))
             for drawn in (study.figures, study.tables)
         )
         rest = replace(study, experiments=experiments, figures=figures, tables=tables)

@@ -20,9 +20,7 @@ def combinations(experiment: Mapping[str, Any]) -> Iterator[Values]:
     They are the product of the axes and the paired groups without what `exclude` matches, followed
     by the cells of `include`. Where a paired list holds null, a cell does not have that axis.
     """
-    groups: list[Group] = [
-        ((key,), [(value,) for value in values]) for key, values in experiment["axes"].items()
-    ]
+    groups = [_unpaired_axis(*axis) for axis in experiment["axes"].items()]
     groups += [_paired_axes(paired) for paired in experiment.get("paired", [])]
     names = [key for keys, _ in groups for key in keys]
     for key in names:
@@ -44,9 +42,9 @@ def axis_values(experiment: Mapping[str, Any]) -> dict[str, list[Any]]:
     for part in (experiment["axes"], *experiment.get("paired", []), *included):
         for key, values in part.items():
             by_axis.setdefault(key, {}).update(dict.fromkeys(values))
-    return {
-        key: [value for value in values if value is not None] for key, values in by_axis.items()
-    }
+    for values in by_axis.values():
+        values.pop(None, None)
+    return {key: list(values) for key, values in by_axis.items()}
 
 
 def as_lists(entry: Mapping[str, Any]) -> dict[str, list[Any]]:
@@ -85,6 +83,10 @@ def overridden_values(
     return changed | own
 
 
+def _unpaired_axis(key: str, values: Iterable[Any]) -> Group:
+    return (key,), [(value,) for value in values]
+
+
 def _paired_axes(paired: Mapping[str, list[Any]]) -> Group:
     if len({len(values) for values in paired.values()}) != 1:
         lengths = ", ".join(f"{key}: {len(values)}" for key, values in paired.items())
@@ -115,13 +117,13 @@ def _with_included(groups: list[Group], entry: Mapping[str, list[Any]]) -> list[
                 f".include: an entry that gives one of {', '.join(keys)} must give them all, "
                 "for they are paired"
             )
-    return others + [((key,), [(value,) for value in values]) for key, values in entry.items()]
+    return others + [_unpaired_axis(*axis) for axis in entry.items()]
 
 
 def _check_excluded(entries: Iterable[Mapping[str, list[Any]]], groups: list[Group]) -> None:
     axes: dict[str, list[Any]] = {}
     for keys, rows in groups:
-        axes |= {key: [row[position] for row in rows] for position, key in enumerate(keys)}
+        axes |= dict(zip(keys, map(list, zip(*rows, strict=True)), strict=True))
     for key, values in (item for entry in entries for item in entry.items()):
         if key not in axes:
             raise UserError(

@@ -1,8 +1,8 @@
-"""What a cell takes before it runs: seconds of one CPU core, memory, and the job that requests them.
+"""What a cell will take: seconds of one CPU core, memory, and the job that requests them.
 
-Times are seconds a sample, measured per model on one core of an Intel Xeon or AMD EPYC with
-AVX-512, times the samples of a cell. Memory is what 250 cells on a CPU took at most, and up to
-twice that.
+Times are a rate of each model times the samples of a cell, on one core of an Intel Xeon or AMD EPYC
+with AVX-512. Cells of 13 kinds took between 55 and 114 % of them (docs/performance.md), and 250
+cells on a CPU at least 55 % of their estimated memory and at most all of it.
 """
 
 from __future__ import annotations
@@ -46,12 +46,14 @@ RATES = {
     "resnet9": Rate(31_600, 9000, 6.7, 12.8, native=False),
     "resnet9-gn": Rate(31_600, 9000, 6.7, 12.8, native=False),
     "resnet9-plain": Rate(29_800, 6600, 6.7, 8.3, native=False),
+    "small-cnn": Rate(64, 40, 0.026, 0.67),
     "small-mlp": Rate(4, 40, 0.005, 0.03),
     "stratify-cnn": Rate(1270, 40, 2.3, 2.6),
     "stratify-mlp": Rate(0.9, 40, 0.016, 0.005, ROW),
     "vgg11": Rate(4120, 6100, 9.3, 2.9),
+    "vgg11-bn": Rate(12_550, 9300, 9.3, 4.7, native=False),
 }
-USUAL = RATES["aml-lenet"]  # of a model that is not in the table
+UNKNOWN = RATES["aml-lenet"]  # of a model of the user's own
 
 START_SECONDS = 2.0  # imports and loading, before the first round
 ROUND_SECONDS, CLIENT_SECONDS = 1.5e-3, 4e-4  # a round without its local steps; each client of it
@@ -77,7 +79,7 @@ def round_seconds(cell: Cell, info: DatasetInfo) -> float:
 
 
 def _phase_seconds(cell: Cell, info: DatasetInfo) -> float:
-    settings, rate = cell.settings, RATES.get(cell.settings.model, USUAL)
+    settings, rate = cell.settings, RATES.get(cell.settings.model, UNKNOWN)
     steps, trained = _local_steps(cell, info)
     networks = _networks(cell)
     step, sample = rate.step * 1e-6, rate.microseconds * 1e-6 * _size_factor(rate, info)
@@ -131,7 +133,7 @@ def _evaluated_samples(cell: Cell, info: DatasetInfo) -> float:
 def memory_mb(cell: Cell, info: DatasetInfo) -> float:
     """Estimate the peak memory of a cell's process on a CPU: the data set, the largest client's
     inputs, the activations of a batch, and the models of a round."""
-    settings, rate = cell.settings, RATES.get(cell.settings.model, USUAL)
+    settings, rate = cell.settings, RATES.get(cell.settings.model, UNKNOWN)
     shape, kind = tuple(info["shape"]), info.get("kind", "images")
     width = 2 if settings.precision == "float64" else 1
     number = 8 if kind == "text" else 4 * width

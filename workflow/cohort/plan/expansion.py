@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cohort.core.counts import counted
-from cohort.core.errors import UserError
+from cohort.core.errors import UserError, errors_at
 from cohort.core.paths import CELL_LABELS
 from cohort.plan import items
 from cohort.plan.axes import Values, axis_values, check_matched, combinations, overridden_values
 from cohort.plan.extension import ExtendedExperiment, inherited_items, with_strategies
-from cohort.plan.located import errors_at
 from cohort.plan.resolution import Resolver, check_required
 from cohort.plan.scale import (
     Scale,
@@ -72,21 +71,14 @@ def expand_study(
             for section in ("figures", "tables")
         )
         items.check_item_names(figures, tables, text["experiments"])
-        full: dict[str, FullScaleExperiment] = {}
-        for key, block in text["experiments"].items():
-            if key in extended:
-                full[key] = _extended_experiment(key, extended[key], options)
-            else:
-                full[key] = _full_experiment(key, block, text, options)
-        own = [cell for key in full.keys() - extended.keys() for cell in full[key].cells]
-        for position, override in enumerate(text.get("overrides", [])):
-            check_matched(override["given"], own, f"overrides[{position}]: ")
+        full = _full_experiments(text, options, extended)
         papers = {key: extended[key].study if key in extended else file.stem for key in full}
         matrices = {key: (experiment.axes, experiment.cells) for key, experiment in full.items()}
+        shares = {key: experiment.scale.get("rounds", 1) for key, experiment in full.items()}
         facets, notes = _checked_facets(text, (figures, tables), matrices, papers)
         experiments, scale_notes = _planned_experiments(full, facets, options.name, resolver)
         strategies = {name: entry["title"] for name, entry in resolver.strategies.items()}
-        sources = [source.text for source in extended.values()]
+        texts = [*(source.text for source in extended.values()), text]
         study = Study(
             name=file.stem,
             title=text["title"],
@@ -95,19 +87,30 @@ def expand_study(
             experiments=experiments,
             figures=figures,
             tables=tables,
-            titles=items.checked_titles([*sources, text], strategies, matrices.values()),
-            claims=items.resolved_claims(
-                text.get("claims", {}),
-                matrices,
-                {key: experiment.scale.get("rounds", 1) for key, experiment in full.items()},
-                file.stem,
-            ),
+            titles=items.checked_titles(texts, strategies, matrices.values()),
+            claims=items.resolved_claims(text.get("claims", {}), matrices, shares, file.stem),
             papers=papers,
             key_figure=items.checked_key_figure(text, figures),
             findings=items.checked_findings(text, tables, matrices),
             **{key: text[key] for key in ("question", "methods") if key in text},
         )
     return study, [f"{file.stem}{note}" for note in [*notes, *scale_notes]]
+
+
+def _full_experiments(
+    text: Text, options: ScaleOptions, extended: Mapping[str, ExtendedExperiment]
+) -> dict[str, FullScaleExperiment]:
+    """Expand the experiments of a study, and reject overrides that match none of its own cells."""
+    full: dict[str, FullScaleExperiment] = {}
+    for key, block in text["experiments"].items():
+        if key in extended:
+            full[key] = _extended_experiment(key, extended[key], options)
+        else:
+            full[key] = _full_experiment(key, block, text, options)
+    own = [cell for key in full.keys() - extended.keys() for cell in full[key].cells]
+    for position, override in enumerate(text.get("overrides", [])):
+        check_matched(override["given"], own, f"overrides[{position}]: ")
+    return full
 
 
 def _full_experiment(

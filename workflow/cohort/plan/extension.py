@@ -25,11 +25,6 @@ class ExtendedExperiment:
     experiment: str
     added: list[str]
 
-    def shown(self, section: str) -> dict[str, Values]:
-        """Those of its study's figures, or tables, that show this experiment."""
-        drawn = self.text.get(section, {})
-        return {key: spec for key, spec in drawn.items() if spec["experiment"] == self.experiment}
-
 
 def extended_experiments(
     text: Text, read: Callable[[str], Text], studies: Iterable[str]
@@ -64,8 +59,8 @@ def inherited_items(
     own = {*text.get("figures", {}), *text.get("tables", {})}
     drawn: dict[str, Values] = {}
     for key, source in extended.items():
-        for name, spec in source.shown(section).items():
-            if name not in own:
+        for name, spec in source.text.get(section, {}).items():
+            if spec["experiment"] == source.experiment and name not in own:
                 drawn.setdefault(name, spec | {"experiment": key})
     return drawn
 

@@ -9,10 +9,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from cohort.core.errors import UserError, suggest
+from cohort.core.errors import UserError, errors_at, suggest
 from cohort.core.paths import CLAIMS_TABLE
 from cohort.plan.axes import Values
-from cohort.plan.located import errors_at
 from cohort.results.at import check_at
 from cohort.results.claims import CLAIMS, Comparison, Matrix
 from cohort.results.claims.paper import paper_results

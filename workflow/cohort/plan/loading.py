@@ -14,7 +14,7 @@ from typing import Any
 
 from cohort.cell.planned import PlannedFile
 from cohort.core import user_files
-from cohort.core.errors import UserError, suggest
+from cohort.core.errors import UserError, errors_at, suggest
 from cohort.core.paths import CLAIMS_TABLE, Layout
 from cohort.core.shipped import CONFIG, CONFIG_FILE, ROOT, shipped
 from cohort.data.dataset_info import DatasetInfo
@@ -24,11 +24,9 @@ from cohort.plan.availability import Availability, generated_notes
 from cohort.plan.axes import Values
 from cohort.plan.expansion import ScaleOptions, expand_study
 from cohort.plan.extension import extended_experiments, inherited_items
-from cohort.plan.located import errors_at
-from cohort.plan.only import check_only, is_wanted, parse_only
 from cohort.plan.resolution import Resolver
 from cohort.plan.schema_validation import Validator
-from cohort.plan.study import Row, Study
+from cohort.plan.study import Row, Study, check_only, is_wanted, parse_only
 from cohort.plan.yaml_files import read_yaml
 from cohort.results.series import FULL
 from cohort.training.cell import Cell

@@ -76,10 +76,10 @@ class ScaleChoices:
     def trained(self, cells: list[Values], scale: Scale) -> list[Values]:
         """The cells of an experiment to train: those that neither `without` of its scale nor an
         earlier experiment leaves out. Raise a UserError where `without` matches no cell."""
-        without = scale.get("without", [])
-        for entry in without:
+        kept = cells
+        for entry in scale.get("without", []):
             check_matched(entry, cells)
-        kept = [cell for cell in cells if not any(matches(cell, entry) for entry in without)]
+            kept = [cell for cell in kept if not matches(cell, entry)]
         identities = {id(cell): _identity(cell) for cell in cells}
         wanted = {identities[id(cell)] for cell in kept}
         for identity in identities.values():

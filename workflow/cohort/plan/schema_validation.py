@@ -16,9 +16,8 @@ from jsonschema.validators import extend
 from referencing import Registry
 from referencing.jsonschema import DRAFT202012
 
-from cohort.core.errors import UserError, suggest
+from cohort.core.errors import UserError, errors_at, suggest
 from cohort.core.shipped import CONFIG, shipped
-from cohort.plan.located import errors_at
 from cohort.plan.schemas import derived_schemas, standard_cases
 from cohort.plan.yaml_files import read_yaml
 
