@@ -130,7 +130,7 @@ def damage(file: Path) -> None:
 
 
 STAGES: dict[str, Callable[[Plan], object]] = {
-    "draw": lambda plan: draw(spec_of(plan, "six", "fig1"), METRICS, ["fig1.svg"]),
+    "draw": lambda plan: draw(spec_of(plan, "six", "fig1"), METRICS, ["fig1.pdf"]),
     "tabulate": lambda plan: tabulate(spec_of(plan, "six", "tab1"), str(METRICS), ["tab1.csv"]),
     "judge": lambda plan: write_judged(claims_spec(plan, "six"), ["claims.csv"]),
 }

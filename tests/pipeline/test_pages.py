@@ -2,38 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from cohort.pipeline.pages import page_spec
 from cohort.plan import Plan, load
 from cohort.plan.cost import START_SECONDS, round_seconds
-from cohort.results.comparison import Comparison
-from cohort.results.figures.alternative import alternative_text
 
 
 @pytest.fixture(scope="module")
 def plan() -> Plan:
     return load({"studies": ["demo", "fedentopt"], "scale": "reduced"})
-
-
-def seen(spec: dict[str, Any]) -> str:
-    """The alternative text of a figure without runs."""
-    nothing = Comparison(labels=[], results=[], scale="full", generated=False, has_paper=False)
-    return alternative_text(spec, nothing)
-
-
-def test_a_figure_says_what_its_axes_panels_and_hues_are(plan: Plan):
-    first, second, third, *across = (seen(spec) for spec in page_spec(plan, "demo")["figures"])
-    assert "Curves of Test accuracy (%) against Round. J: 4 local steps, 16 local steps. " in first
-    assert "Bars of Cohort label entropy (bits) against Partition" in second
-    assert "against Clients, highest first" in third
-    means, ranks, wins, profiles = across
-    assert ". Points with intervals of Test accuracy (%), interquartile mean. Strategy: " in means
-    assert ". A diagram of mean ranks by test accuracy. Strategy: " in ranks
-    assert ". A matrix of how often the row is ahead of the column by test accuracy. " in wins
-    assert ". Curves of Runs above (%) against Test accuracy (%). Strategy: " in profiles
 
 
 def test_commands_name_scale_and_seeds(plan: Plan):

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from cohort.core.errors import UserError
 from cohort.results.figures.draw import make_figure
 from cohort.results.figures.kinds.bars import Bars
-from cohort.results.figures.kinds.shards import Shards
+from cohort.results.figures.kinds.clients import Shards
 
 Metrics = Callable[..., Path]
 Spec = dict[str, Any]

@@ -9,16 +9,10 @@ import pytest
 from cohort.core.components import schema_of
 from cohort.core.errors import UserError
 from cohort.results.figures import KINDS
-from cohort.results.figures.kinds.bars import Bars
-from cohort.results.figures.kinds.cost_curves import CostCurves
-from cohort.results.figures.kinds.critical_difference import CriticalDifference
-from cohort.results.figures.kinds.curves import Curves
+from cohort.results.figures.kinds.bars import Bars, Lines
+from cohort.results.figures.kinds.clients import Scatter, Shards
+from cohort.results.figures.kinds.curves import CostCurves, Curves
 from cohort.results.figures.kinds.interval import Interval
-from cohort.results.figures.kinds.lines import Lines
-from cohort.results.figures.kinds.performance_profile import PerformanceProfile
-from cohort.results.figures.kinds.scatter import Scatter
-from cohort.results.figures.kinds.shards import Shards
-from cohort.results.figures.kinds.win_rates import WinRates
 from cohort.results.names import METRICS, Names
 
 
@@ -26,14 +20,11 @@ def test_the_catalog_finds_every_kind() -> None:
     assert {
         "bars": Bars,
         "cost_curves": CostCurves,
-        "critical_difference": CriticalDifference,
         "curves": Curves,
         "interval": Interval,
         "lines": Lines,
-        "performance_profile": PerformanceProfile,
         "scatter": Scatter,
         "shards": Shards,
-        "win_rates": WinRates,
     } == KINDS
 
 

@@ -14,7 +14,7 @@ from scipy import stats
 
 from cohort.core.errors import UserError
 from cohort.results.figures.draw import make_figure
-from cohort.results.figures.kinds.scatter import Scatter, correlation
+from cohort.results.figures.kinds.clients import Scatter, correlation
 from cohort.results.figures.style import COLORS
 from cohort.results.files import write_metrics
 

@@ -12,7 +12,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from cohort.results.figures.draw import make_figure
-from cohort.results.figures.kinds.shards import LARGEST, SMALLEST, legend_values
+from cohort.results.figures.kinds.clients import LARGEST, SMALLEST, legend_samples
 from cohort.results.figures.style import COLORS
 from cohort.results.files import write_metrics
 
@@ -146,7 +146,7 @@ def test_the_legend_shows_round_numbers_at_the_size_of_their_bubbles(tmp_path: P
     ],
 )
 def test_numbers_in_the_legend(most: int, values: list[int]) -> None:
-    assert legend_values(most) == values
+    assert list(legend_samples(most)) == values
 
 
 def test_strategies_share_a_panel_and_are_drawn_once(tmp_path: Path) -> None:
