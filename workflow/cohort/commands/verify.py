@@ -6,7 +6,7 @@ import argparse
 import random
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from importlib.metadata import version
 from math import nan
@@ -176,49 +176,46 @@ def differing_conditions(
 
 
 def differences_of(before: History, after: History, until: int | None) -> Iterator[str]:
-    """Describe how two histories differ, up to round `until` if given. Times are not compared."""
-    last = until or max(len(before.cohorts), len(after.cohorts))
-    first, second = (dict(enumerate(map(list, each.cohorts[:last]), 1)) for each in (before, after))
-    if rounds := _differing_rounds(first, second):
-        yield f"cohorts differ in {len(rounds)} of {last} rounds, first in round {rounds[0]}"
-    for name in dict.fromkeys([*before.metrics, *after.metrics]):
-        first, second = (_values_until(history, name, last) for history in (before, after))
-        rounds = [] if name.startswith("seconds") else _differing_rounds(first, second)
-        if rounds:
-            most = max(abs(first.get(round, nan) - second.get(round, nan)) for round in rounds)
-            yield (
-                f"{name} differs in {len(rounds)} of {len(first | second)} rounds, first in round "
-                f"{rounds[0]}, by at most {most:.3g}"
-            )
+    """Describe how two histories differ, up to round `until` if given. Times are not compared, and
+    NaN equals NaN."""
+    first, second = _series_of(before, until), _series_of(after, until)
+    for name in {**first, **second}:
+        was, now = first.get(name, {}), second.get(name, {})
+        every = sorted({**was, **now})
+        rounds = [round for round in every if repr(was.get(round)) != repr(now.get(round))]
+        if not rounds or name.startswith("seconds"):
+            continue
+        where = f"in {len(rounds)} of {len(every)} rounds, first in round {rounds[0]}"
+        if name == "cohorts":
+            yield f"cohorts differ {where}"
+        else:
+            most = max(abs(was.get(round, nan) - now.get(round, nan)) for round in rounds)
+            yield f"{name} differs {where}, by at most {most:.3g}"
 
 
 def beyond_tolerance(before: History, after: History, until: int | None) -> Iterator[str]:
     """Describe accuracies and losses of which the means over the last tenth of the two runs, up to
     round `until`, differ by more than `POINTS` and `SHARE` allow."""
-    last = until or max(len(before.cohorts), len(after.cohorts))
-    for name in dict.fromkeys([*before.metrics, *after.metrics]):
+    series = _series_of(before, until), _series_of(after, until)
+    for name in {**series[0], **series[1]}:
         if not name.endswith(("_accuracy", "_loss")):
             continue
         means = []
-        for history in (before, after):
-            values = list(_values_until(history, name, last).values())
-            values = values[-max(1, len(values) // 10) :]
-            means.append(sum(values) / len(values) if values else nan)
+        for values in (list(run.get(name, {}).values()) for run in series):
+            last = values[-max(1, len(values) // 10) :]
+            means.append(sum(last) / len(last) if last else nan)
         first, second = means
         allowed = POINTS / 100 if name.endswith("_accuracy") else SHARE * abs(first)
         if not abs(first - second) <= allowed and repr(first) != repr(second):
             yield f"{name} {first:.4g} before and {second:.4g} now"
 
 
-def _values_until(history: History, name: str, last: int) -> dict[int, Any]:
-    """The values of a metric by round, up to the round `last`."""
-    return {round: value for round, value in history.metrics.get(name, []) if round <= last}
-
-
-def _differing_rounds(first: Mapping[int, Any], second: Mapping[int, Any]) -> list[int]:
-    """The rounds in which two series differ; NaN equals NaN."""
-    return [
-        round
-        for round in sorted({**first, **second})
-        if repr(first.get(round)) != repr(second.get(round))
-    ]
+def _series_of(history: History, until: int | None) -> dict[str, dict[int, Any]]:
+    """The cohorts and the values of each metric by round, up to round `until` if given."""
+    series = {"cohorts": dict(enumerate(map(list, history.cohorts), start=1))}
+    series |= {name: dict(points) for name, points in history.metrics.items()}
+    if until is None:
+        return series
+    for name, values in series.items():
+        series[name] = {round: value for round, value in values.items() if round <= until}
+    return series
