@@ -212,8 +212,10 @@ def beyond_tolerance(before: History, after: History, until: int | None) -> Iter
 
 def _series_of(history: History, until: int | None) -> dict[str, dict[int, Any]]:
     """The cohorts and the values of each metric by round, up to round `until` if given."""
-    series = {"cohorts": dict(enumerate(map(list, history.cohorts), start=1))}
-    series |= {name: dict(points) for name, points in history.metrics.items()}
+    series: dict[str, dict[int, Any]] = {}
+    series["cohorts"] = dict(enumerate(map(list, history.cohorts), start=1))
+    for name, points in history.metrics.items():
+        series[name] = dict(points)
     if until is None:
         return series
     for name, values in series.items():

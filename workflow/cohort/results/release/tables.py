@@ -266,8 +266,10 @@ def _tables_by_run(name: str, table: pa.Table) -> dict[str, pa.Table]:
 
 def _filled_columns(part: pa.Table | None) -> dict[str, np.ndarray]:
     """The columns of one run's rows, without index columns and those that only other runs fill."""
-    columns = {}
-    for name in part.column_names if part is not None else ():
+    columns: dict[str, np.ndarray] = {}
+    if part is None:
+        return columns
+    for name in part.column_names:
         gaps, values = part[name].null_count, part[name].to_numpy()
         if 0 < gaps < len(part):
             raise ValueError(f"{name} lacks values")

@@ -273,7 +273,8 @@ def _mark_unfinished_or_diverged(axes: Axes, bar: Rectangle, runs: DataFrame) ->
     """Make a bar pale if a run of it is unfinished, and put a cross above it if one diverged."""
     statuses, color = set(runs["status"]), bar.get_facecolor()
     if "unfinished" in statuses:
-        bar.set_facecolor([PALE + (1 - PALE) * part for part in mpl_colors.to_rgb(color)])
+        red, green, blue = (PALE + (1 - PALE) * part for part in mpl_colors.to_rgb(color))
+        bar.set_facecolor((red, green, blue))
     if "diverged" in statuses:
         whisker = runs["value"].std() if len(runs) > 1 else 0
         axes.annotate(
