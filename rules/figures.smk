@@ -12,7 +12,6 @@ rule draw:
         multiext(
             "results/{scale}/figures/{study}/{name}",
             ".pdf",
-            ".svg",
             ".json",
             ".narrow.png",
         ),

@@ -1,5 +1,4 @@
-"""`cohort restore`: of runs that state other parameters than their planned cells, of what a web
-server offers, and while cells are trained."""
+"""`cohort restore` of what a web server offers, and while cells are trained."""
 
 from __future__ import annotations
 
@@ -13,21 +12,16 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from cohort.commands import restore as command
-from cohort.core.errors import UserError
 from cohort.core.locks import lock
 from cohort.core.paths import DRIVER_LOCK, state_folder
 from cohort.core.sealed_json import write_sealed
 from cohort.plan import Plan
 from cohort.records.record import read
-from cohort.results.differences import settings_with_defaults
-from cohort.results.release import restoring
 from cohort.results.release.folder import read_manifest, write_release
-from cohort.results.release.restoring import restore
 from cohort.training.job.lease import LEASE
 from tests.commands.conftest import finish
 from tests.conftest import ROOT
@@ -35,37 +29,6 @@ from tests.data.test_download import dripping
 from tests.workflow.conftest import wait_for
 
 Output = Callable[..., str]
-
-
-def released(
-    plan: Plan, monkeypatch: pytest.MonkeyPatch, folder: Path, selector: dict[str, Any]
-) -> str:
-    """The digest of a run whose release, which is in `folder`, states a selector."""
-    cell = next(iter(plan.cells.values()))
-    path = finish(cell, settings=cell.plain_settings() | {"selector": selector})
-    record = read(path)
-    path.unlink()
-    (folder / "manifest.json").write_text("{}")
-    monkeypatch.setattr(restoring, "read_release", lambda *_: [record])
-    monkeypatch.setattr(restoring, "read_digests", lambda _: [cell.digest])
-    return cell.digest
-
-
-def test_a_parameter_that_is_gone_is_no_conflict(
-    plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    selector = {"name": "random", "gone": 1}
-    digest = released(plan, monkeypatch, tmp_path, selector)
-    assert restore(tmp_path, "here", plan.cells).restored == [digest]
-    settings = read(plan.cells[digest].path).header["settings"]
-    assert settings["selector"] == selector  # as it was recorded
-    assert settings_with_defaults(settings) == plan.cells[digest].plain_settings()
-
-
-def test_another_selector_is_one(plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    released(plan, monkeypatch, tmp_path, {"name": "loss"})
-    with pytest.raises(UserError, match=r"do not give this digest \(selector\); nothing was"):
-        restore(tmp_path, "here", plan.cells)
 
 
 @pytest.fixture

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,12 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cohort.commands.compare import Side
 from cohort.core.errors import UserError
 from cohort.core.sealed_json import write_sealed
 from cohort.plan import Plan
 from cohort.records.record import Record, check, read
-from cohort.results.differences import FEW, differences, is_same
+from cohort.results.differences import is_same, settings_with_defaults
 from cohort.results.release import restoring
 from cohort.results.release.folder import read_manifest, read_release, write_release
 from cohort.results.release.restoring import restore
@@ -26,63 +24,19 @@ from tests.results.release.runs import random_record
 RECORDS = [random_record(seed) for seed in range(12)]
 
 
-def side(
-    settings: dict[str, Any],
-    strategies: dict[str, dict[int, float]],
-    weights: str,
-    diverged: Collection[tuple[str, int]] = (),
-) -> Side:
-    """Runs by cell, with the final accuracy of each strategy's seeds."""
-    cells = {}
-    for strategy, values in strategies.items():
-        for seed, value in values.items():
-            own = settings | {"strategy": strategy}
-            run = record(own, value, weights=weights)
-            if (strategy, seed) in diverged:
-                run = replace(run, header=run.header | {"status": "diverged"})
-            cells[json.dumps(own), seed] = run
-    return cells
-
-
-def test_diverged_runs_and_few_runs(plan: Plan):
-    settings = next(iter(plan.cells.values())).plain_settings()
-    first = {
-        "a": {0: 0.0, 1: 0.0, 2: 0.0, 3: 0.0},
-        "b": {0: 0.0, 1: 0.0, 2: 0.1},
-        "c": {0: 0.0, 1: 0.0},
-    }
-    second = {
-        "a": {0: 1.0, 1: 1.1, 2: 1.2, 3: 99.0},
-        "b": {10: 1.0, 11: 1.1},
-        "c": {0: 5.0, 1: -5.0},
-    }
-    sides = side(settings, first, "0"), side(settings, second, "1", {("a", 3)})
-    by_strategy = {
-        difference.name.split("/")[-1]: difference
-        for difference in differences(*sides, "test_accuracy")
-    }
-    assert by_strategy["a"].sample.n == 3 and by_strategy["a"].mean == pytest.approx(
-        1.1
-    )  # the last diverged
-    assert by_strategy["a"].level == 0.05  # those with too few runs are not tested
-    assert (
-        by_strategy["b"].sample is None
-        and by_strategy["b"].verdict == FEW == by_strategy["c"].verdict
-    )
-
-
-def test_what_makes_two_runs_the_same(plan: Plan):
-    settings = next(iter(plan.cells.values())).plain_settings()
-    run, again = (record(settings, 0.5) for _ in range(2))
-    assert is_same(run, again)
-    assert not is_same(run, record(settings, 0.5, weights="1"))
-    assert not is_same(run, record(settings, 0.6))
-    assert not is_same(run, replace(run, header=run.header | {"status": "diverged"}))
+def offer(run: Record, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a folder be the release of a run."""
+    (folder / "manifest.json").write_text("{}")
+    monkeypatch.setattr(restoring, "read_release", lambda *_: [run])
+    monkeypatch.setattr(restoring, "read_digests", lambda _: [run.header["digest"]])
 
 
 @pytest.mark.parametrize(
     ("change", "is_another"),
     [
+        (lambda run: None, False),
+        (lambda run: run.header.update(weights_sha256="1" * 64), True),
+        (lambda run: run.header.update(status="diverged"), True),
         (lambda run: run.history.cohorts.__setitem__(3, np.array([1, 0])), True),
         (lambda run: run.history.responders.__setitem__(3, np.array([1])), True),
         (lambda run: run.history.add_traffic({"model": {"server": 1}}), True),
@@ -94,7 +48,7 @@ def test_what_makes_two_runs_the_same(plan: Plan):
         (lambda run: run.header["provenance"].update(peak_memory_mb=7.0), False),
     ],
 )
-def test_everything_but_measured_times_is_compared(
+def test_runs_that_differ_in_measured_times_only_are_the_same(
     plan: Plan, change: Callable[[Record], object], is_another: bool
 ):
     settings = next(iter(plan.cells.values())).plain_settings()
@@ -120,6 +74,7 @@ def test_no_table_is_read_from_outside_of_a_release(tmp_path: Path):
     ("changes", "name"),
     [
         ({"settings": {"generated": True}}, "generated"),
+        ({"settings": {"selector": {"name": "loss"}}}, "selector"),
         ({"science": {"model:small-mlp": 7}}, "model:small-mlp"),
         ({"settings": {"unheard_of": 1}}, "unheard_of"),
     ],
@@ -132,9 +87,7 @@ def test_what_a_planned_cell_contradicts(
     run = read(path)
     path.unlink()
     header = run.header | {key: run.header[key] | new for key, new in changes.items()}
-    (tmp_path / "manifest.json").write_text("{}")
-    monkeypatch.setattr(restoring, "read_release", lambda *_: [replace(run, header=header)])
-    monkeypatch.setattr(restoring, "read_digests", lambda _: [cell.digest])
+    offer(replace(run, header=header), tmp_path, monkeypatch)
     with pytest.raises(UserError, match=rf"do not give this digest \({name}\); nothing was"):
         restore(tmp_path, "here", plan.cells)
     assert not path.exists()
@@ -145,12 +98,25 @@ def test_a_record_that_was_trained_here_is_not_marked_as_restored(
 ):
     cell = next(iter(plan.cells.values()))
     path = finish(cell)
-    (tmp_path / "manifest.json").write_text("{}")
-    monkeypatch.setattr(restoring, "read_release", lambda *_: [read(path)])
-    monkeypatch.setattr(restoring, "read_digests", lambda _: [cell.digest])
+    offer(read(path), tmp_path, monkeypatch)
     before = path.read_bytes()
     assert restore(tmp_path, "here", plan.cells).present == [cell.digest]
     assert path.read_bytes() == before and "restored" not in read(path).header
+
+
+def test_a_parameter_that_is_gone_is_no_conflict(
+    plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    cell = next(iter(plan.cells.values()))
+    selector = {"name": "random", "gone": 1}
+    path = finish(cell, settings=cell.plain_settings() | {"selector": selector})
+    run = read(path)
+    path.unlink()
+    offer(run, tmp_path, monkeypatch)
+    assert restore(tmp_path, "here", plan.cells).restored == [cell.digest]
+    settings = read(cell.path).header["settings"]
+    assert settings["selector"] == selector  # as it was recorded
+    assert settings_with_defaults(settings) == cell.plain_settings()
 
 
 @pytest.mark.parametrize(

@@ -112,11 +112,11 @@ def damage(file: Path) -> None:
     file.write_bytes(content)
 
 
-STAGES: list[Callable[[Plan], object]] = [
-    lambda plan: draw(spec_of(plan, "six", "fig1"), METRICS, ["fig1.svg"]),
-    lambda plan: tabulate(spec_of(plan, "six", "tab1"), str(METRICS), ["tab1.csv"]),
-    lambda plan: write_judged(claims_spec(plan, "six"), ["claims.csv"]),
-]
+STAGES: dict[str, Callable[[Plan], object]] = {
+    "draw": lambda plan: draw(spec_of(plan, "six", "fig1"), METRICS, ["fig1.pdf"]),
+    "tabulate": lambda plan: tabulate(spec_of(plan, "six", "tab1"), str(METRICS), ["tab1.csv"]),
+    "judge": lambda plan: write_judged(claims_spec(plan, "six"), ["claims.csv"]),
+}
 
 
 @pytest.mark.parametrize("ending", [".parquet", ".json"])

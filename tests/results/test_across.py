@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from cohort.results.across import RESAMPLES, Scores, interquartile_means, profiles, win_rates
+from cohort.results.across import RESAMPLES, Scores, interquartile_means, rates_ahead_of
 
 STRATEGIES = ("a", "b", "c")
 
@@ -33,7 +33,7 @@ def scores_of(values: np.ndarray, better: str = "high") -> Scores:
         for (one, place, seed), value in np.ndenumerate(values)
     ]
     frame = pd.DataFrame(rows, columns=["strategy", "setting", "seed", "value"])
-    return Scores.of(frame, better)  # type: ignore[arg-type]
+    return Scores.of(frame, better)
 
 
 def test_only_seeds_and_settings_that_all_strategies_have() -> None:
@@ -104,8 +104,7 @@ def test_the_bootstrap_is_that_of_all_resamples() -> None:
 def test_a_single_seed_in_some_setting_gives_no_interval() -> None:
     scores = Scores.of(table({"x": 3, "y": 1}))
     assert all(estimate.interval is None for estimate in interquartile_means(scores).values())
-    assert all(estimate.interval is None for estimate in win_rates(scores).values())
-    assert profiles(scores, np.array([0.0]))["a"].band is None
+    assert all(rate.interval is None for rate in rates_ahead_of("a", scores).values())
 
 
 def test_an_interval_covers_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,7 +122,7 @@ def test_an_interval_covers_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("better", ["high", "low"])
 def test_win_rates_by_brute_force(better: str) -> None:
     frame = table({"x": 3, "y": 5}).round({"value": -1})  # tens, so that there are ties
-    rates = win_rates(Scores.of(frame, better))  # type: ignore[arg-type]
+    scores = Scores.of(frame, better)
     sign = 1 if better == "high" else -1
     runs = {tuple(row[:3]): sign * row[3] for row in frame.itertuples(index=False)}
     ties = 0
@@ -136,28 +135,14 @@ def test_win_rates_by_brute_force(better: str) -> None:
                 wins += 0.5 if apart == 0 else float(apart > 0)
                 ties += apart == 0
             shares.append(wins / count)
-        assert rates[one, other].value == pytest.approx(np.mean(shares))
+        rate = rates_ahead_of(other, scores)[one]
+        assert rate.value == pytest.approx(np.mean(shares))
     assert ties > 0
 
 
 def test_the_interval_of_a_win_rate_is_paired() -> None:
     """Ahead by a little in every seed, of which the spread is large: never behind."""
     base = np.random.default_rng(0).normal(0, 10, size=(4, 5))
-    rates = win_rates(scores_of(np.stack([base + 0.1, base])))
-    assert rates["strategy 0", "strategy 1"].interval == pytest.approx((1, 1))
-
-
-@pytest.mark.parametrize("better", ["high", "low"])
-def test_profiles_by_brute_force(better: str) -> None:
-    frame = table({"x": 3, "y": 5}).round({"value": 0})
-    scores = Scores.of(frame, better)  # type: ignore[arg-type]
-    thresholds = np.arange(0.0, 101.0)  # values lie on them
-    for strategy, profile in profiles(scores, thresholds).items():
-        mine = frame[frame["strategy"] == strategy]
-        for threshold, share in zip(thresholds, profile.shares, strict=True):
-            is_better = mine["value"] > threshold if better == "high" else mine["value"] < threshold
-            assert share == pytest.approx(is_better.groupby(mine["setting"]).mean().mean())
-        assert profile.band is not None
-        low, high = profile.band
-        assert (low <= profile.shares + 1e-9).all()
-        assert (profile.shares <= high + 1e-9).all()
+    rates = rates_ahead_of("strategy 1", scores_of(np.stack([base + 0.1, base])))
+    assert rates["strategy 0"].interval == pytest.approx((1, 1))
+    assert rates_ahead_of("fedavg", scores_of(np.stack([base + 0.1, base]))) == {}

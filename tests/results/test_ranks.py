@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cohort.results.ranks import critical_difference, ranking
+from cohort.results.ranks import critical_difference, friedman_p, leaders
 from tests.results.test_across import scores_of
 
 # Demšar (2006), Table 6: AUC of C4.5 and of three variants on fourteen data sets.
@@ -37,16 +37,11 @@ def demsar() -> np.ndarray:
 
 
 def test_demsars_example() -> None:
-    """His ranks are 3.143, 2.000, 2.893 and 1.964; the critical difference at 0.05 is 1.25, so that
+    """The ranks are 3.143, 2.000, 2.893 and 1.964; the critical difference at 0.05 is 1.25, so that
     the test does not tell 3.143 from 1.964."""
-    result = ranking(scores_of(demsar()))
-    assert result is not None
-    assert list(result.ranks) == ["strategy 3", "strategy 1", "strategy 2", "strategy 0"]
-    np.testing.assert_allclose(list(result.ranks.values()), [1.964, 2.000, 2.893, 3.143], atol=5e-4)
-    assert result.difference == pytest.approx(2.569 * math.sqrt(4 * 5 / (6 * 14)), abs=1e-3)
-    assert result.p_value == pytest.approx(stats.friedmanchisquare(*demsar()[:, :, 0]).pvalue)
-    assert result.p_value < 0.05
-    assert result.groups == [("strategy 3", "strategy 1", "strategy 2", "strategy 0")]
+    scores = scores_of(demsar())
+    assert friedman_p(scores) == pytest.approx(stats.friedmanchisquare(*demsar()[:, :, 0]).pvalue)
+    assert leaders(scores) == set(scores.strategies)
 
 
 @pytest.mark.parametrize(
@@ -57,48 +52,26 @@ def test_critical_values_of_his_table_5(strategies: int, q: float) -> None:
     assert critical_difference(strategies, 12) / scale == pytest.approx(q, abs=1e-3)
 
 
-def graded(settings: int = 30) -> np.ndarray:
-    """Four strategies: the first always best, the second and third swap, the last always worst."""
+@pytest.mark.parametrize(("settings", "count"), [(30, 1), (8, 3)])
+def test_who_is_not_told_apart_from_the_first(settings: int, count: int) -> None:
+    """The first is always best, the second and third swap, the last is always worst: ranks of 1,
+    2.5, 2.5 and 4. The critical difference of 30 settings is 0.856, of 8 it is 1.66."""
     values = np.tile(np.array([4.0, 3.0, 2.0, 1.0])[:, None, None], (1, settings, 2))
     values[1:3, ::2] = values[1:3, ::2][::-1]
-    return values
+    expected = {f"strategy {number}" for number in range(count)}
+    assert leaders(scores_of(values)) == expected
+    assert leaders(scores_of(-values, "low")) == expected
 
 
-def test_groups_of_what_does_not_differ() -> None:
-    """The critical difference of 30 settings is 0.856; the middle two have rank 2.5 each."""
-    result = ranking(scores_of(graded()))
-    assert result is not None
-    assert list(result.ranks.values()) == [1, 2.5, 2.5, 4]
-    assert result.groups == [("strategy 1", "strategy 2")]
-
-
-def test_groups_may_overlap() -> None:
-    """Of 8 settings it is 1.66: 1 and 2.5, and 2.5 and 4, lie within it, 1 and 4 do not."""
-    result = ranking(scores_of(graded(8)))
-    assert result is not None
-    assert result.groups == [
-        ("strategy 0", "strategy 1", "strategy 2"),
-        ("strategy 1", "strategy 2", "strategy 3"),
-    ]
-
-
-def test_low_is_better_and_seeds_are_averaged() -> None:
-    """Ranks are those of means over seeds, of which settings have different numbers of wins."""
-    values = np.array([[[1.0, 8.0], [2.0, 2.0]], [[5.0, 5.0], [1.0, 1.0]], [[9, 9], [9, 9]]])
-    result = ranking(scores_of(values, "low"))
-    assert result is not None
-    assert list(result.ranks.values()) == [1.5, 1.5, 3]
-
-
-def test_without_friedmans_word_all_are_one_group() -> None:
+def test_without_friedmans_word_all_lead() -> None:
     values = np.random.default_rng(0).normal(size=(3, 5, 2))
-    result = ranking(scores_of(values))
-    assert result is not None and result.p_value > 0.05
-    assert len(result.groups) == 1 and len(result.groups[0]) == 3
-    tied = ranking(scores_of(np.ones((3, 5, 2))))
-    assert tied is not None and tied.p_value == 1 and set(tied.ranks.values()) == {2}
+    p_value = friedman_p(scores_of(values))
+    assert p_value is not None and p_value > 0.05
+    assert len(leaders(scores_of(values))) == 3
+    assert friedman_p(scores_of(np.ones((3, 5, 2)))) == 1
 
 
-def test_too_few() -> None:
-    assert ranking(scores_of(np.ones((2, 5, 2)))) is None
-    assert ranking(scores_of(np.ones((3, 1, 2)))) is None
+@pytest.mark.parametrize("shape", [(2, 5, 2), (3, 1, 2)])
+def test_too_few_for_a_test_have_no_leaders(shape: tuple[int, ...]) -> None:
+    scores = scores_of(np.ones(shape))
+    assert friedman_p(scores) is None and leaders(scores) == set()

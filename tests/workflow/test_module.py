@@ -20,7 +20,7 @@ onsuccess:
     print("it is over")
 
 rule everything:
-    input: "copied.svg"
+    input: "copied.pdf"
 
 module cohort:
     snakefile: "{snakefile}"
@@ -33,8 +33,8 @@ use rule train from cohort as cohort_train with:
     threads: 1
 
 rule copy:
-    input: "results/full/figures/tiny/fig2.svg", "samples.txt"
-    output: "copied.svg"
+    input: "results/full/figures/tiny/fig2.pdf", "samples.txt"
+    output: "copied.pdf"
     shell: "cp {{input[0]}} {{output}}"
 
 onstart:
@@ -85,7 +85,7 @@ def test_another_workflow_runs_it_to_the_end(fresh: Project, tmp_path: Path):
     output = project.snakemake("--show-failed-logs")
     assert "it begins" in output and "it is over" in output
     assert jobs(output)["cohort_train"] == len(project.records()) == CELLS["two"]
-    assert (project.root / "copied.svg").exists()
+    assert (project.root / "copied.pdf").exists()
     shutil.rmtree(project.root / "results/shards")
     assert "Nothing to be done" in project.snakemake("-n")
 

@@ -28,7 +28,7 @@ def test_every_link_of_the_site_leads_to_a_file_in_it(finished: Project) -> None
             if "/" in url or url.endswith(".html"):
                 linked.add(url)
     local = {url for url in linked if not url.startswith(("https:", "data:"))}
-    assert {"tiny.html", "index.html", "figures/tiny/fig1.svg", "tables/tiny/tab1.csv"} <= local
+    assert {"tiny.html", "index.html", "figures/tiny/fig1.pdf", "tables/tiny/tab1.csv"} <= local
     assert [url for url in local if not (site / unquote(url)).exists()] == []
     assert not any(url.startswith((".", "/")) for url in local)
     index = (site / "index.html").read_text(encoding="utf-8")

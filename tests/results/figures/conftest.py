@@ -1,13 +1,17 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from matplotlib.figure import Figure
 
+from cohort.results.figures.draw import make_figure
 from cohort.results.files import write_metrics
-from tests.results.figures.samples import LOOK, Fate, sample
+from tests.results.figures.samples import LOOK, Fate, frame_of, sample
+
+Runs = Iterable[tuple[dict[str, Any], dict[int, float]]]
 
 
 @pytest.fixture
@@ -18,12 +22,33 @@ def metrics(tmp_path: Path) -> Callable[..., Path]:
     def write(fate: Fate | None = None, shuffle: int | None = None) -> Path:
         frame = sample(fate)
         file = tmp_path / f"metrics-{shuffle}.parquet"
-        write_metrics(
-            file, frame if shuffle is None else frame.sample(frac=1, random_state=shuffle), {}
-        )
+        shuffled = frame if shuffle is None else frame.sample(frac=1, random_state=shuffle)
+        write_metrics(file, shuffled, {})
         return file
 
     return write
+
+
+@pytest.fixture
+def drawn(tmp_path: Path) -> Callable[..., Figure]:
+    """Return a function that draws runs, each given by its labels and its values by round, client
+    or label; the rest is the spec's. Strategies are in the order of their runs."""
+
+    def draw(
+        runs: Runs, *, by: str = "round", look: Any = None, is_narrow: bool = False, **spec: Any
+    ) -> Figure:
+        metric, rows, strategies = spec.setdefault("metric", "test_accuracy"), [], []
+        for number, (labels, values) in enumerate(runs):
+            head = {"digest": f"k{number}", "strategy": "s0", "seed": 0, "metric": metric} | labels
+            strategies += [head["strategy"]] if head["strategy"] not in strategies else []
+            rows += [head | {by: key, "value": value} for key, value in values.items()]
+            rows += [] if values else [head | {"metric": None}]
+        write_metrics(tmp_path / "runs.parquet", frame_of(rows), {})
+        usual = {"orders": {"strategy": strategies, "seed": [0, 1]}, "strategies": strategies}
+        spec = {"kind": "curves", "look": usual | (look or {})} | spec
+        return make_figure(spec, tmp_path / "runs.parquet", is_narrow=is_narrow)
+
+    return draw
 
 
 @pytest.fixture

@@ -8,85 +8,49 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-PARTITIONS, WORK, STRATEGIES, SEEDS, ROUNDS, CLIENTS = (
-    ("dir-0.1", "iid"),
-    ("J4", "J16"),
-    ("fedavg", "loss", "fedentopt"),
-    (0, 1, 2),
-    12,
-    5,
-)
+PARTITIONS, WORK, SEEDS = ("dir-0.1", "iid"), ("J4", "J16"), (0, 1, 2)
+STRATEGIES = ("fedavg", "loss", "fedentopt")
+NAMES = ["FedAvg (random)", "Highest loss", "FedEntOpt"]
+ROUNDS, CLIENTS = 12, 5
 LOOK = {
     "orders": {
-        "partition": list(PARTITIONS),
-        "J": list(WORK),
-        "strategy": list(STRATEGIES),
-        "seed": list(SEEDS),
+        "partition": [*PARTITIONS],
+        "J": [*WORK],
+        "strategy": [*STRATEGIES],
+        "seed": [*SEEDS],
     },
-    "strategies": ["fedavg", "loss", "fedentopt"],
-    "titles": {
-        "strategy": {"fedavg": "FedAvg (random)", "loss": "Highest loss", "fedentopt": "FedEntOpt"}
-    },
+    "strategies": [*STRATEGIES],
+    "titles": {"strategy": dict(zip(STRATEGIES, NAMES, strict=True))},
 }
+TYPES: Any = {"metric": "string", "round": "Int64", "client": "Int64", "label": "Int64"}
 Fate = dict[tuple[str, str, str, int], tuple[str, int]]
+
+
+def frame_of(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    """Metrics of these rows, which have the columns that they do not name."""
+    common = {"study": "demo", "experiment": "main", "status": "done", "metric": None}
+    common |= dict.fromkeys(("round", "client")) | {"value": float("nan")}
+    frame = pd.DataFrame([common | row for row in rows])
+    return frame.astype({name: kind for name, kind in TYPES.items() if name in frame})
 
 
 def sample(fate: Fate | None = None) -> pd.DataFrame:
     """A small experiment; `fate` sets the status and the last round of some cells."""
     rows: list[dict[str, Any]] = []
-    for index, (partition, J, strategy, seed) in enumerate(
-        itertools.product(PARTITIONS, WORK, STRATEGIES, SEEDS)
-    ):
+    cells = itertools.product(PARTITIONS, WORK, STRATEGIES, SEEDS)
+    for index, (partition, J, strategy, seed) in enumerate(cells):
         rng = np.random.default_rng(index)
         status, stop = (fate or {}).get((partition, J, strategy, seed), ("done", ROUNDS))
-        labels = {
-            "dataset": "digits",
-            "model": "mlp",
-            "partition": partition,
-            "J": J,
-            "strategy": strategy,
-            "seed": seed,
-        }
-        cell = {
-            "digest": f"k{index:012x}",
-            "study": "demo",
-            "experiment": "main",
-            **labels,
-            "status": status,
-            "classes": 10,
-        }
+        cell = {"digest": f"k{index:012x}", "dataset": "digits", "model": "mlp", "classes": 10}
+        cell |= {"partition": partition, "J": J, "strategy": strategy, "seed": seed}
+        cell |= {"status": status}
         if status == "missing":
-            rows.append(
-                cell | {"metric": None, "round": None, "client": None, "value": float("nan")}
-            )
-        for round in range(1, stop + 1) if status != "missing" else ():
-            rows.append(
-                cell
-                | {
-                    "metric": "train_loss",
-                    "round": round,
-                    "client": None,
-                    "value": float(rng.random()),
-                }
-            )
-            if round % 2 == 0:
-                rows.append(
-                    cell
-                    | {
-                        "metric": "test_accuracy",
-                        "round": round,
-                        "client": None,
-                        "value": float(rng.random()),
-                    }
-                )
+            rows.append(cell)
+            continue
+        for round in range(1, stop + 1):
+            for metric in ("train_loss", "test_accuracy")[: 1 + (round % 2 == 0)]:
+                rows.append(cell | {"metric": metric, "round": round, "value": rng.random()})
         for client in range(CLIENTS) if status == "done" else ():
-            rows.append(
-                cell
-                | {
-                    "metric": "selected",
-                    "round": None,
-                    "client": client,
-                    "value": float(rng.integers(0, 9)),
-                }
-            )
-    return pd.DataFrame(rows).astype({"metric": "string", "round": "Int64", "client": "Int64"})
+            value = float(rng.integers(0, 9))
+            rows.append(cell | {"metric": "selected", "client": client, "value": value})
+    return frame_of(rows)

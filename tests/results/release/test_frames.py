@@ -1,5 +1,4 @@
-"""`cohort.load`: the same frames from records and from releases, with documented columns; and what
-`cohort export` writes for other programs, read by a decoder of its own."""
+"""`cohort.load`: the same frames from records and from releases, with documented columns."""
 
 from __future__ import annotations
 
@@ -7,13 +6,10 @@ import dataclasses
 import json
 import re
 import runpy
-import struct
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -21,11 +17,9 @@ import cohort
 from cohort.cell.settings import Settings
 from cohort.commands.cli import main
 from cohort.core.errors import UserError
-from cohort.plan import load
 from cohort.records.record import read
 from cohort.results.intervals import paired_differences
-from cohort.results.release.events import crc32c
-from cohort.results.release.frames import RunFrames
+from cohort.results.release.tables import RunFrames
 from tests.conftest import ROOT
 
 RELEASES = str(ROOT / "resources/released")
@@ -105,67 +99,3 @@ def test_the_notebook_runs_and_its_interval_is_that_of_cohort(
     low, high = sample.interval()
     text = f"{sample.mean:+.2f} ({low:+.2f} to {high:+.2f}, 3 seeds)"
     assert names["interval"](ours - theirs) == text
-
-
-def test_csv_files_hold_the_frames(demo: None):
-    main(["export", "demo", "--format", "csv", "--to", "out"])
-    data, folder = cohort.load("demo"), Path("out/demo")
-    curves = pd.read_csv(folder / "curves.csv")
-    assert np.array_equal(curves["value"], data.curves["value"])
-    loss = curves[(curves["strategy"] == "loss") & (curves["metric"] == "test_loss")]
-    assert len(loss) == 12 * 50 and set(loss["seed"]) == {0, 1, 2}
-    cohorts = pd.read_csv(folder / "cohorts.csv")["cohort"].map(json.loads)
-    assert cohorts.tolist() == [row.tolist() for row in data.cohorts["cohort"]]
-    assert {file.stem for file in folder.iterdir()} == {
-        name for name, frame in frames_of(data).items() if len(frame)
-    }
-
-
-def test_event_files_hold_every_value(demo: None):
-    """Checked against the check value of CRC-32C and the layout of TensorFlow's records."""
-    assert crc32c(b"123456789") == 0xE3069283
-    main(["export", "--only", "seed=2", "--format", "tensorboard", "--to", "tb"])
-    cells = [cell for cell in load().cells.values() if cell.settings.seed == 2]
-    files = sorted(Path("tb/demo").rglob("events.out.tfevents.*"))
-    assert len(files) == len(cells) == 12
-    for cell in cells:
-        relative = Path(cell.path).relative_to("results/cells").with_suffix("")
-        (file,) = Path("tb/demo", relative).iterdir()
-        history = read(cell.path).history
-        expected = {
-            (f"{group}/{name}", round): np.float32(value)
-            for group in ("metrics", "cost")
-            for name, pairs in getattr(history, group).items()
-            for round, value in pairs
-        }
-        assert dict(scalars(file.read_bytes())) == expected
-
-
-def scalars(content: bytes) -> Iterator[tuple[tuple[str, int], np.float32]]:
-    """The tag, step and value of each scalar in an event file."""
-    while content:
-        (size,) = struct.unpack("<Q", content[:8])
-        event, content = dict_of(content[12 : 12 + size]), content[16 + size :]
-        for summary in event.get(5, []):
-            for value in dict_of(summary)[1]:
-                parts = dict_of(value)
-                yield (parts[1][0].decode(), event[2][0]), np.frombuffer(parts[2][0], "<f4")[0]
-
-
-def dict_of(message: bytes) -> dict[int, list]:
-    """The fields of a message of protocol buffers."""
-    fields: dict[int, list] = {}
-    while message:
-        key, message = varint(message)
-        if key & 7 == 0:
-            value, message = varint(message)
-        else:
-            size, message = (4, message) if key & 7 == 5 else varint(message)
-            value, message = message[:size], message[size:]
-        fields.setdefault(key >> 3, []).append(value)
-    return fields
-
-
-def varint(data: bytes) -> tuple[int, bytes]:
-    end = next(position for position, byte in enumerate(data) if byte < 128) + 1
-    return sum((byte & 127) << 7 * place for place, byte in enumerate(data[:end])), data[end:]

@@ -170,8 +170,8 @@ def spec(tmp_path: Path) -> Spec:
             for name, own in experiments.items()
         },
         "figures": [
-            figure | item(tmp_path, "fig1", "main", ("png", "pdf", "svg", "json", "narrow.png")),
-            figure | item(tmp_path, "fig2", "later", ("png", "pdf", "svg", "json", "narrow.png")),
+            figure | item(tmp_path, "fig1", "main", ("png", "pdf", "json", "narrow.png")),
+            figure | item(tmp_path, "fig2", "later", ("png", "pdf", "json", "narrow.png")),
         ],
         "tables": [table | item(tmp_path, "tab1", "main", ("csv", "md", "tex", "json"))],
         "claims": [str(drawn / f"claims.{ending}") for ending in ("csv", "md", "tex", "json")],

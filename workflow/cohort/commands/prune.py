@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import shutil
-from collections.abc import Container, Iterable
+from collections.abc import Container
 from pathlib import Path
 
 from cohort.commands.planning import add_overrides, load_plan
@@ -28,34 +28,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Print, and with --delete delete, what no study has at any scale, or what was restored."""
+    command = "cohort prune"
     if options.restored:
-        prune(restored_records(), delete=options.delete, command="cohort prune --restored")
-        return
-    scales, studies = load_plan(options).scales, all_studies()
-    plans = [load_plan(options, scale=scale, studies=studies, only="") for scale in scales]
-    prune(unused_paths(FilesOfAnySeed(plans)), delete=options.delete)
-
-
-def prune(paths: Iterable[Path], *, delete: bool, command: str = "cohort prune") -> None:
-    """Print these files and folders, which `command` lists, with their sizes; delete them if
-    `delete`."""
+        command += " --restored"
+        paths = [path for path in records_in(CELLS) if "restored" in read(path).header]
+    else:
+        scales, studies = load_plan(options).scales, all_studies()
+        plans = [load_plan(options, scale=scale, studies=studies, only="") for scale in scales]
+        paths = unused_paths(FilesOfAnySeed(plans))
+    total = 0.0
     # A driver may be working on what studies had when it started.
-    with lock_directory() if delete else contextlib.nullcontext():
-        sizes = {path: size_of(path) for path in sorted(paths)}
-        for path, size in sizes.items():
-            print(f"{size / 2**20:10.2f} MB  {path}")
-            if delete:
+    with lock_directory() if options.delete else contextlib.nullcontext():
+        for path in sorted(paths):
+            files = [path] if path.is_file() else path.rglob("*")
+            size = sum(file.stat().st_size for file in files if file.is_file()) / 2**20
+            total += size
+            print(f"{size:10.2f} MB  {path}")
+            if options.delete:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
-    verb = "deleted" if delete else f"could be deleted ({command} --delete)"
-    print(
-        f"{sum(sizes.values()) / 2**20:10.2f} MB "
-        f"in {len(sizes)} records, shards and checkpoints {verb}"
-    )
-
-
-def restored_records() -> list[Path]:
-    """List the records that were restored from releases, not trained here."""
-    return [path for path in records_in(CELLS) if "restored" in read(path).header]
+    verb = "deleted" if options.delete else f"could be deleted ({command} --delete)"
+    print(f"{total:10.2f} MB in {len(paths)} records, shards and checkpoints {verb}")
 
 
 def unused_paths(planned: Container[Path]) -> list[Path]:
@@ -75,9 +67,3 @@ def unused_paths(planned: Container[Path]) -> list[Path]:
         if (record in files or record not in planned) and not is_held(state):
             unused.append(state)
     return unused
-
-
-def size_of(path: Path) -> int:
-    """The bytes of a file, or of all files in a folder."""
-    files = [path] if path.is_file() else path.rglob("*")
-    return sum(file.stat().st_size for file in files if file.is_file())

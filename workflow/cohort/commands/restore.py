@@ -48,8 +48,7 @@ def run(options: argparse.Namespace) -> None:
         plan.study(study)
     with _release_folders(options.source, options.studies) as folders, lock_directory():
         for address, folder in folders.items():
-            for line in _outcome_lines(address, restore(folder, address, plan.cells)):
-                print(line)
+            print(*_outcome_lines(address, restore(folder, address, plan.cells)), sep="\n")
 
 
 @contextmanager
@@ -73,20 +72,16 @@ def _release_folders(source: str, studies: list[str]) -> Iterator[dict[str, Path
             addresses = {f"{web}/{study}": Path(name, study) for study in studies}
             try:
                 for address, folder in addresses.items():
-                    _fetch_release(address, folder)
+                    folder.mkdir()
+                    fetch(f"{address}/{MANIFEST}", folder / MANIFEST, ADVICE, MANIFEST_BYTES)
+                    for file, entry in read_manifest(folder)["files"].items():
+                        limit = min(entry.get("bytes", TABLE_BYTES), TABLE_BYTES)
+                        fetch(f"{address}/{file}", folder / file, ADVICE, limit)
                 yield addresses
             except FileAccessError:
                 raise
             except UserError as error:  # of a file there, which the user knows by its address
                 raise UserError(str(error).replace(name, web)) from None
-
-
-def _fetch_release(address: str, folder: Path) -> None:
-    folder.mkdir()
-    fetch(f"{address}/{MANIFEST}", folder / MANIFEST, ADVICE, MANIFEST_BYTES)
-    for file, entry in read_manifest(folder)["files"].items():
-        limit = min(entry.get("bytes", TABLE_BYTES), TABLE_BYTES)
-        fetch(f"{address}/{file}", folder / file, ADVICE, limit)
 
 
 def _outcome_lines(address: str, outcome: RestoreOutcome) -> Iterator[str]:

@@ -58,13 +58,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_until(parser: argparse.ArgumentParser, text: str) -> None:
     """Add `--until R`, a round from 1 on, with this help text."""
-    parser.add_argument("--until", type=_round, metavar="R", help=text)
 
+    def round_of(text: str) -> int:
+        if not text.isdecimal() or not int(text):
+            raise argparse.ArgumentTypeError(f"'{text}' is not a round: rounds are 1, 2, 3, ...")
+        return int(text)
 
-def _round(text: str) -> int:
-    if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"'{text}' is not a round: rounds are 1, 2, 3, ...")
-    return int(text)
+    parser.add_argument("--until", type=round_of, metavar="R", help=text)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -111,13 +111,12 @@ def check_cell_text(text: str, *, study: str, item: str) -> None:
 
 def require_cell(plan: Plan, text: str) -> Cell:
     """The cell that `find_cell` finds. Raise UserError if there is none."""
-    cell = find_cell(plan, text)
-    if cell is None:
-        raise UserError(
-            f"no study has a cell '{text}' at scale {plan.scale}; "
-            "give the path of its record, or its digest"
-        )
-    return cell
+    if cell := find_cell(plan, text):
+        return cell
+    raise UserError(
+        f"no study has a cell '{text}' at scale {plan.scale}; "
+        "give the path of its record, or its digest"
+    )
 
 
 def find_cell(plan: Plan, text: str) -> Cell | None:
@@ -127,10 +126,9 @@ def find_cell(plan: Plan, text: str) -> Cell | None:
     for studies in (plan.listed, planning.all_studies()):
         for name in studies:
             plan.study(name)
+        cells = plan.cells.values()
         matches = [
-            cell
-            for cell in plan.cells.values()
-            if cell.path.endswith(path) or cell.digest.startswith(text)
+            cell for cell in cells if cell.path.endswith(path) or cell.digest.startswith(text)
         ]
         if len(matches) > 1:
             raise UserError(f"'{text}' matches {len(matches)} cells; give more of it")
@@ -148,9 +146,8 @@ def run_cell(file: Path, until: int | None = None, **options: Any) -> None:
         return
     with freeze_objects():
         train = job.train  # imports PyTorch
-    settings = cell.settings
-    title = f"{cell.digest}, {settings.strategy}, seed {settings.seed}"
-    with progress.progress_display(settings.rounds, title) as watch:
+    title = f"{cell.digest}, {cell.settings.strategy}, seed {cell.settings.seed}"
+    with progress.progress_display(cell.settings.rounds, title) as watch:
         train(file, cell.path, until=until, watch=watch, **options)
     folder = state_folder(cell.path)
     if Path(cell.path).exists():
@@ -165,10 +162,9 @@ def make_data(plan: Plan, path: str) -> None:
         return
     data = next(item for item in plan.data.values() if item.path == path)
     files = plan.datasets[data.settings["dataset"]]["files"]
-    options = options_of(plan.config)["download"]
     for name, file in data.inputs.items():
         if not downloading.is_downloaded(files[name], file):
-            downloading.download(files[name], file, **options)
+            downloading.download(files[name], file, **options_of(plan.config)["download"])
     write_plan(data)
     preparing.prepare(plan_file(data.digest), path)
 

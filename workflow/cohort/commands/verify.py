@@ -6,8 +6,8 @@ import argparse
 import random
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from importlib.metadata import version
 from math import nan
 from pathlib import Path
@@ -47,6 +47,9 @@ POINTS, SHARE = 5.0, 0.1  # of an accuracy, and of a loss, where bits may differ
 ANY_OF = "cohort verify --config studies={0}, or cohort verify --released --config studies={0}"
 DECIDING_VERSIONS = ("torch", "numpy")  # the packages whose versions may change bits
 
+SecondRun = tuple[History, list[dict[str, Any]], str]
+"""The history of a cell's second run, its sessions, and the hash of its final weights if any."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the cell, and where to stop."""
@@ -75,15 +78,29 @@ def run(options: argparse.Namespace) -> None:
         if options.released is not None:
             raise UserError("name a cell or give --released, not both")
         check_cell_text(options.cell, study=ANY_OF, item="cohort reproduce {}")
+    if options.released is not None and options.released < 1:
+        raise UserError(f"--released is {options.released}, but must be at least 1")
     plan = load_plan(options)
-    if options.released is not None:
-        if options.released < 1:
-            raise UserError(f"--released is {options.released}, but must be at least 1")
-        for cell, record in draw_released_runs(plan, options.released):
-            check_reproduced(plan, cell, record, options.until)
-    else:
-        cell = finished_cell(plan, options.cell)
+    listed = {digest: plan.cells[digest] for digest in plan.digests(*plan.listed)}
+    if options.cell is not None:
+        cell = require_cell(plan, options.cell)
         check_reproduced(plan, cell, read(cell.path), options.until)
+    elif options.released is None:
+        done = [cell for cell in listed.values() if Path(cell.path).exists()]
+        if not done:
+            raise UserError("no cell of the listed studies is done; name a record, or train first")
+        cell = random.choice(done)
+        check_reproduced(plan, cell, read(cell.path), options.until)
+    else:
+        folders = release_folders(plan.listed)
+        records = [
+            run for name in plan.listed if name in folders for run in read_release(folders[name])
+        ]
+        runs = [run for run in records if run.header["digest"] in listed]
+        if not runs:
+            raise UserError(f"{RELEASED} has no run of the listed studies")
+        for record in random.sample(runs, min(options.released, len(runs))):
+            check_reproduced(plan, listed[record.header["digest"]], record, options.until)
 
 
 def check_reproduced(plan: Plan, cell: Cell, before: Record, until: int | None) -> None:
@@ -94,18 +111,18 @@ def check_reproduced(plan: Plan, cell: Cell, before: Record, until: int | None) 
     """
     make_inputs(plan, cell)
     print(f"{cell.path}: training it again", flush=True)
-    after = _train_again(cell, before, until)
-    reasons = list(differing_conditions(before.header["provenance"], after.sessions))
+    history, sessions, weights_sha256 = _train_again(cell, before, until)
+    reasons = list(differing_conditions(before.header["provenance"], sessions))
     for reason in reasons:
         print(f"bits may differ: {reason}")
-    changes = list(differences_of(before.history, after.history, until))
-    if after.weights_sha256 not in ("", before.header["weights_sha256"]):
+    changes = list(differences_of(before.history, history, until))
+    if weights_sha256 not in ("", before.header["weights_sha256"]):
         changes.append("the final weights differ")
     for difference in changes:
         print(paint(difference, "" if reasons else "failed"))
     if changes and not reasons:
         raise UserError(f"{cell.path}: a second run is not the same, and nothing explains it")
-    if far := list(beyond_tolerance(before.history, after.history, until)):
+    if far := list(beyond_tolerance(before.history, history, until)):
         raise UserError(f"{cell.path}: a second run ends elsewhere: {', '.join(far)}")
     if changes:
         print(f"the same within {POINTS:g} points of every accuracy and {SHARE:.0%} of every loss")
@@ -115,61 +132,6 @@ def check_reproduced(plan: Plan, cell: Cell, before: Record, until: int | None) 
         print(paint(f"the same to the last bit: {compared} of {counted(rounds, 'round')}", "done"))
 
 
-def beyond_tolerance(before: History, after: History, until: int | None) -> Iterator[str]:
-    """Describe accuracies and losses of which the means over the last tenth of the two runs, up to
-    round `until`, differ by more than `POINTS` and `SHARE` allow."""
-    last = until or max(len(before.cohorts), len(after.cohorts))
-    for name in dict.fromkeys([*before.metrics, *after.metrics]):
-        if not name.endswith(("_accuracy", "_loss")):
-            continue
-        first, second = (
-            _final_mean(_values_until(history, name, last)) for history in (before, after)
-        )
-        allowed = POINTS / 100 if name.endswith("_accuracy") else SHARE * abs(first)
-        if not abs(first - second) <= allowed and repr(first) != repr(second):
-            yield f"{name} {first:.4g} before and {second:.4g} now"
-
-
-def _final_mean(series: Mapping[int, float]) -> float:
-    """The mean of the last tenth of a metric's values by round, NaN if there are none."""
-    values = list(series.values())
-    last = values[-max(1, len(values) // 10) :]
-    return sum(last) / len(last) if last else nan
-
-
-def draw_released_runs(plan: Plan, count: int) -> list[tuple[Cell, Record]]:
-    """Draw some released runs of the listed studies at random, each with its cell."""
-    folders = release_folders(plan.listed)
-    released = (folders[study] for study in plan.listed if study in folders)
-    records = [run for folder in released for run in read_release(folder)]
-    planned = set(plan.digests(*plan.listed))
-    runs = [run for run in records if run.header["digest"] in planned]
-    if not runs:
-        raise UserError(f"{RELEASED} has no run of the listed studies")
-    drawn = random.sample(runs, min(count, len(runs)))
-    return [(plan.cells[run.header["digest"]], run) for run in drawn]
-
-
-def finished_cell(plan: Plan, text: str | None) -> Cell:
-    """The cell of that name or, without one, any of the listed studies that has a record."""
-    if text is None:
-        cells = (plan.cells[digest] for digest in plan.digests(*plan.listed))
-        done = [cell for cell in cells if Path(cell.path).exists()]
-        if not done:
-            raise UserError("no cell of the listed studies is done; name a record, or train first")
-        return random.choice(done)
-    return require_cell(plan, text)
-
-
-@dataclass(frozen=True)
-class SecondRun:
-    """A cell's second run: history, sessions, and the hash of its final weights if it has any."""
-
-    history: History
-    sessions: list[dict[str, Any]]
-    weights_sha256: str
-
-
 def _train_again(cell: Cell, before: Record, until: int | None) -> SecondRun:
     """Train the cell in a temporary folder, by the trainer and kind of device of `before` where
     this machine has them."""
@@ -177,18 +139,18 @@ def _train_again(cell: Cell, before: Record, until: int | None) -> SecondRun:
     trainer = provenance["trainer"] if provenance["trainer"] in trainers.TRAINERS else "serial"
     on_cpu = trainer == "native" or provenance["devices"][-1] == machine.cpu_name()
     with tempfile.TemporaryDirectory(prefix="cohort-verify-") as folder:
-        record = Path(folder, Path(cell.path).name)
-        file = Path(folder, f"{cell.digest}.json")
+        record, file = Path(folder, Path(cell.path).name), Path(folder, f"{cell.digest}.json")
         write_sealed(file, vars(replace(cell, path=str(record)).planned()), sync=False)
         options = {"trainer": trainer, "device": "cpu" if on_cpu else "auto"}
         if status := subprocess.run(training_command(file, until, options)).returncode:
             raise UserError(f"{cell.path}: training it again failed (exit status {status})")
         if record.exists():
-            header, history = read(record).header, read(record).history
-            return SecondRun(history, header["provenance"]["sessions"], header["weights_sha256"])
+            again = read(record)
+            sessions = again.header["provenance"]["sessions"]
+            return again.history, sessions, again.header["weights_sha256"]
         state = state_folder(record)
         history = checkpoint.load_history(state / CHECKPOINT) or History()
-        return SecondRun(history, saved_header(state)["sessions"], "")
+        return history, saved_header(state)["sessions"], ""
 
 
 def differing_conditions(
@@ -199,7 +161,10 @@ def differing_conditions(
     for file in user_files.changed_files(user_files.module_versions(provenance)):
         yield f"the record was made by another {file}"
     for key, what in (("device", "on"), ("trainer", "by the trainer")):
-        then, now = _names_in(provenance["sessions"], key), _names_in(sessions, key)
+        then, now = (
+            " and ".join(dict.fromkeys(session[key] for session in made))
+            for made in (provenance["sessions"], sessions)
+        )
         if then != now:
             yield f"it was trained {what} {then}, and now {what} {now}"
     for package in DECIDING_VERSIONS:
@@ -208,39 +173,49 @@ def differing_conditions(
             yield f"it was trained with {package} {then}, and now with {now}"
 
 
-def _names_in(sessions: list[dict[str, Any]], key: str) -> str:
-    """The devices or the trainers of all sessions, joined to a text."""
-    return " and ".join(dict.fromkeys(session[key] for session in sessions))
-
-
 def differences_of(before: History, after: History, until: int | None) -> Iterator[str]:
-    """Describe how two histories differ, up to round `until` if given. Times are not compared."""
-    last = until or max(len(before.cohorts), len(after.cohorts))
-    cohorts = [
-        dict(enumerate(map(list, history.cohorts[:last]), start=1)) for history in (before, after)
-    ]
-    if rounds := _differing_rounds(*cohorts):
-        yield f"cohorts differ in {len(rounds)} of {last} rounds, first in round {rounds[0]}"
-    for name in dict.fromkeys([*before.metrics, *after.metrics]):
-        first, second = (_values_until(history, name, last) for history in (before, after))
-        rounds = [] if name.startswith("seconds") else _differing_rounds(first, second)
-        if rounds:
-            most = max(abs(first.get(round, nan) - second.get(round, nan)) for round in rounds)
-            yield (
-                f"{name} differs in {len(rounds)} of {len(first | second)} rounds, first in round "
-                f"{rounds[0]}, by at most {most:.3g}"
-            )
+    """Describe how two histories differ, up to round `until` if given. Times are not compared, and
+    NaN equals NaN."""
+    first, second = _series_of(before, until), _series_of(after, until)
+    for name in {**first, **second}:
+        was, now = first.get(name, {}), second.get(name, {})
+        every = sorted({**was, **now})
+        rounds = [round for round in every if repr(was.get(round)) != repr(now.get(round))]
+        if not rounds or name.startswith("seconds"):
+            continue
+        where = f"in {len(rounds)} of {len(every)} rounds, first in round {rounds[0]}"
+        if name == "cohorts":
+            yield f"cohorts differ {where}"
+        else:
+            most = max(abs(was.get(round, nan) - now.get(round, nan)) for round in rounds)
+            yield f"{name} differs {where}, by at most {most:.3g}"
 
 
-def _values_until(history: History, name: str, last: int) -> dict[int, float]:
-    """The values of a metric by round, up to the round `last`."""
-    return {round: value for round, value in history.metrics.get(name, []) if round <= last}
+def beyond_tolerance(before: History, after: History, until: int | None) -> Iterator[str]:
+    """Describe accuracies and losses of which the means over the last tenth of the two runs, up to
+    round `until`, differ by more than `POINTS` and `SHARE` allow."""
+    series = _series_of(before, until), _series_of(after, until)
+    for name in {**series[0], **series[1]}:
+        if not name.endswith(("_accuracy", "_loss")):
+            continue
+        means = []
+        for values in (list(run.get(name, {}).values()) for run in series):
+            last = values[-max(1, len(values) // 10) :]
+            means.append(sum(last) / len(last) if last else nan)
+        first, second = means
+        allowed = POINTS / 100 if name.endswith("_accuracy") else SHARE * abs(first)
+        if not abs(first - second) <= allowed and repr(first) != repr(second):
+            yield f"{name} {first:.4g} before and {second:.4g} now"
 
 
-def _differing_rounds(first: Mapping[int, Any], second: Mapping[int, Any]) -> list[int]:
-    """The rounds in which two series differ; NaN equals NaN."""
-    return [
-        round
-        for round in sorted({**first, **second})
-        if repr(first.get(round)) != repr(second.get(round))
-    ]
+def _series_of(history: History, until: int | None) -> dict[str, dict[int, Any]]:
+    """The cohorts and the values of each metric by round, up to round `until` if given."""
+    series: dict[str, dict[int, Any]] = {}
+    series["cohorts"] = dict(enumerate(map(list, history.cohorts), start=1))
+    for name, points in history.metrics.items():
+        series[name] = dict(points)
+    if until is None:
+        return series
+    for name, values in series.items():
+        series[name] = {round: value for round, value in values.items() if round <= until}
+    return series

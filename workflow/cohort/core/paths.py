@@ -21,7 +21,7 @@ RUN_OPTIONS = Path(PLAN_FOLDER, "run.json")
 DRIVER_LOCK = Path(PLAN_FOLDER, "driver.lock")
 UNRESOLVED = Path(PLAN_FOLDER, "unresolved")  # hosts that the driver's jobs could not resolve
 
-FIGURE_FORMATS = ("png", "pdf", "svg", "json", "narrow.png")
+FIGURE_FORMATS = ("png", "pdf", "json", "narrow.png")
 TABLE_FORMATS = ("csv", "md", "tex", "json")
 CLAIMS_TABLE = "claims"  # the name of the table that a study's claims are judged in
 CELL_FOLDERS = ("dataset", "model", "partition", "J", "strategy")

@@ -11,8 +11,7 @@ from cohort.plan import load as load_plan
 from cohort.plan import require_study
 from cohort.records.record import read
 from cohort.results.release.folder import MANIFEST, read_tables, release_folders
-from cohort.results.release.frames import RunFrames
-from cohort.results.release.tables import tables_of
+from cohort.results.release.tables import RunFrames, tables_of
 
 
 def load(study: str, source: str = "results", **config: Any) -> RunFrames:

@@ -1,4 +1,4 @@
-"""Strategies compared across settings: interquartile means, win rates and performance profiles.
+"""Strategies compared across settings: interquartile means and win rates.
 
 A setting is everything about a run but its strategy and seed. As in rliable (Agarwal et al., 2021)
 the bootstrap is stratified: each resample draws seeds within each setting, and the settings stay.
@@ -168,7 +168,7 @@ def estimate_of(value: float, draws: np.ndarray | None) -> Estimate:
     """The value as an Estimate, with the middle 95 % of its resamples `draws`, if there are any."""
     if draws is None:
         return Estimate(value, None)
-    low, high = _band(draws)
+    low, high = np.quantile(draws, [ALPHA / 2, 1 - ALPHA / 2])
     return Estimate(value, (float(low), float(high)))
 
 
@@ -184,40 +184,20 @@ def interquartile_means(scores: Scores) -> dict[str, Estimate]:
     }
 
 
-def win_rates(scores: Scores) -> dict[tuple[str, str], Estimate]:
-    """The probability of improvement of each strategy over each other one: the share of seeds in
-    which it is ahead, where a tie is half a win, averaged over settings."""
+def rates_ahead_of(baseline: str, scores: Scores) -> dict[str, Estimate]:
+    """How often each other strategy is ahead of a baseline: the share of seeds, where a tie is half
+    a win, averaged over settings. Without the baseline there are no rates."""
+    if baseline not in scores.strategies:
+        return {}
     weights, resampled = scores.weights(), scores.resampled()
+    base = scores.merits[scores.strategies.index(baseline)]
     rates = {}
-    runs = list(zip(scores.strategies, scores.merits, strict=True))
-    for first, merits in runs:
-        for second, other_merits in runs:
-            wins = (merits > other_merits) + 0.5 * (merits == other_merits)
+    for strategy, merits in zip(scores.strategies, scores.merits, strict=True):
+        if strategy != baseline:
+            wins = (merits > base) + 0.5 * (merits == base)
             draws = None if resampled is None else resampled @ wins
-            if first != second:
-                rates[first, second] = estimate_of(float(weights @ wins), draws)
+            rates[strategy] = estimate_of(float(weights @ wins), draws)
     return rates
-
-
-@dataclass(frozen=True)
-class Profile:
-    """The share of a strategy's runs that are better than each threshold, and its 95 % band."""
-
-    shares: np.ndarray
-    band: tuple[np.ndarray, np.ndarray] | None
-
-
-def profiles(scores: Scores, thresholds: np.ndarray) -> dict[str, Profile]:
-    """Compute each strategy's performance profile, weighting settings equally; bands are
-    pointwise."""
-    weights, resampled = scores.weights(), scores.resampled()
-    limits = thresholds if scores.better == "high" else -thresholds
-    by_strategy = {}
-    for strategy, row in zip(scores.strategies, scores.merits, strict=True):
-        is_better = (row[:, None] > limits).astype(float)
-        band = None if resampled is None else _band(resampled @ is_better)
-        by_strategy[strategy] = Profile(weights @ is_better, band)
-    return by_strategy
 
 
 def _interquartile_mean(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -229,9 +209,3 @@ def _interquartile_mean(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
     ends = np.cumsum(weights[:, order], axis=1)
     inside = np.diff(np.clip(ends, *QUARTILES), prepend=QUARTILES[0], axis=1)
     return inside @ values[order] / (QUARTILES[1] - QUARTILES[0])
-
-
-def _band(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The lower and upper end of the middle 95 % of the resamples."""
-    low, high = np.quantile(draws, [ALPHA / 2, 1 - ALPHA / 2], axis=0)
-    return low, high

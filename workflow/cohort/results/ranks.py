@@ -1,4 +1,4 @@
-"""Mean ranks over settings, which of them differ, and the standings of a leaderboard.
+"""The standings of strategies over settings.
 
 As Demšar (2006) proposes: strategies are ranked within each setting by their means over seeds,
 Friedman's test asks whether they differ at all, and Nemenyi's, which holds for all pairs together,
@@ -9,8 +9,7 @@ seeds would change. scipy is lazy, since planning imports this.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +21,7 @@ from cohort.results.across import (
     Scores,
     estimate_of,
     interquartile_means,
-    win_rates,
+    rates_ahead_of,
 )
 from cohort.results.intervals import ALPHA, Sample
 from cohort.results.measure import BASELINE
@@ -34,32 +33,6 @@ else:
     stats = lazy("scipy.stats")
 
 FEWEST_STRATEGIES, FEWEST_SETTINGS = 3, 2  # of Friedman's test
-
-
-@dataclass(frozen=True)
-class Ranking:
-    """The mean rank of each strategy, where 1 is the best, from the best to the worst; Friedman's
-    p-value; the critical difference; and the groups of strategies that do not differ."""
-
-    ranks: dict[str, float]
-    p_value: float
-    difference: float
-    groups: list[tuple[str, ...]]
-
-
-def ranking(scores: Scores) -> Ranking | None:
-    """Rank the strategies; None if there are too few of them, or too few settings, for a test."""
-    count, settings = len(scores.strategies), len(scores.settings)
-    if count < FEWEST_STRATEGIES or settings < FEWEST_SETTINGS:
-        return None
-    means = scores.means().round(DIGITS)
-    ranks = dict(zip(scores.strategies, _mean_ranks(means, scores).tolist(), strict=True))
-    ranks = dict(sorted(ranks.items(), key=lambda item: item[1]))
-    is_tied = bool((means == means[0]).all())
-    p_value = 1.0 if is_tied else float(stats.friedmanchisquare(*means).pvalue)
-    difference = critical_difference(count, settings)
-    limit = difference if p_value <= ALPHA else math.inf
-    return Ranking(ranks, p_value, difference, _groups(ranks, limit))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,16 +80,62 @@ class Standings:
 
 def standings_of(scores: Scores, runs: DataFrame) -> Standings:
     """The standings of all strategies by their scores, which are those of these runs."""
-    ranked, apart = ranking(scores), _differences(runs[runs["setting"].isin(scores.settings)])
-    entries = rank_strategies(scores) if scores.settings else []
     return Standings(
-        entries=[replace(entry, difference=apart.get(entry.strategy)) for entry in entries],
+        entries=_entries(scores, runs) if scores.settings else [],
         settings=len(scores.settings),
         apart=str(runs["apart"].iloc[0]) if len(runs) else "",
         runs=scores.values.shape[1],
         left_out=len(runs) - scores.values.size,
-        p_value=ranked.p_value if ranked else None,
+        p_value=friedman_p(scores),
     )
+
+
+def friedman_p(scores: Scores) -> float | None:
+    """Friedman's p-value; None if there are too few strategies or settings for the test."""
+    means = scores.means().round(DIGITS)
+    if len(means) < FEWEST_STRATEGIES or len(scores.settings) < FEWEST_SETTINGS:
+        return None
+    is_tied = bool((means == means[0]).all())
+    return 1.0 if is_tied else float(stats.friedmanchisquare(*means).pvalue)
+
+
+def leaders(scores: Scores) -> set[str]:
+    """The strategies that Nemenyi's test does not tell apart from the first, which are all if
+    Friedman's finds no difference; none if there are too few for a test."""
+    p_value = friedman_p(scores)
+    if p_value is None:
+        return set()
+    behind = _mean_ranks(scores.means(), scores)
+    behind -= behind.min()
+    limit = critical_difference(len(behind), len(scores.settings)) if p_value <= ALPHA else math.inf
+    return {name for name, gap in zip(scores.strategies, behind, strict=True) if gap < limit}
+
+
+def critical_difference(strategies: int, settings: int) -> float:
+    """The smallest difference of two mean ranks that is significant, by Nemenyi's test at 5 %."""
+    quantile = float(stats.studentized_range.ppf(1 - ALPHA, strategies, np.inf)) / math.sqrt(2)
+    return quantile * math.sqrt(strategies * (strategies + 1) / (6 * settings))
+
+
+def _entries(scores: Scores, runs: DataFrame) -> list[Standing]:
+    mean_ranks = _mean_ranks(scores.means(), scores)
+    ranks, resampled = _positions(mean_ranks), _resampled_ranks(scores)
+    leading, quartile_means = leaders(scores), interquartile_means(scores)
+    rates = rates_ahead_of(BASELINE, scores)
+    differences = _differences(runs[runs["setting"].isin(scores.settings)])
+    rows = [
+        Standing(
+            strategy=strategy,
+            rank=estimate_of(float(ranks[row]), None if resampled is None else resampled[:, row]),
+            mean_rank=float(mean_ranks[row]),
+            score=quartile_means[strategy],
+            ahead=rates.get(strategy),
+            leads=strategy in leading,
+            difference=differences.get(strategy),
+        )
+        for row, strategy in enumerate(scores.strategies)
+    ]
+    return sorted(rows, key=lambda entry: entry.rank.value)
 
 
 def _differences(runs: DataFrame) -> dict[str, Estimate]:
@@ -126,36 +145,12 @@ def _differences(runs: DataFrame) -> dict[str, Estimate]:
     means = table.T.groupby(level="strategy").mean().T
     if BASELINE not in means or means.empty:
         return {}
-    apart = means.drop(columns=BASELINE).sub(means[BASELINE], axis=0)
-    samples = {str(name): Sample.of(values.to_numpy()) for name, values in apart.items()}
-    return {
-        name: Estimate(sample.mean, sample.interval() if sample.n > 1 else None)
-        for name, sample in samples.items()
-    }
-
-
-def rank_strategies(scores: Scores) -> list[Standing]:
-    """Rank strategies that have settings in common; return their standings, the best first."""
-    means = scores.means()
-    mean_ranks = _mean_ranks(means, scores)
-    ranks, resampled = _positions(mean_ranks), _resampled_ranks(scores)
-    ranked = ranking(scores)
-    first = scores.strategies[int(mean_ranks.argmin())]
-    groups = [*ranked.groups, (first,)] if ranked else [()]
-    leaders = next((group for group in groups if first in group), ())
-    rates, quartile_means = win_rates(scores), interquartile_means(scores)
-    rows = [
-        Standing(
-            strategy=strategy,
-            rank=estimate_of(float(ranks[row]), None if resampled is None else resampled[:, row]),
-            mean_rank=float(mean_ranks[row]),
-            score=quartile_means[strategy],
-            ahead=rates.get((strategy, BASELINE)),
-            leads=strategy in leaders,
-        )
-        for row, strategy in enumerate(scores.strategies)
-    ]
-    return sorted(rows, key=lambda entry: entry.rank.value)
+    differences = {}
+    for name, values in means.drop(columns=BASELINE).sub(means[BASELINE], axis=0).items():
+        sample = Sample.of(values.to_numpy())
+        interval = sample.interval() if sample.n > 1 else None
+        differences[str(name)] = Estimate(sample.mean, interval)
+    return differences
 
 
 def _resampled_ranks(scores: Scores) -> np.ndarray | None:
@@ -177,21 +172,3 @@ def _mean_ranks(means: np.ndarray, scores: Scores) -> np.ndarray:
 def _positions(mean_ranks: np.ndarray) -> np.ndarray:
     """The position of each strategy, the last axis, from 1; equal mean ranks share the better."""
     return stats.rankdata(mean_ranks.round(DIGITS), "min", axis=-1)
-
-
-def critical_difference(strategies: int, settings: int) -> float:
-    """The smallest difference of two mean ranks that is significant, by Nemenyi's test at 5 %."""
-    quantile = float(stats.studentized_range.ppf(1 - ALPHA, strategies, np.inf)) / math.sqrt(2)
-    return quantile * math.sqrt(strategies * (strategies + 1) / (6 * settings))
-
-
-def _groups(ranks: Mapping[str, float], limit: float) -> list[tuple[str, ...]]:
-    """The largest groups of at least two strategies whose mean ranks, from the best to the worst,
-    lie within the limit."""
-    names, groups, covered = list(ranks), [], 0
-    for first, best in enumerate(names):
-        end = first + sum(0 <= ranks[name] - ranks[best] < limit for name in names[first:])
-        if end > first + 1 and end > covered:
-            groups.append(tuple(names[first:end]))
-            covered = end
-    return groups

@@ -10,25 +10,21 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from cohort.core.components import parameter
-from cohort.results.figures.style import (
-    HEIGHT,
-    PAPER_LINE,
-    SHORTEST,
-    TALLEST,
-    WIDEST,
-    Style,
-    legend_line,
-)
+from cohort.core.lazy import lazy
+from cohort.results.figures.style import HEIGHT, PAPER_LINE, SHORTEST, TALLEST, WIDEST, Style
 from cohort.results.measure import CLIENT, Item, Measure
-from cohort.results.names import BY_ROUND, METRICS, Names, listed, span
+from cohort.results.names import BY_ROUND, METRICS, Names, span
 from cohort.results.paper_match import PaperMatch
 
 if TYPE_CHECKING:
+    import matplotlib.lines as mpl_lines
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from pandas import DataFrame
+else:
+    mpl_lines = lazy("matplotlib.lines")
 
-
+NOTHING_IN_COMMON = "no seed of a setting that all strategies have"
 FALLBACK = "test_accuracy"  # what runs are compared by where a figure shows no metric by round
 
 
@@ -36,16 +32,11 @@ FALLBACK = "test_accuracy"  # what runs are compared by where a figure shows no 
 class Kind(Item):
     """Base of every kind of figure. Each kind narrows which metrics its field `metric` allows."""
 
-    # What the figure consists of, for its alternative text.
-    picture: ClassVar[str]
     # What the note says of unfinished and of diverged runs, if there are any.
     status_notes: ClassVar[Mapping[str, str]] = {}
     # Whether it compares across settings, for which a page has a section.
     is_across: ClassVar[bool] = False
-    # Whether its alternative text says what is along its axes.
-    has_axes: ClassVar[bool] = True
-    # Whether the panels share one x axis, and one y axis: all of them, or those of a row.
-    shared_x: ClassVar[bool] = True
+    # Whether the panels share one y axis: all of them, or those of a row.
     shared_y: ClassVar[bool | Literal["row"]] = True
     # The height of a panel: a share of its width, and at most so many inches.
     height: ClassVar[tuple[float, float]] = (HEIGHT, TALLEST)
@@ -110,17 +101,11 @@ class Kind(Item):
 
     def measures(self) -> list[Measure]:
         """The measures that compare its runs: its metrics by round, or else the accuracy."""
-        at = getattr(self, "at", "")
+        at, paper = getattr(self, "at", ""), getattr(self, "paper", "")
         metrics = [part.metric for part in self.by_metric() if METRICS[part.metric].by == "round"]
-        labels = [label for label in self.shown() if label not in (CLIENT, "class", "seed")]
+        labels = tuple(label for label in self.shown() if label not in (CLIENT, "class", "seed"))
         return [
-            Measure(
-                metric=metric,
-                at=at or "last",
-                labels=tuple(labels),
-                paper=getattr(self, "paper", ""),
-                curves=not at,
-            )
+            Measure(metric=metric, at=at or "last", labels=labels, paper=paper, curves=not at)
             for metric in metrics or [FALLBACK]
         ]
 
@@ -141,6 +126,10 @@ class Kind(Item):
     ) -> None:
         """Draw a paper's values over one panel; only kinds with a field `paper` need this."""
 
+    def describe(self, metrics: DataFrame, names: Names) -> list[str]:
+        """Sentences that put the figure into words; none if the means of its runs say it."""
+        return []
+
     def x_title(self, style: Style) -> str:
         """The title of the x axis."""
         raise NotImplementedError
@@ -148,10 +137,6 @@ class Kind(Item):
     def y_title(self) -> str:
         """The title of the y axis, with its unit."""
         return METRICS[self.metric].label
-
-    def subject(self) -> str:
-        """The quantities that the picture shows, as text for its alternative text."""
-        return listed([part.y_title() for part in self.by_metric()])
 
     def colors(self, cells: DataFrame, style: Style) -> dict[str, Any]:
         """The color of each value of the hue, in the study's order."""
@@ -172,17 +157,13 @@ class Kind(Item):
 
     def handle(self, value: str, style: Style, color: str) -> Artist:
         """The legend's handle for a value of the hue in this color."""
-        return legend_line(**self.line(value, style, color))
+        return mpl_lines.Line2D([], [], **self.line(value, style, color))
 
     def count(self, measured: DataFrame) -> str:
         """Text for the note below the figure: how many runs each mark has once all are done."""
         seeds = measured.groupby(list(self.shown()))["digest"].nunique()
         noun = "run" if self.averaged() else "seed"
         return f"n = {span(seeds)} {noun}{'' if seeds.max() == 1 else 's'} per {self.mark}"
-
-    def describe(self, metrics: DataFrame, names: Names) -> list[str]:
-        """Sentences that put the figure into words; none if the means of its runs say it."""
-        return []
 
     def deviations(self, measured: DataFrame, cells: DataFrame, style: Style) -> list[str]:
         """Texts for the note on what shows the standard deviation of the runs, if anything does."""

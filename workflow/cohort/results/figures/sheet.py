@@ -3,39 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import ceil
 from textwrap import fill
 
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from pandas import DataFrame
 
 from cohort.core.counts import counted
-from cohort.results.figures.grid import (
-    Grid,
-    Panel,
-    arrange,
-    begun_panels,
-    make_grids,
-    rearranged_panels,
-)
 from cohort.results.figures.kind import Kind
-from cohort.results.figures.style import ENDS, LABEL_SIZE, LETTER, NOTE, Style, grid_cell, say
+from cohort.results.figures.style import (
+    ENDS,
+    FEWEST_TICKS,
+    FRAME,
+    LABEL_SIZE,
+    LETTER,
+    NARROWEST,
+    NOTE,
+    PAGE_WIDTH,
+    PHONE_WIDTH,
+    Style,
+    grid_cell,
+    say,
+)
 from cohort.results.names import listed, word
 from cohort.results.paper_match import PaperMatch
 from cohort.results.series import NO_RUNS, cells_of, count_runs
 
+MOST_COLUMNS = 4  # of a grid that may wrap
+MOST_PARTS = 3  # side by side, of a single panel each
 
-@dataclass(frozen=True)
-class Part:
-    """One metric of a figure: its kind, its metrics, and the paper's values for it."""
-
-    kind: Kind
-    metrics: DataFrame
-    paper: Sequence[PaperMatch] = ()
+Part = tuple[Kind, DataFrame, Sequence[PaperMatch]]
+"""One metric of a figure: its kind, the metrics of its cells, and the paper's values for it."""
+Panels = dict[tuple[int, int], dict[str, str]]
+"""The label values that the runs of each panel share, by the panel's row and column."""
+Grid = dict[tuple[int, int], Axes]
 
 
 def sheet(
@@ -43,27 +48,26 @@ def sheet(
 ) -> Figure:
     """Draw a whole figure, its parts side by side, with a note to which `remarks` are added. The
     panels of a narrow one lie one below the other."""
-    kind, cells = parts[0].kind, cells_of(parts[0].metrics)
+    kinds, (kind, metrics, _) = [kind for kind, *_ in parts], parts[0]
+    cells = cells_of(metrics)
     planned = arrange(kind, cells, style)
     begun = begun_panels(planned, cells)
-    panels = rearranged_panels(begun, len(parts), is_narrow=is_narrow)
-    measured = [part.kind.measure(part.metrics) for part in parts]
-    same_x = len({part.kind.x_title(style) for part in parts}) == 1
+    panels = rearranged(begun, len(parts), is_narrow=is_narrow)
     hues = cells[kind.hue].nunique() if kind.hue in cells else 1
-    figure, grids = make_grids(
-        panels, len(parts), kind, hues=hues, share_x=same_x, is_narrow=is_narrow
-    )
+    share_x = len({kind.x_title(style) for kind in kinds}) == 1
+    size = len(parts), hues
+    figure, grids = make_grids(panels, kind, size, share_x=share_x, is_narrow=is_narrow)
+    measured = [kind.measure(metrics) for kind, metrics, _ in parts]
     for part, rows, grid in zip(parts, measured, grids, strict=True):
         first = next(iter(grid.values()))
         titles = _titles(panels, style, grid_cell(first)[0])
-        for panel, title in zip(panels, titles, strict=True):
-            axes = grid[panel.row, panel.column]
-            _draw_panel(part, axes, panel, rows, cells, style)
-            axes.set_title(title)
+        for (place, labels), title in zip(panels.items(), titles, strict=True):
+            _draw_panel(part, grid[place], labels, rows, cells, style)
+            grid[place].set_title(title)
         if not len(rows):
             first.set(xticks=[], yticks=[])  # the panels share their axes
-    _name_axes([part.kind for part in parts], figure, grids, style)
-    drawn = pd.concat([panel.select(cells) for panel in begun])
+    _name_axes(kinds, figure, grids, style)
+    drawn = pd.concat([select(cells, labels) for labels in begun.values()])
     empty = len(planned) - len(begun)
     left_out = [f"{counted(empty, 'panel')} without runs left out"] if empty else []
     text = "; ".join([note(kind, measured[0], drawn, style), *left_out, *remarks])
@@ -72,6 +76,116 @@ def sheet(
     legend_height = _add_legend(figure, _entries(kind, grids, measured[0], cells, style))
     figure.set_figheight(figure.get_figheight() + legend_height)
     return figure
+
+
+def arrange(kind: Kind, cells: DataFrame, style: Style) -> Panels:
+    """Make a panel for each value of `rows` and `columns` that has planned cells, and place it;
+    columns alone wrap to a grid."""
+    orders = {label: style.ordered(label, cells[label]) for label in kind.panels()}
+    if not orders or cells.empty:
+        return {(0, 0): {}}
+    if kind.rows and kind.columns:
+        planned = set(zip(cells[kind.rows], cells[kind.columns], strict=True))
+        return {
+            (y, x): {kind.rows: row, kind.columns: column}
+            for y, row in enumerate(orders[kind.rows])
+            for x, column in enumerate(orders[kind.columns])
+            if (row, column) in planned
+        }
+    ((label, values),) = orders.items()
+    width = 1 if kind.rows else _even(len(values))
+    return {divmod(index, width): {label: value} for index, value in enumerate(values)}
+
+
+def begun_panels(planned: Panels, cells: DataFrame) -> Panels:
+    """The panels that have runs, without gaps between them; all if there are none."""
+    runs = cells[cells["status"] != "missing"]
+    begun = {place: labels for place, labels in planned.items() if len(select(runs, labels))}
+    if len(begun) in (0, len(planned)):
+        return planned
+    rows, columns = (sorted(set(numbers)) for numbers in zip(*begun, strict=True))
+    if len(begun) == len(rows) * len(columns):
+        return {(rows.index(y), columns.index(x)): labels for (y, x), labels in begun.items()}
+    width = min(len(columns), _even(len(begun)))
+    return {divmod(index, width): labels for index, labels in enumerate(begun.values())}
+
+
+def rearranged(panels: Panels, parts: int, *, is_narrow: bool) -> Panels:
+    """Rearrange the panels of one of a figure's `parts` (metrics): one below the other on a phone,
+    or in one row if those of all parts would otherwise be too narrow side by side."""
+    if is_narrow:
+        return {(row, 0): labels for row, labels in enumerate(panels.values())}
+    if parts > 1 and _extent(panels)[1] * parts > MOST_COLUMNS >= len(panels):
+        return {(0, column): labels for column, labels in enumerate(panels.values())}
+    return panels
+
+
+def make_grids(
+    panels: Panels, kind: Kind, size: tuple[int, int], *, share_x: bool, is_narrow: bool
+) -> tuple[Figure, list[Grid]]:
+    """Make an empty figure, and for each of its parts (metrics) a grid with all panels; `size` is
+    the number of parts and of hues.
+
+    All panels share their x axis, or else those of a part, which share their y axis as well.
+    """
+    parts, hues = size
+    starts = _starts(panels, parts, is_narrow)
+    rows, columns = _extent(panels)
+    down = rows + max(row for row, _ in starts)
+    across = columns + max(column for _, column in starts)
+    page = PHONE_WIDTH if is_narrow else PAGE_WIDTH
+    width, height = kind.panel_size(max(NARROWEST, page / across), hues)
+    figure = Figure(figsize=(width * across, height * down + FRAME), layout="constrained")
+    FigureCanvasAgg(figure)
+    share_y = parts == 1 and not (is_narrow and kind.shared_y == "row")
+    subplots = figure.subplots(
+        down, across, sharex=share_x, sharey=kind.shared_y if share_y else False, squeeze=False
+    )
+    for axes in subplots.flat:
+        axes.locator_params(axis="both", min_n_ticks=FEWEST_TICKS)
+    grids: list[Grid] = []
+    for row, column in starts:
+        grids.append({(y, x): subplots[row + y][column + x] for y, x in sorted(panels)})
+    used = [axes for grid in grids for axes in grid.values()]
+    for axes in subplots.flat:
+        if axes not in used:
+            axes.remove()
+    for first, *others in (grid.values() for grid in grids if parts > 1):
+        for axes in others:
+            if kind.shared_y:
+                axes.sharey(first)
+            if not share_x:
+                axes.sharex(first)
+    return figure, grids
+
+
+def _starts(panels: Panels, parts: int, is_narrow: bool) -> list[tuple[int, int]]:
+    """The row and the column at which each part begins: side by side, or one below the other if
+    they are many; parts of a single panel wrap."""
+    rows, columns = _extent(panels)
+    if is_narrow or (columns > 1 and columns * parts > MOST_COLUMNS):
+        return [(part * rows, 0) for part in range(parts)]
+    if len(panels) == 1:
+        width = _even(parts, MOST_PARTS)
+        return [divmod(part, width) for part in range(parts)]
+    return [(0, part * columns) for part in range(parts)]
+
+
+def _extent(panels: Panels) -> tuple[int, int]:
+    """The number of rows and of columns of one part."""
+    return 1 + max(row for row, _ in panels), 1 + max(column for _, column in panels)
+
+
+def _even(panels: int, most: int = MOST_COLUMNS) -> int:
+    """The number of panels in a row if as few rows as possible are filled evenly."""
+    return ceil(panels / ceil(panels / most))
+
+
+def select(frame: DataFrame, labels: dict[str, str]) -> DataFrame:
+    """The rows that belong to a panel."""
+    for label, value in labels.items():
+        frame = frame[frame[label] == value]
+    return frame
 
 
 def note(kind: Kind, measured: DataFrame, cells: DataFrame, style: Style) -> str:
@@ -88,31 +202,36 @@ def note(kind: Kind, measured: DataFrame, cells: DataFrame, style: Style) -> str
 
 
 def _draw_panel(
-    part: Part, axes: Axes, panel: Panel, measured: DataFrame, cells: DataFrame, style: Style
+    part: Part,
+    axes: Axes,
+    labels: dict[str, str],
+    measured: DataFrame,
+    cells: DataFrame,
+    style: Style,
 ) -> None:
-    rows = panel.select(measured)
+    """Draw the measured rows and the paper's values of a panel, or say why it is empty."""
+    kind, _, paper = part
+    rows = select(measured, labels)
     if len(rows):
-        part.kind.draw(axes, rows, cells, style)
-        if matches := panel.matches(part.paper):
-            part.kind.draw_paper(axes, matches, cells, style)
+        kind.draw(axes, rows, cells, style)
+        matches = [
+            match for match in paper if match.values and labels.items() <= match.labels.items()
+        ]
+        if matches:
+            kind.draw_paper(axes, matches, cells, style)
         axes.set(xlabel="", ylabel="")  # seaborn sets the names of columns
     else:
-        say(axes, _why_empty(panel.select(cells)))
-    if part.kind.limits:
-        axes.set_ylim(*part.kind.limits)
+        statuses = set(select(cells, labels)["status"])
+        reason = "diverged" if statuses == {"diverged"} else "no values yet"
+        say(axes, NO_RUNS if statuses <= {"missing"} else reason)
+    if kind.limits:
+        axes.set_ylim(*kind.limits)
 
 
-def _why_empty(planned: DataFrame) -> str:
-    statuses = set(planned["status"])
-    if statuses <= {"missing"}:
-        return NO_RUNS
-    return "diverged" if statuses == {"diverged"} else "no values yet"
-
-
-def _titles(panels: list[Panel], style: Style, width: float) -> list[str]:
+def _titles(panels: Panels, style: Style, width: float) -> list[str]:
     parts = []
-    for panel in panels:
-        parts.append([style.phrase(*label) for label in reversed(panel.values.items())])
+    for labels in panels.values():
+        parts.append([style.phrase(*label) for label in reversed(labels.items())])
     one_line = [", ".join(words) for words in parts]
     fits = max(map(len, one_line)) * LETTER < 0.92 * width
     return one_line if fits else [",\n".join(words) for words in parts]
@@ -120,8 +239,7 @@ def _titles(panels: list[Panel], style: Style, width: float) -> list[str]:
 
 def _name_axes(kinds: list[Kind], figure: Figure, grids: list[Grid], style: Style) -> None:
     """Title the axes; seaborn may have hidden the titles of axes without tick labels."""
-    rows = dict.fromkeys(row for row, _ in grids[0])
-    has_shared_title = len(rows) > 1 and len(kinds) == 1
+    has_shared_title = len({row for row, _ in grids[0]}) > 1 and len(kinds) == 1
     if has_shared_title:
         figure.supylabel(kinds[0].y_title(), fontsize=LABEL_SIZE)
     for kind, grid in zip(kinds, grids, strict=True):
@@ -135,8 +253,7 @@ def _name_axes(kinds: list[Kind], figure: Figure, grids: list[Grid], style: Styl
                 title = fill(kind.y_title().replace(" (", "\N{NO-BREAK SPACE}("), room)
                 axes.set_ylabel(title.replace("\N{NO-BREAK SPACE}", " "), visible=True)
             is_last = (row + 1, column) not in grid
-            is_named = is_last or not (kind.rows and kind.shared_x)
-            axes.tick_params(axis="x", labelbottom=is_named)
+            axes.tick_params(axis="x", labelbottom=is_last or not kind.rows)
             if is_last:
                 axes.set_xlabel(kind.x_title(style), visible=True)
 
@@ -164,12 +281,11 @@ def _entries(
 def _add_legend(figure: Figure, entries: dict[str, Artist]) -> float:
     """Put a legend above the panels in as few rows as fit, and return its height in inches."""
     for columns in range(len(entries), 0, -1):
-        even = ceil(len(entries) / ceil(len(entries) / columns))
         legend = figure.legend(
             list(entries.values()),
             list(entries),
             loc="outside upper center",
-            ncols=even,
+            ncols=_even(len(entries), columns),
             handlelength=2.8,
         )
         box = legend.get_window_extent()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -14,15 +14,10 @@ from cohort.results.names import FREE, Names
 
 if TYPE_CHECKING:
     import matplotlib as mpl
-    import matplotlib.colors as mpl_colors
-    import matplotlib.lines as mpl_lines
     import seaborn
     from matplotlib.axes import Axes
-    from matplotlib.lines import Line2D
-    from pandas import Series
 else:
     mpl, seaborn = lazy("matplotlib"), lazy("seaborn")
-    mpl_colors, mpl_lines = lazy("matplotlib.colors"), lazy("matplotlib.lines")
 
 PAGE_WIDTH = 7.0  # inches: the text width of a two-column paper
 PHONE_WIDTH = 3.5  # inches: of a figure that is read on a phone
@@ -32,8 +27,6 @@ SHORTEST, TALLEST = 1.4, 1.9  # inches: the height of a panel, with its title an
 SIDES, ENDS = 0.5, 0.6  # inches of a panel's width and height that are not plot area
 FRAME = 0.5  # inches for the titles of the x axis and the note
 LETTER = 0.056  # inches: the mean width of a letter of 8 points
-MOST_COLUMNS = 4  # of a grid that may wrap
-MOST_PARTS = 3  # side by side, of a single panel each
 FEWEST_TICKS = 3  # of an axis
 
 FONT = "DejaVu Sans"  # comes with matplotlib, so every machine draws with the same font
@@ -60,7 +53,6 @@ RC: dict[str, Any] = {
     "hatch.linewidth": 0.5,
     "savefig.dpi": 200,
     "text.parse_math": False,  # a dollar sign in a title is a dollar sign
-    "svg.hashsalt": "cohort",  # otherwise the ids inside an SVG are random
     "pdf.fonttype": 42,  # embeds the fonts, as journals require
 }
 """What differs from seaborn's theme `ticks` in the context `paper`."""
@@ -68,8 +60,6 @@ RC: dict[str, Any] = {
 NOTE = {"fontsize": 7, "color": "#555555"}
 BAND: dict[str, Any] = {"alpha": 0.18, "linewidth": 0}
 STATISTICS: list[Any] = ["mean", "std", "min", "max"]  # of the runs at a point
-FEW_CURVES = 6  # which have a band each
-PALE = 0.5  # the share of white in the color of unfinished runs
 
 # Okabe and Ito's colors for color-blind readers, without their yellow, which is too light for a
 # line on white, and three darker ones of Tol's.
@@ -90,7 +80,6 @@ THIN, LINE, THICK = 1.0, 1.3, 2.0  # points: the widths of lines
 DASHES = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (2.5, 1)), (0, (7, 1, 1, 1, 1, 1)))
 HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\")
 MARKERS = ("o", "s", "^", "v", "P")
-STOPPED = (0, (1, 1.2))
 # Labels whose values are names: they get distinct colors, all other labels shades in order.
 NOMINAL = ("strategy", *FREE, "schedule", "dataset", "model")
 PAPER_LINE: dict[str, Any] = {"linestyle": (0, (4, 2)), "linewidth": 0.8}
@@ -120,12 +109,9 @@ class Style(Names):
     @classmethod
     def of(cls, look: Mapping[str, Any]) -> Self:
         """The style described by the `look` of a resolved figure."""
-        return replace(
-            super().of(look),
-            strategies=list(look.get("strategies", [])),
-            methods=list(look.get("methods", [])),
-            round_name=look.get("round", "Round"),
-        )
+        fields = {"strategies": "strategies", "methods": "methods", "round_name": "round"}
+        given = {field: look[key] for field, key in fields.items() if key in look}
+        return replace(super().of(look), **given)
 
     def colors(self, hue: str, values: list[str]) -> dict[str, Any]:
         """A color for each value: distinct colors for names, shades of viridis in order else."""
@@ -195,11 +181,6 @@ class Style(Names):
         return names if len(others) == len(names) else [*self.strategies, *others]
 
 
-def pale(color: Any) -> Any:
-    """The color mixed with white, for unfinished runs."""
-    return tuple(PALE + (1 - PALE) * part for part in mpl_colors.to_rgb(color))
-
-
 def deviation_limits(statistics: Any, unit: str) -> tuple[Any, Any]:
     """The lower and upper limit one standard deviation from a mean, cut at 0 and 100 % where no
     value lies beyond. `statistics` holds the `STATISTICS` of one point, or a table of several
@@ -219,16 +200,6 @@ def draw_means(
     if has_band:
         limits = deviation_limits(statistics, unit)
         axes.fill_between(statistics.index, *limits, color=line["color"], **BAND)
-
-
-def deviation_bar(unit: str) -> Callable[[Series[float]], tuple[float, ...]]:
-    """A function for seaborn's `errorbar` that returns the `deviation_limits` of values."""
-    return lambda values: tuple(map(float, deviation_limits(values.agg(STATISTICS), unit)))
-
-
-def legend_line(**properties: Any) -> Line2D:
-    """A line without points, as a legend's handle."""
-    return mpl_lines.Line2D([], [], **properties)
 
 
 def paper_name(source: str) -> str:

@@ -40,22 +40,24 @@ FILE = {
     "required": ["rows", "sha256"],
     "additionalProperties": False,
 }
+FILES = {
+    "type": "object",
+    "properties": {f"{name}.parquet": FILE for name in TABLES},
+    "required": ["runs.parquet"],
+    "additionalProperties": False,
+}
+KEYS = {
+    "format": {"const": FORMAT},
+    "name": {"type": "string", "pattern": "^[a-z][a-z0-9_]{0,60}$"},
+    "runs": {"type": "integer", "minimum": 1, "maximum": MOST_RUNS},
+    "license": TEXT,
+    "cite": TEXT,
+    "files": FILES,
+}
 SCHEMA = {
     "type": "object",
-    "properties": {
-        "format": {"const": FORMAT},
-        "name": {"type": "string", "pattern": "^[a-z][a-z0-9_]{0,60}$"},
-        "runs": {"type": "integer", "minimum": 1, "maximum": MOST_RUNS},
-        "license": TEXT,
-        "cite": TEXT,
-        "files": {
-            "type": "object",
-            "properties": {f"{name}.parquet": FILE for name in TABLES},
-            "required": ["runs.parquet"],
-            "additionalProperties": False,
-        },
-    },
-    "required": ["format", "name", "runs", "license", "cite", "files"],
+    "properties": KEYS,
+    "required": list(KEYS),
     "additionalProperties": False,
 }
 """The manifest, as JSON Schema."""
@@ -73,7 +75,8 @@ def write_release(folder: Path, name: str, records: Iterable[Record]) -> None:
         _write_files(swap / NEW, name, records)
         for file in folder.iterdir() if folder.exists() else ():
             if file.name != MANIFEST and file.suffix != ".parquet":
-                _copy(file, swap / NEW / file.name)
+                copy = shutil.copytree if file.is_dir() else shutil.copy2
+                copy(file, swap / NEW / file.name)
     except BaseException:
         shutil.rmtree(swap, ignore_errors=True)
         raise
@@ -109,36 +112,25 @@ def _swap_folder(folder: Path) -> Path:
     return folder.with_name(f".{folder.name}{SWAP}")
 
 
-def _copy(source: Path, target: Path) -> None:
-    shutil.copytree(source, target) if source.is_dir() else shutil.copy2(source, target)
-
-
 def _write_files(folder: Path, name: str, records: Iterable[Record]) -> None:
     """Write the tables and the manifest of a release into a folder."""
     tables = tables_of(records)
     files = {}
     for table_name, table in tables.items():
-        file = folder / f"{table_name}.parquet"
-        encodings = {"value": "BYTE_STREAM_SPLIT"} if "value" in table.column_names else None
+        file, columns = folder / f"{table_name}.parquet", table.column_names
         with atomic_write(file) as temporary:
             parquet.write_table(
                 table,
                 temporary,
                 compression="zstd",
                 compression_level=19,
-                use_dictionary=[key for key in DICTIONARIES if key in table.column_names],
-                column_encoding=encodings,
+                use_dictionary=[key for key in DICTIONARIES if key in columns],
+                column_encoding={"value": "BYTE_STREAM_SPLIT"} if "value" in columns else None,
             )
         size = file.stat().st_size
         files[file.name] = {"rows": len(table), "bytes": size, "sha256": sha256(file)}
-    manifest = {
-        "format": FORMAT,
-        "name": name,
-        "runs": len(tables["runs"]),
-        "license": LICENSE,
-        "cite": CITE,
-        "files": files,
-    }
+    manifest = {"format": FORMAT, "name": name, "runs": len(tables["runs"])}
+    manifest |= {"license": LICENSE, "cite": CITE, "files": files}
     write_text(folder / MANIFEST, to_sealed_json(manifest, indent=1))
 
 

@@ -57,16 +57,14 @@ def restore(folder: Path, address: str, cells: Mapping[str, Cell]) -> RestoreOut
     for record in records:
         digest = record.header["digest"]
         source = release | _provenance(record)
-        if Path(path := cells[digest].path).exists():
-            here = read(path)
-            if not is_same(here, record):
-                outcome.different[digest] = here, record
-                continue
+        if not Path(path := cells[digest].path).exists():
+            new[path] = _with_releases(record, [source])
+        elif not is_same(here := read(path), record):
+            outcome.different[digest] = here, record
+        else:
             outcome.present.append(digest)
             if source not in here.header.get("restored", [source]):
                 named[path] = _with_releases(here, [*here.header["restored"], source])
-        else:
-            new[path] = _with_releases(record, [source])
     with ThreadPoolExecutor() as pool:  # most of the time a write waits for the disk
         list(pool.map(write, named.keys(), named.values()))
         written = pool.map(_write_new, new.keys(), new.values())
@@ -78,9 +76,13 @@ def restore(folder: Path, address: str, cells: Mapping[str, Cell]) -> RestoreOut
 def _write_new(path: str, record: Record) -> bool:
     """Write the record of a cell and return True, unless a process trains the cell or has just
     written its record."""
+
+    def give_up() -> None:
+        raise BlockingIOError
+
     folder = state_folder(path)
     try:
-        with lease(folder, waiting=_give_up):
+        with lease(folder, waiting=give_up):
             if is_new := not Path(path).exists():
                 write(path, record)
     except BlockingIOError:
@@ -88,10 +90,6 @@ def _write_new(path: str, record: Record) -> bool:
     with contextlib.suppress(OSError):  # it has a checkpoint, or another process waits there
         folder.rmdir()
     return is_new
-
-
-def _give_up() -> None:
-    raise BlockingIOError
 
 
 def _check_settings(record: Record, cell: Cell) -> None:
@@ -102,11 +100,10 @@ def _check_settings(record: Record, cell: Cell) -> None:
     except Exception as error:  # a part of its strategy is of a wrong type
         raise UserError(f"the settings of run {cell.digest} cannot be read ({error})") from None
     expected: dict[str, Any] = cell.plain_settings()
-    names = [name for name in {**stated, **expected} if stated.get(name) != expected.get(name)]
     versions, planned = record.header["science"], cell.science
-    names += [
-        name for name in {**versions, **planned} if versions.get(name, 1) != planned.get(name, 1)
-    ]
+    names = [name for name in {**stated, **expected} if stated.get(name) != expected.get(name)]
+    for name in {**versions, **planned}:
+        names += [name] if versions.get(name, 1) != planned.get(name, 1) else []
     if names:
         listed = ", ".join(sorted(names))
         raise UserError(f"the settings of run {cell.digest} do not give this digest ({listed})")
@@ -115,15 +112,9 @@ def _check_settings(record: Record, cell: Cell) -> None:
 def _provenance(record: Record) -> dict[str, Any]:
     """The provenance of a run, the hash of its weights, for comparing two runs, and from where it
     had been restored before it was released."""
-    provenance = record.header["provenance"]
-    return {
-        **{
-            key: record.header[key]
-            for key in ("weights_sha256", "restored")
-            if key in record.header
-        },
-        **{name: provenance[name] for name in ("commit", "trainer", "devices", "versions")},
-    }
+    header, provenance = record.header, record.header["provenance"]
+    kept = {key: header[key] for key in ("weights_sha256", "restored") if key in header}
+    return kept | {key: provenance[key] for key in ("commit", "trainer", "devices", "versions")}
 
 
 def _with_releases(record: Record, sources: Sequence[Mapping[str, Any]]) -> Record:

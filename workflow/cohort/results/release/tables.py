@@ -1,47 +1,93 @@
-"""Records as tables, and back without loss. docs/records.md describes every column."""
+"""Records as tables, and back without loss; the same tables as pandas frames. docs/records.md
+describes every column."""
 
 from __future__ import annotations
 
 import itertools
+import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from cohort.records.history import PROFILE, History
-from cohort.records.record import Record, check
-from cohort.results.release.runs import Row, headers_of, table_of_runs, totals
+from cohort.records.record import FORMAT, Record, check
 
-CURVES = ("metrics", "cost")
-"""The groups of values by round: what was measured, and what it cost."""
+if TYPE_CHECKING:
+    import pandas as pd
+
 TABLES = ("runs", "curves", "clients", "cohorts", "classes", "profiles")
 COUNTED = {"client": 0, "class": 0, "round": 1}
 """The columns that count a run's rows, with their first number."""
 CLIENT_LISTS = pa.list_(pa.int64())
+IDENTITY = ("digest", "status", "weights_sha256", "science")
+SECONDS = ("seconds", "seconds_training", "seconds_selecting", "seconds_evaluating")
+"""Totals over the rounds, which `curves` holds round by round."""
+PROVENANCE = ("commit", "trainer", "devices", "peak_memory_mb", "sessions", "my")
+"""The provenance that has columns of its own."""
+VERSION = "version_"
+"""Prefix of the columns that hold the version of a package."""
+FIXED = {*IDENTITY, *SECONDS, *PROVENANCE, "rounds_played", "traffic", "restored"}
+"""All columns of `runs` but those of settings and of versions."""
+IS_JSON = {b"json": b"true"}
+"""Metadata of the columns whose values are JSON texts."""
 
+Row = dict[str, Any]
 Columns = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class RunFrames:
+    """Finished runs as tidy pandas frames with the columns that docs/records.md lists: `runs` has a
+    row per run, the others per value by round, client of a run, round, class, and local step. The
+    column `digest` says whose row it is."""
+
+    runs: pd.DataFrame
+    curves: pd.DataFrame
+    clients: pd.DataFrame
+    cohorts: pd.DataFrame
+    classes: pd.DataFrame
+    profiles: pd.DataFrame
+
+    @classmethod
+    def of(cls, tables: Mapping[str, pa.Table]) -> RunFrames:
+        """Convert the tables of a release, given by name; one that is missing has no rows. Texts
+        take the place of a dictionary's codes, as seaborn likes it."""
+        empty = pa.table({"digest": pa.array([], pa.string())})
+        frames = []
+        for table in (tables.get(field.name, empty) for field in fields(cls)):
+            for position, field in enumerate(table.schema):
+                if pa.types.is_dictionary(field.type):
+                    column = table.column(position).cast(field.type.value_type)
+                    table = table.set_column(position, field.name, column)
+            frames.append(table.to_pandas())
+        return cls(*frames)
+
+    def metric(self, *names: str) -> pd.DataFrame:
+        """The values of these metrics by round, one row each, with all settings of its run."""
+        return self.curves[self.curves["metric"].isin(names)].merge(self.runs, on="digest")
 
 
 def tables_of(records: Iterable[Record]) -> dict[str, pa.Table]:
     """Convert records to tables by name, each sorted by digest; empty ones are left out."""
     ordered = sorted(records, key=lambda record: record.header["digest"])
-    columns_of = {
-        "curves": _curves,
-        "clients": _clients,
-        "cohorts": _cohorts,
-        "classes": _classes,
-        "profiles": _profile,
+    by_table: dict[str, list[pa.Table]] = {name: [] for name in TABLES[1:]}
+    for record in ordered:
+        for name, columns in _columns_of(record).items():
+            if rows := len(next(iter(columns.values()), ())):
+                codes = np.zeros(rows, np.int32)
+                digests = pa.DictionaryArray.from_arrays(codes, [record.header["digest"]])
+                by_table[name].append(pa.table({"digest": digests} | columns))
+    tables = {
+        name: pa.concat_tables(parts, promote_options="default").combine_chunks()
+        for name, parts in by_table.items()
+        if parts
     }
-    tables = {"runs": table_of_runs(ordered)}
-    for name, columns in columns_of.items():
-        parts = [_run_table(record.header["digest"], columns(record)) for record in ordered]
-        parts = [part for part in parts if len(part)]
-        if parts:
-            tables[name] = pa.concat_tables(parts, promote_options="default").combine_chunks()
-    return tables
+    return {"runs": _table_of_runs(ordered)} | tables
 
 
 def records_of(tables: Mapping[str, pa.Table]) -> Iterator[Record]:
@@ -51,15 +97,120 @@ def records_of(tables: Mapping[str, pa.Table]) -> Iterator[Record]:
     strangers = set().union(*by_digest.values()) - by_digest["runs"].keys()
     if strangers:
         raise ValueError(f"runs.parquet has no run {min(strangers)}")
-    for header, row in headers_of(tables["runs"]):
-        parts = {name: parts.get(header["digest"]) for name, parts in by_digest.items()}
+    packed = {field.name for field in tables["runs"].schema if (field.metadata or {}) == IS_JSON}
+    for values in tables["runs"].to_pylist():
+        row = {name: value for name, value in values.items() if value is not None}
+        row |= {name: json.loads(row[name]) for name in packed & row.keys()}
+        parts = {name: parts.get(row["digest"]) for name, parts in by_digest.items()}
         try:
-            yield _record(header, row, parts)
+            yield _record(row, parts)
         except Exception as error:
-            raise ValueError(f"run {header['digest']}: {error}") from error
+            raise ValueError(f"run {row['digest']}: {error}") from error
 
 
-def _record(header: Row, row: Row, parts: Mapping[str, pa.Table | None]) -> Record:
+def _table_of_runs(records: Sequence[Record]) -> pa.Table:
+    """The table of these records, a row each: every setting, where it was trained, and its cost."""
+    rows = [_row(record) for record in records]
+    columns = []
+    for name in sorted({name for row in rows for name in row}, key=_column_order):
+        values = [row.get(name) for row in rows]
+        types = {type(value) for value in values if value is not None}
+        is_json = len(types) > 1 or dict in types or (list in types and name != "devices")
+        if is_json:
+            values = [None if value is None else _packed(value) for value in values]
+        column = pa.array(values)
+        field = pa.field(name, column.type, metadata=IS_JSON if is_json else None)
+        columns.append((field, column))
+    schema = pa.schema([field for field, _ in columns])
+    return pa.Table.from_arrays([column for _, column in columns], schema=schema)
+
+
+def _column_order(name: str) -> tuple[int, str]:
+    """A sort key: settings come between what identifies a run and what it cost."""
+    if name in ("digest", "status", "rounds_played"):
+        return 0, name
+    return (2 if name in FIXED or name.startswith(VERSION) else 1), name
+
+
+def _packed(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def _row(record: Record) -> Row:
+    header, provenance = record.header, record.header["provenance"]
+    return {
+        **{name: header[name] for name in (*IDENTITY, "restored") if name in header},
+        **header["settings"],
+        **{name: provenance[name] for name in PROVENANCE if name in provenance},
+        **{VERSION + package: version for package, version in provenance["versions"].items()},
+        **_totals(record.history),
+        "traffic": {what: sizes.tolist() for what, sizes in record.history.traffic.items()},
+    }
+
+
+def _header(row: Row) -> Row:
+    """The record header that a row of `runs` holds."""
+    versions = {name: value for name, value in row.items() if name.startswith(VERSION)}
+    return {
+        "format": FORMAT,
+        **{name: row[name] for name in IDENTITY},
+        **({"restored": row["restored"]} if "restored" in row else {}),
+        "settings": {
+            name: value for name, value in row.items() if name not in FIXED | versions.keys()
+        },
+        "provenance": {
+            **{name: row[name] for name in PROVENANCE if name in row},
+            "versions": {name.removeprefix(VERSION): value for name, value in versions.items()},
+        },
+    }
+
+
+def _totals(history: History) -> dict[str, float]:
+    """What a run's row repeats of its rounds: their number, and their seconds by purpose."""
+    names = [name for name in SECONDS if name in history.cost]
+    seconds = {name: sum(dict(history.cost[name]).values()) for name in names}
+    return {"rounds_played": len(history.cohorts), **seconds}
+
+
+def _columns_of(record: Record) -> dict[str, Columns]:
+    """The columns of a record's rows in each table but `runs`."""
+    history, classes = record.history, record.classes
+    curves = [
+        (group, name, *point)
+        for group, series in (("metrics", history.metrics), ("cost", history.cost))
+        for name in sorted(series)
+        for point in series[name]
+    ]
+    groups, names, rounds, values = zip(*curves, strict=True) if curves else ((),) * 4
+    arrays = {name: record.clients[name] for name in sorted(record.clients)}
+    cohorts: Columns = {
+        "round": np.arange(1, len(history.cohorts) + 1),
+        "cohort": pa.array(history.cohorts, CLIENT_LISTS),
+    }
+    if not history.all_responded():
+        cohorts["responders"] = pa.array(history.responders, CLIENT_LISTS)
+    if history.pools:
+        cohorts["pool"] = pa.array(history.pools, CLIENT_LISTS)
+        cohorts["probe_norms"] = pa.array(history.norms, pa.list_(pa.float64()))
+    profile = np.concatenate(history.profile).T if history.profile else ()
+    return {
+        "curves": {
+            "group": pa.array(groups, pa.string()).dictionary_encode(),
+            "metric": pa.array(names, pa.string()).dictionary_encode(),
+            "round": np.array(rounds, np.int64),
+            "value": np.array(values, np.float64),
+        },
+        "clients": {
+            "client": np.arange(len(arrays["size"])),
+            **{name: array if array.ndim == 1 else list(array) for name, array in arrays.items()},
+        },
+        "cohorts": cohorts,
+        "classes": {"class": np.arange(len(classes["tested"])), **classes} if classes else {},
+        "profiles": dict(zip(PROFILE, profile, strict=True)) if history.profile else {},
+    }
+
+
+def _record(row: Row, parts: Mapping[str, pa.Table | None]) -> Record:
     """Rebuild the record of one run, and check it."""
     for name in ("curves", "clients", "cohorts"):
         if parts.get(name) is None:
@@ -69,66 +220,33 @@ def _record(header: Row, row: Row, parts: Mapping[str, pa.Table | None]) -> Reco
     history.traffic = {what: np.array(sizes, np.int64) for what, sizes in traffic.items()}
     clients = _filled_columns(parts["clients"])
     clients["label_counts"] = np.stack(list(clients["label_counts"]))
-    record = Record(header, history, clients, _filled_columns(parts.get("classes")))
+    record = Record(_header(row), history, clients, _filled_columns(parts.get("classes")))
     check(record)
-    for name, total in totals(record.history).items():
+    for name, total in _totals(history).items():
         if not math.isclose(row.get(name, 0), total, rel_tol=1e-9):
             raise ValueError(f"{name} is {row.get(name)}, but {total} by its rounds")
     return record
 
 
-def _run_table(digest: str, columns: Columns) -> pa.Table:
-    """A table of one run's columns, with its digest in each row."""
-    rows = len(next(iter(columns.values()), ()))
-    digests = pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), [digest])
-    return pa.table({"digest": digests} | columns)
-
-
-def _curves(record: Record) -> Columns:
-    names: list[tuple[str, str]] = []
-    pairs: list[tuple[int, float]] = []
-    for group in CURVES:
-        for name, series in sorted(getattr(record.history, group).items()):
-            names += [(group, name)] * len(series)
-            pairs += series
-    return {
-        "group": pa.array([group for group, _ in names]).dictionary_encode(),
-        "metric": pa.array([name for _, name in names]).dictionary_encode(),
-        "round": np.array([round for round, _ in pairs], np.int64),
-        "value": np.array([value for _, value in pairs], np.float64),
-    }
-
-
-def _clients(record: Record) -> Columns:
-    arrays = {name: record.clients[name] for name in sorted(record.clients)}
-    columns = {name: array if array.ndim == 1 else list(array) for name, array in arrays.items()}
-    return {"client": np.arange(len(arrays["size"]))} | columns
-
-
-def _cohorts(record: Record) -> Columns:
-    history = record.history
-    columns: Columns = {
-        "round": np.arange(1, len(history.cohorts) + 1),
-        "cohort": pa.array(history.cohorts, CLIENT_LISTS),
-    }
-    if not history.all_responded():
-        columns["responders"] = pa.array(history.responders, CLIENT_LISTS)
-    if history.pools:
-        norms = pa.array(history.norms, pa.list_(pa.float64()))
-        columns |= {"pool": pa.array(history.pools, CLIENT_LISTS), "probe_norms": norms}
-    return columns
-
-
-def _classes(record: Record) -> Columns:
-    if not record.classes:
-        return {}
-    return {"class": np.arange(len(record.classes["tested"])), **record.classes}
-
-
-def _profile(record: Record) -> Columns:
-    if not record.history.profile:
-        return {}
-    return dict(zip(PROFILE, np.concatenate(record.history.profile).T, strict=True))
+def _history(parts: Mapping[str, Any]) -> History:
+    history, curves, profile = History(), parts["curves"], parts.get("profiles")
+    series_of = {"metrics": history.metrics, "cost": history.cost}
+    if any(column.null_count for column in curves.columns):
+        raise ValueError("curves.parquet lacks values")
+    columns = [curves[name].to_numpy() for name in ("group", "metric", "round", "value")]
+    if columns[2].dtype.kind != "i":
+        raise ValueError("round is not a whole number")
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    for (group, name), points in itertools.groupby(rows, key=itemgetter(0, 1)):
+        series_of[group][name] += [(round, value) for *_, round, value in points]
+    filled = _filled_columns(parts["cohorts"])
+    history.cohorts = list(filled["cohort"])
+    history.responders = list(filled.get("responders", filled["cohort"]))
+    history.pools = list(filled.get("pool", ()))
+    history.norms = list(filled.get("probe_norms", ()))
+    if profile is not None:
+        history.profile = [np.stack([profile[name].to_numpy() for name in PROFILE], axis=1)]
+    return history
 
 
 def _tables_by_run(name: str, table: pa.Table) -> dict[str, pa.Table]:
@@ -148,43 +266,17 @@ def _tables_by_run(name: str, table: pa.Table) -> dict[str, pa.Table]:
 
 def _filled_columns(part: pa.Table | None) -> dict[str, np.ndarray]:
     """The columns of one run's rows, without index columns and those that only other runs fill."""
+    columns: dict[str, np.ndarray] = {}
     if part is None:
-        return {}
-    columns = {}
+        return columns
     for name in part.column_names:
         gaps, values = part[name].null_count, part[name].to_numpy()
         if 0 < gaps < len(part):
             raise ValueError(f"{name} lacks values")
-        if name in COUNTED and values.tolist() != list(
-            range(COUNTED[name], len(part) + COUNTED[name])
-        ):
-            raise ValueError(f"the rows are not sorted by {name}")
-        if name != "digest" and name not in COUNTED and not gaps:
+        if name in COUNTED:
+            first = COUNTED[name]
+            if values.tolist() != list(range(first, len(part) + first)):
+                raise ValueError(f"the rows are not sorted by {name}")
+        elif name != "digest" and not gaps:
             columns[name] = values
     return columns
-
-
-def _history(parts: Mapping[str, pa.Table | None]) -> History:
-    history = History()
-    curves, cohorts, profile = parts.get("curves"), parts.get("cohorts"), parts.get("profiles")
-    if curves is not None:
-        series_of = {"metrics": history.metrics, "cost": history.cost}
-        if any(column.null_count for column in curves.columns):
-            raise ValueError("curves.parquet lacks values")
-        columns = [curves[name].to_numpy() for name in ("group", "metric", "round", "value")]
-        if columns[2].dtype.kind != "i":
-            raise ValueError("round is not a whole number")
-        rows = zip(*(column.tolist() for column in columns), strict=True)
-        for (group, name), points in itertools.groupby(rows, key=itemgetter(0, 1)):
-            series_of[group][name] += [(round, value) for *_, round, value in points]
-    if cohorts is not None:
-        filled = _filled_columns(cohorts)
-        history.cohorts = list(filled["cohort"])
-        history.responders = list(filled.get("responders", filled["cohort"]))
-        history.pools, history.norms = (
-            list(filled.get("pool", ())),
-            list(filled.get("probe_norms", ())),
-        )
-    if profile is not None:
-        history.profile = [np.stack([profile[name].to_numpy() for name in PROFILE], axis=1)]
-    return history

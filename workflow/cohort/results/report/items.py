@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from cohort.results.comparison import Comparison
-from cohort.results.figures import KINDS
-from cohort.results.figures.across import NOTHING_IN_COMMON
-from cohort.results.figures.alternative import alternative_text
+from cohort.results.figures import KINDS, alternative_text
+from cohort.results.figures.kind import NOTHING_IN_COMMON
 from cohort.results.names import Names
 from cohort.results.report.render import data_url, links, merged, with_suffix
 from cohort.results.report.runs import Coverage, StudyRuns

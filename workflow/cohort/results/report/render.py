@@ -23,7 +23,6 @@ FILTERS = {"dataset": "Data set", "partition": "Partition", "J": "J", "strategy"
 FORMATS = {
     ".png": "PNG",
     ".pdf": "PDF",
-    ".svg": "SVG",
     ".csv": "CSV",
     ".md": "Markdown",
     ".tex": "LaTeX",

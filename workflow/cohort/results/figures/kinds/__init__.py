@@ -1,1 +1,1 @@
-"""One file per kind of figure."""
+"""The kinds of figures: values by round, by run, by client, and across settings."""

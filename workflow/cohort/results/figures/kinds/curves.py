@@ -1,4 +1,5 @@
-"""Curves over rounds: the mean over seeds as a line, their standard deviation as a band."""
+"""Curves over rounds, or over what a run has cost so far: the mean over seeds as a line, their
+standard deviation as a band."""
 
 from __future__ import annotations
 
@@ -11,15 +12,14 @@ import numpy as np
 
 from cohort.core.components import parameter
 from cohort.core.errors import UserError
+from cohort.core.lazy import lazy
 from cohort.results.figures.kind import Averaging
 from cohort.results.figures.style import (
     CROSS,
     DASHES,
-    FEW_CURVES,
     PAPER_GRAY,
     PAPER_LINE,
     STATISTICS,
-    STOPPED,
     Style,
     draw_means,
     number_places,
@@ -30,14 +30,20 @@ from cohort.results.paper_match import PaperMatch
 from cohort.results.series import finite_rows, shares_of
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
     from pandas import DataFrame
+else:
+    pd = lazy("pandas")
 
 ODD: dict[str, Any] = {"not": {"multipleOf": 2}}
 CROSSES: dict[str, Any] = {"linestyle": "", "marker": "x", "markersize": 5, "markeredgewidth": 1.3}
 PAPER_POINTS: dict[str, Any] = {"marker": "D", "markersize": 3.5, "fillstyle": "none"}
+STOPPED = (0, (1, 1.2))  # the dashes of a mean of fewer runs
+FEW_CURVES = 6  # which have a band each
 FEW_POINTS = 12  # a curve of at most so many points shows each of them
 MOST_POINTS = 250  # along the x axis, about as many as a panel has pixels
+COSTS_SHOWN = 200  # along the axis of a cost
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +55,6 @@ class Curves(Averaging):
     """
 
     name: ClassVar[str] = "curves"
-    picture: ClassVar[str] = "Curves"
     mark = "curve"
     status_notes: ClassVar[Mapping[str, str]] = {
         "unfinished": "unfinished runs included",
@@ -98,10 +103,9 @@ class Curves(Averaging):
             raise UserError("smoothing and buckets cannot be combined; leave one of them out")
         for metric in (self.metric, *(self.also or ())):
             if METRICS[metric].by != self.x:
-                allowed = BY_STEP if self.x == "step" else BY_ROUND
+                allowed = ", ".join(BY_STEP if self.x == "step" else BY_ROUND)
                 raise UserError(
-                    f"curves over x: {self.x} cannot show {metric}; choose among "
-                    f"{', '.join(allowed)}"
+                    f"curves over x: {self.x} cannot show {metric}; choose among {allowed}"
                 )
         if self.x == "step" and self.paper:
             raise UserError("a paper's values are of rounds; leave paper out for x: step")
@@ -115,10 +119,9 @@ class Curves(Averaging):
         rows = finite_rows(metrics, self.metric)
         values = rows["value"] * METRICS[self.metric].scale
         if self.smoothing > 1:
-            window = values.groupby(rows["digest"]).rolling(
-                self.smoothing, center=True, min_periods=1
-            )
-            values = window.mean().droplevel(0)
+            runs = values.groupby(rows["digest"])
+            windows = runs.rolling(self.smoothing, center=True, min_periods=1)
+            values = windows.mean().droplevel(0)
         rows = rows.assign(value=values, round=rows["round"].astype(int))
         if self.buckets > 1:
             rows = bucket_means(rows, self.buckets)
@@ -136,9 +139,10 @@ class Curves(Averaging):
     def _banded(self, cells: DataFrame, style: Style) -> list[str]:
         """The values of the hue whose curves have a band: of many only the paper's own methods."""
         hues = style.ordered(self.hue, cells[self.hue])
-        own = style.methods if self.hue == "strategy" else []
-        shown = hues if len(hues) <= FEW_CURVES else [hue for hue in hues if hue in own]
-        return shown if self.band == "sd" else []
+        if len(hues) > FEW_CURVES:
+            own = style.methods if self.hue == "strategy" else []
+            hues = [hue for hue in hues if hue in own]
+        return hues if self.band == "sd" else []
 
     def deviations(self, measured: DataFrame, cells: DataFrame, style: Style) -> list[str]:
         banded = self._banded(cells, style)
@@ -151,43 +155,38 @@ class Curves(Averaging):
         self, axes: Axes, runs: DataFrame, line: dict[str, Any], *, has_band: bool
     ) -> None:
         """Draw the mean curve of one hue: in its own dashes as far as all runs go, then dotted."""
-        color = line["color"]
-        points = {"markersize": 2.5, "markeredgecolor": color}
         counts = runs.groupby("round")["digest"].nunique()
         complete = counts.index[counts == runs["digest"].nunique()]
         end = complete.max() if len(complete) else counts.index.min()
-        points |= {"marker": "o" if len(counts) <= FEW_POINTS else None}
+        marker = "o" if len(counts) <= FEW_POINTS else None
+        line = line | {"markersize": 2.5, "markeredgecolor": line["color"], "marker": marker}
         parts = [(runs[runs["round"] <= end], line["linestyle"])]
         if counts.index.max() > end:
             parts.append((runs[runs["round"] >= end], STOPPED))
         for part, linestyle in parts:
-            values, unit = part.groupby("round")["value"].agg(STATISTICS), METRICS[self.metric].unit
-            look = line | points | {"linestyle": linestyle}
-            draw_means(axes, values, unit, look, has_band=has_band)
+            statistics = part.groupby("round")["value"].agg(STATISTICS)
+            look, unit = line | {"linestyle": linestyle}, METRICS[self.metric].unit
+            draw_means(axes, statistics, unit, look, has_band=has_band)
         stops = runs[runs["status"] == "diverged"].groupby("digest")["round"].max()
         means = runs.groupby("round")["value"].mean()
-        axes.plot(stops, means.loc[stops], color=color, **CROSSES)
+        axes.plot(stops, means.loc[stops], color=line["color"], **CROSSES)
 
     def draw_paper(
         self, axes: Axes, matches: list[PaperMatch], cells: DataFrame, style: Style
     ) -> None:
         colors = self.colors(cells, style)
-        scale = METRICS[self.metric].scale
         for match in matches:
-            color = colors[match.labels[self.hue]] if len(colors) > 1 else PAPER_GRAY
-            points = [
-                (value.round or 0, value.value * scale)
-                for value in match.values
-                if not self.until or (value.round or 0) <= self.until
-            ]
+            points = [(value.round or 0, value.value) for value in match.values]
+            points = [point for point in points if not self.until or point[0] <= self.until]
             if not points:
                 continue
             look = PAPER_LINE | (PAPER_POINTS if len(points) <= FEW_POINTS else {})
             # Thinned out as our rounds are, counted from the last.
             points = points[::-1][:: math.ceil(len(points) / MOST_POINTS)][::-1]
-            axes.plot(*zip(*points, strict=True), color=color, **look)
-            label = paper_name(match.values[0].source)
-            axes.plot([], [], color=PAPER_GRAY, label=label, **look)
+            rounds, values = zip(*points, strict=True)
+            color = colors[match.labels[self.hue]] if len(colors) > 1 else PAPER_GRAY
+            axes.plot(rounds, np.multiply(values, METRICS[self.metric].scale), color=color, **look)
+            axes.plot([], [], color=PAPER_GRAY, label=paper_name(match.values[0].source), **look)
         axes.set_xlim(left=0, auto=None)  # again, since drawing more rescales the axis
 
     def x_title(self, style: Style) -> str:
@@ -229,3 +228,65 @@ def thin_rounds(rows: DataFrame) -> DataFrame:
     ends = rows.groupby("digest")["round"].max()
     kept = rows["round"].isin([*rounds[::-1][::every], *ends])
     return rows[kept].assign(every=every)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostCurves(Averaging):
+    """Curves of a metric over a cost: the mean over seeds of the value last measured before a cost
+    was spent, with their standard deviation as a band. A curve ends where its cheapest finished run
+    does; diverged and unfinished ones keep their last value."""
+
+    name: ClassVar[str] = "cost_curves"
+    mark = "curve"
+    status_notes: ClassVar[Mapping[str, str]] = {
+        "diverged": "a diverged run keeps its last value",
+        "unfinished": "unfinished runs keep theirs so far",
+    }
+
+    metric: str = parameter(enum=BY_ROUND, help="what is drawn")
+    cost: Literal["simulated_seconds", "bytes_up", "bytes_down", "client_steps", "seconds"] = (
+        parameter("simulated_seconds", help="along the x axis, summed over rounds")
+    )
+    smoothing: int = parameter(
+        1, minimum=1, help="mean over so many evaluations, the latest and those before it"
+    )
+
+    def metrics(self) -> tuple[str, ...]:
+        return (self.metric, self.cost)
+
+    def measure(self, metrics: DataFrame) -> DataFrame:
+        """The values of the metric, with the cost until then in the column `spent`."""
+        costs = finite_rows(metrics, self.cost).sort_values(["digest", "round"])
+        total = costs.groupby("digest")["value"].cumsum() * METRICS[self.cost].scale
+        spent = costs[["digest", "round"]].assign(spent=total)
+        rows = finite_rows(metrics, self.metric).sort_values(["digest", "round"])
+        recent = rows.groupby("digest")["value"].rolling(self.smoothing, min_periods=1).mean()
+        rows = rows.assign(value=recent.droplevel(0) * METRICS[self.metric].scale)
+        return rows.merge(spent, on=["digest", "round"], validate="one_to_one")
+
+    def draw(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
+        for hue, color, runs in self.runs_by_hue(panel, cells, style):
+            statistics, unit = mean_over_cost(runs), METRICS[self.metric].unit
+            draw_means(axes, statistics, unit, self.line(hue, style, color))
+        self.draw_reference(axes)
+        axes.set_xlim(left=0, auto=None)
+
+    def x_title(self, style: Style) -> str:
+        metric = METRICS[self.cost]
+        title = metric.title.removesuffix(" per round")
+        return f"{title} ({metric.unit})" if metric.unit else title
+
+
+def mean_over_cost(runs: DataFrame) -> DataFrame:
+    """The statistics over runs at costs from the first at which all runs have a value to the last
+    that all finished ones reach, or any if none is finished; the costs are the index."""
+    curves: list[tuple[np.ndarray, np.ndarray]] = [
+        (run["spent"].to_numpy(), run["value"].to_numpy())
+        for _, run in runs.sort_values("round").groupby("digest")
+    ]
+    first = max(spent[0] for spent, _ in curves)
+    ends = runs[runs["status"] == "done"].groupby("digest")["spent"].max()
+    last = max(first, ends.min() if len(ends) else runs["spent"].max())
+    costs = np.linspace(first, last, COSTS_SHOWN)
+    values = [value[np.searchsorted(spent, costs, "right") - 1] for spent, value in curves]
+    return pd.DataFrame(values).agg(STATISTICS).T.fillna({"std": 0.0}).set_axis(costs)

@@ -1,19 +1,39 @@
-"""Interquartile means over settings, each with its interval."""
+"""Strategies compared across settings: interquartile means, each with its interval.
+
+A setting is everything about a run but the strategy (or another hue), the seed and the panel. Only
+pairs of a setting and a seed that all compared strategies have count, and a figure says on its face
+how many these are.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from cohort.results.across import Scores, interquartile_means
-from cohort.results.figures.across import INTERVALS, AcrossSettings
-from cohort.results.figures.style import COLORS, WIDEST, Style
-from cohort.results.names import METRICS, Names
+from cohort.core.components import parameter
+from cohort.core.errors import UserError
+from cohort.results.across import (
+    WITHOUT_HELP,
+    Scores,
+    check_settings,
+    interquartile_means,
+    ordered_scores,
+    runs_by_setting,
+    values_left_out,
+)
+from cohort.results.at import AT_HELP, AT_SCHEMA
+from cohort.results.figures.kind import NOTHING_IN_COMMON, Kind
+from cohort.results.figures.style import COLORS, WIDEST, Style, say
+from cohort.results.measure import Measure
+from cohort.results.names import BY_ROUND, METRICS, Names, check_better, span
+from cohort.results.series import runs_without
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame
 
+INTERVALS = "intervals of 95\N{NO-BREAK SPACE}%, over seeds, by a stratified bootstrap"
 BAR: dict[str, Any] = {"linewidth": 6, "alpha": 0.4, "solid_capstyle": "butt"}
 POINT: dict[str, Any] = {"marker": "|", "markersize": 8, "markeredgewidth": 1.5}
 DOT: dict[str, Any] = {"marker": "o", "markersize": 4}
@@ -22,7 +42,7 @@ ROW, FRAME = 0.17, 0.75  # inches: the height of a strategy, and of all that is 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Interval(AcrossSettings):
+class Interval(Kind):
     """The interquartile mean of each strategy over the runs of all settings, with its interval.
 
     The mean of the middle half ignores the easiest and the hardest runs, whose values a mean over
@@ -30,12 +50,58 @@ class Interval(AcrossSettings):
     """
 
     name: ClassVar[str] = "interval"
-    picture: ClassVar[str] = "Points with intervals"
+    is_across: ClassVar[bool] = True
+    shared_y: ClassVar[bool | Literal["row"]] = False  # strategies, which differ between panels
+    has_legend = False
+    status_notes: ClassVar[Mapping[str, str]] = {
+        "diverged": "a diverged run counts with the worst value"
+    }
+
+    metric: str = parameter(enum=BY_ROUND, help="what is compared")
+    at: int | str = parameter("last", help=AT_HELP, **AT_SCHEMA)
+    without: dict[str, Any] | None = parameter(None, minProperties=1, help=WITHOUT_HELP)
+
+    def check(self) -> None:
+        check_better(self.metric)
+        if self.limits:
+            raise UserError(f"a figure of kind {self.name} sets its own limits; leave out limits")
+
+    def check_cells(self, axes: Iterable[str], cells: Iterable[Mapping[str, Any]]) -> None:
+        check_settings(self.hue, self.named(), axes, cells)
+
+    def named(self) -> Mapping[str, list[str]]:
+        return values_left_out(self.without)
+
+    def ignores(self, label: str) -> bool:
+        return True
+
+    def measures(self) -> list[Measure]:
+        return [
+            replace(measure, over_settings=True, left_out=self.named())
+            for measure in super().measures()
+        ]
+
+    def select(self, metrics: DataFrame) -> DataFrame:
+        return runs_without(metrics, self.named())
+
+    def measure(self, metrics: DataFrame) -> DataFrame:
+        """The finished runs, with the columns value, setting, `apart` (the labels that tell
+        settings apart), and `lacking` (how many values of the hue have no runs)."""
+        runs = runs_by_setting(metrics, self.metric, self.at, self.facets())
+        lacking = metrics[self.hue].nunique() - runs[self.hue].nunique()
+        return runs.assign(value=runs["value"] * METRICS[self.metric].scale, lacking=lacking)
 
     def panel_size(self, width: float, hues: int) -> tuple[float, float]:
         return min(WIDEST, width), FRAME + ROW * hues
 
-    def draw_scores(self, axes: Axes, scores: Scores, style: Style) -> None:
+    def draw(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
+        scores = self._scores(panel, style)
+        if not scores.settings:
+            say(axes, NOTHING_IN_COMMON)
+            axes.set_yticks([])
+            if not self.panels():  # which share their x axis
+                axes.set_xticks([])
+            return
         estimates = interquartile_means(scores)
         colors = style.colors(self.hue, list(estimates))
         if len(estimates) > MOST_COLORS:
@@ -54,20 +120,62 @@ class Interval(AcrossSettings):
         axes.tick_params(axis="y", length=0)
         axes.grid(visible=False, axis="y")
 
-    def describe_scores(self, scores: Scores, names: Names) -> str:
-        texts = []
-        for strategy, estimate in interquartile_means(scores).items():
-            text = f"{names.value(self.hue, strategy)} {self.number(estimate.value)}"
-            if estimate.interval:
-                text += " ({} to {})".format(*map(self.number, estimate.interval))
-            texts.append(text)
-        return "; ".join(texts)
-
-    def subject(self) -> str:
-        return f"{METRICS[self.metric].label}, interquartile mean"
-
     def x_title(self, style: Style) -> str:
         return f"{METRICS[self.metric].label},\ninterquartile mean"  # names leave it little room
 
+    def y_title(self) -> str:
+        return ""
+
+    def count(self, measured: DataFrame) -> str:
+        runs = measured["digest"].nunique()
+        return f"{runs:,} run{'' if runs == 1 else 's'}"
+
     def remarks(self, measured: DataFrame) -> list[str]:
-        return [*super().remarks(measured), INTERVALS]
+        remarks = []
+        if len(measured):
+            panels = [self._scores(panel, Names()) for _, panel in self._panels(measured)]
+            remarks = [_extent(panels, str(measured["apart"].iloc[0]))]
+            if left := len(measured) - sum(scores.values.size for scores in panels):
+                remarks.append(f"{left} runs left out, since not all strategies have their seed")
+            if lacking := int(measured["lacking"].max()):
+                remarks.append(f"{lacking} more without runs")
+        return [*remarks, *super().remarks(measured), INTERVALS]
+
+    def describe(self, metrics: DataFrame, names: Names) -> list[str]:
+        number = f"{{:.{METRICS[self.metric].digits}f}}".format
+        texts = []
+        for title, panel in self._panels(self.measure(self.select(metrics))):
+            scores, parts = self._scores(panel, names), []
+            for strategy, estimate in (
+                interquartile_means(scores).items() if scores.settings else ()
+            ):
+                text = f"{names.value(self.hue, strategy)} {number(estimate.value)}"
+                if estimate.interval:
+                    text += f" ({' to '.join(map(number, estimate.interval))})"
+                parts.append(text)
+            text = "; ".join(parts) or NOTHING_IN_COMMON
+            texts.append(f"{title}: {text}" if title else text)
+        return texts
+
+    def _scores(self, panel: DataFrame, style: Names) -> Scores:
+        """The runs of one panel, with strategies in the study's order."""
+        return ordered_scores(panel, self.hue, style, METRICS[self.metric].better)
+
+    def _panels(self, measured: DataFrame) -> Iterator[tuple[str, DataFrame]]:
+        """Pairs of a panel's name and its measured rows."""
+        if self.panels():
+            for values, panel in measured.groupby(list(self.panels()), sort=False):
+                yield ", ".join(map(str, values)), panel
+        elif len(measured):
+            yield "", measured
+
+
+def _extent(panels: Sequence[Scores], apart: str) -> str:
+    """A text on how many settings and seeds the figure compares."""
+    settings = span([len(scores.settings) for scores in panels])
+    if settings == "0":
+        return NOTHING_IN_COMMON
+    text = f"{settings} setting{'' if settings == '1' else 's'}"
+    text += f" ({apart})" if apart else ""
+    seeds = [int(count) for scores in panels for count in scores.seeds]
+    return f"{text}, {span(seeds)} seed{'' if max(seeds) == 1 else 's'} in each"

@@ -1,4 +1,4 @@
-"""The shards of a partition: how many samples of each class each client holds."""
+"""What single clients have: one metric against another, and how many samples of each class."""
 
 from __future__ import annotations
 
@@ -14,19 +14,100 @@ from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
 from cohort.results.figures.kind import Kind
 from cohort.results.figures.style import COLORS, ENDS, SIDES, Style, grid_cell, number_places
+from cohort.results.names import BY_CLIENT, METRICS
 from cohort.results.series import finite_rows
 
 if TYPE_CHECKING:
     import matplotlib.colors as mpl_colors
+    import seaborn
     from matplotlib.axes import Axes
-    from pandas import DataFrame
+    from pandas import DataFrame, Series
 else:
-    mpl_colors = lazy("matplotlib.colors")
+    mpl_colors, seaborn = lazy("matplotlib.colors"), lazy("seaborn")
 
+POINT: dict[str, Any] = {"s": 9, "alpha": 0.65, "linewidth": 0}
+FEWEST_CLIENTS = 3  # for which a rank correlation is shown
+RHO = "\N{GREEK SMALL LETTER RHO}"
 POINTS = 72.0  # in an inch
 NARROWEST = 6.0  # points per client or class; where there is less room, colors are drawn
 SMALLEST, LARGEST = 1.2, 14.0  # points: the diameter of the bubbles of few and of most samples
 SHADES = ("#dbe9f6", COLORS[0], "#00213d")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scatter(Kind):
+    """A point for each client of each run, and Spearman's rank correlation per color and panel.
+
+    Nothing is averaged: the clients of all seeds are in one cloud.
+    """
+
+    name: ClassVar[str] = "scatter"
+    mark = "color"
+
+    metric: str = parameter(enum=BY_CLIENT, help="the metric on the y axis")
+    x: str = parameter(enum=BY_CLIENT, help="the metric on the x axis")
+
+    def check(self) -> None:
+        if self.also:
+            raise UserError(f"a scatter of clients cannot show {self.also[0]} too; leave out also")
+        if self.x == self.metric:
+            raise UserError(
+                f"a scatter of {self.metric} against itself says nothing; choose another x"
+            )
+
+    def metrics(self) -> tuple[str, ...]:
+        return (self.metric, self.x)
+
+    def measure(self, metrics: DataFrame) -> DataFrame:
+        key = ["digest", "client"]
+        across = finite_rows(metrics, self.x)[[*key, "value"]].rename(columns={"value": "x"})
+        rows = finite_rows(metrics, self.metric).merge(across, on=key)
+        scale, x_scale = METRICS[self.metric].scale, METRICS[self.x].scale
+        return rows.assign(value=rows["value"] * scale, x=rows["x"] * x_scale)
+
+    def draw(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
+        colors = self.colors(cells, style)
+        seaborn.scatterplot(
+            panel,
+            x="x",
+            y="value",
+            hue=self.hue,
+            hue_order=list(colors),
+            palette=colors,
+            legend=False,
+            ax=axes,
+            **POINT,
+        )
+        correlations = {
+            self.handle(hue, style, color): f"{RHO} = {correlation(points['x'], points['value'])}"
+            for hue, color, points in self.runs_by_hue(panel, cells, style)
+        }
+        axes.legend(
+            list(correlations),
+            list(correlations.values()),
+            loc="best",
+            handlelength=0.8,
+            handletextpad=0.4,
+            borderpad=0.2,
+            fontsize=7,
+        )
+
+    def x_title(self, style: Style) -> str:
+        return METRICS[self.x].label
+
+    def line(self, value: str, style: Style, color: str) -> dict[str, Any]:
+        return {"color": color, "linestyle": "none", "marker": "o", "markersize": 3.5}
+
+    def remarks(self, measured: DataFrame) -> list[str]:
+        return [f"{RHO}: Spearman's rank correlation of the points"]
+
+
+def correlation(first: Series[float], second: Series[float]) -> str:
+    """Spearman's rank correlation as text, or `undefined` for few or constant values."""
+    if len(first) < FEWEST_CLIENTS or first.nunique() < 2 or second.nunique() < 2:
+        return "undefined"
+    rho = first.corr(second, method="spearman")
+    return f"{rho:.2f}".replace("-", "\N{MINUS SIGN}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +122,6 @@ class Shards(Kind):
     """
 
     name: ClassVar[str] = "shards"
-    picture: ClassVar[str] = "A grid of colored fields"
     mark = "panel"
     has_legend = False
     shared_y: ClassVar[bool | Literal["row"]] = "row"
@@ -81,8 +161,7 @@ class Shards(Kind):
         )
 
     def draw(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
-        first = panel.iloc[0]
-        most, clients, classes = first[["most_value", "most_clients", "most_classes"]]
+        most, clients, classes = panel.iloc[0][["most_value", "most_clients", "most_classes"]]
         width, height = grid_cell(axes)
         room = POINTS * min((width - SIDES) / clients, (height - ENDS) / classes)
         if room < NARROWEST:
@@ -100,8 +179,8 @@ class Shards(Kind):
         held = panel[panel["value"] > 0]
         areas = np.maximum(largest * held["value"] / most, SMALLEST**2)
         axes.scatter(held["client"], held["label"], areas, **style)
-        for value in legend_values(most):
-            axes.scatter([], [], largest * value / most, label=_samples(value), **style)
+        for value, name in legend_samples(most).items():
+            axes.scatter([], [], largest * value / most, label=name, **style)
 
     def _draw_heatmap(self, axes: Axes, panel: DataFrame, most: float) -> None:
         clients, labels = panel["client"].to_numpy(), panel["label"].to_numpy()
@@ -113,12 +192,11 @@ class Shards(Kind):
         # seaborn.heatmap centers client i at i + 0.5 and turns the y axis over, but panels of
         # bubbles may share these axes.
         edges = (np.arange(size + 1) - 0.5 for size in counts.shape[::-1])
-        axes.pcolormesh(
-            *edges, np.ma.masked_equal(counts, 0), cmap=colors, norm=scale, rasterized=True
-        )
+        held = np.ma.masked_equal(counts, 0)
+        axes.pcolormesh(*edges, held, cmap=colors, norm=scale, rasterized=True)
         axes.grid(visible=False)
-        for value in legend_values(most):
-            axes.scatter([], [], 40, marker="s", color=colors(scale(value)), label=_samples(value))
+        for value, name in legend_samples(most).items():
+            axes.scatter([], [], 40, marker="s", color=colors(scale(value)), label=name)
 
     def x_title(self, style: Style) -> str:
         return "Client"
@@ -130,14 +208,11 @@ class Shards(Kind):
         return ["each panel shows its first seed"]
 
 
-def legend_values(maximum: float) -> list[int]:
-    """Round sample counts for the legend: about the maximum, a quarter and a sixteenth of it."""
-    values = [maximum / part for part in (16, 4, 1) if maximum >= part]
-    powers = [10 ** floor(log10(value)) for value in values]
-    return sorted(
-        {int(value // power * power) for value, power in zip(values, powers, strict=True)}
-    )
-
-
-def _samples(value: int) -> str:
-    return f"{value:,} sample{'' if value == 1 else 's'}"
+def legend_samples(maximum: float) -> dict[int, str]:
+    """Round numbers of samples for the legend, with their texts: about the maximum, a quarter and a
+    sixteenth of it."""
+    values = set()
+    for value in (maximum / part for part in (16, 4, 1) if maximum >= part):
+        power = 10 ** floor(log10(value))
+        values.add(int(value // power * power))
+    return {value: f"{value:,} sample{'' if value == 1 else 's'}" for value in sorted(values)}

@@ -1,0 +1,265 @@
+"""Bars, profiles of clients and classes, and lines, read from matplotlib's artists."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch, Rectangle
+
+from cohort.results.figures.draw import make_figure
+from cohort.results.figures.kinds.curves import Curves
+from cohort.results.figures.style import COLORS
+from tests.results.figures.samples import STRATEGIES
+from tests.results.figures.test_draw import accuracy, note
+
+Draw = Callable[..., Figure]
+Metrics = Callable[..., Path]
+Spec = dict[str, Any]
+SELECTED = {
+    ("fedavg", 0): [5.0, 2.0, 9.0],
+    ("fedavg", 1): [1.0, 8.0, 4.0],
+    ("loss", 0): [7.0, 7.0, 0.0],
+}
+PROFILE = {"kind": "bars", "x": "client", "metric": "selected", "by": "client"}
+CLASSES = PROFILE | {"x": "class", "metric": "class_accuracy", "by": "label"}
+HEAD = "item,source,doubtful,{},other,metric,at,round,value,sd\n"
+
+
+def ends(axes: Axes) -> tuple[float, float]:
+    """The lowest and the highest point of all whiskers."""
+    heights = np.concatenate([np.asarray(line.get_ydata(), dtype=float) for line in axes.lines])
+    return np.nanmin(heights), np.nanmax(heights)
+
+
+def test_bars_are_mean_and_standard_deviation_of_the_last_evaluation(
+    bars: Spec, metrics: Metrics
+) -> None:
+    axes = make_figure(bars, metrics()).axes[1]
+    iid = [bar for bar in axes.patches if bar.get_x() > 0.5]
+    heights = {to_hex(bar.get_facecolor()).upper(): bar.get_height() for bar in iid}
+    last = {strategy: accuracy("iid", "J16", strategy)[:, -1] for strategy in STRATEGIES}
+    means = [pytest.approx(values.mean()) for values in last.values()]
+    assert heights == dict(zip(COLORS, means, strict=False))
+    low, high = last["fedentopt"].mean() + np.array([-1, 1]) * last["fedentopt"].std(ddof=1)
+    whisker = np.asarray(axes.lines[-1].get_ydata())
+    assert low < 0  # where no accuracy can be
+    np.testing.assert_allclose([np.nanmin(whisker), np.nanmax(whisker)], [0, high])
+    both = make_figure(bars | {"also": ["train_loss"]}, metrics())
+    assert [len(axes.patches) for axes in both.axes] == [6] * 4
+
+
+def test_whiskers_of_shares_end_at_100(drawn: Draw) -> None:
+    runs = [({"seed": seed}, {1: value}) for seed, value in enumerate([0.94, 1.0, 1.0])]
+    assert ends(drawn(runs, kind="bars", x="strategy").axes[0]) == (
+        pytest.approx(98 - 12**0.5),
+        100,
+    )
+
+
+def test_a_bar_has_a_tick_at_the_papers_value(bars: Spec, metrics: Metrics, tmp_path: Path) -> None:
+    rows = "Fig7,printed,,iid,J16,loss,,test_accuracy,last,,0.75,\n"
+    rows += "Fig7,printed,,dir-0.1,J16,fedavg,,test_accuracy,max,,0.125,\n"
+    (tmp_path / "paper.csv").write_text(HEAD.format("partition,J,strategy") + rows)
+    paper = {"paper": "Fig7", "paper_values": str(tmp_path / "paper.csv")}
+    figure = make_figure(bars | paper, metrics())
+    ticks = [[line for line in axes.lines if line.get_linewidth() == 1.2] for axes in figure.axes]
+    assert ticks[0] == []
+    (tick,) = ticks[1]
+    bar = figure.axes[1].patches[3]  # of the second strategy and partition, by strategy first
+    assert list(tick.get_ydata()) == [75, 75] and not tick.is_dashed()
+    np.testing.assert_allclose(np.mean(tick.get_xdata()), bar.get_x() + bar.get_width() / 2)
+    assert np.mean(tick.get_xdata()) == pytest.approx(1)  # the middle of the second partition
+    assert figure.legends[0].get_texts()[-1].get_text() == "paper"
+
+
+# AML's script averaged the last accuracies of two different runs: in the authors' logs, 0.2788 for
+# Nc = 1 and 0.4403 for IID clients with gamma = 1.
+MIXED = [
+    ({"series": "Nc = 1", "partition": "sampled-1-2", "strategy": "fedavg"}, {1: 0.1, 2: 0.2788}),
+    ({"series": "Nc = 1", "partition": "iid", "strategy": "skewed"}, {1: 0.3, 2: 0.4403}),
+    ({"series": "IID", "partition": "iid", "strategy": "fedavg"}, {1: 0.2, 2: 0.4492}),
+]
+POOLED = {"pooled": ["partition", "strategy"], "hue": "series"}
+
+
+def test_different_runs_are_averaged_as_printed(drawn: Draw) -> None:
+    """35.96 with a standard deviation of 11.4 is what the paper's Figure 7 shows for Nc = 1."""
+    figure = drawn(MIXED, kind="bars", x="series", **POOLED)
+    (axes,) = figure.axes
+    heights = [bar.get_height() for bar in axes.patches]
+    assert heights == pytest.approx([44.92, (27.88 + 44.03) / 2])
+    low, high = ends(axes)
+    assert (high - low) / 2 == pytest.approx((44.03 - 27.88) / 2**0.5)
+    words = "runs that differ in partition and strategy are averaged"
+    assert note(figure) == f"n = 1 to 2 runs per bar; {words}; whisker: ± 1 SD over runs"
+    assert axes.get_xlabel() == ""
+    figure = drawn(MIXED, **POOLED)
+    assert note(figure) == f"n = 1 to 2 runs per curve; {words}; band: ± 1 SD over runs"
+    np.testing.assert_allclose(figure.axes[0].lines[-2].get_ydata(), [20, 35.955])
+
+
+def test_titles_of_values_name_bars_and_panels(drawn: Draw) -> None:
+    look = {"titles": {"series": {"Nc = 1": "one class"}, "partition": {"iid": "I.I.D."}}}
+    (axes,) = drawn(MIXED, kind="bars", x="series", look=look, **POOLED).axes
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["IID", "one class"]
+    panels = drawn(MIXED, look=look, columns="partition", **POOLED | {"pooled": ["strategy"]})
+    assert [axes.get_title() for axes in panels.axes] == ["I.I.D.", "sampled-1-2"]
+    assert [text.get_text() for text in panels.legends[0].get_texts()] == ["IID", "one class"]
+
+
+def profiles(values: dict[tuple[str, int], list[float]], strategy: str = "") -> Any:
+    """Runs with a value for each client or class, the last one first."""
+    return [
+        ({"strategy": name, "seed": seed}, dict(reversed(list(enumerate(run)))))
+        for (name, seed), run in values.items()
+        if strategy in ("", name)
+    ]
+
+
+def heights(axes: Axes) -> list[tuple[float, float]]:
+    """The middle and the height of every bar."""
+    bars = [bar for bar in axes.patches if isinstance(bar, Rectangle)]
+    return [(bar.get_x() + bar.get_width() / 2, pytest.approx(bar.get_height())) for bar in bars]
+
+
+def test_one_hue_has_bars_of_the_sorted_means(drawn: Draw) -> None:
+    """(9, 5, 2) and (8, 4, 1)."""
+    figure = drawn(profiles(SELECTED, "fedavg"), **PROFILE)
+    (axes,) = figure.axes
+    assert heights(axes) == [(1, 8.5), (2, 4.5), (3, 1.5)]
+    assert axes.get_xlabel() == "Clients, highest first"
+    assert note(figure) == "n = 2 seeds per profile; band: ± 1 SD over seeds"
+    (handle,) = figure.legends[0].legend_handles
+    assert isinstance(handle, Patch) and not handle.get_hatch()
+
+
+def test_numbered_clients_are_those_of_the_first_seed(drawn: Draw) -> None:
+    figure = drawn(profiles(SELECTED, "fedavg"), order="number", **PROFILE)
+    assert heights(figure.axes[0]) == [(0, 5), (1, 2), (2, 9)]
+    assert figure.axes[0].get_xlabel() == "Client"
+    assert note(figure) == "n = 1 seed per profile"
+
+
+def test_several_hues_have_outlines(drawn: Draw) -> None:
+    figure = drawn(profiles(SELECTED), order="number", **PROFILE)
+    outlines = [patch.get_data() for patch in figure.axes[0].patches][::2]  # the others are bands
+    assert [list(outline.values) for outline in outlines] == [[5, 2, 9], [7, 7, 0]]
+    assert list(outlines[0].edges) == [-0.5, 0.5, 1.5, 2.5]
+    solid, dashed = figure.legends[0].legend_handles
+    assert isinstance(solid, Line2D) and not solid.is_dashed() and dashed.is_dashed()
+
+
+@pytest.mark.parametrize(
+    ("order", "title"), [("number", "Class"), ("value", "Classes, highest first")]
+)
+def test_classes_are_the_same_in_every_run(drawn: Draw, order: str, title: str) -> None:
+    runs = profiles({("fedavg", 0): [0.5, 0.25], ("fedavg", 1): [1.0, 0.75]})
+    (axes,) = drawn(runs, order=order, **CLASSES).axes
+    assert [height for _, height in heights(axes)] == [75, 50]
+    assert (axes.get_xlabel(), axes.get_ylabel()) == (title, "Class accuracy (%)")
+    band = axes.patches[-1].get_data()
+    np.testing.assert_allclose(band.values, [100, 50 + 25 * 2**0.5])  # not 75 + 35 %
+
+
+def grid(status: str = "done") -> Any:
+    """Runs of 4, 5 and 9 clients whose mean over the last ten rounds is cohort + seed + 5.5;
+    `status` is that of 9 clients with seed 1."""
+    runs = []
+    for strategy, cohort, seed in itertools.product(("fedavg", "loss"), (4, 5, 9), (0, 1)):
+        labels = {"strategy": strategy, "cohort": cohort, "seed": seed, "classes": 10}
+        labels["status"] = status if (cohort, seed) == (9, 1) else "done"
+        values = {round: (cohort + seed + round - 90) / 100 for round in (50, 91, 100)}
+        runs.append((labels, values))
+    return runs
+
+
+LINES = {"kind": "lines", "x": "cohort", "at": "last-10"}
+
+
+def test_numbers_are_placed_at_their_values(drawn: Draw) -> None:
+    (axes,) = drawn(grid(), **LINES).axes
+    line = next(line for line in axes.lines if len(line.get_xdata()) == 3)
+    assert list(line.get_xdata()) == [4, 5, 9]
+    assert list(line.get_ydata()) == pytest.approx([10, 11, 15])
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["4", "5", "9"]
+    assert axes.get_xlabel() == "Clients in a round"
+    heights = axes.collections[0].get_paths()[0].vertices[:, 1]
+    assert [heights.min(), heights.max()] == pytest.approx([10 - 0.5**0.5, 15 + 0.5**0.5])
+
+
+def test_equal_factors_are_equally_far_apart_on_a_logarithmic_axis(drawn: Draw) -> None:
+    (axes,) = drawn(grid(), log=True, **LINES).axes
+    low, middle, high = (axes.transData.transform((4, y))[1] for y in (10, 11, 12.1))
+    assert high - middle == pytest.approx(middle - low)
+    assert "10" in [text.get_text() for text in axes.get_yticklabels()]
+
+
+def test_words_are_placed_one_after_another(drawn: Draw) -> None:
+    (axes,) = drawn(grid(), **LINES | {"x": "strategy", "hue": "cohort"}).axes
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["fedavg", "loss"]
+    assert list(axes.get_xticks()) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("values", "places"),
+    [
+        ([10, 30, 50, 100], [10, 30, 50, 100]),
+        ([10, 20, 50, 100], [0, 1, 2, 3]),  # the names of the first two would touch
+        ([100, 250, 500, 1000, 2000], [0, 1, 2, 3, 4]),
+    ],
+)
+def test_names_of_numbers_do_not_overlap(
+    drawn: Draw, values: list[float], places: list[float]
+) -> None:
+    models = [f"m{place}" for place in range(4)]
+    runs = [({"lr": lr, "model": name}, {1: 0.5}) for lr, name in itertools.product(values, models)]
+    figure = drawn(runs, kind="lines", x="lr", columns="model")
+    assert [list(axes.get_xticks()) for axes in figure.axes] == [places] * 4
+    figure.draw_without_rendering()
+    labels = figure.axes[0].get_xticklabels()
+    boxes = [label.get_window_extent() for label in labels]
+    if not labels[0].get_rotation():
+        assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
+
+
+@pytest.mark.parametrize(
+    ("status", "markers", "remark"),
+    [("diverged", {"x"}, ": a run diverged"), ("unfinished", {"o", "s"}, "unfinished runs")],
+)
+def test_incomplete_runs_are_marked(
+    drawn: Draw, status: str, markers: set[str], remark: str
+) -> None:
+    figure = drawn(grid(status), **LINES)
+    points = [line for line in figure.axes[0].lines if line.get_linestyle() == "None"]
+    marked = [line for line in points if list(line.get_xdata()) == [9]]
+    assert {line.get_marker() for line in marked} == markers
+    assert remark in note(figure)
+
+
+def test_a_papers_values_are_diamonds(drawn: Draw, tmp_path: Path) -> None:
+    row = "TableI,printed,,9,loss,,test_accuracy,last-10,,0.6525,\n"
+    (tmp_path / "paper.csv").write_text(HEAD.format("cohort,strategy") + row)
+    paper = {"paper": "TableI", "paper_values": str(tmp_path / "paper.csv")}
+    (axes,) = drawn(grid(), **LINES, **paper).axes
+    diamonds = [line for line in axes.lines if line.get_marker() == "D" and len(line.get_xdata())]
+    (diamond,) = diamonds
+    assert (list(diamond.get_xdata()), list(diamond.get_ydata())) == ([9], [65.25])
+    assert diamond.get_color() == COLORS[1]
+
+
+@pytest.mark.parametrize("fields", [LINES, {"hue": "cohort", "columns": "strategy"}])
+def test_the_reference_line(drawn: Draw, fields: Spec) -> None:
+    for axes in drawn(grid(), reference=12.5, reference_label="here", **fields).axes:
+        (line,) = [line for line in axes.lines if line.get_label() == "here"]
+        assert list(line.get_ydata()) == [12.5, 12.5]
+    first, second = Curves(metric="cohort_entropy", also=["test_loss"], reference=3.17).by_metric()
+    assert (first.reference, second.reference) == (3.17, None)  # type: ignore[attr-defined]

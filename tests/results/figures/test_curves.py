@@ -1,0 +1,231 @@
+"""Curves over rounds and over costs, by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from cohort.results.figures.draw import make_figure
+from cohort.results.figures.kinds.curves import MOST_POINTS, CostCurves, Curves, mean_over_cost
+from cohort.results.figures.style import COLORS, PAPER_GRAY
+from cohort.results.files import write_metrics
+from tests.results.figures.samples import NAMES, frame_of, sample
+from tests.results.figures.test_draw import accuracy, note
+
+Metrics = Callable[..., Path]
+Draw = Callable[..., Figure]
+Spec = dict[str, Any]
+PAPER = """\
+item,source,doubtful,dataset,model,partition,J,strategy,other,metric,at,round,value,sd
+Fig3,authors' log,,digits,mlp,dir-0.1,J4,loss,,test_accuracy,40,40,0.9,
+Fig3,authors' log,,digits,mlp,dir-0.1,J4,loss,,test_accuracy,1,1,0.25,
+Fig3,authors' log,,digits,mlp,dir-0.1,J4,loss,,test_accuracy,12,12,0.5,
+Fig3,authors' log,unsure of the seed,digits,,iid,,fedavg,,test_accuracy,2,2,0.125,
+Fig3,authors' log,,digits,lenet5,iid,J4,loss,,test_accuracy,2,2,0.75,
+Fig3,authors' log,,digits,mlp,dir-0.1,J4,loss,,test_loss,2,2,3,
+"""
+SECONDS = {0: [1, 1, 1, 1], 1: [2, 2, 2, 2]}  # of each round, by seed
+ACCURACY = {0: {2: 0.2, 4: 0.6}, 1: {2: 0.4, 4: 0.8}}  # by seed and evaluated round
+
+
+def test_curves_are_mean_and_standard_deviation_over_seeds(spec: Spec, metrics: Metrics) -> None:
+    axes = make_figure(spec, metrics()).axes[0]
+    assert axes.get_title() == "dir-0.1, J = 4 local steps"
+    values = accuracy("dir-0.1", "J4", "loss")
+    curves = (line for line in axes.lines if line.get_color() == COLORS[1])
+    line = next(line for line in curves if len(line.get_xdata()) == 6)
+    np.testing.assert_array_equal(line.get_xdata(), [2, 4, 6, 8, 10, 12])
+    np.testing.assert_allclose(line.get_ydata(), values.mean(axis=0))
+    band = axes.collections[1].get_paths()[0].vertices
+    for column, round in ((0, 2), (-1, 12)):
+        heights, mean = band[band[:, 0] == round, 1], values.mean(axis=0)[column]
+        deviation = values.std(axis=0, ddof=1)[column]
+        ends = [mean - deviation, mean + deviation]
+        np.testing.assert_allclose([heights.min(), heights.max()], ends)
+
+
+@pytest.mark.parametrize(
+    ("window", "runs", "smooth"),
+    [
+        (3, {"a": [1, 2, 6, 4]}, [1.5, 3, 4, 5]),  # shorter windows at the ends
+        (5, {"a": [7]}, [7]),
+        (3, {"a": [1, 3], "b": [100, 300]}, [2, 2, 200, 200]),  # within a run
+    ],
+)
+def test_smoothing(window: int, runs: dict[str, list[float]], smooth: list[float]) -> None:
+    rows = [
+        {"digest": digest, "metric": "test_loss", "round": round, "value": float(value)}
+        for digest, values in runs.items()
+        for round, value in enumerate(values, start=1)
+    ]
+    curves = Curves(metric="test_loss", smoothing=window).measure(pd.DataFrame(rows))
+    assert curves["value"].tolist() == smooth
+
+
+@pytest.mark.parametrize(
+    ("last", "share", "points"),
+    [
+        (30, 1.0, [(10, 5.5), (20, 15.5), (30, 25.5)]),  # the mean of rounds 1 to 10
+        (29, None, [(10, 5.5), (20, 15.5)]),  # a bucket that a run ended within is left out
+        (9, 1.0, []),
+        (6, 0.2, [(2, 1.5), (4, 3.5), (6, 5.5)]),  # of a fifth of the rounds, two are a bucket
+        (2, 0.01, [(1, 1.0), (2, 2.0)]),
+    ],
+)
+def test_buckets(last: int, share: float | None, points: list[tuple[int, float]]) -> None:
+    """Of a run whose accuracy in round r is r percent; of another one beside it the same."""
+    rows = pd.DataFrame(
+        {"digest": digest, "metric": "test_accuracy", "round": round, "value": round / 100}
+        for digest in "ab"
+        for round in range(1, last + 1)
+    )
+    rows = rows if share is None else rows.assign(share=share)
+    curves = Curves(metric="test_accuracy", buckets=10).measure(rows)
+    for digest in "ab":
+        run = curves[curves["digest"] == digest]
+        assert list(zip(run["round"], run["value"].round(9), strict=True)) == points
+
+
+def test_points_denser_than_pixels_are_thinned(drawn: Draw) -> None:
+    """1,000 rounds, of which 250 can be seen: rounds 4, 8, ... 1000, and 333, where a run ends."""
+    curve = {round: round / 1000 for round in range(1, 1001)}
+    short = {round: value for round, value in curve.items() if round <= 333}
+    figure = drawn([({}, curve), ({"seed": 1, "status": "diverged"}, short)])
+    together, alone = (line for line in figure.axes[0].lines if len(line.get_xdata()) > 1)
+    assert list(together.get_xdata()) == [*range(4, 333, 4), 333]
+    assert list(alone.get_xdata()) == [333, *range(336, 1001, 4)]
+    np.testing.assert_allclose(alone.get_ydata(), np.asarray(alone.get_xdata()) / 10)
+    assert "one of 4 evaluations is drawn" in note(figure)
+    figure = drawn([({}, dict.fromkeys(range(1, MOST_POINTS + 1), 0.5))])
+    assert len(figure.axes[0].lines[0].get_xdata()) == MOST_POINTS
+    assert "is drawn" not in note(figure)
+
+
+def test_some_curves_are_dashed_and_the_axis_is_called_as_the_procedure_does(drawn: Draw) -> None:
+    runs = [({"strategy": name}, {1: 0.1, 2: 0.2}) for name in ("a", "b")]
+    figure = drawn(runs, dashed=["b"], look={"round": "Epoch"})
+    assert [handle.is_dashed() for handle in figure.legends[0].legend_handles] == [False, True]
+    assert figure.axes[0].get_xlabel() == "Epoch"
+
+
+@pytest.fixture
+def with_paper(spec: Spec, tmp_path: Path) -> Spec:
+    (tmp_path / "curves.csv").write_text(PAPER)
+    return spec | {"paper": "Fig3", "paper_values": str(tmp_path / "curves.csv"), "scale": "full"}
+
+
+def paper_lines(figure: Figure) -> dict[str, list[Line2D]]:
+    """The thin dashed lines with points, by the title of their panel."""
+    lines = {}
+    for axes in figure.axes:
+        thin = [line for line in axes.lines if line.get_linewidth() == 0.8 and line.is_dashed()]
+        lines[axes.get_title()] = [line for line in thin if len(line.get_xdata())]
+    return lines
+
+
+def test_a_papers_curve_is_in_its_panel_and_in_the_color_of_its_hue(
+    with_paper: Spec, metrics: Metrics
+) -> None:
+    figure = make_figure(with_paper, metrics())
+    first, second, third, fourth = paper_lines(figure).values()
+    assert [len(lines) for lines in (first, second, third, fourth)] == [1, 1, 0, 1]
+    assert list(first[0].get_xdata()) == [1, 12, 40] and list(first[0].get_ydata()) == [25, 50, 90]
+    assert (first[0].get_color(), fourth[0].get_color()) == (COLORS[1], COLORS[0])
+    legend = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert legend == [*NAMES, "paper (authors' log)"]
+    assert "some of the paper's values are doubtful: unsure of the seed" in note(figure)
+
+
+@pytest.mark.parametrize(("points", "marker"), [(1, "D"), (12, "D"), (13, "None")])
+def test_a_few_points_of_a_paper_are_marked(
+    with_paper: Spec, metrics: Metrics, points: int, marker: str
+) -> None:
+    """A single one would not be seen as a line."""
+    row = "Fig3,printed,,digits,mlp,dir-0.1,J4,loss,,test_accuracy,{0},{0},0.5,"
+    lines = [PAPER.splitlines()[0], *map(row.format, range(1, points + 1))]
+    Path(with_paper["paper_values"]).write_text("\n".join(lines) + "\n")
+    (line,) = paper_lines(make_figure(with_paper, metrics()))["dir-0.1, J = 4 local steps"]
+    assert line.get_marker() == marker and len(line.get_xdata()) == points
+
+
+def test_with_a_single_hue_the_papers_curve_is_gray(with_paper: Spec, tmp_path: Path) -> None:
+    one = sample().query("strategy == 'loss' and partition == 'dir-0.1' and J == 'J4'")
+    write_metrics(tmp_path / "one.parquet", one, {})
+    figure = make_figure(with_paper | {"columns": None, "rows": None}, tmp_path / "one.parquet")
+    assert [line.get_color() for line in paper_lines(figure)[""]] == [PAPER_GRAY]
+    assert figure.axes[0].lines[0].get_color() == COLORS[1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "rounds"),
+    [({"until": 12}, [1, 12]), ({"scale": "smoke"}, [1, 12]), ({"until": 10}, [1])],
+)
+def test_a_papers_curve_ends_with_ours(
+    with_paper: Spec, metrics: Metrics, changes: Spec, rounds: list[int]
+) -> None:
+    figure = make_figure(with_paper | changes, metrics())
+    assert list(paper_lines(figure)["dir-0.1, J = 4 local steps"][0].get_xdata()) == rounds
+    ours = {round for axes in figure.axes for line in axes.lines for round in line.get_xdata()}
+    assert max(ours) == changes.get("until", 12)
+    remark = "scale smoke: a cheaper version of the study"
+    assert (remark in note(figure)) == ("scale" in changes)
+
+
+def test_generated_data_is_never_compared_with_a_paper(with_paper: Spec, tmp_path: Path) -> None:
+    frame = sample()
+    some = frame.assign(generated=frame["digest"] == frame["digest"].iloc[-1])
+    write_metrics(tmp_path / "some.parquet", some, {})
+    figure = make_figure(with_paper, tmp_path / "some.parquet")
+    assert not any(paper_lines(figure).values())
+    assert note(figure).endswith("generated stand-in data: no reproduction of any paper")
+    write_metrics(tmp_path / "none.parquet", frame.assign(generated=False), {})
+    figure = make_figure(with_paper | {"paper": ""}, tmp_path / "none.parquet")
+    assert note(figure) == "n = 3 seeds per curve; band: ± 1 SD over seeds"
+
+
+def costs(status: str = "done") -> pd.DataFrame:
+    """Two runs with rounds of different length; `status` is that of the first."""
+    rows = []
+    for seed, durations in SECONDS.items():
+        cell: Spec = {"digest": f"k{seed}", "strategy": "fedavg", "seed": str(seed)}
+        cell |= {"status": status if seed == 0 else "done"}
+        values = [("simulated_seconds", *pair) for pair in enumerate(durations, start=1)]
+        values += [("test_accuracy", *pair) for pair in ACCURACY[seed].items()]
+        for metric, round, value in values:
+            rows.append(cell | {"metric": metric, "round": round, "value": float(value)})
+    return frame_of(rows)
+
+
+def test_a_value_counts_from_the_cost_at_which_it_was_measured() -> None:
+    """Seed 0 is evaluated after 2 and 4 s, seed 1 after 4 and 8 s: both have values from 4 s on,
+    and seed 0 ends there."""
+    rows = CostCurves(metric="test_accuracy").measure(costs())
+    assert rows.sort_values(["digest", "round"])["spent"].tolist() == [2, 4, 4, 8]
+    values = mean_over_cost(rows)
+    assert set(values.index) == {4}
+    assert values["mean"].iloc[-1] == pytest.approx(50)
+    assert values["std"].iloc[-1] == pytest.approx(np.sqrt(200))
+
+
+@pytest.mark.parametrize("status", ["diverged", "unfinished"])
+def test_a_run_that_stopped_keeps_its_last_value_while_others_go_on(status: str) -> None:
+    values = mean_over_cost(CostCurves(metric="test_accuracy").measure(costs(status)))
+    assert (values.index[-1], values["mean"].iloc[-1]) == (8, pytest.approx(70))  # of 60 and 80 %
+
+
+def test_a_figure_over_costs_averages_the_latest_and_names_the_cost(tmp_path: Path) -> None:
+    rows = CostCurves(metric="test_accuracy", smoothing=2).measure(costs())
+    smooth = rows.sort_values(["digest", "round"])["value"].tolist()
+    assert smooth == pytest.approx([20, 40, 40, 60])
+    write_metrics(tmp_path / "costs.parquet", costs().assign(classes=10), {})
+    look = {"orders": {"strategy": ["fedavg"]}, "strategies": ["fedavg"]}
+    spec = {"kind": "cost_curves", "metric": "test_accuracy", "look": look}
+    (axes,) = make_figure(spec, tmp_path / "costs.parquet").axes
+    assert axes.get_xlabel() == "Simulated time (s)"

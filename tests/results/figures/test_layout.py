@@ -1,0 +1,198 @@
+"""Where panels lie, what their axes are called, and how strategies look."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+
+from cohort.results.figures.draw import make_figure
+from cohort.results.figures.style import COLORS, OWN, Style, deviation_limits
+from tests.results.figures.samples import NAMES
+from tests.results.figures.test_draw import note
+
+Draw = Callable[..., Figure]
+Metrics = Callable[..., Path]
+Spec = dict[str, Any]
+
+
+def models(count: int) -> Any:
+    return [({"model": f"m{place}"}, {1: 0.5, 2: 0.6}) for place in range(count)]
+
+
+def columns(figure: Figure) -> int:
+    (count,) = {axes.get_gridspec().ncols for axes in figure.axes}
+    return count
+
+
+def sides(axes: Any) -> set[str]:
+    """The sides of a panel that have tick labels."""
+    left, bottom = axes.yaxis.get_tick_params(), axes.xaxis.get_tick_params()
+    shown = {"left": left["labelleft"], "bottom": bottom["labelbottom"]}
+    return {side for side, is_shown in shown.items() if is_shown}
+
+
+def lines(axes: Any) -> list[list[list[float]]]:
+    return [np.asarray(line.get_xydata()).tolist() for line in axes.lines if len(line.get_xdata())]
+
+
+def test_panels_of_a_phone_lie_one_below_the_other(drawn: Draw) -> None:
+    """Two data sets and two partitions, of which one combination has no runs: three panels."""
+    places = [("iid", "a"), ("iid", "b"), ("dir-0.1", "a"), ("dir-0.1", "b")]
+    runs = [({"partition": one, "model": other}, {1: 0.5}) for one, other in places[:3]]
+    missing: Any = ({"partition": "dir-0.1", "model": "b", "status": "missing"}, {})
+    for is_narrow, width in ((False, 2), (True, 1)):
+        panels: Spec = {"rows": "partition", "columns": "model", "is_narrow": is_narrow}
+        figure = drawn([*runs, missing], **panels)
+        assert len(figure.axes) == 3 and columns(figure) == width
+        assert "1 panel without runs left out" in note(figure)
+        assert (figure.get_figwidth() < 4) == is_narrow
+
+
+def test_panels_without_planned_cells_are_left_out(drawn: Draw) -> None:
+    """Three of four combinations; the lower row begins in the second column."""
+    planned = [("iid", "J4"), ("dir-0.1", "J4"), ("iid", "J8")]
+    runs = [({"partition": partition, "J": J}, {1: 0.5, 2: 0.6}) for partition, J in planned]
+    orders = {"strategy": ["s0"], "partition": ["dir-0.1", "iid"], "J": ["J4", "J8"]}
+    figure = drawn(runs, columns="partition", rows="J", look={"orders": orders})
+    assert {axes.get_title(): sides(axes) for axes in figure.axes} == {
+        "dir-0.1, J = 4 local steps": {"left", "bottom"},
+        "iid, J = 4 local steps": set(),
+        "iid, J = 8 local steps": {"left", "bottom"},
+    }
+
+
+def test_every_panel_of_a_wrapped_grid_has_its_x_axis_labeled(drawn: Draw) -> None:
+    """Five panels: three, and two below."""
+    figure = drawn(models(5), columns="model")
+    both, below = {"left", "bottom"}, {"bottom"}
+    assert [sides(axes) for axes in figure.axes] == [both, below, below, both, below]
+    assert [axes.get_xlabel() for axes in figure.axes] == ["", "", "Round", "Round", "Round"]
+
+
+@pytest.mark.parametrize("low", [0.098, 0.5, 0.77])
+@pytest.mark.parametrize("span", [0.0, 0.0007, 0.3])
+def test_axes_have_at_least_three_ticks(drawn: Draw, low: float, span: float) -> None:
+    """In narrow panels, too."""
+    values = {round: low + span * round / 7 for round in range(1, 8)}
+    figure = drawn([(labels, values) for labels, _ in models(4)], columns="model")
+    figure.draw_without_rendering()
+    for axes in figure.axes:
+        for axis, (least, most) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
+            assert sum(least <= tick <= most for tick in axis.get_ticklocs()) >= 3
+
+
+def test_each_metric_is_drawn_as_in_its_own_figure(spec: Spec, metrics: Metrics) -> None:
+    """Side by side, with y axes of their own and one legend; limits are those of the first."""
+    both = make_figure(spec | {"also": ["train_loss"], "limits": [0, 100]}, metrics())
+    first = [
+        make_figure(spec | {"metric": name}, metrics()) for name in ("test_accuracy", "train_loss")
+    ]
+    alone = [lines(axes) for figure in first for axes in figure.axes]
+    assert sorted(map(str, map(lines, both.axes))) == sorted(map(str, alone))
+    assert {axes.get_ylabel() for axes in both.axes} == {"Test accuracy (%)", "Training loss", ""}
+    limits = [axes.get_ylim() for axes in both.axes]
+    assert len(set(limits)) == 2 and limits.count((0.0, 100.0)) == 4
+    assert [text.get_text() for text in both.legends[0].get_texts()] == NAMES
+
+
+@pytest.mark.parametrize(
+    ("spec", "width", "panels"),
+    [
+        ({"rows": "partition", "columns": "model"}, 4, 16),  # a row of four for each metric
+        ({"hue": "model", "pooled": ["partition"]}, 2, 4),  # two by two single panels
+    ],
+)
+def test_four_measures_fit_a_page(drawn: Draw, spec: Spec, width: int, panels: int) -> None:
+    runs = [({"partition": one, "model": other}, {1: 0.5}) for one in "ab" for other in "cd"]
+    figure = drawn(runs, also=["test_loss", "local_accuracy", "holdout_accuracy"], **spec)
+    assert columns(figure) == width and len(figure.axes) == panels
+    assert figure.get_figwidth() <= 7.01
+
+
+def test_long_titles_of_y_axes_fit_their_panels(drawn: Draw) -> None:
+    """`Transfers of the model between clients` is longer than a small panel is high."""
+    runs = [({"partition": name}, {1: 20.0, 2: 30.0}) for name in ("iid", "dir-0.1")]
+    also = ["seconds", "bytes_between"]
+    figure = drawn(runs, metric="model_transfers", columns="partition", also=also)
+    figure.draw_without_rendering()
+    first = figure.axes[0].yaxis.label
+    assert first.get_text().count("\n") == 1
+    assert first.get_window_extent().height < figure.bbox.height / 3
+
+
+@pytest.mark.parametrize(
+    ("values", "unit", "limits"),
+    [
+        ([96.0, 98.0, 100.0], "%", (96, 100)),  # the mean is 98, the deviation 2
+        ([0.0, 0.0, 6.0], "%", (0, 2 + 12**0.5)),  # 2 and sqrt(12): from -1.46
+        ([94.0, 100.0, 100.0], "%", (98 - 12**0.5, 100)),  # to 101.46
+        ([0.0, 0.0, 6.0], "", (0, 2 + 12**0.5)),  # no count is negative
+        ([-6.0, 0.0, 0.0], "%", (-2 - 12**0.5, -2 + 12**0.5)),  # a share that can be negative
+        ([94.0, 100.0, 100.0], "s", (98 - 12**0.5, 98 + 12**0.5)),
+    ],
+)
+def test_deviations_stay_where_values_can_be(
+    values: list[float], unit: str, limits: tuple[float, float]
+) -> None:
+    points = pd.Series(values).agg(["mean", "std", "min", "max"])
+    assert deviation_limits(points, unit) == pytest.approx(limits)
+
+
+def test_nine_curves_look_different_and_only_the_papers_own_has_a_band(drawn: Draw) -> None:
+    """The legend keeps the study's order, whichever curve ends highest; s8 is the paper's own."""
+    names = [f"s{number}" for number in range(9)]
+    runs = [({"strategy": name}, {1: 0.5, 2: place / 10}) for place, name in enumerate(names)]
+    figure = drawn(runs, look={"methods": ["s8"]})
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == names
+    looks = [(line.get_color(), str(line._dash_pattern)) for line in legend.legend_handles]
+    assert len(set(looks)) == 9
+    widths = [line.get_linewidth() for line in legend.legend_handles]
+    assert widths[8] > max(widths[:8])
+    bands = [band.get_facecolor()[0, :3] for band in figure.axes[0].collections]
+    np.testing.assert_allclose(bands, [to_rgb(looks[8][0])])
+
+
+def test_all_strategies_look_different_and_a_papers_own_like_no_other() -> None:
+    """Sixteen strategies, of which the paper proposes one, or none."""
+    names = ["fedavg", *(f"strategy {place}" for place in range(15))]
+    for own in ([], ["strategy 7"]):
+        style = Style(orders={}, titles={}, strategies=names, methods=own)
+        colors = style.colors("strategy", names)
+        dashes = {name: style.dash("strategy", name) for name in names}
+        assert len({(colors[name], str(dashes[name])) for name in names}) == 16
+        assert len({(colors[name], style.hatch("strategy", name)) for name in names}) == 16
+        assert [name for name in names if dashes[name] == "-"] == (own or ["fedavg"])
+        for name in ("fedavg", *own):
+            assert [other for other in names if colors[other] == colors[name]] == [name]
+
+
+def test_more_names_than_colors_differ_by_dashes() -> None:
+    names = [f"schedule {place}" for place in range(len(COLORS) + 1)]
+    style = Style(orders={"schedule": names}, titles={}, strategies=[])
+    assert list(style.colors("schedule", names).values()) == [*COLORS, COLORS[1]]
+    dashes = [style.dash("schedule", name) for name in names]
+    assert all(one != other for one, other in itertools.pairwise(dashes))
+    assert dashes[1] != dashes[-1]  # the two with one color
+
+
+def test_an_invented_name_that_is_a_strategys_looks_like_the_strategy() -> None:
+    """And a paper's own color is left to its method."""
+    titles = {"strategy": {"fednova": "FedNova"}}
+    orders = {"series": ["plain", "FedNova", "late", "mine"]}
+    names = ["fedavg", "fedprox", "fednova", "mine"]
+    style = Style(orders=orders, titles=titles, strategies=names, methods=["mine"])
+    shown = style.colors("series", orders["series"])
+    for series, strategy in (("FedNova", "fednova"), ("mine", "mine")):
+        assert shown[series] == style.colors("strategy", names)[strategy]
+        assert style.dash("series", series) == style.dash("strategy", strategy)
+    assert [name for name, color in shown.items() if color == OWN] == ["mine"]
+    assert len({(color, str(style.dash("series", name))) for name, color in shown.items()}) == 4
