@@ -7,15 +7,8 @@ from typing import Any
 
 from cohort.results.at import rounds_of
 from cohort.results.claims.claim import FIRST, Claim, short_name
-from cohort.results.claims.kinds.average import Average
-from cohort.results.claims.kinds.best import Best
-from cohort.results.claims.kinds.bound import Bound
-from cohort.results.claims.kinds.compare import Compare
-from cohort.results.claims.kinds.gain import Gain
-from cohort.results.claims.kinds.gap import AT, WiderGap
-from cohort.results.claims.kinds.order import Order
-from cohort.results.claims.kinds.slower import Slower
-from cohort.results.claims.kinds.spread import Spread
+from cohort.results.claims.kinds.differences import AT, Average, Compare, Gain, WiderGap
+from cohort.results.claims.kinds.levels import Best, Bound, Order, Slower, Spread
 from cohort.results.claims.matrix import as_list
 from cohort.results.names import METRICS, Names
 from cohort.results.series import label_text

@@ -10,16 +10,13 @@ import pytest
 from scipy import stats
 
 from cohort.results.agreement import Printed, agreement
-from cohort.results.claims.decision import (
-    decide,
-    deciding_contrasts,
-    overall_verdict,
-)
+from cohort.results.claims.judge import decide as decide_with_bounds
+from cohort.results.claims.judge import overall_verdict
 from cohort.results.claims.values import NEVER, Value
 from cohort.results.intervals import Sample, welch_p
 from cohort.results.ranks import ranking
 from tests.results.claims.samples import claim, final, verdict
-from tests.results.claims.test_verdicts import GAIN, runs
+from tests.results.claims.test_verdicts import GAIN, decide, runs
 from tests.results.test_across import scores_of
 from tests.results.test_agreement import MARGIN, OURS
 
@@ -66,10 +63,10 @@ def test_the_bounds_that_are_shown_are_those_that_decide():
     """Of two alternatives each is tested at 2.5 %, one side: t of 0.975 with nine degrees of freedom
     is 2.262; for not held the only clause is tested at 5 %: 1.833."""
     good, bad = Sample(10, 1.0, 1.0, 8, 2), Sample(10, -1.0, 1.0, 2, 8)
-    (shown,) = deciding_contrasts([[[good, bad]]])
-    assert shown.contrast == good
-    assert shown.low == pytest.approx(1 - 2.2622 / math.sqrt(10), abs=1e-4)
-    assert shown.high == pytest.approx(1 + 1.8331 / math.sqrt(10), abs=1e-4)
+    ((_, (contrast, low, high)),) = decide_with_bounds([[[good, bad]]])
+    assert contrast == good
+    assert low == pytest.approx(1 - 2.2622 / math.sqrt(10), abs=1e-4)
+    assert high == pytest.approx(1 + 1.8331 / math.sqrt(10), abs=1e-4)
 
 
 def test_the_comparison_with_the_fewest_seeds_in_common_decides(tmp_path: Path):

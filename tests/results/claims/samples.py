@@ -12,10 +12,15 @@ import pandas as pd
 
 from cohort.pipeline.specs import claims_spec
 from cohort.results.claims import CLAIMS, Claim, Comparison, Matrix
-from cohort.results.claims.judge import judged_claims
+from cohort.results.claims.judge import (
+    Judgment,
+    judge_paper,
+    judge_runs,
+    judged_claims,
+    with_values,
+)
 from cohort.results.claims.judged import claims_table
 from cohort.results.claims.values import measured_values
-from cohort.results.claims.verdict import Judgment, judge_paper, judge_runs
 from cohort.results.files import write_metrics
 from cohort.results.names import Names
 from cohort.results.series import read_metric
@@ -104,7 +109,7 @@ def verdict(
     values = measured_values(
         points, lambda experiment, metric: read_metric(folder / f"{experiment}.parquet", metric)
     )
-    return judge(made, comparisons, values, NAMES)
+    return judge(made, with_values(comparisons, values), NAMES)
 
 
 single = partial(verdict, judge=judge_paper)

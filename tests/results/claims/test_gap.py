@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from cohort.core.errors import UserError
+from cohort.results.claims.judge import judge_paper, with_values
 from cohort.results.claims.values import Value
-from cohort.results.claims.verdict import judge_paper
 from tests.results.claims.samples import NAMES, Cell, claim, final, matrix, single, verdict
 
 GROWS: dict[str, Any] = {
@@ -51,7 +51,10 @@ def test_a_doubt_about_one_of_several_values_of_a_cell_is_kept() -> None:
     comparisons = claim("gap", **GROWS).planned_comparisons(matrix(main=OURS + fedavg))
     values = [Value(0.5, 1, 1) for comparison in comparisons for _ in comparison.points]
     values[-1] = replace(values[-1], doubtful="misprint")
-    assert judge_paper(claim("gap", **GROWS), comparisons, values, NAMES).doubtful == "misprint"
+    assert (
+        judge_paper(claim("gap", **GROWS), with_values(comparisons, values), NAMES).doubtful
+        == "misprint"
+    )
 
 
 def test_what_is_missing_is_named_with_its_value_along(tmp_path: Path) -> None:

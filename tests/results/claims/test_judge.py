@@ -13,17 +13,18 @@ import pandas as pd
 import pytest
 
 from cohort.core.errors import UserError
-from cohort.results.claims.evidence import Difference, Numbers
 from cohort.results.claims.judge import judged_claims, write_judged
 from cohort.results.claims.judged import (
     MEASURED,
     PAPER,
     TOO_FEW,
+    Difference,
     NamedPoint,
+    Numbers,
     lay_out,
     read_judged,
 )
-from cohort.results.claims.paper import paper_results
+from cohort.results.claims.values import paper_results
 from cohort.results.files import write_metrics
 from tests.results.claims.samples import FRAME, Cell, claim, final, frame, matrix
 
@@ -207,8 +208,8 @@ def test_an_item_may_lie_in_either_file(spec: Write) -> None:
         replace(point, metric="test_accuracy", at="last")
         for point in matrix(main=CELLS).points("main", {"partition": "a"})
     ]
-    (result,) = paper_results("demo", points, "Fig4, Fig1")
-    assert result.value is not None and (result.value.value, len(result.curve)) == (0.5, 2)
+    ((value, curve),) = paper_results("demo", points, "Fig4, Fig1")
+    assert value is not None and (value.value, len(curve)) == (0.5, 2)
     with pytest.raises(
         UserError,
         match=r"paper is 'Fig5', which neither .*demo.csv nor .*demo_curves.csv holds; did you mean",

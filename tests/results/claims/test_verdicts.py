@@ -10,12 +10,16 @@ import pytest
 from scipy import stats
 
 from cohort.core.errors import UserError
-from cohort.results.claims.decision import decide
-from cohort.results.claims.verdict import Judgment
+from cohort.results.claims.judge import Judgment
+from cohort.results.claims.judge import decide as decide_with_bounds
 from cohort.results.intervals import Sample, holm_levels, welch_p
 from tests.results.claims.samples import Cell, claim, final, verdict
 
 GAIN = claim("gain", along="strategy", pairs=[["turns", "fedavg"]])
+
+
+def decide(comparisons: list[list[list[Sample]]]) -> list[str]:
+    return [verdict for verdict, _ in decide_with_bounds(comparisons)]
 
 
 def runs(along: str = "strategy", **values: Sequence[float]) -> list[Cell]:

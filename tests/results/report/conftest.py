@@ -11,8 +11,14 @@ import pandas as pd
 import pytest
 
 from cohort.core.sealed_json import to_sealed_json
-from cohort.results.claims.evidence import Difference, Evidence, Numbers
-from cohort.results.claims.judged import JudgedClaim, JudgedComparison, NamedPoint
+from cohort.results.claims.judged import (
+    Difference,
+    Evidence,
+    JudgedClaim,
+    JudgedComparison,
+    NamedPoint,
+    Numbers,
+)
 from cohort.results.comparison import Comparison, Result
 from cohort.results.files import write_metrics
 from cohort.results.report.page import write_page

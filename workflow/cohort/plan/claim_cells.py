@@ -10,7 +10,7 @@ from cohort.plan.axes import Values
 from cohort.plan.located import errors_at
 from cohort.results.at import check_at
 from cohort.results.claims import CLAIMS, Claim, Comparison, Matrix
-from cohort.results.claims.paper import paper_results
+from cohort.results.claims.values import paper_results
 from cohort.results.paper import paper_files
 
 
@@ -36,7 +36,7 @@ def _resolved_claim(
     claim = CLAIMS[spec["kind"]].from_spec(spec)
     claim.check()
     comparisons = claim.planned_comparisons(matrix)
-    _check_rounds(comparisons, matrix)
+    _check_rounds(comparisons)
     _check_paper(claim, comparisons, study)
     experiments = [point.experiment for comparison in comparisons for point in comparison.points]
     return spec | {
@@ -45,11 +45,11 @@ def _resolved_claim(
     }
 
 
-def _check_rounds(comparisons: list[Comparison], matrix: Matrix) -> None:
+def _check_rounds(comparisons: list[Comparison]) -> None:
     """Reject a claim about a round that the compared runs do not reach."""
     for point in (point for comparison in comparisons for point in comparison.points):
         owner = f"runs of {point.experiment} that it compares"
-        check_at(point.at, matrix.rounds(point), owner)
+        check_at(point.at, point.rounds, owner)
 
 
 def _check_paper(claim: Claim, comparisons: list[Comparison], study: str) -> None:
@@ -59,7 +59,7 @@ def _check_paper(claim: Claim, comparisons: list[Comparison], study: str) -> Non
         return
     points = [point for comparison in comparisons for point in comparison.points]
     results = paper_results(study, points, claim.paper)
-    if not any(result.value or result.curve for result in results):
+    if not any(value or curve for value, curve in results):
         files = " or ".join(map(str, paper_files(study)))
         raise UserError(
             f"paper is '{claim.paper}', but no value of it in {files} fits what is compared "

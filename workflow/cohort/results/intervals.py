@@ -15,9 +15,9 @@ import numpy as np
 from cohort.core.lazy import lazy
 
 if TYPE_CHECKING:
-    from scipy import special
+    from scipy import special, stats
 else:
-    special = lazy("scipy.special")
+    special, stats = lazy("scipy.special"), lazy("scipy.stats")
 
 ALPHA = 0.05
 LEAST_SEEDS = 3  # fewer say nothing
@@ -97,6 +97,56 @@ class Sample:
         """The probability of so many or more values above 0 if half of all are; a tie is not
         above."""
         return float(special.bdtrc(self.above - 1, self.n, 0.5))
+
+
+@dataclass(frozen=True)
+class SignedRanks(Sample):
+    """One difference per setting. Two tests ask whether their center is above 0: Wilcoxon's signed
+    ranks, exact with ties too, which suppose that differences lie symmetrically, and signs, which
+    suppose nothing. `interval` has those centers that not both tests reject."""
+
+    unit: ClassVar[str] = "settings"
+
+    values: tuple[float, ...] = ()
+
+    @classmethod
+    def of(cls, values: Sequence[float] | np.ndarray | float) -> SignedRanks:
+        array = np.atleast_1d(np.asarray(values, dtype=float))
+        return cls(**vars(Sample.of(array)), values=tuple(array.tolist()))
+
+    def __neg__(self) -> SignedRanks:
+        return SignedRanks.of([-value for value in self.values])
+
+    def p_above(self) -> float:
+        """The one-sided p-value that the center is not above 0: the larger one of both tests. Ranks
+        leave out differences of 0."""
+        differences = np.array([value for value in self.values if value])
+        ranks = np.round(2 * stats.rankdata(np.abs(differences))).astype(int)  # halves as wholes
+        ways = _count_signings(ranks)
+        by_ranks = ways[ranks[differences > 0].sum() :].sum() / ways.sum()
+        return max(float(by_ranks), self._sign_test())
+
+    def interval(self, level: float = ALPHA) -> tuple[float, float]:
+        """The interval of the center: the wider ends of those of the signed-rank test, over means
+        of two differences each, and of the sign test, over the differences themselves."""
+        array = np.array(self.values)
+        means = (array[:, None] + array)[np.triu_indices(self.n)] / 2
+        ends = []
+        for ordered, ranks in ((means, np.arange(1, self.n + 1)), (array, np.ones(self.n, int))):
+            ways = _count_signings(ranks)
+            left_out = int((np.cumsum(ways) / ways.sum() <= level / 2 + 1e-12).sum())
+            padded = np.sort(np.append(ordered, [-np.inf, np.inf]))
+            ends.append((float(padded[left_out]), float(padded[-1 - left_out])))
+        return min(low for low, _ in ends), max(high for _, high in ends)
+
+
+def _count_signings(ranks: np.ndarray) -> np.ndarray:
+    """Count the ways to sign these ranks so that the positive ones add up to 0, 1, 2, and so on."""
+    ways = np.zeros(int(ranks.sum()) + 1)
+    ways[0] = 1
+    for rank in ranks:
+        ways[rank:] = ways[rank:] + ways[: len(ways) - rank]
+    return ways
 
 
 def paired_differences(ours: Mapping[str, float], theirs: Mapping[str, float]) -> Sample:
