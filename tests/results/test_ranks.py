@@ -102,3 +102,27 @@ def test_without_friedmans_word_all_are_one_group() -> None:
 def test_too_few() -> None:
     assert ranking(scores_of(np.ones((2, 5, 2)))) is None
     assert ranking(scores_of(np.ones((3, 1, 2)))) is None
+
+
+def test_without_friedmans_word_nobody_differs_whatever_nemenyi_says() -> None:
+    """Eight strategies in four settings: the first is best and the last worst, and the others take
+    turns. Nemenyi's critical difference is 3.031 sqrt(8 * 9 / 24) = 5.25; the first and the last lie
+    further apart, and yet Friedman's p-value is above 5 %."""
+    ranks = np.array(
+        [
+            [1, 1, 2, 3],
+            [2, 7, 8, 2],
+            [4, 4, 3, 7],
+            [6, 6, 5, 1],
+            [5, 2, 6, 4],
+            [7, 5, 1, 5],
+            [3, 3, 4, 8],
+            [8, 8, 7, 6],
+        ]
+    )
+    assert all(sorted(column) == list(range(1, 9)) for column in ranks.T)
+    assert stats.friedmanchisquare(*-ranks).pvalue > 0.05
+    result = ranking(scores_of(-ranks[:, :, None].astype(float)))
+    means = list(result.ranks.values())
+    assert means[-1] - means[0] > result.difference
+    assert result.groups == [tuple(result.ranks)]

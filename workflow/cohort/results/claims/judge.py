@@ -221,10 +221,10 @@ def judge_runs(
         verdict = NOT_ENOUGH if judged else NOT_JUDGED
         evidence = [_evidence(claim, *pair, names) for pair in valued]
     else:
-        clauses = [
-            [list(map(claim.contrast, clause)) for clause in claim.clauses(comparison, list(row))]
-            for (comparison, _), row in zip(valued, rows, strict=True)
-        ]
+        clauses = []
+        for (comparison, _), row in zip(valued, rows, strict=True):
+            own = claim.clauses(comparison, list(row))
+            clauses.append([list(map(claim.contrast, clause)) for clause in own])
         decided = decide(clauses, every_run=claim.is_about_every_run())
         evidence = [
             _evidence(claim, comparison, with_common_seeds(own_values, row), names, *decision)
@@ -285,13 +285,12 @@ def _decided(
 ) -> tuple[str, Bounded | None]:
     contrasts = list(chain.from_iterable(clauses))
     bests = [max(clause, key=_strength) for clause in clauses]
-    p_values = [min(contrast.p_above() for contrast in clause) * len(clause) for clause in clauses]
     tested = zip(map(_refutation, clauses), levels, strict=True)
     if every_run:
         verdict = HELD if all(contrast.above == contrast.n for contrast in contrasts) else NOT_HELD
     elif any(p_value <= level for p_value, level in tested):
         verdict = NOT_HELD
-    elif all(p_value <= ALPHA for p_value in p_values):
+    elif all(_confirmation(clause) <= ALPHA for clause in clauses):
         verdict = HELD
     else:  # no number of seeds decides where the best contrast is 0 in each
         verdict = TIE if any(best.mean == best.sd == 0 for best in bests) else UNDECIDED
@@ -304,6 +303,11 @@ def _decided(
     low, _ = bests[worst].interval(2 * ALPHA / len(clauses[worst]))
     _, high = bests[worst].interval(2 * levels[worst])
     return verdict, (bests[worst], low, high)
+
+
+def _confirmation(clause: Sequence[Sample]) -> float:
+    """The p-value of the hypothesis that no contrast of a clause is above 0."""
+    return min(contrast.p_above() for contrast in clause) * len(clause)
 
 
 def _refutation(clause: Sequence[Sample]) -> float:

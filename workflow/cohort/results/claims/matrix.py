@@ -107,16 +107,14 @@ class Matrix:
         ]
         sweeps: dict[tuple[str, ...], list[Point]] = {}
         for point in points:
-            key = tuple(point.labels[label] for label in apart)
+            key = tuple(map(point.labels.__getitem__, apart))
             sweeps.setdefault(key, []).append(replace(point, called=[along]))
         names = _fewest_labels(apart, [sweep[0] for sweep in sweeps.values()])
-        return [
-            Comparison(
-                sorted(sweep, key=lambda point: order.index(point.labels[along])),
-                {label: sweep[0].labels[label] for label in names},
-            )
-            for sweep in sweeps.values()
-        ]
+        comparisons = []
+        for sweep in sweeps.values():
+            points = sorted(sweep, key=lambda point: order.index(point.labels[along]))
+            comparisons.append(Comparison(points, {name: sweep[0].labels[name] for name in names}))
+        return comparisons
 
     def points(self, experiment: str, given: Given) -> list[Point]:
         """One point per combination of values in `given`; UserError if they leave a choice."""
@@ -195,4 +193,4 @@ def _fewest_labels(labels: list[str], points: list[Point]) -> list[str]:
 
 def _count_distinct(labels: list[str], points: list[Point]) -> int:
     """Count the combinations of values that these labels have in the points."""
-    return len({tuple(point.labels[label] for label in labels) for point in points})
+    return len({tuple(map(point.labels.__getitem__, labels)) for point in points})

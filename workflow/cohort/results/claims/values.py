@@ -93,9 +93,10 @@ def values_by_seed(values: Sequence[Value]) -> np.ndarray:
     If a run did not reach a threshold, all that reached it after `last_round`, or never, count as
     if they had reached it in the round after that.
     """
-    seeds = [seed for seed in values[0].seeds if all(seed in value.seeds for value in values)]
-    table = np.array([[value.seeds[seed] for seed in seeds] for value in values])
-    table = table.reshape(len(values), len(seeds))
+    common = set.intersection(*(set(value.seeds) for value in values))
+    seeds = [seed for seed in values[0].seeds if seed in common]
+    rows = [list(map(value.seeds.__getitem__, seeds)) for value in values]
+    table = np.array(rows).reshape(len(values), len(seeds))
     return np.minimum(table, last_round(values) + 1) if (table == NEVER).any() else table
 
 
@@ -273,10 +274,8 @@ def _match(values: list[PaperValue], points: Sequence[Point], at: str) -> list[l
     labels = list(dict.fromkeys(label for point in points for label in point.labels))
     matches = match_values(values, [point.labels for point in points], labels, labels, at=at)
     values_by_labels = {tuple(match.labels.values()): match.values for match in matches}
-    return [
-        values_by_labels[tuple(point.labels.get(label, NO_VALUE) for label in labels)]
-        for point in points
-    ]
+    texts = [dict.fromkeys(labels, NO_VALUE) | point.labels for point in points]
+    return [values_by_labels[tuple(by_label.values())] for by_label in texts]
 
 
 def _paper_rounds(result: Reported, leader: Reported) -> Value:

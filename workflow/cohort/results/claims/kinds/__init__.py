@@ -1,1 +1,1 @@
-"""The kinds of claims: about values (`levels`) and about differences between two (`differences`)."""
+"""The kinds of claims: about values (`levels`), and about differences (`differences`)."""

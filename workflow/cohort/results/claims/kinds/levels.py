@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise, permutations
 from typing import Any, ClassVar, Literal
 
@@ -61,7 +62,7 @@ class Best(ClaimAlong):
         others: list[Number] = []
         for point, value in zip(comparison.points, values, strict=True):
             (candidates if self._is_among(point) else others).append(sign * value)
-        return [[above(candidate, other) for candidate in candidates] for other in others]
+        return [list(map(partial(above, second=other), candidates)) for other in others]
 
     def has_enough(self, points: Sequence[Point]) -> bool:
         """Whether the points include one with a value in `among` and one with another value."""
