@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -38,17 +38,8 @@ EMPTY = pd.DataFrame(
 )
 POSITIONS = ("round", "client", "label")
 TYPES = {"metric": "string", **dict.fromkeys(POSITIONS, "Int64"), "value": "float64"}
-
-
-@dataclass(frozen=True)
-class Series:
-    """The values of a metric, each with a round (or step), a client, a label, or two of them."""
-
-    metric: str
-    values: Any
-    round: Any = None
-    client: Any = None
-    label: Any = None
+Values = tuple[str, Any, dict[str, Any]]
+"""A metric, its values, and their rounds (or steps), clients or labels."""
 
 
 @dataclass(frozen=True)
@@ -94,12 +85,9 @@ def collect(
             "share": cell.get("share", 1.0),
         }
         heads.append(head)
-    labels = (
-        pd.DataFrame(heads)
-        .apply(_of_one_type)
-        .take(np.repeat(np.arange(len(heads)), list(map(len, parts))))
-    )
-    table = labels.reset_index(drop=True).join(pd.concat(parts, ignore_index=True)).astype(TYPES)
+    rows = np.repeat(np.arange(len(heads)), list(map(len, parts)))
+    labels = pd.DataFrame(heads).apply(_of_one_type).take(rows).reset_index(drop=True)
+    table = labels.join(pd.concat(parts, ignore_index=True)).astype(TYPES)
     table = pd.concat([table, costs_to_baseline(table).astype(TYPES)], ignore_index=True)
     write_metrics(output, table, {**experiment, "cells": runs}, sources)
 
@@ -116,21 +104,24 @@ def read_result(path: str | Path) -> Result:
 
 def result_of_record(record: Record) -> Result:
     """The status, metrics and attributes of a finished cell, from its record in memory."""
-    counts = record.clients["label_counts"]
-    steps, profiled = step_metrics(record.history, len(counts))
-    arrays = {name: record.clients[name] for name in CLIENT_ARRAYS} | profiled
-    arrays |= client_metrics(record.history, counts)
-    by_run = run_metrics(record.history, len(counts)) | label_baselines(counts, record.classes)
+    history, counts = record.history, record.clients["label_counts"]
+    by_step, profiled = step_metrics(history, len(counts))
+    by_client = {name: record.clients[name] for name in CLIENT_ARRAYS} | profiled
+    by_client |= client_metrics(history, counts)
+    by_run = run_metrics(history, len(counts)) | label_baselines(counts, record.classes)
     by_run |= tenth_percentile_accuracy(record.clients["accuracy"])
-    by_class, last = class_metrics(record.classes), [len(record.history.cohorts)]
+    by_class, last = class_metrics(record.classes), [len(history.cohorts)]
+    is_stated = counts > 0
+    is_stated[-1, -1] = True  # states how many clients and classes exist
+    clients, labels = np.nonzero(is_stated)
     rows = _table(
         [
-            *_series_by_round(record.history),
-            *(Series(name, [value], round=last) for name, value in by_run.items()),
-            *(Series(name, means, round=range(1, len(means) + 1)) for name, means in steps.items()),
-            *(Series(name, each, client=range(len(each))) for name, each in arrays.items()),
-            *(Series(name, each, label=range(len(each))) for name, each in by_class.items()),
-            _label_counts(counts),
+            *_by_round(history),
+            *((name, [value], {"round": last}) for name, value in by_run.items()),
+            *((name, each, {"round": range(1, len(each) + 1)}) for name, each in by_step.items()),
+            *((name, each, {"client": range(len(each))}) for name, each in by_client.items()),
+            *((name, each, {"label": range(len(each))}) for name, each in by_class.items()),
+            ("label_count", counts[is_stated], {"client": clients, "label": labels}),
         ]
     )
     return Result(record.header["status"], rows, attributes_of(record))
@@ -141,7 +132,6 @@ def attributes_of(record: Record) -> dict[str, Any]:
     it was restored from, and its cost summed over rounds, for JSON."""
     header, cost = record.header, record.history.cost
     provenance = header["provenance"]
-    totals = {name: sum(dict(cost.get(name, ())).values()) for name in COSTS}
     return {
         "settings": settings_with_defaults(header["settings"]),
         "restored": [source["release"] for source in header.get("restored", ())],
@@ -150,43 +140,34 @@ def attributes_of(record: Record) -> dict[str, Any]:
         **{key: provenance[key] for key in ("commit", "trainer", "devices", "peak_memory_mb")},
         "versions": provenance["versions"],
         "my": user_files.module_versions(provenance),
-        **totals,
+        **{name: sum(dict(cost.get(name, ())).values()) for name in COSTS},
     }
 
 
 def rows_by_round(history: History) -> pd.DataFrame:
     """A table with a row for each round of each metric and cost that is recorded by round."""
-    return _table(list(_series_by_round(history)))
+    return _table(list(_by_round(history)))
 
 
-def _series_by_round(history: History) -> Iterator[Series]:
-    series = history.metrics | history.cost | round_metrics(history)
-    for name, pairs in series.items():
+def _by_round(history: History) -> Iterator[Values]:
+    for name, pairs in (history.metrics | history.cost | round_metrics(history)).items():
         rounds, values = zip(*pairs, strict=True) if pairs else ((), ())
-        yield Series(name, values, round=rounds)
+        yield name, values, {"round": rounds}
 
 
-def _label_counts(counts: np.ndarray) -> Series:
-    """The counts above 0 and the last one: it states how many clients and classes exist."""
-    kept = counts > 0
-    kept[-1, -1] = True
-    clients, labels = np.nonzero(kept)
-    return Series("label_count", counts[kept], client=clients, label=labels)
-
-
-def _table(parts: Sequence[Series]) -> pd.DataFrame:
+def _table(parts: list[Values]) -> pd.DataFrame:
     """A row per value with metric, round, client and label, missing where a metric has none."""
     if not parts:
         return EMPTY.iloc[:0]
-    lengths = [len(part.values) for part in parts]
-    columns: dict[str, Any] = {"metric": np.repeat([part.metric for part in parts], lengths)}
+    metrics, values, positions = zip(*parts, strict=True)
+    lengths = list(map(len, values))
+    columns: dict[str, Any] = {"metric": np.repeat(metrics, lengths)}
     for name in POSITIONS:
-        places = [getattr(part, name) for part in parts]
-        missing = np.repeat([place is None for place in places], lengths)
+        missing = np.repeat([name not in own for own in positions], lengths)
         filled = [
-            np.zeros(length, np.int64) if place is None else np.asarray(place, np.int64)
-            for place, length in zip(places, lengths, strict=True)
+            np.asarray(own.get(name, np.zeros(length)), np.int64)
+            for own, length in zip(positions, lengths, strict=True)
         ]
         columns[name] = pd.arrays.IntegerArray(np.concatenate(filled), missing)
-    columns["value"] = np.concatenate([np.asarray(part.values, np.float64) for part in parts])
+    columns["value"] = np.concatenate([np.asarray(own, np.float64) for own in values])
     return pd.DataFrame(columns)

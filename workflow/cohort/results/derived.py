@@ -14,13 +14,30 @@ Arrays = dict[str, np.ndarray]
 
 
 def run_metrics(history: History, clients: int) -> dict[str, float]:
-    """The metrics of a whole run that follow from its history: the rounds of the lowest test loss
-    and the highest accuracy, how much the accuracy changes from round to round and, with several
-    clients, how evenly they are selected."""
-    all_losses = history.metrics.get("test_loss", [])
-    losses = [(value, round) for round, value in all_losses if np.isfinite(value)]
-    metrics: dict[str, float] = {"loss_minimum_round": min(losses)[1]} if losses else {}
-    metrics |= swing(history) | best_round(history)
+    """The metrics of a whole run that follow from its history.
+
+    With a finite test loss or accuracy: the round of the lowest loss; the first one of the highest
+    accuracy, and the mean client's training time up to its end. With three accuracies in a row:
+    `test_accuracy_swing`, the standard deviation of the changes from one round to the next. With
+    several clients: how evenly they are selected.
+    """
+    metrics: dict[str, float] = {}
+    losses, accuracies = (
+        [(value, round) for round, value in history.metrics.get(name, ()) if np.isfinite(value)]
+        for name in ("test_loss", "test_accuracy")
+    )
+    if losses:
+        metrics["loss_minimum_round"] = min(losses)[1]
+    steps = itertools.pairwise(history.metrics.get("test_accuracy", ()))
+    changes = [after[1] - before[1] for before, after in steps if after[0] == before[0] + 1]
+    changes = [change for change in changes if np.isfinite(change)]
+    if len(changes) > 1:
+        metrics["test_accuracy_swing"] = float(np.std(changes, ddof=1))
+    if accuracies:
+        best = max(accuracies, key=lambda pair: (pair[0], -pair[1]))[1]
+        metrics["best_round"] = best
+        seconds = [value for round, value in client_seconds(history) if round <= best]
+        metrics |= {"client_seconds_to_best": sum(seconds)} if seconds else {}
     if clients == 1 or not history.cohorts:
         return metrics
     counts = np.bincount(np.concatenate(history.cohorts), minlength=clients)
@@ -35,28 +52,6 @@ def run_metrics(history: History, clients: int) -> dict[str, float]:
     }
 
 
-def swing(history: History) -> dict[str, float]:
-    """The standard deviation of the changes of the test accuracy from one round to the next, as a
-    metric; empty without three rounds in a row."""
-    accuracies = history.metrics.get("test_accuracy", [])
-    pairs = itertools.pairwise(accuracies)
-    changes = [after[1] - before[1] for before, after in pairs if after[0] == before[0] + 1]
-    changes = [change for change in changes if np.isfinite(change)]
-    return {"test_accuracy_swing": float(np.std(changes, ddof=1))} if len(changes) > 1 else {}
-
-
-def best_round(history: History) -> dict[str, float]:
-    """The first round with the highest test accuracy, and `client_seconds_to_best`, the mean
-    client's training time up to its end, as metrics; empty without an accuracy."""
-    accuracies = history.metrics.get("test_accuracy", [])
-    rounds = [(-value, round) for round, value in accuracies if np.isfinite(value)]
-    if not rounds:
-        return {}
-    best = min(rounds)[1]
-    seconds = [value for round, value in client_seconds(history) if round <= best]
-    return {"best_round": best} | ({"client_seconds_to_best": sum(seconds)} if seconds else {})
-
-
 def client_seconds(history: History) -> list[tuple[int, float]]:
     """Pairs of a round and its seconds of training divided by the clients chosen, answered or
     not."""
@@ -68,20 +63,19 @@ def round_metrics(history: History) -> dict[str, list[tuple[int, float]]]:
     """Metrics by round: the share of its time that was spent on selecting, evaluations for it
     included, the mean client's training time, and how many tasks of several labels save."""
     costs = history.cost
-    whole = dict(costs.get("seconds", []))
-    selecting = costs.get("seconds_selecting", [])
-    shares = [(round, value / whole[round]) for round, value in selecting if whole.get(round)]
-    labels = dict(costs.get("client_steps", []))
-    tasks = history.metrics.get("tasks", [])
+    whole, labels = dict(costs.get("seconds", ())), dict(costs.get("client_steps", ()))
+    selecting, tasks = costs.get("seconds_selecting", ()), history.metrics.get("tasks", ())
     by_name = {
-        "selecting_share": shares,
+        "selecting_share": [
+            (round, value / whole[round]) for round, value in selecting if whole.get(round)
+        ],
         "client_seconds_training": client_seconds(history),
         "tasks_saved": [(round, 1 - value / labels[round]) for round, value in tasks],
     }
     return {name: values for name, values in by_name.items() if values}
 
 
-def client_metrics(history: History, label_counts: np.ndarray) -> dict[str, np.ndarray]:
+def client_metrics(history: History, label_counts: np.ndarray) -> Arrays:
     """Metrics by client: the diversity of its labels and, if probed, the mean norm of its probes.
 
     The norm of a client that was never probed is NaN.
@@ -109,13 +103,12 @@ def step_metrics(history: History, clients: int) -> tuple[Arrays, Arrays]:
     empty for a run that was not profiled."""
     if not history.profile:
         return {}, {}
-    notes = np.concatenate(history.profile)
-    client, step = (notes[:, PROFILE.index(name)].astype(int) for name in ("client", "step"))
+    notes = dict(zip(PROFILE, np.concatenate(history.profile).T, strict=True))
+    client, step = notes["client"].astype(int), notes["step"].astype(int)
     by_step, by_client = {}, {}
     for name in PROFILE[-3:]:
-        values = notes[:, PROFILE.index(name)]
-        by_step[f"step_{name}"] = _group_means(values, step, int(step.max()) + 1)
-        by_client[f"batch_{name}"] = _group_means(values, client, clients)
+        by_step[f"step_{name}"] = _group_means(notes[name], step, int(step.max()) + 1)
+        by_client[f"batch_{name}"] = _group_means(notes[name], client, clients)
     return by_step, by_client
 
 
@@ -129,7 +122,7 @@ def _shares(parts: np.ndarray, wholes: np.ndarray) -> np.ndarray:
     return np.divide(parts, wholes, out=np.full(len(wholes), np.nan), where=wholes > 0)
 
 
-def class_metrics(classes: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def class_metrics(classes: Mapping[str, np.ndarray]) -> Arrays:
     """The final model's accuracy on each class's test samples; NaN for a class without any."""
     return {"class_accuracy": _shares(classes["right"], classes["tested"])} if classes else {}
 
@@ -137,11 +130,9 @@ def class_metrics(classes: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 def label_baselines(
     label_counts: np.ndarray, classes: Mapping[str, np.ndarray]
 ) -> dict[str, float]:
-    """Metrics of baselines that need no model.
-
-    The entropy of the test labels is the lowest loss of a constant prediction; the majority
-    accuracy is that of always predicting the class of which clients hold the most samples.
-    """
+    """Metrics of baselines that need no model: the entropy of the test labels, the lowest loss of a
+    constant prediction, and the accuracy of always predicting the class of which clients hold the
+    most samples."""
     if not classes:
         return {}
     tested = classes["tested"]
@@ -154,9 +145,8 @@ def label_baselines(
 def gini(counts: np.ndarray) -> float:
     """The Gini coefficient: 0 if all counts are equal, near 1 if one client has everything."""
     ranks = np.arange(1, len(counts) + 1)
-    return float(
-        ((2 * ranks - len(counts) - 1) * np.sort(counts)).sum() / (len(counts) * counts.sum())
-    )
+    weighted = ((2 * ranks - len(counts) - 1) * np.sort(counts)).sum()
+    return float(weighted / (len(counts) * counts.sum()))
 
 
 def longest_gap(cohorts: list[np.ndarray], clients: int) -> int:
