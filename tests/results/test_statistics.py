@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from cohort.results.agreement import Printed, agreement, margin_of
+from cohort.results.agreement import agreement, margin_of
 from cohort.results.intervals import (
     Sample,
     SignedRanks,
@@ -141,31 +142,35 @@ def test_how_few_settings_say_anything() -> None:
 @pytest.mark.parametrize(
     ("paper", "squared_error", "freedom"),
     [
-        (Printed(0.45), 0.00013 / 5 + 0.00013, 4),  # one run, with a deviation like ours
-        (Printed(0.45, 0.02, 1), 0.00013 / 5 + 0.02**2, 4),  # one run that varies more than ours
-        (Printed(0.45, 0.02, 2), 0.00013 / 5 + 0.02**2 / 2, 4),  # of two runs it is not believed
-        (Printed(0.45, None, 3), 0.00013 / 5 + 0.00013 / 3, 4),
-        (Printed(0.45, None, 20), 0.00013 / 5 * 2, 4),  # no more exact than ours
-        (Printed(0.45, 0.0, 3), 0.00013 / 5 + 0.00013 / 3, 4),
+        ((0.45,), 0.00013 / 5 + 0.00013, 4),  # one run, with a deviation like ours
+        ((0.45, 0.02, 1), 0.00013 / 5 + 0.02**2, 4),  # one run that varies more than ours
+        ((0.45, 0.02, 2), 0.00013 / 5 + 0.02**2 / 2, 4),  # of two runs it is not believed
+        ((0.45, None, 3), 0.00013 / 5 + 0.00013 / 3, 4),
+        ((0.45, None, 20), 0.00013 / 5 * 2, 4),  # no more exact than ours
+        ((0.45, 0.0, 3), 0.00013 / 5 + 0.00013 / 3, 4),
         # F = 0.00013 / 0.006^2 = 3.6, p = 0.23; with 0.009 it is 1.6, p = 0.42
-        (Printed(0.45, 0.006, 3), 0.00013 / 5 + 0.00013 / 3, 4),
-        (Printed(0.45, 0.009, 3), 0.00013 / 5 + 0.009**2 / 3, 4),  # 4.7 by Welch
+        ((0.45, 0.006, 3), 0.00013 / 5 + 0.00013 / 3, 4),
+        ((0.45, 0.009, 3), 0.00013 / 5 + 0.009**2 / 3, 4),  # 4.7 by Welch
         (
-            Printed(0.45, 0.04, 3),
+            (0.45, 0.04, 3),
             0.00013 / 5 + 0.04**2 / 3,
             (0.00013 / 5 + 0.04**2 / 3) ** 2 / ((0.00013 / 5) ** 2 / 4 + (0.04**2 / 3) ** 2 / 2),
         ),
     ],
 )
-def test_the_error_of_a_papers_value(paper: Printed, squared_error: float, freedom: float) -> None:
+def test_the_error_of_a_papers_value(
+    paper: tuple[Any, ...], squared_error: float, freedom: float
+) -> None:
     half = t_quantile(freedom) * math.sqrt(squared_error)
-    assert agreement(OURS, paper, MARGIN).interval == pytest.approx((0.016 - half, 0.016 + half))
+    assert agreement(OURS, *paper, margin=MARGIN).interval == pytest.approx(
+        (0.016 - half, 0.016 + half)
+    )
 
 
 def test_a_printed_deviation_is_doubted_from_forty_percent_on() -> None:
     limit = math.sqrt(0.00013 / float(stats.f.isf(0.4, 4, 2)))
     believed, doubted = (
-        agreement(OURS, Printed(0.45, limit * factor, 3), MARGIN).interval
+        agreement(OURS, 0.45, limit * factor, 3, margin=MARGIN).interval
         for factor in (1.001, 0.999)
     )
     assert believed and doubted
@@ -176,24 +181,24 @@ def test_a_printed_deviation_is_doubted_from_forty_percent_on() -> None:
     ("ours", "paper", "margin", "word"),
     [
         # the error beside one run is 0.01249: 90 % reach 0.02663 to each side, 95 % 0.03468
-        (OURS, Printed(0.465), 0.0277, "agrees"),  # 0.001 + 0.02663 = 0.02763
-        (OURS, Printed(0.465), 0.0276, "cannot tell"),
-        (OURS, Printed(0.516), 0.0153, "differs"),  # 0.050 - 0.03468 = 0.01532
-        (OURS, Printed(0.516), 0.0154, "cannot tell"),
-        (OURS, Printed(0.416), 0.0153, "differs"),
+        (OURS, (0.465,), 0.0277, "agrees"),  # 0.001 + 0.02663 = 0.02763
+        (OURS, (0.465,), 0.0276, "cannot tell"),
+        (OURS, (0.516,), 0.0153, "differs"),  # 0.050 - 0.03468 = 0.01532
+        (OURS, (0.516,), 0.0154, "cannot tell"),
+        (OURS, (0.416,), 0.0153, "differs"),
         # stuck at chance level without any error; the margin is not exact in binary
-        ([0.10] * 3, Printed(0.12, 0.0, 3), MARGIN, "agrees"),
-        ([0.10] * 3, Printed(0.13, 0.0, 3), MARGIN, "differs"),
-        ([0.10] * 3, Printed(0.13), MARGIN, "differs"),
-        ([0.10] * 2, Printed(0.10, 0.0, 3), MARGIN, "cannot tell"),  # equal by chance
-        ([0.5], Printed(0.25, 0.01, 3), MARGIN, None),
-        ([0.5, 0.5], Printed(math.inf), MARGIN, None),
+        ([0.10] * 3, (0.12, 0.0, 3), MARGIN, "agrees"),
+        ([0.10] * 3, (0.13, 0.0, 3), MARGIN, "differs"),
+        ([0.10] * 3, (0.13,), MARGIN, "differs"),
+        ([0.10] * 2, (0.10, 0.0, 3), MARGIN, "cannot tell"),  # equal by chance
+        ([0.5], (0.25, 0.01, 3), MARGIN, None),
+        ([0.5, 0.5], (math.inf,), MARGIN, None),
     ],
 )
 def test_whether_a_papers_value_agrees(
-    ours: list[float], paper: Printed, margin: float, word: str | None
+    ours: list[float], paper: tuple[Any, ...], margin: float, word: str | None
 ) -> None:
-    assert agreement(ours, paper, margin).verdict == word
+    assert agreement(ours, *paper, margin=margin).verdict == word
 
 
 @pytest.mark.parametrize(
@@ -236,7 +241,7 @@ def test_how_often_a_word_is_wrong(n: int, runs: int, ratio: float, printed: flo
     values = error * stats.norm.ppf((np.arange(STUDIES) + 0.5) / STUDIES)
     deviations = [None if printed is None else printed * sd for sd in sds]
     words = [
-        agreement(our, Printed(value, sd, runs), MARGIN).verdict
+        agreement(our, value, sd, runs, margin=MARGIN).verdict
         for our, value, sd in zip(ours, values, deviations, strict=True)
     ]
     assert words.count("agrees") / STUDIES <= 0.056

@@ -11,6 +11,7 @@ import pytest
 
 from cohort.results.claims import judge
 from cohort.results.claims.judge import Judgment, overall_verdict
+from cohort.results.claims.judged import Numbers
 from cohort.results.intervals import Sample
 from tests.results.claims.samples import Cell, claim, final, verdict
 
@@ -175,7 +176,7 @@ def test_only_common_seeds_are_paired_and_shown(tmp_path: Path) -> None:
     cells += [final(0.9, strategy="fedavg", seed=9)]
     result = verdict(GAIN, tmp_path, main=cells)
     assert "52.00 - 42.00 = 10.00" in result.evidence and "3 of 3 seeds]" in result.evidence
-    assert result.statistics.endswith("FedAvg: 42.00 ± 1.00, 39.52 to 44.48 (n = 3)")
+    assert result.comparisons[0].numbers[1] == Numbers("42.00", "1.00", "39.52", "44.48", 3, 4)
 
 
 @pytest.mark.parametrize("status", ["missing", "unfinished"])
@@ -214,8 +215,8 @@ def test_runs_that_never_reach_the_target_are_counted(tmp_path: Path) -> None:
     diverged = verdict(RISES, tmp_path, main=[*cells[:5], (cells[5][0], "diverged", {3: math.nan})])
     assert "12 < 37.3" in diverged.evidence and remark in diverged.evidence
     never = [(labels, status, {40: 0.1}) for labels, status, _ in cells]
-    statistics = verdict(RISES, tmp_path, main=never).statistics
-    assert statistics == "quick: never (n = 3); slow: never (n = 3)"
+    numbers = verdict(RISES, tmp_path, main=never).comparisons[0].numbers
+    assert numbers == [Numbers("never", n=3, planned=3)] * 2
 
 
 @pytest.mark.parametrize("noise", ["normal", "exponential", "stuck"])

@@ -84,7 +84,7 @@ COMPARED = JudgedComparison(
 CLAIM = JudgedClaim(
     **{"claim": "better", "says": "FedEntOpt is better.", "where": "Section 1", "kind": "gain"},
     **{"metric": "test_accuracy", "at": "last", "measured": "undecided", "measured_evidence": ""},
-    **{"n": 3, "planned": 4, "diverged": 0, "values": ""},
+    **{"n": 3, "planned": 4, "diverged": 0},
     **{"paper": "held", "paper_evidence": "", "doubtful": "", "gap": "3 seeds; a verdict needs 5"},
     **{"paper_gap": "", "comparisons": [COMPARED]},
 )

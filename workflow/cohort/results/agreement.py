@@ -32,15 +32,6 @@ DIGITS = 9  # of what is compared with the margin, so that 46.61 - 44.61 is 2 an
 
 
 @dataclass(frozen=True)
-class Printed:
-    """A mean that a paper prints, with the deviation over its runs if it prints that too."""
-
-    value: float
-    sd: float | None = None
-    runs: int = 1
-
-
-@dataclass(frozen=True)
 class Agreement:
     """By how much our mean exceeds the paper's value, the 95 % interval of this difference, and the
     `verdict`: agrees, differs or cannot tell. A single run, or a difference that is not
@@ -58,23 +49,28 @@ def margin_of(printed: float, unit: str) -> float:
     return min(POINTS, (printed - lowest) / 2, (1 - printed) / 2)
 
 
-def agreement(ours: Sequence[float], paper: Printed, margin: float) -> Agreement:
-    """Compare our runs with a paper's value; all numbers, the margin too, share a unit."""
+def agreement(
+    ours: Sequence[float], paper: float, sd: float | None = None, runs: int = 1, *, margin: float
+) -> Agreement:
+    """Compare our runs with the mean that a paper prints, of so many runs with this deviation if it
+    prints that too; all numbers, the margin too, share a unit."""
     sample = Sample.of(ours)
-    difference = sample.mean - paper.value
+    difference = sample.mean - paper
     if sample.n < 2 or not math.isfinite(difference):
         return Agreement(difference, None, None)
-    error, freedom = standard_error(sample, paper)
+    error, freedom = _standard_error(sample, sd, runs)
     half = error * float(special.stdtrit(freedom, 1 - ALPHA / 2))
     inner = error * float(special.stdtrit(freedom, 1 - ALPHA))
-    interval = (difference - half, difference + half)
-    verdict = _verdict((difference - inner, difference + inner), interval, margin)
-    if not error and sample.n < LEAST_SEEDS:
-        verdict = "cannot tell"  # few runs may be equal by chance
-    return Agreement(difference, interval, verdict)
+    verdict: Verdict = "cannot tell"
+    if error or sample.n >= LEAST_SEEDS:  # few runs may be equal by chance
+        if round(abs(difference) + inner - margin, DIGITS) <= 0:
+            verdict = "agrees"
+        elif round(abs(difference) - half - margin, DIGITS) > 0:
+            verdict = "differs"
+    return Agreement(difference, (difference - half, difference + half), verdict)
 
 
-def standard_error(ours: Sample, paper: Printed) -> tuple[float, float]:
+def _standard_error(ours: Sample, sd: float | None, runs: int) -> tuple[float, float]:
     """The standard error of our mean less the paper's, and its degrees of freedom.
 
     The degrees of freedom are Welch's, but never more than ours alone: Welch's is too generous to
@@ -82,32 +78,23 @@ def standard_error(ours: Sample, paper: Printed) -> tuple[float, float]:
     seeds do not contradict it. Otherwise it is at least as large as ours, run by run and as a
     whole.
     """
-    own, printed = ours.sd**2 / ours.n, (paper.sd or 0.0) ** 2 / max(paper.runs, 1)
-    if is_believed(ours, paper):
+    own, printed = ours.sd**2 / ours.n, (sd or 0.0) ** 2 / max(runs, 1)
+    if _is_believed(ours, sd, runs):
         both = own + printed
-        welch = both**2 / (own**2 / (ours.n - 1) + printed**2 / (paper.runs - 1)) if both else 1.0
+        welch = both**2 / (own**2 / (ours.n - 1) + printed**2 / (runs - 1)) if both else 1.0
         return math.sqrt(both), min(welch, ours.n - 1.0)
-    borrowed = max(printed, ours.sd**2 / max(paper.runs, 1), own)
+    borrowed = max(printed, ours.sd**2 / max(runs, 1), own)
     return math.sqrt(own + borrowed), ours.n - 1.0
 
 
-def is_believed(ours: Sample, paper: Printed) -> bool:
+def _is_believed(ours: Sample, sd: float | None, runs: int) -> bool:
     """Whether the paper prints a deviation over enough runs, and our runs do not contradict it.
 
     Papers print deviations over the last rounds of a run, or 0.00. An F test asks whether ours is
     so much larger that theirs is not of the same kind; a deviation larger than ours is believed.
     """
-    if paper.sd is None or paper.runs < LEAST_SEEDS:
+    if sd is None or runs < LEAST_SEEDS:
         return False
-    if not paper.sd:
+    if not sd:
         return not ours.sd
-    ratio = (ours.sd / paper.sd) ** 2
-    return float(special.fdtrc(ours.n - 1, paper.runs - 1, ratio)) > DOUBT
-
-
-def _verdict(inner: tuple[float, float], outer: tuple[float, float], margin: float) -> Verdict:
-    """The verdict from a difference's interval of 90 % (`inner`) and of 95 % (`outer`)."""
-    if round(max(-inner[0], inner[1]) - margin, DIGITS) <= 0:
-        return "agrees"
-    is_outside = round(max(outer[0], -outer[1]) - margin, DIGITS) > 0
-    return "differs" if is_outside else "cannot tell"
+    return float(special.fdtrc(ours.n - 1, runs - 1, (ours.sd / sd) ** 2)) > DOUBT

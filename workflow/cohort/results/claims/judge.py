@@ -8,7 +8,7 @@ tested at 5 %, which its alternatives share. For not held Holm's correction cove
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from itertools import chain, islice, zip_longest
@@ -106,14 +106,13 @@ class Judgment:
     """The verdict on a claim, by our runs or by the paper's values, with the evidence as text and
     comparison by comparison.
 
-    `values` has the value of each point once, `statistics` those of our runs as text. `gap` says
-    what is missing for a verdict, `doubtful` has the doubts about the paper's values.
+    `values` has the value of each point once, `gap` says what is missing for a verdict, `doubtful`
+    has the doubts about the paper's values.
     """
 
     verdict: str
     evidence: str
     values: Sequence[Value] = ()
-    statistics: str = ""
     comparisons: Sequence[Evidence] = ()
     gap: str = ""
     doubtful: str = ""
@@ -194,7 +193,6 @@ def _judged_claim(
         n=sum(value.n for value in runs.values),
         planned=sum(value.planned for value in runs.values),
         diverged=sum(value.diverged for value in runs.values),
-        values=runs.statistics,
         paper=papers.verdict,
         paper_evidence=papers.evidence,
         doubtful=papers.doubtful,
@@ -235,8 +233,7 @@ def judge_runs(
         if has_few and verdict in (UNDECIDED, LEANS_HELD, LEANS_NOT_HELD):
             gap = f"{fewest} seeds; a verdict needs at least {ENOUGH_SEEDS}"
     text = _evidence_text(valued, evidence, gap, names)
-    statistics = _statistics_text(claim, valued, evidence, names)
-    return Judgment(verdict, text, values, statistics, evidence, gap)
+    return Judgment(verdict, text, values, evidence, gap)
 
 
 def judge_paper(claim: Claim, valued: Sequence[Valued], names: Names) -> Judgment:
@@ -420,25 +417,7 @@ def _evidence_text(
     if len(shown) > 1 and shown[0].verdict:
         hold = sum(part.verdict in HOLDS for part in shown)
         opening += f"{hold} of {len(shown)} hold: "
-    return _joined([opening + "; ".join(lines), gap])
-
-
-def _statistics_text(
-    claim: Claim, valued: Sequence[Valued], evidence: Sequence[Evidence], names: Names
-) -> str:
-    """Mean, deviation, interval and number of runs of each point as text, each point once."""
-    texts = []
-    for (comparison, _), part in zip(valued, evidence, strict=True):
-        for point, numbers in zip(comparison.points, part.numbers, strict=True):
-            spread = f" ± {numbers.sd}, {numbers.low} to {numbers.high}" if numbers.sd else ""
-            name = _full_name(claim, point, comparison, names)
-            texts.append(f"{name}: {numbers.mean}{spread} (n = {numbers.n})" if numbers.n else "")
-    return _joined(texts)
-
-
-def _joined(texts: Iterable[str]) -> str:
-    """The texts that are not empty, each once, separated by semicolons."""
-    return "; ".join(dict.fromkeys(filter(None, texts)))
+    return "; ".join(filter(None, [opening + "; ".join(lines), gap]))
 
 
 def _missing(claim: Claim, valued: Sequence[Valued], names: Names) -> str:

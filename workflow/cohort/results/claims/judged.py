@@ -120,7 +120,6 @@ class JudgedClaim:
     n: int
     planned: int
     diverged: int
-    values: str
     paper: str
     paper_evidence: str
     doubtful: str
