@@ -41,14 +41,11 @@ ORDER = PARTITIONS | {"values": ["a", "b", "c"], "way": "falls"}
 GAIN = STRATEGIES | {"pairs": [["b", "a"]]}
 AB, LEVEL = line(0.495, 0.565, label="strategy"), line(0.46, 0.4661, 0.4511)
 CURVES: list[Cell] = [
-    (final(0, partition=name)[0], "done", values)
-    for name, values in {
-        "quick": {5: 0.1, 10: 0.2, 20: 0.15},
-        "slow": {5: 0.1, 10: 0.19, 20: 0.3},
-        "never": {20: 0.1},
-    }.items()
+    (final(0, partition="quick")[0], "done", {5: 0.1, 10: 0.2, 20: 0.15}),
+    (final(0, partition="slow")[0], "done", {5: 0.1, 10: 0.19, 20: 0.3}),
+    (final(0, partition="never")[0], "done", {20: 0.1}),
 ]
-SOON = PARTITIONS | {"values": ["quick", "slow", "never"], "way": "rises", "at": "first 0.2"}
+SOON = {"values": ["quick", "slow", "never"], "way": "rises", "at": "first 0.2"}
 BEFORE = {"given": {"partition": "quick"}, "below": [{"given": {"partition": "never"}}]}
 GAP = {"along": "J", "between": ["J4", "J16"]}
 GAP |= {"larger": {"partition": "few"}, "than": {"partition": "iid"}}
@@ -60,6 +57,8 @@ LEADER, BEST_LEADER = run("peco", 0.1, 0.5, 0.6, 0.7), run("peco", 0.1, 0.6, 0.5
 SIDES = {"given": {"partition": "a"}, "above": [{"given": {"partition": "b"}}]}
 IID: list[Cell] = [({"partition": "iid", "seed": 0}, "done", {1: 4.5, 5: 2.5, 9: 4.0})]
 DROP = {"given": {"partition": "iid"}, "metric": "test_loss", "margin": 1}
+X, Y, Z = ({"partition": name} for name in "xyz")
+STEPS = STRATEGIES | {"larger": None, "than": None, "between": ["c", "a", "b"]}
 
 
 def gap_cells(few: tuple[float, float], iid: tuple[float, float], **labels: Any) -> list[Cell]:
@@ -79,267 +78,231 @@ def settings(*differences: float) -> list[Cell]:
     ]
 
 
-CASES: list[tuple[str, dict[str, Any], list[Cell], str]] = [
-    # order
-    ("order", ORDER, line(0.5, 0.4, 0.3), "a, b, c: 50.00 > 40.00 > 30.00"),
-    ("order", ORDER, line(0.5, 0.4, 0.4), "a, b, c: = 50.00 > 40.00 = 40.00"),
-    ("order", ORDER, line(0.5, 0.6, 0.3), "a, b, c: ✗ 50.00 < 60.00 > 30.00"),
-    ("order", ORDER | {"way": "rises"}, line(0.3, 0.4, 0.5), "a, b, c: 30.00 < 40.00 < 50.00"),
-    (  # J and rounds move together, so that J alone names them
-        "order",
+THREE = (
+    line(0.5, 0.6, 0.7, label="strategy", **X)
+    + line(0.4, 0.6, 0.8, label="strategy", **Y)
+    + line(0.6, 0.6, 0.7, label="strategy", **Z)
+)
+J4, J8 = {"J": "J4", "rounds": 200}, {"J": "J8", "rounds": 100}
+Case = tuple[dict[str, Any], list[Cell], str]  # fields beside those of the kind, cells, evidence
+CASES: dict[str, tuple[dict[str, Any], list[Case]]] = {
+    "order": (
         ORDER,
-        line(0.5, 0.4, 0.3, J="J4", rounds=200) + line(0.5, 0.3, 0.4, J="J8", rounds=100),
-        "a, b, c: 1 of 2 hold: J4: 50.00 > 40.00 > 30.00; ✗ J8: 50.00 > 30.00 < 40.00",
-    ),
-    ("order", SOON, CURVES, "quick, slow, never: 10 < 20 < never"),
-    ("order", SOON | {"at": "first 0.5"}, CURVES, "quick, slow, never: = never = never = never"),
-    # spread
-    ("spread", PARTITIONS | {"within": 1.5}, LEVEL, "1.50 apart, 45.11 (c) to 46.61 (b)"),
-    ("spread", PARTITIONS | {"within": 1.499}, LEVEL, "✗ 1.50 apart, 45.11 (c) to 46.61 (b)"),
-    (
-        "spread",
-        PARTITIONS | {"beyond": 1.499},
-        LEVEL,
-        "1.50 apart, 45.11 (c) to 46.61 (b), asked for more than 1.499",
-    ),
-    (
-        "spread",
-        PARTITIONS | {"beyond": 1.5},
-        LEVEL,
-        "= 1.50 apart, 45.11 (c) to 46.61 (b), asked for more than 1.5",
-    ),
-    (
-        "spread",
-        PARTITIONS | {"between": [45, 46]},
-        LEVEL,
-        "✗ 1.50 apart, 45.11 (c) to 46.61 (b), asked for 45.00 to 46.00",
-    ),
-    (
-        "spread",
-        PARTITIONS | {"within": 0.1, "metric": "test_loss"},
-        line(2.3, 2.375, 2.4),
-        "0.100 apart, 2.300 (a) to 2.400 (c)",
-    ),
-    (  # two that never get there are not close
-        "spread",
-        PARTITIONS | {"within": 5, "at": "first 0.9"},
-        line(0.1, 0.2),
-        "✗ – apart, never (a) to never (a)",
-    ),
-    # best
-    ("best", PARTITIONS | {"among": ["b"]}, line(0.3, 0.5), "50.00 (b); 30.00 (a)"),
-    (
-        "best",
-        PARTITIONS | {"among": ["a", "b"]},
-        line(0.3, 0.5, 0.4),
-        "50.00 (b); 40.00 (c); 30.00 (a)",
-    ),
-    ("best", PARTITIONS | {"among": ["a"]}, line(0.3, 0.5), "✗ 50.00 (b); 30.00 (a)"),
-    ("best", PARTITIONS | {"among": ["a"]}, line(0.5, 0.5), "= 50.00 (a); 50.00 (b)"),
-    (
-        "best",
-        PARTITIONS | {"among": ["a"], "metric": "test_loss"},
-        line(0.3, 0.5),
-        "0.300 (a); 0.500 (b)",
-    ),
-    (
-        "best",
-        PARTITIONS | {"among": ["quick"], "at": "first 0.2"},
-        CURVES,
-        "10 (quick); 20 (slow); never (never)",
-    ),
-    (
-        "best",
-        {"along": "selector.beta", "among": [0.3]},
-        [final(value, **{"selector.beta": beta}) for beta, value in ((0, 0.3), (0.3, 0.5))],
-        "50.00 (beta 0.3); 30.00 (beta 0)",
-    ),
-    (  # behind as a mean over all rounds, ahead in the second bucket
-        "best",
-        BUCKETS,
-        [PECO, run("b", 0.5, 0.4, 0.0, 0.0)],
-        "1 of 2 hold: ✗ rounds 1-2: 45.00 (b); 40.00 (peco); rounds 3-4: 50.00 (peco); 0.00 (b)",
-    ),
-    # compare
-    ("compare", SIDES, line(0.5, 0.4), "50.00 (a) > 40.00 (b)"),
-    ("compare", SIDES, line(0.5, 0.5), "= 50.00 (a) = 50.00 (b)"),
-    (
-        "compare",
-        SIDES | {"margin": 10},
-        line(0.5, 0.4),
-        "= 50.00 (a) > 40.00 (b), asked for a difference above 10",
-    ),
-    (
-        "compare",
-        SIDES | {"below": [{"given": {"partition": "c"}}]},
-        line(0.5, 0.4, 0.6),
-        "2 of 2 hold: 50.00 (a) > 40.00 (b); 50.00 (a) < 60.00 (c)",
-    ),
-    (
-        "compare",
-        SIDES | {"above": [{"given": {"partition": ["b", "c"]}}]},
-        line(0.5, 0.4, 0.6),
-        "1 of 2 hold: 50.00 (a) > 40.00 (b); ✗ 50.00 (a) < 60.00 (c)",
-    ),
-    (
-        "compare",
-        DROP | {"above": [{"given": {"partition": "iid"}, "at": "min"}]},
-        IID,
-        "4.000 (iid) > 2.500 (iid, min), asked for a difference above 1",
-    ),
-    (
-        "compare",
-        BEFORE | {"at": "first 0.2", "margin": 100},
-        CURVES,
-        "10 (quick) < never (never), asked for a difference above 100",
-    ),
-    # gain
-    ("gain", GAIN, AB, "56.50 - 49.50 = 7.00 (b minus a)"),
-    (
-        "gain",
-        GAIN | {"margin": 7},
-        AB,
-        "= 56.50 - 49.50 = 7.00 (b minus a), asked for a difference above 7",
-    ),
-    (
-        "gain",
-        STRATEGIES | {"pairs": [["a", "b"]], "margin": -8},
-        AB,
-        "49.50 - 56.50 = -7.00 (a minus b), with a tolerance of 8",
-    ),
-    ("gain", GAIN | {"at": "first 0.9"}, AB, "= never - never = 0 (b minus a)"),
-    (
-        "gain",
-        GAIN,
-        line(0.1, 0.2, label="strategy", partition="x")
-        + line(0.3, 0.2, label="strategy", partition="y"),
-        "1 of 2 hold: x: 20.00 - 10.00 = 10.00 (b minus a); ✗ y: 20.00 - 30.00 = -10.00 (b minus a)",
-    ),
-    # average: 9 of 256 choices of signs have a rank sum of 35 or more, 10 of 32 have 4 signs or more
-    (
-        "average",
-        GAIN,
-        settings(-1, 2, 3, 4, 5, 6, 7, 8),
-        "b minus a 4.25 on average, larger in 7 of 8 settings (p = 0.035)",
-    ),
-    (
-        "average",
-        GAIN,
-        settings(-1, -2, -3, -4, -5),
-        "✗ b minus a -3.00 on average, larger in 0 of 5 settings (p = 1)",
-    ),
-    (
-        "average",
-        GAIN,
-        settings(1, -2, 3, -4, 5),
-        "? b minus a 0.60 on average, larger in 3 of 5 settings (p = 0.5)",
-    ),
-    # gap
-    (
-        "gap",
-        GAP,
-        gap_cells((0.3, 0.1), (0.5, 0.4)),
-        "J4 minus J16: 30.00 - 10.00 = 20.00 (few) > 50.00 - 40.00 = 10.00 (iid)",
-    ),
-    (
-        "gap",
-        GAP,
-        gap_cells((0.3, 0.2), (0.5, 0.4)),
-        "J4 minus J16: = 30.00 - 20.00 = 10.00 (few) = 50.00 - 40.00 = 10.00 (iid)",
-    ),
-    (  # with a it holds, with b it does not; a is never held against b
-        "gap",
-        GAP,
-        gap_cells((0.3, 0.1), (0.5, 0.4), strategy="a")
-        + gap_cells((0.3, 0.25), (0.5, 0.4), strategy="b"),
-        "J4 minus J16: 1 of 2 hold: a: 30.00 - 10.00 = 20.00 (few) > 50.00 - 40.00 = 10.00 (iid); "
-        "✗ b: 30.00 - 25.00 = 5.00 (few) < 50.00 - 40.00 = 10.00 (iid)",
-    ),
-    (  # from the first partition to the second it grows, from there to the third it shrinks
-        "gap",
-        STRATEGIES
-        | {"between": ["b", "a"], "grows": [{"partition": f"classes-{k}"} for k in range(3)]},
-        settings(5, 10, 8),
-        "b minus a: 1 of 2 hold: 45.00 - 35.00 = 10.00 (classes-1) > 35.00 - 30.00 = 5.00 (classes-0); "
-        "✗ 48.00 - 40.00 = 8.00 (classes-2) < 45.00 - 35.00 = 10.00 (classes-1)",
-    ),
-    (  # one by one, and never from one chain to the other
-        "gap",
-        STRATEGIES
-        | {
-            "between": ["c", "a", "b"],
-            "grows": [
-                [{"partition": "x"}, {"partition": "y"}],
-                [{"partition": "z"}, {"partition": "x"}],
-            ],
-        },
         [
-            cell
-            for name, values in {
-                "x": (0.5, 0.6, 0.7),
-                "y": (0.4, 0.6, 0.8),
-                "z": (0.6, 0.6, 0.7),
-            }.items()
-            for cell in line(*values, label="strategy", partition=name)
+            ({}, line(0.5, 0.4, 0.3), "a, b, c: 50.00 > 40.00 > 30.00"),
+            ({}, line(0.5, 0.4, 0.4), "a, b, c: = 50.00 > 40.00 = 40.00"),
+            ({}, line(0.5, 0.6, 0.3), "a, b, c: ✗ 50.00 < 60.00 > 30.00"),
+            (  # J and rounds move together, so that J alone names them
+                {},
+                line(0.5, 0.4, 0.3, **J4) + line(0.5, 0.3, 0.4, **J8),
+                "a, b, c: 1 of 2 hold: J4: 50.00 > 40.00 > 30.00; ✗ J8: 50.00 > 30.00 < 40.00",
+            ),
+            (SOON, CURVES, "quick, slow, never: 10 < 20 < never"),
+            (SOON | {"at": "first 0.5"}, CURVES, "quick, slow, never: = never = never = never"),
         ],
-        "c minus a or b: 3 of 4 hold: "
-        "a: 80.00 - 40.00 = 40.00 (y) > 70.00 - 50.00 = 20.00 (x); "
-        "a: 70.00 - 50.00 = 20.00 (x) > 70.00 - 60.00 = 10.00 (z); "
-        "b: 80.00 - 60.00 = 20.00 (y) > 70.00 - 60.00 = 10.00 (x); "
-        "= b: 70.00 - 60.00 = 10.00 (x) = 70.00 - 60.00 = 10.00 (z)",
     ),
-    (
-        "gap",
-        LATER,
-        [PECO, run("b", 0.2, 0.4, 0.1, 0.1)],
-        "peco minus b: 50.00 - 10.00 = 40.00 (main, 3-4) > 40.00 - 30.00 = 10.00 (main, 1-2)",
+    "spread": (
+        PARTITIONS,
+        [
+            ({"within": 1.5}, LEVEL, "1.50 apart, 45.11 (c) to 46.61 (b)"),
+            ({"within": 1.499}, LEVEL, "✗ 1.50 apart, 45.11 (c) to 46.61 (b)"),
+            (
+                {"beyond": 1.5},
+                LEVEL,
+                "= 1.50 apart, 45.11 (c) to 46.61 (b), asked for more than 1.5",
+            ),
+            (
+                {"between": [45, 46]},
+                LEVEL,
+                "✗ 1.50 apart, 45.11 (c) to 46.61 (b), asked for 45.00 to 46.00",
+            ),
+            ({"within": 5, "at": "first 0.9"}, LEVEL, "✗ – apart, never (a) to never (a)"),
+        ],
     ),
-    # bound
-    ("bound", {"above": 30}, [final(0.31)], "31.00 (main) > 30"),
-    ("bound", {"above": 31}, [final(0.31)], "= 31.00 (main) = 31"),
-    ("bound", {"below": 30}, [final(0.31)], "✗ 31.00 (main) > 30"),
-    ("bound", {"above": 30, "below": 32}, [final(0.31)], "31.00 (main) > 30 < 32"),
-    ("bound", {"above": 20}, line(0.1, 0.3), "1 of 2 hold: ✗ 10.00 (a) < 20; 30.00 (b) > 20"),
-    # slower: runs of eight rounds, two with each value
-    *(
-        (
-            "slower",
-            SLOWER | {"times": times},
-            pairs(LEADER, run("b", *values)),
-            f"{mark}50.00 (peco) by round 4, {late}",
-        )
-        for values, times, mark, late in [
-            ((0.1, 0.2, 0.4, 0.5), 2.0, "", "reached by round 8, 2 times as late"),
-            ((0.1, 0.2, 0.5, 0.7), 1.5, "", "reached by round 6, 1.5 times as late"),
-            ((0.1, 0.2, 0.5, 0.7), 1.6, "✗ ", "reached by round 6, 1.5 times as late"),
-            ((0.9, 0.1, 0.1, 0.1), 9.0, "", "never reached"),  # what was before does not count
-            ((0.1, 0.6, 0.3, 0.4), 1.0, "✗ ", "reached by round 4, 1 times as late"),
-        ]
+    "best": (
+        PARTITIONS | {"among": ["a"]},
+        [
+            ({"among": ["a", "b"]}, line(0.3, 0.5, 0.4), "50.00 (b); 40.00 (c); 30.00 (a)"),
+            ({}, line(0.3, 0.5), "✗ 50.00 (b); 30.00 (a)"),
+            ({}, line(0.5, 0.5), "= 50.00 (a); 50.00 (b)"),
+            ({"metric": "test_loss"}, line(0.3, 0.5), "0.300 (a); 0.500 (b)"),
+            (
+                {"among": ["quick"], "at": "first 0.2"},
+                CURVES,
+                "10 (quick); 20 (slow); never (never)",
+            ),
+            (
+                {"along": "selector.beta", "among": [0.3]},
+                [final(value, **{"selector.beta": beta}) for beta, value in ((0, 0.3), (0.3, 0.5))],
+                "50.00 (beta 0.3); 30.00 (beta 0)",
+            ),
+            (  # behind as a mean over all rounds, ahead in the second bucket
+                BUCKETS,
+                [PECO, run("b", 0.5, 0.4, 0.0, 0.0)],
+                "1 of 2 hold: ✗ rounds 1-2: 45.00 (b); 40.00 (peco); "
+                "rounds 3-4: 50.00 (peco); 0.00 (b)",
+            ),
+        ],
     ),
-    (
-        "slower",
-        SLOWER | {"times": 1.5, "metric": "test_loss"},
-        pairs(run("peco", 3, 2, 1, 1), run("b", 4, 3, 2, 1)),
-        "2.000 (peco) by round 4, reached by round 6, 1.5 times as late",
+    "compare": (
+        SIDES,
+        [
+            ({}, line(0.5, 0.5), "= 50.00 (a) = 50.00 (b)"),
+            (
+                {"below": [{"given": {"partition": "c"}}]},
+                line(0.5, 0.4, 0.6),
+                "2 of 2 hold: 50.00 (a) > 40.00 (b); 50.00 (a) < 60.00 (c)",
+            ),
+            (
+                {"above": [{"given": {"partition": ["b", "c"]}}]},
+                line(0.5, 0.4, 0.6),
+                "1 of 2 hold: 50.00 (a) > 40.00 (b); ✗ 50.00 (a) < 60.00 (c)",
+            ),
+            (
+                DROP | {"above": [{"given": {"partition": "iid"}, "at": "min"}]},
+                IID,
+                "4.000 (iid) > 2.500 (iid, min), asked for a difference above 1",
+            ),
+            (
+                BEFORE | {"above": None, "at": "first 0.2", "margin": 100},
+                CURVES,
+                "10 (quick) < never (never), asked for a difference above 100",
+            ),
+        ],
     ),
-    *(
-        (
-            "slower",
-            SLOWER | {"at": "max", "times": times},
-            pairs(BEST_LEADER, run("b", *values)),
-            f"{mark}best in round 3, {late}",
-        )
-        for values, times, mark, late in [
-            ((0.1, 0.2, 0.6, 0.7), 1.0, "", "reached by round 5, 1.7 times as late"),
-            ((0.1, 0.2, 0.6, 0.7), 2.0, "✗ ", "reached by round 5, 1.7 times as late"),
-            ((0.1, 0.6, 0.6, 0.7), 1.0, "= ", "reached by round 3, 1 times as late"),
-            ((0.59, 0.2, 0.2, 0.2), 1.0, "", "never reached"),
-        ]
+    "gain": (
+        GAIN,
+        [
+            ({}, AB, "56.50 - 49.50 = 7.00 (b minus a)"),
+            (
+                {"margin": 7},
+                AB,
+                "= 56.50 - 49.50 = 7.00 (b minus a), asked for a difference above 7",
+            ),
+            (
+                {"pairs": [["a", "b"]], "margin": -8},
+                AB,
+                "49.50 - 56.50 = -7.00 (a minus b), with a tolerance of 8",
+            ),
+            ({"at": "first 0.9"}, AB, "= never - never = 0 (b minus a)"),
+            (
+                {},
+                line(0.1, 0.2, label="strategy", **X) + line(0.3, 0.2, label="strategy", **Y),
+                "1 of 2 hold: x: 20.00 - 10.00 = 10.00 (b minus a); "
+                "✗ y: 20.00 - 30.00 = -10.00 (b minus a)",
+            ),
+        ],
     ),
-]
+    "average": (
+        GAIN,
+        [
+            (  # 9 of 256 choices of signs have seven or more above 0
+                {},
+                settings(-1, 2, 3, 4, 5, 6, 7, 8),
+                "b minus a 4.25 on average, larger in 7 of 8 settings (p = 0.035)",
+            ),
+            (
+                {},
+                settings(-1, -2, -3, -4, -5),
+                "✗ b minus a -3.00 on average, larger in 0 of 5 settings (p = 1)",
+            ),
+            (
+                {},
+                settings(1, -2, 3, -4, 5),
+                "? b minus a 0.60 on average, larger in 3 of 5 settings (p = 0.5)",
+            ),
+        ],
+    ),
+    "gap": (
+        GAP,
+        [
+            (
+                {},
+                gap_cells((0.3, 0.2), (0.5, 0.4)),
+                "J4 minus J16: = 30.00 - 20.00 = 10.00 (few) = 50.00 - 40.00 = 10.00 (iid)",
+            ),
+            (  # with a it holds, with b it does not; a is never held against b
+                {},
+                gap_cells((0.3, 0.1), (0.5, 0.4), strategy="a")
+                + gap_cells((0.3, 0.25), (0.5, 0.4), strategy="b"),
+                "J4 minus J16: 1 of 2 hold: "
+                "a: 30.00 - 10.00 = 20.00 (few) > 50.00 - 40.00 = 10.00 (iid); "
+                "✗ b: 30.00 - 25.00 = 5.00 (few) < 50.00 - 40.00 = 10.00 (iid)",
+            ),
+            (  # one by one, and never from one chain to the other
+                STEPS | {"grows": [[X, Y], [Z, X]]},
+                THREE,
+                "c minus a or b: 3 of 4 hold: "
+                "a: 80.00 - 40.00 = 40.00 (y) > 70.00 - 50.00 = 20.00 (x); "
+                "a: 70.00 - 50.00 = 20.00 (x) > 70.00 - 60.00 = 10.00 (z); "
+                "b: 80.00 - 60.00 = 20.00 (y) > 70.00 - 60.00 = 10.00 (x); "
+                "= b: 70.00 - 60.00 = 10.00 (x) = 70.00 - 60.00 = 10.00 (z)",
+            ),
+            (
+                LATER,
+                [PECO, run("b", 0.2, 0.4, 0.1, 0.1)],
+                "peco minus b: "
+                "50.00 - 10.00 = 40.00 (main, 3-4) > 40.00 - 30.00 = 10.00 (main, 1-2)",
+            ),
+        ],
+    ),
+    "bound": (
+        {},
+        [
+            ({"above": 31}, [final(0.31)], "= 31.00 (main) = 31"),
+            ({"below": 30}, [final(0.31)], "✗ 31.00 (main) > 30"),
+            ({"above": 30, "below": 32}, [final(0.31)], "31.00 (main) > 30 < 32"),
+            ({"above": 20}, line(0.1, 0.3), "1 of 2 hold: ✗ 10.00 (a) < 20; 30.00 (b) > 20"),
+        ],
+    ),
+    "slower": (
+        SLOWER,
+        [
+            *(  # runs of eight rounds, two with each value
+                (
+                    {"times": times},
+                    pairs(LEADER, run("b", *values)),
+                    f"{mark}50.00 (peco) by round 4, {late}",
+                )
+                for values, times, mark, late in [
+                    ((0.1, 0.2, 0.4, 0.5), 2.0, "", "reached by round 8, 2 times as late"),
+                    ((0.1, 0.2, 0.5, 0.7), 1.5, "", "reached by round 6, 1.5 times as late"),
+                    ((0.1, 0.2, 0.5, 0.7), 1.6, "✗ ", "reached by round 6, 1.5 times as late"),
+                    ((0.9, 0.1, 0.1, 0.1), 9.0, "", "never reached"),  # before does not count
+                    ((0.1, 0.6, 0.3, 0.4), 1.0, "✗ ", "reached by round 4, 1 times as late"),
+                ]
+            ),
+            (
+                {"times": 1.5, "metric": "test_loss"},
+                pairs(run("peco", 3, 2, 1, 1), run("b", 4, 3, 2, 1)),
+                "2.000 (peco) by round 4, reached by round 6, 1.5 times as late",
+            ),
+            *(
+                (
+                    {"at": "max", "times": times},
+                    pairs(BEST_LEADER, run("b", *values)),
+                    f"{mark}best in round 3, {late}",
+                )
+                for values, times, mark, late in [
+                    ((0.1, 0.2, 0.6, 0.7), 1.0, "", "reached by round 5, 1.7 times as late"),
+                    ((0.1, 0.2, 0.6, 0.7), 2.0, "✗ ", "reached by round 5, 1.7 times as late"),
+                    ((0.1, 0.6, 0.6, 0.7), 1.0, "= ", "reached by round 3, 1 times as late"),
+                    ((0.59, 0.2, 0.2, 0.2), 1.0, "", "never reached"),
+                ]
+            ),
+        ],
+    ),
+}
 
 
-@pytest.mark.parametrize(("kind", "fields", "cells", "evidence"), CASES)
+@pytest.mark.parametrize(
+    ("kind", "fields", "cells", "evidence"),
+    [
+        (kind, base | fields, cells, evidence)
+        for kind, (base, cases) in CASES.items()
+        for fields, cells, evidence in cases
+    ],
+)
 def test_single_values(
     tmp_path: Path, kind: str, fields: dict[str, Any], cells: list[Cell], evidence: str
 ) -> None:

@@ -179,6 +179,7 @@ def verdict(claim: Mapping[str, Any], files: list[list[Row]]) -> str:
 
 @pytest.mark.parametrize("study", ["aml", "peco", "ucb", "fedentopt", "stratify"])
 def test_verdicts_by_the_papers_own_values(study: str) -> None:
+    """Where they contradict a sentence, the study quotes it and the numbers, and only there."""
     with chdir(ROOT):
         spec = claims_spec(plan_all(study), study) | {"metrics": {}}
         judged = judged_claims(spec)
@@ -186,3 +187,11 @@ def test_verdicts_by_the_papers_own_values(study: str) -> None:
     files = rows_of(study)
     expected = {name: verdict(claim, files) for name, claim in spec["claims"].items()}
     assert {claim.claim: claim.paper for claim in judged} == expected
+    evidence = {claim.claim: claim.paper_evidence for claim in judged}
+    for name, entry in spec["claims"].items():
+        assert ("against" in entry) == (expected[name] == "not held"), name
+        if "against" in entry:
+            assert entry["quote"] and entry["reading"]
+            decimals, epochs = r"\d+\.\d+", r"(?<=\bepoch )\d+"
+            numbers = re.findall(decimals, entry["against"]) + re.findall(epochs, entry["against"])
+            assert numbers and set(numbers) <= set(re.findall(r"\d+(?:\.\d+)?", evidence[name]))
