@@ -375,79 +375,27 @@ def test_each_seed_has_a_goal_of_its_own(tmp_path: Path) -> None:
 
 
 FEW = pairs(LEADER, run("b", 0, 0, 0, 0))
+APART = [FEW[0], run("b", 0, 0, partition="x")]
+CHAINS = STEPS | {"grows": [[X, Y], X]}
 
 
 @pytest.mark.parametrize(
     ("kind", "fields", "cells", "sentence"),
     [
-        (
-            "best",
-            BUCKETS | {"at": "1-5"},
-            FEW,
-            "at is '1-5', but must be a range of rounds that buck",
-        ),
-        ("best", BUCKETS | {"at": 4}, FEW, "at is '4', but must be a range of rounds that buckets"),
+        ("best", BUCKETS | {"at": "1-5"}, FEW, "at is '1-5', but must be a range of rounds that"),
         ("slower", SLOWER | {"buckets": 2}, FEW, "buckets are for other kinds"),
-        (
-            "slower",
-            SLOWER | {"at": 30},
-            FEW,
-            "at is '30', but must be a range of rounds such as 21-30",
-        ),
-        (
-            "slower",
-            SLOWER | {"at": "max", "metric": "test_loss"},
-            FEW,
-            "low values of test_loss are be",
-        ),
+        ("slower", SLOWER | {"at": 30}, FEW, "at is '30', but must be a range of rounds such as"),
+        ("slower", SLOWER | {"at": "max", "metric": "test_loss"}, FEW, "low values of test_loss"),
         ("slower", SLOWER | {"metric": "update_norm"}, FEW, "neither high nor low is better"),
         ("slower", SLOWER | {"others": ["c"]}, FEW, "leader or others names strategy c"),
-        (
-            "slower",
-            SLOWER | {"at": "max"},
-            [FEW[0], run("b", 0, 0, partition="x")],
-            "differ in strategy only, but partition is iid and x",
-        ),
-        (
-            "gain",
-            GAIN | {"pairs": [["b", "c"]]},
-            AB,
-            "pairs names strategy c, which is not on the axis",
-        ),
-        (
-            "gain",
-            GAIN,
-            [*AB, final(0.3, strategy="a", partition="y")],
-            "main has no cell with strategy b and J J4, partition y; say in given which are meant",
-        ),
-        (
-            "average",
-            GAIN,
-            settings(1, 2, 3, 4),
-            "4 settings have together; an average takes at least 5",
-        ),
+        ("slower", SLOWER | {"at": "max"}, APART, "in strategy only, but partition is iid and x"),
+        ("gain", GAIN | {"pairs": [["b", "c"]]}, AB, "pairs names strategy c, which is not on"),
+        ("average", GAIN, settings(1, 2, 3, 4), "4 settings have together; an average takes at"),
         ("bound", {}, AB, "it needs above or below, the number that the metric is compared with"),
         ("spread", STRATEGIES, AB, "it needs the range that the sentence names"),
         ("spread", STRATEGIES | {"between": [45, 44]}, AB, "a range that ends before it begins"),
-        (
-            "gap",
-            GAP | {"grows": [{"J": "J4"}, {"J": "J8"}]},
-            AB,
-            "it needs larger and than, the labels",
-        ),
-        (
-            "gap",
-            GAP | {"than": None},
-            AB,
-            "it needs larger and than, the labels of two differences",
-        ),
-        (
-            "gap",
-            STRATEGIES
-            | {"between": ["a", "b"], "grows": [[{"J": "J4"}, {"J": "J8"}], {"J": "J4"}]},
-            AB,
-            "grows needs the labels of at least two settings, or lists of them",
-        ),
+        ("gap", GAP | {"than": None}, AB, "it needs larger and than, the labels of two differ"),
+        ("gap", CHAINS, THREE, "grows needs the labels of at least two settings, or lists of them"),
     ],
 )
 def test_mistakes(kind: str, fields: dict[str, Any], cells: list[Cell], sentence: str) -> None:
