@@ -24,7 +24,7 @@ MAIN = {"axes": AXES, "exclude": [{"partition": "classes-3", "J": ["J8"]}]}
 CLAIM = {"says": "So it is.", "where": "Section 1", "experiment": "main", "metric": "test_accuracy"}
 ALONG = CLAIM | {"along": "partition"}
 ORDER = ALONG | {"kind": "order", "values": ["iid", "classes-2"], "way": "falls"}
-SPREAD = ALONG | {"kind": "spread", "within": 1}
+RANGE = ALONG | {"kind": "range", "within": 1}
 BEST = CLAIM | {"kind": "best", "along": "strategy", "among": ["fedavg"]}
 SIDES = {"larger": {"partition": "iid"}, "than": {"partition": "classes-2"}}
 GAP = CLAIM | {"kind": "gap", "along": "J", "between": ["J4", "J8"]} | SIDES
@@ -112,7 +112,7 @@ FILES = "resources/paper_values/study.csv {} resources/paper_values/study_curves
         ),
         (ORDER, {"says": None}, "claims.one lacks the key 'says'"),
         (ORDER, {"values_": []}, "unknown key 'values_'; did you mean 'values'?"),
-        (SPREAD, {"way": "falls"}, "claims.one has an unknown key 'way'"),
+        (RANGE, {"way": "falls"}, "claims.one has an unknown key 'way'"),
         (ORDER, {"metric": "accuracy"}, "'accuracy', which is not known; did you mean 'test_accu"),
         (ORDER, {"way": "down"}, "claims.one.way is 'down', which is not known (allowed: falls, r"),
         (
@@ -146,7 +146,7 @@ FILES = "resources/paper_values/study.csv {} resources/paper_values/study_curves
             "among must hold some of the values of partition that are compared, and not all of th",
         ),
         (BEST, {"metric": "learning_rate"}, "of which neither high nor low is better"),
-        (SPREAD, {"given": {"partition": "iid"}}, "nothing to compare with partition iid of main;"),
+        (RANGE, {"given": {"partition": "iid"}}, "nothing to compare with partition iid of main;"),
         (
             COMPARE,
             {"given": {"partition": "iid", "J": "J4"}},

@@ -101,22 +101,30 @@ CASES: dict[str, tuple[dict[str, Any], list[Case]]] = {
             (SOON | {"at": "first 0.5"}, CURVES, "quick, slow, never: = never = never = never"),
         ],
     ),
-    "spread": (
-        PARTITIONS,
+    "range": (
+        {},
         [
-            ({"within": 1.5}, LEVEL, "1.50 apart, 45.11 (c) to 46.61 (b)"),
-            ({"within": 1.499}, LEVEL, "✗ 1.50 apart, 45.11 (c) to 46.61 (b)"),
+            ({"above": 31}, [final(0.31)], "= 31.00 (main) = 31"),
+            ({"below": 30}, [final(0.31)], "✗ 31.00 (main) > 30"),
+            ({"above": 30, "below": 32}, [final(0.31)], "31.00 (main) > 30 < 32"),
+            ({"above": 20}, line(0.1, 0.3), "1 of 2 hold: ✗ 10.00 (a) < 20; 30.00 (b) > 20"),
+            (PARTITIONS | {"within": 1.5}, LEVEL, "1.50 apart, 45.11 (c) to 46.61 (b)"),
+            (PARTITIONS | {"within": 1.499}, LEVEL, "✗ 1.50 apart, 45.11 (c) to 46.61 (b)"),
             (
-                {"beyond": 1.5},
+                PARTITIONS | {"beyond": 1.5},
                 LEVEL,
                 "= 1.50 apart, 45.11 (c) to 46.61 (b), asked for more than 1.5",
             ),
             (
-                {"between": [45, 46]},
+                PARTITIONS | {"between": [45, 46]},
                 LEVEL,
                 "✗ 1.50 apart, 45.11 (c) to 46.61 (b), asked for 45.00 to 46.00",
             ),
-            ({"within": 5, "at": "first 0.9"}, LEVEL, "✗ – apart, never (a) to never (a)"),
+            (
+                PARTITIONS | {"within": 5, "at": "first 0.9"},
+                LEVEL,
+                "✗ – apart, never (a) to never (a)",
+            ),
         ],
     ),
     "best": (
@@ -244,15 +252,6 @@ CASES: dict[str, tuple[dict[str, Any], list[Case]]] = {
                 "peco minus b: "
                 "50.00 - 10.00 = 40.00 (main, 3-4) > 40.00 - 30.00 = 10.00 (main, 1-2)",
             ),
-        ],
-    ),
-    "bound": (
-        {},
-        [
-            ({"above": 31}, [final(0.31)], "= 31.00 (main) = 31"),
-            ({"below": 30}, [final(0.31)], "✗ 31.00 (main) > 30"),
-            ({"above": 30, "below": 32}, [final(0.31)], "31.00 (main) > 30 < 32"),
-            ({"above": 20}, line(0.1, 0.3), "1 of 2 hold: ✗ 10.00 (a) < 20; 30.00 (b) > 20"),
         ],
     ),
     "slower": (
@@ -391,9 +390,9 @@ CHAINS = STEPS | {"grows": [[X, Y], X]}
         ("slower", SLOWER | {"at": "max"}, APART, "in strategy only, but partition is iid and x"),
         ("gain", GAIN | {"pairs": [["b", "c"]]}, AB, "pairs names strategy c, which is not on"),
         ("average", GAIN, settings(1, 2, 3, 4), "4 settings have together; an average takes at"),
-        ("bound", {}, AB, "it needs above or below, the number that the metric is compared with"),
-        ("spread", STRATEGIES, AB, "it needs the range that the sentence names"),
-        ("spread", STRATEGIES | {"between": [45, 44]}, AB, "a range that ends before it begins"),
+        ("range", STRATEGIES, AB, "it needs the range that the sentence names"),
+        ("range", {"within": 1}, AB, "within and beyond need along, the label whose values lie"),
+        ("range", {"between": [45, 44]}, AB, "a range that ends before it begins"),
         ("gap", GAP | {"than": None}, AB, "it needs larger and than, the labels of two differ"),
         ("gap", CHAINS, THREE, "grows needs the labels of at least two settings, or lists of them"),
     ],

@@ -112,7 +112,7 @@ def holds(
             return None
         inside = [value for value, own in zip(known, ours, strict=True) if own]
         return max(inside) - max(value for value, own in zip(known, ours, strict=True) if not own)
-    if kind in ("order", "spread"):
+    if kind == "order" or (kind == "range" and "along" in claim):
         numbers = [value for _, value in have]
         if len(numbers) < 2:
             return None
@@ -144,7 +144,7 @@ def holds(
         return values[0] - values[1] - margin
     if kind == "gap":
         return (values[0] - values[1]) - (values[2] - values[3])
-    if kind == "bound":
+    if kind == "range":
         return min(
             values[0] - claim.get("above", -math.inf), claim.get("below", math.inf) - values[0]
         )

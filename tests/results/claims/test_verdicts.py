@@ -154,7 +154,7 @@ def test_stuck_runs_are_counted_and_do_not_decide(
 def test_each_run_counts_where_a_claim_is_about_all(
     tmp_path: Path, counts: tuple[int, ...], word: str
 ) -> None:
-    made = claim("bound", below=1, every="runs", metric="never_selected")
+    made = claim("range", below=1, every="runs", metric="never_selected")
     result = verdict(made, tmp_path, main=runs(a=counts))
     assert result.verdict == word
     assert f"in {counts.count(0)} of {len(counts)} runs" in result.evidence

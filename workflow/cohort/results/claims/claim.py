@@ -190,7 +190,8 @@ class ClaimAlong(Claim):
         return matrix.check_values(self.experiment, self.along, values, where)
 
     def name_of(self, point: Point, names: Names) -> str:
-        own = [] if self.along in point.called else [self.value_name(point, names)]
+        is_said = not self.along or self.along in point.called
+        own = [] if is_said else [self.value_name(point, names)]
         return ", ".join([*own, point_name(point, names)])
 
     def value_name(self, point: Point, names: Names) -> str:

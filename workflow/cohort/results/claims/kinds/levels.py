@@ -14,7 +14,6 @@ from cohort.results.at import rounds_of
 from cohort.results.claims.claim import (
     BEST_OF,
     TIE,
-    Claim,
     ClaimAlong,
     Number,
     above,
@@ -117,81 +116,60 @@ class Order(ClaimAlong):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bound(Claim):
-    """The metric is above a number, below one, or between two, for each point of `given`."""
+class Range(ClaimAlong):
+    """The metric is above a number, below one, or in the range `between`; or its values along a
+    label lie at most `within`, or more than `beyond`, apart.
 
-    name: ClassVar[str] = "bound"
+    The claim is about each combination of the other labels; without `along` about each setting.
+    """
 
+    name: ClassVar[str] = "range"
+    fewest = 2
+
+    along: str = parameter("", help="the label whose values are judged together")
     above: float | None = parameter(None, help="what it is above, in the unit as shown")
     below: float | None = parameter(None, help="what it is below")
+    between: list[float] | None = parameter(
+        None, minItems=2, maxItems=2, help="the lowest and the highest value that it may have"
+    )
+    within: float | None = parameter(None, minimum=0, help="how far its values may lie apart")
+    beyond: float | None = parameter(
+        None, minimum=0, help="how far apart at least two of its values lie"
+    )
     every: Literal["runs"] | None = parameter(
         None, help="runs, if it says so of each run and not of the typical one"
     )
 
     def check(self) -> None:
-        """Raise UserError if neither bound is set."""
-        if self.above is None and self.below is None:
-            raise UserError("it needs above or below, the number that the metric is compared with")
+        """Raise UserError without a range, or for one that runs backwards."""
+        apart = [limit for limit in (self.within, self.beyond) if limit is not None]
+        if self.above is None and self.below is None and not self.between and not apart:
+            raise UserError(
+                "it needs the range that the sentence names: above, below, between (44 to 45 %), or "
+                "within or beyond (how far apart)"
+            )
+        if apart and not self.along:
+            raise UserError("within and beyond need along, the label whose values lie apart")
+        if self.between and self.between[0] >= self.between[1]:
+            raise UserError(f"between is {self.between}, a range that ends before it begins")
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
-        """One comparison per point."""
+        """One comparison per combination of the labels other than `along`."""
+        if self.along:
+            return super().comparisons(matrix)
         points = matrix.all_points(self.experiment, self.given or {})
         return [Comparison([point]) for point in points]
 
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
-        """A clause per bound: the value is strictly above the lower, or below the upper one."""
-        low = [] if self.above is None else [[above(values[0], self.above)]]
-        high = [] if self.below is None else [[above(self.below, values[0])]]
-        return low + high
-
-    def is_about_every_run(self) -> bool:
-        """Whether each run must keep the bounds, not the mean over seeds."""
-        return self.every == "runs"
-
-    def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
-        """The value and its relation to each bound, as text."""
-        bounds = [bound for bound in (self.above, self.below) if bound is not None]
-        return self.placed(comparison.points[0], values[0], names) + "".join(
-            f" {relation(values[0], bound)} {bound:g}" for bound in bounds
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Spread(ClaimAlong):
-    """Along a label the metric varies by at most `within`, by more than `beyond`, or all its values
-    lie in the range `between`, for each combination of the other labels."""
-
-    name: ClassVar[str] = "spread"
-    fewest = 2
-
-    within: float | None = parameter(
-        None, minimum=0, help="how far they may lie apart, in the unit as shown"
-    )
-    beyond: float | None = parameter(
-        None, minimum=0, help="how far apart at least two of them lie, in the unit as shown"
-    )
-    between: list[float] | None = parameter(
-        None,
-        minItems=2,
-        maxItems=2,
-        help="the lowest and the highest value that the sentence names",
-    )
-
-    def check(self) -> None:
-        """Raise UserError without a range, or for one that runs backwards."""
-        if self.within is None and self.beyond is None and self.between is None:
-            raise UserError(
-                "it needs the range that the sentence names: between (44 to 45 %), or within or "
-                "beyond (how far apart)"
-            )
-        if self.between and self.between[0] >= self.between[1]:
-            raise UserError(f"between is {self.between}, a range that ends before it begins")
-
-    def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
-        """Clauses that are all true if each two values are within `within`, some two are apart by
-        more than `beyond`, and each value is in the range `between`, as far as these are given."""
+        """Clauses that are all true if each value is strictly above and below the bounds, each two
+        are within `within`, some two are apart by more than `beyond`, and each value is in the
+        range `between`, as far as these are given."""
         clauses: list[list[Number]] = []
         pairs = list(permutations(values, 2))
+        if self.above is not None:
+            clauses += [[above(value, self.above)] for value in values]
+        if self.below is not None:
+            clauses += [[above(self.below, value)] for value in values]
         if self.within is not None:
             clauses += [[at_least(self.within, high - low)] for high, low in pairs]
         if self.beyond is not None:
@@ -202,15 +180,26 @@ class Spread(ClaimAlong):
             clauses += [[at_least(high, value)] for value in values]
         return clauses
 
+    def is_about_every_run(self) -> bool:
+        """Whether each run must keep the bounds, not the mean over seeds."""
+        return self.every == "runs"
+
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
-        """The largest difference, and the two values between which it is, as text."""
+        """Without `along` the value and its relation to each bound, else the largest difference and
+        the two values between which it is, as text."""
         low, high = min(values), max(values)
-        ends = (
+        ends = [
             self.placed(comparison.points[values.index(end)], end, names) for end in (low, high)
-        )
+        ]
         asked = f", asked for {' to '.join(map(self.number, self.between))}" if self.between else ""
         asked += f", asked for more than {self.beyond:g}" if self.beyond is not None else ""
-        return f"{self.number(high - low)} apart, {' to '.join(ends)}{asked}"
+        bounds = "".join(
+            f" {relation(value, bound)} {bound:g}"
+            for value, bound in ((low, self.above), (high, self.below))
+            if bound is not None
+        )
+        apart = f"{self.number(high - low)} apart, {' to '.join(ends)}"
+        return f"{apart if self.along else ends[0]}{bounds}{asked}"
 
 
 @dataclass(frozen=True, kw_only=True)
