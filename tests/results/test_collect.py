@@ -16,13 +16,16 @@ from cohort.cell.settings import DEFAULTS
 from cohort.core.sealed_json import write_sealed
 from cohort.records.history import History
 from cohort.records.record import Record, write
-from cohort.results.collect import EMPTY, Result, collect, read_result
-from cohort.results.derived import (
+from cohort.results.collect import (
+    EMPTY,
+    Result,
     class_metrics,
     client_metrics,
+    collect,
     gini,
     label_baselines,
     longest_gap,
+    read_result,
     round_metrics,
     run_metrics,
 )

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cohort.results.agreement import agreement, margin_of
 from cohort.results.intervals import (
     Sample,
     SignedRanks,
+    agreement,
     holm_levels,
+    margin_of,
     paired_differences,
     welch_p,
 )

@@ -16,10 +16,17 @@ from typing import TYPE_CHECKING, Any
 
 from cohort.core.sealed_json import read_sealed
 from cohort.core.typed import from_json
-from cohort.results.agreement import JUDGED, Agreement, agreement, margin_of
 from cohort.results.at import at_in_words
 from cohort.results.best import Key, Runs, best_keys
-from cohort.results.intervals import NOT_ENOUGH, Sample, paired_differences
+from cohort.results.intervals import (
+    JUDGED,
+    NOT_ENOUGH,
+    Agreement,
+    Sample,
+    agreement,
+    margin_of,
+    paired_differences,
+)
 from cohort.results.measure import BASELINE, CLIENT, Measure
 from cohort.results.names import METRICS, Names
 from cohort.results.paper import PaperValue
