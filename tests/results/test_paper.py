@@ -230,20 +230,3 @@ def test_spot_checks(spot: str) -> None:
         if wanted.items() <= value.labels.items()
     ]
     assert results == [(pytest.approx(float(value)), float(deviation) if deviation else None)]
-
-
-def test_curves_end_at_the_tabulated_ends() -> None:
-    apart = ("source", "doubtful", "at", "round", "value", "sd")
-    labels = [name for name in rows("aml")[0] if name not in apart]
-    ends, last = (
-        {
-            tuple(row[name] for name in labels): (int(row["round"]), float(row["value"]))
-            for row in sorted(table, key=lambda row: int(row["round"] or 0))
-            if row["at"] in ats or not ats
-            if row["source"] == "authors' log"
-        }
-        for table, ats in ((rows("aml"), ["last"]), (rows("aml_curves"), []))
-    )
-    shared = ends.keys() & last.keys()
-    assert len(shared) == 2 * 57
-    assert {key: last[key] for key in shared} == {key: ends[key] for key in shared}

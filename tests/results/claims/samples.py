@@ -36,14 +36,8 @@ def frame(cells: list[Cell], metric: str = "test_accuracy") -> pd.DataFrame:
     """Cells as the metrics of an experiment with a hundred classes."""
     rows = []
     for index, (labels, status, values) in enumerate(cells):
-        known = {
-            "digest": f"k{index}",
-            "study": "s",
-            "experiment": "e",
-            **labels,
-            "status": status,
-            "client": None,
-        }
+        known = {"digest": f"k{index}", "study": "s", "experiment": "e", **labels, "status": status}
+        known["client"] = None
         rows += [
             known | {"metric": metric, "round": round, "value": value}
             for round, value in values.items()
