@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -66,8 +67,15 @@ def paper_files(study: str) -> tuple[Path, Path]:
 
 
 def read_paper(file: str | Path, item: str, metric: str) -> list[PaperValue]:
-    """Read the values of one metric of an item of the paper, or of several items (`Fig1, Fig2`)."""
-    return open_paper(file, item).values(item, metric)
+    """Read the values of one metric of an item of the paper, or of several items (`Fig1, Fig2`).
+    Raise UserError for an item that the file does not hold."""
+    opened = open_paper(file, item)
+    for name in split_items(item):
+        if not opened.items_containing(name):
+            raise UserError(
+                f"paper is '{name}', which {opened.path} does not hold{suggest(name, opened.items)}"
+            )
+    return opened.values(item, metric)
 
 
 class PaperFile:
@@ -89,15 +97,9 @@ class PaperFile:
 
     def values(self, items: str, metric: str) -> list[PaperValue]:
         """The values of one metric of an item, or of several (`Fig1, Fig2`), in the order of the
-        file. Raise UserError for an item that it does not hold."""
-        wanted: set[int] = set()
-        for item in split_items(items):
-            names = self.items_containing(item)
-            if not names:
-                raise UserError(
-                    f"paper is '{item}', which {self.path} does not hold{suggest(item, self.items)}"
-                )
-            wanted.update(*(self._indices.get((name, metric), []) for name in names))
+        file."""
+        names = chain.from_iterable(map(self.items_containing, split_items(items)))
+        wanted = {index for name in names for index in self._indices.get((name, metric), ())}
         return list(map(self._parsed, sorted(wanted)))
 
     def _parse(self, index: int) -> PaperValue:

@@ -201,14 +201,9 @@ class ClaimAlong(Claim):
 
 def above(first: Number, second: Number, margin: float = 0.0) -> Number:
     """By how much the first value exceeds the second beyond the margin, seed by seed for arrays; a
-    tie is 0 less the margin."""
+    tie is 0 less the margin, and passes with one of -TIE."""
     apart = np.where(first == second, 0.0, first - second)  # never is as late as never
     return np.round(apart - margin, 9)
-
-
-def at_least(first: Number, second: Number) -> Number:
-    """Like `above`, but a tie passes."""
-    return above(first, second) + TIE
 
 
 def counts_rounds(at: int | str) -> bool:

@@ -263,11 +263,7 @@ def _values_by_file(study: str, items: str, metric: str) -> list[list[PaperValue
             raise UserError(
                 f"paper is '{item}', which neither {files} holds{suggest(item, available)}"
             )
-    values = []
-    for file in opened:
-        names = [item for item in split_items(items) if file.items_containing(item)]
-        values.append(file.values(",".join(names), metric) if names else [])
-    return values
+    return [file.values(items, metric) for file in opened]
 
 
 def _match(values: list[PaperValue], points: Sequence[Point], at: str) -> list[list[PaperValue]]:

@@ -25,7 +25,7 @@ from cohort.results.claims.claim import (
     relation,
     short_name,
 )
-from cohort.results.claims.matrix import Comparison, Matrix, Point
+from cohort.results.claims.matrix import Comparison, Matrix
 from cohort.results.intervals import ALPHA, SignedRanks
 from cohort.results.names import BY_ROUND, METRICS, Names
 from cohort.results.series import label_text
@@ -150,22 +150,22 @@ class Average(Gain):
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
         """One comparison per pair: the points of its two values in each setting."""
-        sweeps = self.sweeps(matrix)
-        pairs = [self.checked(matrix, pair, "pairs") for pair in self.pairs]
-        return [Comparison(self._points(sweeps, pair)) for pair in pairs]
-
-    def _points(self, sweeps: Sequence[Comparison], pair: Sequence[str]) -> list[Point]:
-        both = [sweep for sweep in sweeps if set(pair) <= set(sweep.by(self.along))]
-        if len(both) < FEWEST_SETTINGS:
-            raise UserError(
-                f"pairs names {' and '.join(pair)}, which {len(both)} settings have together; an "
-                f"average takes at least {FEWEST_SETTINGS}, so judge them one by one (kind gain)"
-            )
-        return [
-            replace(point, called=[*sweep.name, self.along])
-            for sweep in both
-            for point in sweep.at(self.along, pair).points
-        ]
+        sweeps, comparisons = self.sweeps(matrix), []
+        for pair in [self.checked(matrix, pair, "pairs") for pair in self.pairs]:
+            both = [sweep for sweep in sweeps if set(pair) <= set(sweep.by(self.along))]
+            if len(both) < FEWEST_SETTINGS:
+                raise UserError(
+                    f"pairs names {' and '.join(pair)}, which {len(both)} settings have together; "
+                    f"an average takes at least {FEWEST_SETTINGS}, so judge them one by one (kind "
+                    "gain)"
+                )
+            points = [
+                replace(point, called=[*sweep.name, self.along])
+                for sweep in both
+                for point in sweep.at(self.along, pair).points
+            ]
+            comparisons.append(Comparison(points))
+        return comparisons
 
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
         """One clause with one array: each setting's mean difference over seeds, less the margin."""

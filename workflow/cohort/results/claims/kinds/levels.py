@@ -17,7 +17,6 @@ from cohort.results.claims.claim import (
     ClaimAlong,
     Number,
     above,
-    at_least,
     point_name,
     relation,
 )
@@ -171,13 +170,13 @@ class Range(ClaimAlong):
         if self.below is not None:
             clauses += [[above(self.below, value)] for value in values]
         if self.within is not None:
-            clauses += [[at_least(self.within, high - low)] for high, low in pairs]
+            clauses += [[above(self.within, high - low, -TIE)] for high, low in pairs]
         if self.beyond is not None:
             clauses += [[above(high, low, self.beyond) for high, low in pairs]]
         if self.between:
             low, high = self.between
-            clauses += [[at_least(value, low)] for value in values]
-            clauses += [[at_least(high, value)] for value in values]
+            clauses += [[above(value, low, -TIE)] for value in values]
+            clauses += [[above(high, value, -TIE)] for value in values]
         return clauses
 
     def is_about_every_run(self) -> bool:
@@ -278,7 +277,7 @@ class Slower(ClaimAlong):
         goal, *later = zip(comparison.points, values, strict=True)
         enough = self.times * _last(goal[0])
         return [
-            [above(sign * goal[1], sign * value) - TIE]  # who is level has reached it
+            [above(sign * goal[1], sign * value, TIE)]  # who is level has reached it
             for index, (point, value) in enumerate(later)
             if index == 0 or _last(point) < enough
         ]
