@@ -177,19 +177,17 @@ def run_metrics(history: History, clients: int) -> dict[str, float]:
     several clients: how evenly they are selected.
     """
     metrics: dict[str, float] = {}
-    losses, accuracies = (
-        [(value, round) for round, value in history.metrics.get(name, ()) if np.isfinite(value)]
-        for name in ("test_loss", "test_accuracy")
-    )
-    if losses:
-        metrics["loss_minimum_round"] = min(losses)[1]
-    steps = itertools.pairwise(history.metrics.get("test_accuracy", ()))
+    losses = history.metrics.get("test_loss", ())
+    if finite := [(value, round) for round, value in losses if np.isfinite(value)]:
+        metrics["loss_minimum_round"] = min(finite)[1]
+    accuracies = history.metrics.get("test_accuracy", ())
+    steps = itertools.pairwise(accuracies)
     changes = [after[1] - before[1] for before, after in steps if after[0] == before[0] + 1]
     changes = [change for change in changes if np.isfinite(change)]
     if len(changes) > 1:
         metrics["test_accuracy_swing"] = float(np.std(changes, ddof=1))
-    if accuracies:
-        best = max(accuracies, key=lambda pair: (pair[0], -pair[1]))[1]
+    if finite := [(-value, round) for round, value in accuracies if np.isfinite(value)]:
+        best = min(finite)[1]
         metrics["best_round"] = best
         seconds = [value for round, value in client_seconds(history) if round <= best]
         metrics |= {"client_seconds_to_best": sum(seconds)} if seconds else {}

@@ -144,8 +144,8 @@ class Range(ClaimAlong):
         apart = [limit for limit in (self.within, self.beyond) if limit is not None]
         if self.above is None and self.below is None and not self.between and not apart:
             raise UserError(
-                "it needs the range that the sentence names: above, below, between (44 to 45 %), or "
-                "within or beyond (how far apart)"
+                "it needs the range that the sentence names: above, below or between (44 to 45 %), "
+                "or within or beyond (how far apart)"
             )
         if apart and not self.along:
             raise UserError("within and beyond need along, the label whose values lie apart")
