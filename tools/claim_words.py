@@ -7,15 +7,8 @@ from typing import Any
 
 from cohort.results.at import rounds_of
 from cohort.results.claims.claim import FIRST, Claim, short_name
-from cohort.results.claims.kinds.average import Average
-from cohort.results.claims.kinds.best import Best
-from cohort.results.claims.kinds.bound import Bound
-from cohort.results.claims.kinds.compare import Compare
-from cohort.results.claims.kinds.gain import Gain
-from cohort.results.claims.kinds.gap import AT, WiderGap
-from cohort.results.claims.kinds.order import Order
-from cohort.results.claims.kinds.slower import Slower
-from cohort.results.claims.kinds.spread import Spread
+from cohort.results.claims.kinds.differences import AT, Average, Compare, Gain, WiderGap
+from cohort.results.claims.kinds.levels import Best, Order, Range, Slower
 from cohort.results.claims.matrix import as_list
 from cohort.results.names import METRICS, Names
 from cohort.results.series import label_text
@@ -100,14 +93,20 @@ def _order(claim: Order, names: Names) -> str:
     return f"{way} in this order: {values_of(claim.along, claim.values, names)}"
 
 
-def _spread(claim: Spread, names: Names) -> str:
+def _range(claim: Range, names: Names) -> str:
     asked = []
+    bounds = {"above": claim.above, "below": claim.below}
+    bounded = [f"{way} {bound:g}" for way, bound in bounds.items() if bound is not None]
+    if bounded:
+        asked.append(f"is {' and '.join(bounded)}" + (" in every run" if claim.every else ""))
     if claim.within is not None:
         asked.append(f"differs by at most {amount(claim, claim.within)} between any two values")
     if claim.beyond is not None:
         asked.append(f"differs by more than {amount(claim, claim.beyond)} between some two values")
     if claim.between:
         asked.append(f"is {claim.between[0]:g} to {claim.between[1]:g} for every value")
+    if not claim.along:
+        return " and ".join(asked)
     chosen = (claim.given or {}).get(claim.along)
     label = names.title(claim.along).lower()
     of = f"{label} ({values_of(claim.along, as_list(chosen), names)})" if chosen else label
@@ -202,23 +201,13 @@ def _slower(claim: Slower, names: Names) -> str:
     return f": that of {leader} is reached {late} by {each}{others}, or never"
 
 
-def _bound(claim: Bound, names: Names) -> str:
-    bounds = [
-        f"{way} {bound:g}"
-        for way, bound in (("above", claim.above), ("below", claim.below))
-        if bound is not None
-    ]
-    return f"is {' and '.join(bounds)}" + (" in every run" if claim.every else "")
-
-
 KINDS: dict[type[Claim], Callable[[Any, Names], str]] = {
     Order: _order,
-    Spread: _spread,
     Best: _best,
     Compare: _compare,
     Gain: _pairs,
     Average: _average,
     WiderGap: _gap,
     Slower: _slower,
-    Bound: _bound,
+    Range: _range,
 }

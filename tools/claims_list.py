@@ -18,9 +18,7 @@ from benchmarks.tables import table
 from cohort.pipeline.specs import claims_spec
 from cohort.plan import load
 from cohort.results.claims import CLAIMS
-from cohort.results.claims.decision import HELD, NOT_HELD, TIE
-from cohort.results.claims.judged import JudgedClaim
-from cohort.results.claims.verdict import NO_PAPER
+from cohort.results.claims.judged import HELD, NO_PAPER, NOT_HELD, TIE, JudgedClaim
 from cohort.results.intervals import ENOUGH_SEEDS, NOT_ENOUGH
 from cohort.results.names import Names
 from tools.claim_words import claim_in_words

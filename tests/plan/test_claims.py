@@ -1,4 +1,4 @@
-"""Claims are checked and resolved to comparisons before anything is trained."""
+"""Claims and findings are checked, and claims resolved to comparisons, before anything is trained."""
 
 from __future__ import annotations
 
@@ -9,28 +9,27 @@ from typing import Any
 
 import pytest
 
+from cohort.core.errors import UserError
 from cohort.pipeline.specs import claims_spec
 from cohort.pipeline.stages import Stages
 from cohort.pipeline.targets import targets
 from cohort.plan import Plan, drawn_names
 
 HEAD = "item,source,doubtful,dataset,partition,J,strategy,other,metric,at,round,value,sd\n"
-MAIN = {
-    "axes": {
-        "partition": ["iid", "classes-2", "classes-3"],
-        "J": ["J4", "J8"],
-        "strategy": ["fedavg", "fedentopt"],
-        "seed": [0, 1],
-    },
-    "exclude": [{"partition": "classes-3", "J": ["J8"]}],
+AXES = {
+    **{"partition": ["iid", "classes-2", "classes-3"], "J": ["J4", "J8"]},
+    **{"strategy": ["fedavg", "fedentopt"], "seed": [0, 1]},
 }
+MAIN = {"axes": AXES, "exclude": [{"partition": "classes-3", "J": ["J8"]}]}
 CLAIM = {"says": "So it is.", "where": "Section 1", "experiment": "main", "metric": "test_accuracy"}
-ORDER = CLAIM | {
-    "kind": "order",
-    "along": "partition",
-    "values": ["iid", "classes-2"],
-    "way": "falls",
-}
+ALONG = CLAIM | {"along": "partition"}
+ORDER = ALONG | {"kind": "order", "values": ["iid", "classes-2"], "way": "falls"}
+RANGE = ALONG | {"kind": "range", "within": 1}
+BEST = CLAIM | {"kind": "best", "along": "strategy", "among": ["fedavg"]}
+SIDES = {"larger": {"partition": "iid"}, "than": {"partition": "classes-2"}}
+GAP = CLAIM | {"kind": "gap", "along": "J", "between": ["J4", "J8"]} | SIDES
+ONE = {"partition": "iid", "J": "J4", "strategy": "fedavg"}
+COMPARE = CLAIM | {"kind": "compare", "given": ONE, "above": [{"given": ONE | {"J": "J8"}}]}
 PlanOf = Callable[..., Plan]
 
 
@@ -49,49 +48,39 @@ def planned(plan_of: PlanOf) -> Callable[..., Plan]:
     return make
 
 
-@pytest.mark.parametrize(
-    "claim",
-    [ORDER, ORDER | {"at": "first 0.2"}],
-)
+@pytest.mark.parametrize("claim", [ORDER, COMPARE | {"paper": "TableI"}])
 def test_a_claim_asks_for_the_records_of_its_experiment(
     planned: Callable[..., Plan], claim: dict[str, Any]
-):
+) -> None:
     plan = planned(claim)
     stages = Stages(plan)
     assert drawn_names("study") == ["claims"]
     inputs = stages.claim_inputs(SimpleNamespace(study="study", scale=plan.scale))
     assert inputs == ["results/full/metrics/study/main.parquet", "resources/paper_values/study.csv"]
     files = dict(targets(plan))["study_claims"](None)
-    assert files == [
-        inputs[0],
-        *(f"results/full/tables/study/claims.{ending}" for ending in ("csv", "md", "tex", "json")),
-    ]
+    ends = ("csv", "md", "tex", "json")
+    assert files == [inputs[0], *(f"results/full/tables/study/claims.{end}" for end in ends)]
     of_study = {"report/study.html", "report/study.json", "tables/study/claims.json"}
     everything = {*files, *(f"results/full/{name}" for name in of_study)}
     assert everything == set(dict(targets(plan))["study"](None))
-    assert set(files[-3:]) < set(
-        stages.page_inputs(SimpleNamespace(study="study", scale=plan.scale))
-    )
+    page = stages.page_inputs(SimpleNamespace(study="study", scale=plan.scale))
+    assert set(files[-3:]) < set(page)
 
 
-def test_comparisons_are_resolved_when_it_is_planned(planned: Callable[..., Plan]):
+def test_comparisons_are_resolved_when_it_is_planned(planned: Callable[..., Plan]) -> None:
     spec = claims_spec(planned(ORDER), "study")
-    assert (spec["scale"], spec["metrics"]) == (
-        "full",
-        {"main": "results/full/metrics/study/main.parquet"},
-    )
+    assert spec["scale"] == "full"
+    assert spec["metrics"] == {"main": "results/full/metrics/study/main.parquet"}
     comparisons = spec["claims"]["one"]["comparisons"]
     assert [comparison["name"] for comparison in comparisons] == [
         {"J": j, "strategy": strategy} for j in ("J4", "J8") for strategy in ("fedavg", "fedentopt")
     ]
-    assert [point["labels"]["partition"] for point in comparisons[0]["points"]] == [
-        "iid",
-        "classes-2",
-    ]
-    assert "seed" not in comparisons[0]["points"][0]["labels"]
+    points = comparisons[0]["points"]
+    assert [point["labels"]["partition"] for point in points] == ["iid", "classes-2"]
+    assert "seed" not in points[0]["labels"] and points[0]["seeds"] == 2
 
 
-def test_cells_that_a_scale_leaves_out_are_still_compared(planned: Callable[..., Plan]):
+def test_cells_that_a_scale_leaves_out_are_still_compared(planned: Callable[..., Plan]) -> None:
     """Thinned to the first cell of each strategy: judging must be able to say what is not planned."""
     plan = planned(ORDER, config={"scale": "smoke"})
     assert len(plan.study("study").experiments["main"].rows) == 2
@@ -99,14 +88,100 @@ def test_cells_that_a_scale_leaves_out_are_still_compared(planned: Callable[...,
 
 
 @pytest.mark.parametrize(("scale", "at"), [("full", 60), ("reduced", 12), ("smoke", 3)])
-def test_a_round_scales_with_the_rounds(planned: Callable[..., Plan], scale: str, at: int):
-    spec = claims_spec(planned(ORDER | {"at": 60}, config={"scale": scale}), "study")["claims"][
-        "one"
-    ]
-    assert spec["at"] == spec["comparisons"][0]["points"][0]["at"] == 60
-    assert round(60 * spec["rounds"]["main"]) == at
+def test_a_round_scales_with_the_rounds(planned: Callable[..., Plan], scale: str, at: int) -> None:
+    plan = planned(ORDER | {"at": 60}, config={"scale": scale})
+    claim = claims_spec(plan, "study")["claims"]["one"]
+    assert claim["at"] == claim["comparisons"][0]["points"][0]["at"] == 60
+    assert round(60 * claim["rounds"]["main"]) == at
 
 
-def test_a_study_without_claims_has_no_such_target(plan_of: PlanOf):
-    plan = plan_of(MAIN)
-    assert "study_claims" not in dict(targets(plan))
+UNLIKE = "test_accuracy (at last) cannot be compared with"
+
+
+@pytest.mark.parametrize(
+    ("claim", "changes", "sentence"),
+    [
+        (ORDER, {"given": {"partition": "classes-3", "J": "J8"}}, "no cell with partition classes"),
+        (BEST, {"among": ["fedavg", "fedentopt"]}, "not all of them (fedavg, fedentopt)"),
+        (
+            ALONG | {"kind": "best", "among": ["iid"]},
+            {"given": {"partition": ["classes-2", "classes-3"], "J": "J4"}},
+            "among must hold some of the values of partition that are compared, and not all of th",
+        ),
+        (BEST, {"metric": "learning_rate"}, "of which neither high nor low is better"),
+        (RANGE, {"given": {"partition": "iid"}}, "nothing to compare with partition iid of main;"),
+        (
+            COMPARE,
+            {"given": {"partition": "iid", "J": "J4"}},
+            "given leaves strategy fedavg and fedentopt of main together, which differ in more than "
+            "their seed; say which is meant (given: {strategy: ...})",
+        ),
+        (
+            COMPARE,
+            {"above": [{"experiment": "other"}]},
+            "experiment is 'other', which is not known",
+        ),
+        (COMPARE, {"above": None}, "it needs above or below, a list of what it is compared with"),
+        (COMPARE, {"above": [{"given": ONE, "metric": "test_loss"}]}, f"{UNLIKE} test_loss (at la"),
+        (COMPARE, {"above": [{"given": ONE, "at": "first 0.2"}]}, f"{UNLIKE} test_accuracy (at fi"),
+        (GAP, {"between": ["J4", "J5"]}, "between names J J5, which is not on the axis of main"),
+        (GAP, {"than": {"partition": "classes-3"}}, "main has no cell with J J8 and dataset digit"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(
+    planned: Callable[..., Plan], claim: dict[str, Any], changes: dict[str, Any], sentence: str
+) -> None:
+    changed = {key: value for key, value in (claim | changes).items() if value is not None}
+    with pytest.raises(UserError) as error:
+        planned(changed)
+    assert sentence in str(error.value), str(error.value)
+    assert str(error.value).startswith("config/studies/study.yaml: claims.one")
+
+
+def test_a_table_cannot_be_called_claims(planned: Callable[..., Plan]) -> None:
+    table = {"experiment": "main", "metric": "test_accuracy", "rows": ["partition", "J"]}
+    sentence = "'claims' is the name of the table of claims; rename the figure or table"
+    with pytest.raises(UserError, match=sentence):
+        planned(ORDER, tables={"claims": table})
+
+
+def test_a_study_without_claims_has_no_such_target(plan_of: PlanOf) -> None:
+    assert "study_claims" not in dict(targets(plan_of(MAIN)))
+
+
+TABLE = {
+    **{"experiment": "main", "metric": "test_accuracy", "at": "21-30", "rows": ["partition"]},
+    "also": ["selection_gini last"],
+}
+SHOWN = {"board, fedavg, iid, 21-30, mean": "81 [80, 82]", "board, selection_gini, mean": 0.3}
+
+
+@pytest.mark.parametrize(
+    ("finding", "message"),
+    [
+        ({"text": "It is 81.", "rests_on": SHOWN}, None),
+        ("It is 81.", "findings[0] is 'It is 81.', but must be a mapping"),
+        ({"text": "It is 81."}, "findings[0] lacks the key 'rests_on'"),
+        ({"text": "It is 81.", "rests_on": {}}, "findings[0].rests_on is empty"),
+        (
+            {"text": "It is 81.", "rests_on": {"bord, iid, mean": 81}},
+            "findings[0].rests_on names 'bord', which is neither a table nor a claim; "
+            "did you mean 'board'? (allowed: board)",
+        ),
+        (
+            {"text": "It is 81.", "rests_on": {"board, idd, mean": 81}},
+            "findings[0].rests_on names 'idd', which board does not show; did you mean 'iid'?",
+        ),
+        ({"text": "It is 81.", "rests_on": {"board, iid, median": 81}}, "findings[0].rests_on"),
+    ],
+)
+def test_a_finding_rests_on_what_the_study_shows(
+    plan_of: PlanOf, finding: Any, message: str | None
+) -> None:
+    study = {"tables": {"board": TABLE}, "findings": [finding]}
+    if message is None:
+        assert plan_of({}, **study).study("study").findings == [finding]
+        return
+    with pytest.raises(UserError) as error:
+        plan_of({}, **study)
+    assert message in str(error.value)

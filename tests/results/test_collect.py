@@ -1,4 +1,5 @@
-"""Label counts in the metrics: those of the record, invisible to figures of other metrics."""
+"""What is collected of records: metrics derived from their histories, by hand or by scipy, and the
+table and its JSON."""
 
 from __future__ import annotations
 
@@ -8,119 +9,98 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
+from scipy.stats import entropy
 
 from cohort.cell.settings import DEFAULTS
 from cohort.core.sealed_json import write_sealed
 from cohort.records.history import History
 from cohort.records.record import Record, write
-from cohort.results.collect import EMPTY, Result, collect, read_result
+from cohort.results.collect import (
+    EMPTY,
+    Result,
+    class_metrics,
+    client_metrics,
+    collect,
+    gini,
+    label_baselines,
+    longest_gap,
+    read_result,
+    round_metrics,
+    run_metrics,
+)
 from cohort.results.series import count_runs, label_columns, read_metric, value_per_cell
 
+NAN = float("nan")
 SETTINGS = {
     **{"dataset": "d", "model": "m", "partition": "iid", "J": "J1", "strategy": "fedavg"},
-    **{"seed": 0, "cohort": 1, "batch": 1, "lr": 0.1},
-    **{
-        "selector": {"name": "random"},
-        "objective": {"name": "cross-entropy"},
-        "server": {"name": "average"},
-    },
+    **{"seed": 0, "cohort": 1, "batch": 1, "lr": 0.1, "rounds": 1},
+    **{"selector": {"name": "random"}, "objective": {"name": "cross-entropy"}},
+    **{"server": {"name": "average"}},
 }
+PROVENANCE = {
+    **{"versions": {}, "commit": "", "trainer": "serial", "devices": ["cpu"], "sessions": [{}]},
+    "peak_memory_mb": 1.0,
+}
+DIGEST = "k0123456789ab"
 
 
-def record(counts: np.ndarray, status: str = "done") -> Record:
-    clients, sizes = len(counts), counts.sum(axis=1)
-    settings = SETTINGS | {"clients": clients, "rounds": 1}
-    provenance = {
-        "versions": {},
-        "commit": "",
-        "trainer": "serial",
-        "devices": ["cpu"],
-        "sessions": [{}],
-        "peak_memory_mb": 1.0,
-    }
+def record(counts: np.ndarray) -> Record:
+    """A record of one round, of clients with these label counts."""
+    sizes = counts.sum(axis=1)
     header = {
-        "format": 1,
-        "digest": "k0123456789ab",
-        "status": status,
-        "settings": settings,
-        "science": {},
-        "weights_sha256": "0" * 64,
+        **{"format": 1, "digest": DIGEST, "status": "done", "science": {}},
+        **{"settings": SETTINGS | {"clients": len(counts)}, "weights_sha256": "0" * 64},
+        "provenance": PROVENANCE,
     }
     history = History(cohorts=[np.array([0])])
     history.add_metrics(1, test_accuracy=0.5)
-    arrays = {
-        "size": sizes,
-        "selected": sizes,
-        "loss": sizes / 1.0,
-        "accuracy": sizes / 1.0,
-        "label_counts": counts,
-    }
-    return Record(header | {"provenance": provenance}, history, arrays)
+    arrays = {"size": sizes, "selected": sizes, "loss": sizes / 1.0, "accuracy": sizes / 1.0}
+    return Record(header, history, arrays | {"label_counts": counts})
 
 
-def collected(folder: Path, counts: np.ndarray) -> Path:
-    write(folder / "r.h5", record(counts))
-    labels = {"dataset": "d", "strategy": "fedavg", "seed": 0}
-    cells: list[dict[str, Any]] = [
-        {"path": str(folder / "r.h5"), "digest": "k0123456789ab", "labels": labels}
-    ]
-    write_sealed(folder / "plan.json", {"study": "s", "experiment": "e", "cells": cells})
-    collect(folder / "plan.json", folder / "m.parquet")
+def collected(folder: Path, cells: list[dict[str, Any]], **options: Any) -> Path:
+    """The metrics of these cells; those without a path are of the record in the folder."""
+    default = {"path": str(folder / "r.h5"), "digest": DIGEST}
+    plan = {"study": "s", "experiment": "e", "cells": [default | cell for cell in cells]}
+    write_sealed(folder / "plan.json", plan)
+    collect(folder / "plan.json", folder / "m.parquet", **options)
     return folder / "m.parquet"
 
 
-def test_label_counts_are_rows_of_client_and_label(tmp_path: Path):
+def test_label_counts_are_rows_of_client_and_label(tmp_path: Path) -> None:
     """Counts of 0 are left out, except the last: it states the numbers of clients and labels."""
-    rows = read_metric(
-        collected(tmp_path, np.array([[3, 0, 7, 0], [0, 0, 0, 0], [0, 1, 0, 0]])), "label_count"
-    )
+    write(tmp_path / "r.h5", record(np.array([[3, 0, 7, 0], [0, 0, 0, 0], [0, 1, 0, 0]])))
+    file = collected(tmp_path, [{"labels": {"dataset": "d", "strategy": "fedavg", "seed": 0}}])
+    rows = read_metric(file, "label_count")
     results = [(row.client, row.label, row.value) for row in rows.itertuples()]
     assert sorted(results) == [(0, 0, 3), (0, 2, 7), (2, 1, 1), (2, 3, 0)]
     assert rows["round"].isna().all()
-
-
-def test_the_column_label_distinguishes_no_cells(tmp_path: Path):
-    file = collected(tmp_path, np.array([[3, 0], [1, 1]]))
     assert label_columns(pd.read_parquet(file)) == ["dataset", "strategy", "seed"]
-    for metric, count in (("size", 2), ("test_accuracy", 1)):
+    for metric, count in (("size", 3), ("test_accuracy", 1)):
         rows = read_metric(file, metric)
         assert len(rows) == count and rows["label"].isna().all()
 
 
-def test_hundred_clients_of_hundred_classes_make_a_small_file(tmp_path: Path):
-    """10,000 rows."""
-    file = collected(tmp_path, np.random.default_rng(0).integers(0, 10, (100, 100)))
-    assert file.stat().st_size < 60_000
-
-
-def test_numbers_and_names_may_be_mixed_on_an_axis(tmp_path: Path):
-    mixed = [5, "10, last 10", None]
-    cells = [{"path": "", "digest": f"k{value}", "labels": {"evaluate": value}} for value in mixed]
-    write_sealed(tmp_path / "plan.json", {"study": "s", "experiment": "e", "cells": cells})
-    result = Result("missing", EMPTY)
-    collect(tmp_path / "plan.json", tmp_path / "m.parquet", result_of=lambda path: result)
-    assert read_metric(tmp_path / "m.parquet", "size")["evaluate"].tolist() == [
-        "10, last 10",
-        "5",
-        "–",
-    ]
-
-
-def test_a_cell_in_two_panels_is_drawn_twice_and_counted_once(tmp_path: Path):
-    write(tmp_path / "r.h5", record(np.array([[3, 0], [1, 1]])))
+def test_numbers_and_names_may_be_mixed_on_an_axis(tmp_path: Path) -> None:
     cells = [
-        {"path": str(tmp_path / "r.h5"), "digest": "k0123456789ab", "labels": {"panel": panel}}
-        for panel in ("left", "right")
+        {"digest": f"k{value}", "labels": {"evaluate": value}} for value in (5, "10, last 10", None)
     ]
-    write_sealed(tmp_path / "plan.json", {"study": "s", "experiment": "e", "cells": cells})
-    collect(tmp_path / "plan.json", tmp_path / "m.parquet")
-    metrics = read_metric(tmp_path / "m.parquet", "test_accuracy")
+    missing = Result("missing", EMPTY)
+    file = collected(tmp_path, cells, result_of=lambda path: missing)
+    assert read_metric(file, "size")["evaluate"].tolist() == ["10, last 10", "5", "–"]
+
+
+def test_a_cell_in_two_panels_is_drawn_twice_and_counted_once(tmp_path: Path) -> None:
+    write(tmp_path / "r.h5", record(np.array([[3, 0], [1, 1]])))
+    file = collected(tmp_path, [{"labels": {"panel": panel}} for panel in ("left", "right")])
+    metrics = read_metric(file, "test_accuracy")
     values = value_per_cell(metrics, "test_accuracy", "last")
     assert values[["panel", "value"]].to_numpy().tolist() == [["left", 0.5], ["right", 0.5]]
     assert count_runs(metrics).phrase == "1 run"
 
 
-def test_what_records_say_about_themselves_is_written_beside_the_metrics(tmp_path: Path):
+def test_what_records_say_about_themselves_is_written_beside_the_metrics(tmp_path: Path) -> None:
     """Their settings with the defaults of younger ones, so that the same cells of two ages agree."""
     made = record(np.array([[3, 0], [1, 1]]))
     made.header["restored"] = [{"release": "theirs", "commit": ""}]
@@ -129,20 +109,113 @@ def test_what_records_say_about_themselves_is_written_beside_the_metrics(tmp_pat
     made.header["settings"]["rounds"] = 2
     made.history.cohorts.append(np.array([1]))
     write(tmp_path / "r.h5", made)
-    cells = [
-        {"path": str(tmp_path / "r.h5"), "digest": "k0123456789ab", "labels": {"seed": 0}},
-        {"path": "nowhere.h5", "digest": "k000000000000", "labels": {"seed": 1}},
-    ]
-    plan = tmp_path / "plan.json"
-    write_sealed(plan, {"study": "s", "experiment": "e", "cells": cells})
-    missing = Result("missing", EMPTY.iloc[:0])
-    collect(
-        plan,
-        tmp_path / "m.parquet",
-        result_of=lambda path: missing if path == "nowhere.h5" else read_result(path),
+    absent = {"path": "nowhere.h5", "digest": "k000000000000", "labels": {"seed": 1}}
+    collected(
+        tmp_path,
+        [{"labels": {"seed": 0}}, absent],
+        result_of=lambda path: (
+            Result("missing", EMPTY) if path == "nowhere.h5" else read_result(path)
+        ),
     )
-    there, absent = json.loads((tmp_path / "m.json").read_text())["cells"]
+    there, missing = json.loads((tmp_path / "m.json").read_text())["cells"]
     assert (there["seconds"], there["bytes_up"], there["bytes_down"]) == (4.0, 1500.0, 0)
     assert there["settings"] == DEFAULTS | made.header["settings"] and there["devices"] == ["cpu"]
     assert there["settings"]["evaluate_next"] == 0 and there["restored"] == ["theirs"]
-    assert absent == cells[1] | {"status": "missing"}
+    assert missing == absent | {"status": "missing"}
+
+
+def history(cohorts: list[list[int]], **values: list[float]) -> History:
+    """A history with these cohorts and, from the first round on, metrics and costs."""
+    made = History(cohorts=list(map(np.array, cohorts)))
+    for name, series in values.items():
+        is_metric = name in ("test_loss", "test_accuracy", "tasks")
+        for round, value in enumerate(series, start=1):
+            (made.add_metrics if is_metric else made.add_cost)(round, **{name: value})
+    return made
+
+
+def test_gini_by_hand_and_by_its_definition() -> None:
+    """One of four has all: 3/4. By definition, it is half the mean difference of all pairs over
+    the mean."""
+    assert gini(np.array([5, 5, 5])) == 0
+    assert gini(np.array([0, 0, 8, 0])) == pytest.approx(0.75)
+    counts = np.random.default_rng(1).integers(0, 30, 50)
+    differences = np.abs(counts[:, None] - counts[None, :]).mean()
+    assert gini(counts) == pytest.approx(differences / (2 * counts.mean()), rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_longest_gap_by_brute_force(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    cohorts = [rng.choice(12, 3, replace=False) for _ in range(60)]
+    words = (
+        "".join("x" if client in cohort else "." for cohort in cohorts) for client in range(12)
+    )
+    assert longest_gap(cohorts, 12) == max(len(part) for word in words for part in word.split("x"))
+    assert longest_gap([np.array([0, 1])] * 3, 3) == 3  # client 2 never
+    assert longest_gap([np.arange(3)] * 2, 3) == 0
+
+
+def test_metrics_of_a_run() -> None:
+    """Counts 3, 2, 1, 0; NaN is no loss. The highest accuracy, 0.75, is first that of round 2; until
+    then two clients train for 2 s each in round 1, and two for 1.5 s in round 2."""
+    made = history(
+        [[0, 1], [0, 2], [0, 1]],
+        test_loss=[2.0, 1.5, NAN],
+        test_accuracy=[0.5, 0.75, 0.75],
+        seconds_training=[4.0, 3.0, 8.0],
+    )
+    metrics = run_metrics(made, 4)
+    assert metrics["loss_minimum_round"] == metrics["best_round"] == 2
+    assert metrics["client_seconds_to_best"] == 3.5
+    assert round_metrics(made)["client_seconds_training"] == [(1, 2), (2, 1.5), (3, 4)]
+    names = ("never_selected", "least_selected", "most_selected", "longest_gap")
+    assert [metrics[name] for name in names] == [1, 0, 3, 3]
+    assert metrics["selection_entropy"] == pytest.approx(entropy([3, 2, 1, 0], base=4), rel=1e-12)
+    assert metrics["selected_sd"] == pytest.approx(np.sqrt(1.25), rel=1e-12)
+    assert run_metrics(history([[0]], test_loss=[1.0]), 1) == {"loss_minimum_round": 1}
+    assert run_metrics(history([[0]], test_accuracy=[NAN]), 1) == {}
+
+
+def test_how_much_the_accuracy_swings() -> None:
+    """Changes of 0.2, -0.1 and 0.2 from round to round; 4 to 6 are no neighbors. Their mean is 0.1,
+    the deviations 0.1, -0.2 and 0.1, and the variance 0.06 / 2."""
+    made = history([[0]], test_accuracy=[0.1, 0.3, 0.2, 0.4])
+    made.add_metrics(6, test_accuracy=0.9)
+    assert run_metrics(made, 1)["test_accuracy_swing"] == pytest.approx(0.03**0.5, rel=1e-12)
+    assert "test_accuracy_swing" not in run_metrics(history([[0]], test_accuracy=[0.1, 0.2]), 1)
+
+
+def test_metrics_of_rounds() -> None:
+    """Ten labels in six tasks instead of ten; a quarter and three quarters of the time."""
+    tasks = round_metrics(history([[0]], tasks=[6], client_steps=[10]))
+    assert tasks == {"tasks_saved": [(1, pytest.approx(0.4))]}
+    shares = round_metrics(history([], seconds=[4.0, 2.0], seconds_selecting=[1.0, 1.5]))
+    assert shares == {"selecting_share": [(1, 0.25), (2, 0.75)]}
+    assert round_metrics(History()) == {}
+
+
+def test_metrics_of_clients() -> None:
+    """Client 0 was probed twice, client 1 once, client 2 never."""
+    made = History(
+        pools=[np.array([0, 1]), np.array([0, 3])],
+        norms=[np.array([1.0, 5.0]), np.array([2.0, 4.0])],
+    )
+    counts = np.array([[4, 0, 4], [0, 9, 0], [0, 0, 0], [1, 2, 3]])
+    metrics = client_metrics(made, counts)
+    assert metrics["probe_norm"] == pytest.approx([1.5, 5.0, NAN, 4.0], nan_ok=True)
+    assert metrics["classes_held"].tolist() == [2, 1, 0, 3]
+    entropies = [1, 0, 0, entropy([1, 2, 3], base=2)]
+    assert metrics["label_entropy"] == pytest.approx(entropies, abs=1e-12)
+    assert "probe_norm" not in client_metrics(History(), counts)
+
+
+def test_metrics_of_classes_and_baselines_without_a_model() -> None:
+    """Clients hold most of class 1, which is a fifth of the test samples."""
+    classes = {"tested": np.array([7, 2, 1, 0]), "right": np.array([7, 1, 0, 0])}
+    accuracies = class_metrics(classes)["class_accuracy"]
+    assert accuracies == pytest.approx([1.0, 0.5, 0.0, NAN], nan_ok=True)
+    metrics = label_baselines(np.array([[3, 5, 0, 0], [0, 4, 1, 1]]), classes)
+    assert metrics["majority_accuracy"] == 0.2
+    assert metrics["target_entropy"] == pytest.approx(entropy([7, 2, 1]), rel=1e-12)
+    assert class_metrics({}) == {} and label_baselines(np.ones((1, 2)), {}) == {}

@@ -1,14 +1,19 @@
-"""Matching a paper's values with results, worked out by hand on a file of a dozen rows."""
+"""Papers' values: matching them with results on a file of a dozen rows, and the committed files."""
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import pytest
 
 from cohort.core.errors import UserError
-from cohort.results.paper import doubts, paper_file, read_paper
+from cohort.models import MODELS
+from cohort.partition import parse_partition
+from cohort.plan.resolution import HINTS
+from cohort.results.paper import SOURCES, doubts, paper_file, read_paper
 from cohort.results.paper_match import match_values
+from tests.conftest import ROOT
 
 LABELS = ["dataset", "model", "partition", "strategy", "selector.buffer"]
 CSV = """\
@@ -33,88 +38,71 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "study.csv"
 
 
-def cell(strategy: str, **labels: object) -> dict[str, object]:
-    return {
-        "dataset": "cifar10",
-        "model": "lenet5",
-        "partition": "iid",
-        "strategy": strategy,
-        "seed": 0,
-    } | labels
-
-
-def values(
-    file: Path, item: str, cells: list[dict[str, object]], at: str = "last"
-) -> dict[str, list[float]]:
-    curves = match_values(
-        read_paper(file, item, "test_accuracy"), cells, ["strategy"], LABELS, at=at
-    )
-    return {curve.labels["strategy"]: [value.value for value in curve.values] for curve in curves}
-
-
-def test_a_group_is_matched_by_all_that_its_cells_share(file: Path):
-    assert values(file, "TableI", [cell("fedavg"), cell("fedavg", seed=1)]) == {"fedavg": [0.5]}
-    assert values(file, "TableI", [cell("fedavg", model="vgg11")]) == {"fedavg": [0.6]}
-    assert values(file, "TableI", [cell("fedavg", dataset="mnist")]) == {"fedavg": []}
-
-
-def test_values_match_by_at_and_metric(file: Path):
-    assert values(file, "TableI", [cell("fedavg")], at="max") == {"fedavg": [0.7]}
-    assert values(file, "TableI", [cell("fedavg")], at="mean") == {"fedavg": []}
-
-
-def test_printed_values_take_precedence_over_logs(file: Path):
-    assert values(file, "TableI", [cell("loss")]) == {"loss": [0.4]}
-
-
-def test_labels_that_either_side_leaves_out_match(file: Path):
-    assert values(file, "TableII", [cell("fedentopt", **{"selector.buffer": 0.50})]) == {
-        "fedentopt": [0.3]
-    }
-    assert values(file, "TableII", [cell("fedentopt", **{"selector.buffer": 0.25})]) == {
-        "fedentopt": [0.2]
-    }
-
-
-def test_two_values_for_one_result_are_refused(file: Path):
-    with pytest.raises(
-        UserError,
-        match=r"two values for strategy fedentopt: 0.3 \(TableII; partition iid; selector.buffer 0.5\) and 0.2",
-    ):
-        values(file, "TableII", [cell("fedentopt")])
-    with pytest.raises(
-        UserError,
-        match=r"two values for strategy fedavg: 0.5 .*model lenet5.* and 0.6 .*model vgg11",
-    ):
-        values(file, "TableI", [cell("fedavg"), cell("fedavg", model="vgg11")])
-
-
-def test_several_items(file: Path):
-    cells = [cell("fedavg"), cell("fedentopt", **{"selector.buffer": 0.5})]
-    assert values(file, "TableI, TableII", cells) == {"fedavg": [0.5], "fedentopt": [0.3]}
+def cell(strategy: str = "fedavg", **labels: object) -> dict[str, object]:
+    """A cell; `b` stands for the label `selector.buffer`."""
+    buffer = {"selector.buffer": labels.pop("b")} if "b" in labels else {}
+    known = {"dataset": "cifar10", "model": "lenet5", "partition": "iid", "seed": 0}
+    return {**known, "strategy": strategy, **labels, **buffer}
 
 
 @pytest.mark.parametrize(
-    ("item", "curve"),
-    [("Fig3", [0.11, 0.22]), ("Fig5", [0.11, 0.22]), ("Fig3/5", [0.11, 0.22]), ("Fig10", [0.1])],
+    ("item", "cells", "at", "values"),
+    [
+        ("TableI", [cell(), cell(seed=1)], "last", {"fedavg": [0.5]}),
+        ("TableI", [cell(model="vgg11")], "last", {"fedavg": [0.6]}),
+        ("TableI", [cell(dataset="mnist")], "last", {"fedavg": []}),
+        ("TableI", [cell()], "max", {"fedavg": [0.7]}),
+        ("TableI", [cell()], "mean", {"fedavg": []}),
+        ("TableI", [cell("loss")], "last", {"loss": [0.4]}),  # printed before logged
+        ("TableII", [cell("fedentopt", b=0.50)], "last", {"fedentopt": [0.3]}),
+        ("TableII", [cell("fedentopt", b=0.25)], "last", {"fedentopt": [0.2]}),
+        (
+            "TableI, TableII",
+            [cell(), cell("fedentopt", b=0.5)],
+            "last",
+            {"fedavg": [0.5], "fedentopt": [0.3]},
+        ),
+        # curves, sorted, under each of their figures
+        *((item, [cell()], "", {"fedavg": [0.11, 0.22]}) for item in ("Fig3", "Fig5", "Fig3/5")),
+        ("Fig10", [cell()], "", {"fedavg": [0.1]}),
+        # two values for one result
+        (
+            "TableII",
+            [cell("fedentopt")],
+            "last",
+            r"two values for strategy fedentopt: 0.3 \(TableII; partition iid; selector.buffer 0.5\) "
+            "and 0.2",
+        ),
+        (
+            "TableI",
+            [cell(), cell(model="vgg11")],
+            "last",
+            "two values for strategy fedavg: 0.5 .*model lenet5.* and 0.6 .*model vgg11",
+        ),
+        ("Fig3, Fig9", [cell()], "", "two values for strategy fedavg"),
+    ],
 )
-def test_a_shared_item_is_found_under_each_of_its_figures_and_curves_are_sorted(
-    file: Path, item: str, curve: list[float]
-):
-    assert values(file, item, [cell("fedavg")], at="") == {"fedavg": curve}
-
-
-def test_two_curves_for_one_result_are_refused(file: Path):
-    with pytest.raises(UserError, match="two values for strategy fedavg"):
-        values(file, "Fig3, Fig9", [cell("fedavg")], at="")
+def test_values_match_what_all_cells_of_a_result_share(
+    file: Path,
+    item: str,
+    cells: list[dict[str, object]],
+    at: str,
+    values: dict[str, list[float]] | str,
+) -> None:
+    printed = read_paper(file, item, "test_accuracy")
+    if isinstance(values, str):
+        with pytest.raises(UserError, match=values):
+            match_values(printed, cells, ["strategy"], LABELS, at=at)
+        return
+    matches = match_values(printed, cells, ["strategy"], LABELS, at=at)
+    actual = {match.labels["strategy"]: [one.value for one in match.values] for match in matches}
+    assert actual == values
 
 
 @pytest.mark.parametrize("item", ["Fig4", "Fig12", "Table", "TableI,"])
-def test_an_unknown_item_is_refused_with_the_known_ones(file: Path, item: str):
-    with pytest.raises(
-        UserError,
-        match=r"which .*study.csv does not hold.*allowed: TableI, TableII, Fig3/5, Fig9-11",
-    ):
+def test_an_unknown_item_is_refused_with_the_known_ones(file: Path, item: str) -> None:
+    known = r"which .*study.csv does not hold.*allowed: TableI, TableII, Fig3/5, Fig9-11"
+    with pytest.raises(UserError, match=known):
         read_paper(file, item, "test_accuracy")
 
 
@@ -133,42 +121,112 @@ def test_an_unknown_item_is_refused_with_the_known_ones(file: Path, item: str):
         ("0.5,0.01", "0.5", "line 2: has fewer columns than the header"),
     ],
 )
-def test_a_broken_file_is_refused(file: Path, old: str, new: str, sentence: str):
+def test_a_broken_file_is_refused(file: Path, old: str, new: str, sentence: str) -> None:
     file.write_text(CSV.replace(old, new, 1))
     with pytest.raises(UserError) as error:
         read_paper(file, "TableI", "test_accuracy")
     assert sentence in str(error.value)
 
 
-def test_curves_have_a_file_of_their_own():
-    assert (
-        str(paper_file("aml", {"kind": "curves", "paper": "Fig3"}))
-        == "resources/paper_values/aml_curves.csv"
-    )
-    assert (
-        str(paper_file("aml", {"kind": "bars", "paper": "Fig7"}))
-        == "resources/paper_values/aml.csv"
-    )
-    assert str(paper_file("aml", {"paper": "TableI"})) == "resources/paper_values/aml.csv"
-    assert paper_file("aml", {"kind": "curves"}) is None
+@pytest.mark.parametrize(
+    ("study", "spec", "name"),
+    [
+        ("aml", {"kind": "curves", "paper": "Fig3"}, "aml_curves.csv"),
+        ("aml", {"kind": "bars", "paper": "Fig7"}, "aml.csv"),
+        ("aml", {"paper": "TableI"}, "aml.csv"),
+        ("peco", {"kind": "curves", "paper": "Fig10"}, "peco.csv"),  # which has no file of curves
+        ("aml", {"kind": "curves"}, None),
+    ],
+)
+def test_curves_have_a_file_of_their_own(study: str, spec: dict[str, str], name: str) -> None:
+    file = paper_file(study, spec)
+    assert (file and str(file)) == (name and f"resources/paper_values/{name}")
 
 
-def test_without_a_file_of_curves_they_are_the_values_that_have_a_round():
-    file = paper_file("peco", {"kind": "curves", "paper": "Fig10"})
-    assert str(file) == "resources/paper_values/peco.csv"
-    cell = {"dataset": "cifar10-unit", "model": "lenet5", "partition": "dir-0.1-overlap0.2x1"}
-    cells = [cell | {"strategy": name} for name in ("peco", "fedavg")]
-    labels = ["dataset", "model", "partition", "strategy"]
-    matches = match_values(read_paper(file, "Fig10", "test_accuracy"), cells, ["strategy"], labels)
-    points = {
-        match.labels["strategy"]: [(value.round, value.value) for value in match.values]
-        for match in matches
-    }
-    assert points == {"peco": [(100, 0.7)], "fedavg": []}
+def test_each_doubt_is_stated_once() -> None:
+    texts = ["swapped; shifted", "", "shifted", "swapped", "other"]
+    assert doubts(texts) == "swapped; shifted; other"
 
 
-def test_each_doubt_is_stated_once():
-    """A value may have several."""
-    assert doubts(["swapped; shifted", "", "shifted", "swapped", "other"]) == (
-        "swapped; shifted; other"
-    )
+FOLDER = ROOT / "resources/paper_values"
+COUNTS = {
+    "aml": 38 + 2679,
+    "peco": 58,
+    "ucb": 27,
+    "fedentopt": 404,
+    "stratify": 323 + 262,  # with the best epoch of each accuracy
+    "aml_curves": 2 * 3000,
+}
+COLUMNS = ["item", "source", "doubtful", "dataset", "model", "partition", "J", "strategy", "seed"]
+LAST_COLUMNS = ["other", "metric", "at", "round", "value", "sd"]
+NOT_OURS = (  # partitions that the papers have and that cannot be said here, or not yet
+    *("", "centralized", "several", "role Nc in {1,5,10,50}"),
+    *("domains-", "roles-", "Dir(0.1);overlap pairs"),
+)
+# By hand from the papers' pages.
+SPOTS = """\
+fedentopt | TableI | dataset=cifar10 model=lenet5 partition=dir-0.1 strategy=fedavg | last-10 | 0.4661 | 0.0017
+fedentopt | TableI | dataset=cinic10 model=lenet5 partition=classes-2 strategy=fedentopt | last-10 | 0.4141 | 0.0004
+fedentopt | TableI | dataset=cifar100-coarse model=lenet5 partition=dir-0.1 strategy=kl | last-10 | 0.1832 | 0.0001
+fedentopt | TableI | dataset=cifar10 model=vgg11 partition=classes-2 strategy=fedentopt-dp | last-10 | 0.6610 | 0.0002
+fedentopt | TableII-derived | dataset=cifar10 model=lenet5 partition=dir-0.1 strategy=fedprox+fedentopt | last-10 | 0.5251 |
+fedentopt | TableIV | dataset=pathmnist-224 model=efficientnet-b3 strategy=scaffold | last-10 | 0.8852 | 0.0002
+fedentopt | TableVI | dataset=cifar10 partition=classes-2 selector.buffer=0.25 | last-10 | 0.5325 | 0.0020
+aml | Fig3 | dataset=cifar100 model=aml-lenet partition=iid J=J4e strategy=fedavg source=printed | last | 0.4492 |
+aml | Fig3 | partition=iid J=J4e source=printed | max | 0.4548 |
+aml | Fig13 | strategy=diversity selector.alpha=0.5 partition=sampled-1-50 source=printed | max | 0.426 |
+aml | Fig7 | partition=sampled-50-51 J=J16e | last | 0.3367 |
+peco | TableII | dataset=cifar10-unit model=lenet5 partition=dir-0.1-overlap0.2x2 strategy=peco | 41-50 | 0.76 |
+peco | TableII | dataset=fashion-mnist model=resnet18 strategy=loss | 21-30 | 0.76 |
+ucb | Table:results | strategy=ucb | 10 | 0.53 |
+ucb | Table:results | strategy=fedavg | 20 | 0.4938 |
+stratify | TableI | dataset=mnist model=lenet5 partition=classes-1 strategy=fedavg | max | 0.1871 |
+stratify | TableII | dataset=cifar100 model=resnet9 partition=covering-10 strategy=stratify-uniform | max | 0.7445 |
+stratify | TableI | dataset=pacs partition=dirdomains-0.5 strategy=sfl | max | 0.8957 |
+stratify | TableV | dataset=pacs procedure=stratified-single-weighted1-chunk50 | max | 0.955 |
+"""
+
+
+def rows(name: str) -> list[dict[str, str]]:
+    with open(FOLDER / f"{name}.csv", encoding="utf-8", newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_the_format_of_a_file(name: str) -> None:
+    table = rows(name)
+    assert len(table) == COUNTS[name]
+    columns = [column for column in table[0] if column != "runs"]
+    assert columns[: len(COLUMNS)] == COLUMNS and columns[-len(LAST_COLUMNS) :] == LAST_COLUMNS
+    further = columns[len(COLUMNS) : -len(LAST_COLUMNS)]
+    assert all("." in label or label in HINTS for label in further)  # settings
+    for row in table:
+        assert None not in row and row["item"] and row["metric"] and row["source"] in SOURCES, row
+        assert float(row["value"]) < 1e6 and (not row["sd"] or float(row["sd"]) >= 0), row
+        assert row["metric"] != "test_accuracy" or 0 <= float(row["value"]) <= 1, row
+        assert row["metric"] != "test_loss" or 0 < float(row["value"]) < 20, row
+        assert all(text == text.strip() for text in row.values()), row
+        model, partition = row["model"], row["partition"]
+        assert model in MODELS or model == "CNN, ResNet18" or not model or model.islower(), row
+        is_ours = partition not in NOT_OURS[:4] and not partition.startswith(NOT_OURS[4:])
+        assert not is_ours or str(parse_partition(partition)) == partition, row
+
+
+def test_every_file_is_known() -> None:
+    names = {file.name for file in FOLDER.iterdir()}
+    assert names == {"README.md", *(f"{name}.csv" for name in COUNTS)}
+
+
+@pytest.mark.parametrize("spot", SPOTS.splitlines())
+def test_spot_checks(spot: str) -> None:
+    study, item, words, at, value, deviation = (part.strip() for part in spot.split("|"))
+    wanted = dict(word.split("=") for word in words.split())
+    source = wanted.pop("source", "")
+    metric = "own_samples_accuracy" if study == "ucb" else "test_accuracy"
+    results = [
+        (value.value, value.sd)
+        for value in read_paper(FOLDER / f"{study}.csv", item, metric)
+        if value.at == at and source in ("", value.source)
+        if wanted.items() <= value.labels.items()
+    ]
+    assert results == [(pytest.approx(float(value)), float(deviation) if deviation else None)]

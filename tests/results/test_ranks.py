@@ -75,3 +75,26 @@ def test_without_friedmans_word_all_lead() -> None:
 def test_too_few_for_a_test_have_no_leaders(shape: tuple[int, ...]) -> None:
     scores = scores_of(np.ones(shape))
     assert friedman_p(scores) is None and leaders(scores) == set()
+
+
+def test_without_friedmans_word_nobody_differs_whatever_nemenyi_says() -> None:
+    """Eight strategies in four settings: the first is best and the last worst, and the others take
+    turns. Nemenyi's critical difference is 3.031 sqrt(8 * 9 / 24) = 5.25; the first and the last lie
+    further apart, and yet Friedman's p-value is above 5 %."""
+    ranks = np.array(
+        [
+            [1, 1, 2, 3],
+            [2, 7, 8, 2],
+            [4, 4, 3, 7],
+            [6, 6, 5, 1],
+            [5, 2, 6, 4],
+            [7, 5, 1, 5],
+            [3, 3, 4, 8],
+            [8, 8, 7, 6],
+        ]
+    )
+    assert all(sorted(column) == list(range(1, 9)) for column in ranks.T)
+    assert stats.friedmanchisquare(*-ranks).pvalue > 0.05
+    means = ranks.mean(axis=1)
+    assert max(means) - min(means) > 5.25
+    assert len(leaders(scores_of(-ranks[:, :, None].astype(float)))) == 8

@@ -1,15 +1,19 @@
-"""Values per cell and counts of runs, worked out by hand."""
+"""Values per cell, rounds, and counts of runs, worked out by hand."""
 
 from __future__ import annotations
 
 import math
 from pathlib import Path
 
+import jsonschema
 import numpy as np
 import pandas as pd
 import pytest
 
-from cohort.results.files import read_metrics, write_metrics
+from cohort.core.components import schema_of
+from cohort.core.errors import UserError
+from cohort.results.at import at_in_words, check_at, rounds_of, scaled_at
+from cohort.results.files import write_metrics
 from cohort.results.series import (
     RunCounts,
     count_runs,
@@ -17,8 +21,12 @@ from cohort.results.series import (
     read_metric,
     value_per_cell,
 )
+from cohort.results.tables.spec import Table
 
 NAN = float("nan")
+LABELS = {"strategy": "fedavg", "seed": 0}
+EVERY_FOUR = {4: 0.1, 8: 0.5, 12: 0.4, 16: 0.3, 20: 0.2}
+EACH = {round: round / 100 for round in range(1, 41)}
 
 
 def frame(*cells: tuple[str, str, dict[str, object], dict[int, float]]) -> pd.DataFrame:
@@ -26,34 +34,49 @@ def frame(*cells: tuple[str, str, dict[str, object], dict[int, float]]) -> pd.Da
     rows: list[dict[str, object]] = []
     for digest, status, labels, accuracy in cells:
         cell = {"digest": digest, "study": "s", "experiment": "e", **labels, "status": status}
-        values = [("test_accuracy", round, value) for round, value in accuracy.items()] or [
-            (None, None, NAN)
-        ]
+        values = [("test_accuracy", round, value) for round, value in accuracy.items()]
         rows += [
             cell | {"metric": metric, "round": round, "client": None, "value": value}
-            for metric, round, value in values
+            for metric, round, value in values or [(None, None, NAN)]
         ]
     return pd.DataFrame(rows).astype({"metric": "string", "round": "Int64", "client": "Int64"})
 
 
-LABELS = {"strategy": "fedavg", "seed": 0}
-EVERY_FOUR = {4: 0.1, 8: 0.5, 12: 0.4, 16: 0.3, 20: 0.2}
-
-
 @pytest.mark.parametrize(
-    ("at", "value"), [("last", 0.2), ("max", 0.5), ("mean", 0.3), ("last-10", 0.3)]
+    ("at", "accuracy", "share", "value"),
+    [
+        ("last", EVERY_FOUR, 1, 0.2),
+        ("max", EVERY_FOUR, 1, 0.5),
+        ("mean", EVERY_FOUR, 1, 0.3),
+        ("last-10", EVERY_FOUR, 1, 0.3),  # rounds 12, 16 and 20
+        ("last-10", {10: 100.0, 11: 1.0, 20: 3.0}, 1, 2.0),
+        ("21-30", EACH, 1, 0.255),  # the mean of 0.21 to 0.30
+        ("40-40", EACH, 1, 0.40),
+        (30, EACH, 1, 0.30),
+        ("30", EACH, 1, 0.30),
+        (30, {7: 7, 28: 28, 35: 35}, 1, 28),  # the last evaluation up to it
+        ("21-30", dict.fromkeys(range(1, 28), 0.5), 1, 0.5),  # nine tenths of 30
+        ("21-30", dict.fromkeys(range(1, 27), 0.5), 1, NAN),  # it ended early
+        (30, dict.fromkeys(range(1, 27), 0.5), 1, NAN),
+        ("21-30", {}, 1, NAN),
+        ("21-30", EACH, 0.2, 0.055),  # rounds 5 and 6 of a fifth of the rounds
+        (30, EACH, 0.2, 0.06),
+        ("21-30", {1: 0.3, 2: 0.9}, 0.02, 0.3),  # the first round stands for all up to 50
+    ],
 )
-def test_value_per_cell(at: str, value: float) -> None:
-    # the last ten rounds of 20 are 11 to 20, evaluated at 12, 16 and 20: (0.4 + 0.3 + 0.2) / 3
-    values = value_per_cell(frame(("a", "done", LABELS, EVERY_FOUR)), "test_accuracy", at)
-    assert values["value"].tolist() == pytest.approx([value])
+def test_value_per_cell(
+    at: int | str, accuracy: dict[int, float], share: float, value: float
+) -> None:
+    metrics = frame(("a", "done", LABELS, accuracy)).assign(share=share)
+    (result,) = value_per_cell(metrics, "test_accuracy", at)["value"]
+    assert result == pytest.approx(value, nan_ok=True)
 
 
-def test_the_last_ten_rounds_include_the_last_one() -> None:
-    values = value_per_cell(
-        frame(("a", "done", LABELS, {10: 100.0, 11: 1.0, 20: 3.0})), "test_accuracy", "last-10"
-    )
-    assert values["value"].tolist() == [2.0]
+def test_runs_of_different_shares_in_one_table() -> None:
+    full, short = frame(("a", "done", LABELS, EACH)), frame(("b", "done", LABELS, EACH))
+    both = pd.concat([full.assign(share=1.0), short.assign(share=0.1)])
+    values = value_per_cell(both, "test_accuracy", "21-30")["value"]
+    assert values.tolist() == pytest.approx([0.255, 0.03])
 
 
 @pytest.mark.parametrize("at", ["last", "max", 2])
@@ -65,36 +88,48 @@ def test_a_diverged_run_guesses_and_a_missing_one_has_no_value(at: int | str) ->
         ("c", "missing", LABELS | {"seed": 2}, {}),
     )
     metrics = metrics.assign(classes=metrics["digest"].map({"a": 10, "b": 100}))
-    values = value_per_cell(metrics, "test_accuracy", at).set_index("digest")
-    assert values["value"][["a", "b"]].tolist() == pytest.approx([0.1, 0.01])
-    assert np.isnan(values["value"]["c"])
+    values = value_per_cell(metrics, "test_accuracy", at)
+    assert values["value"].tolist() == pytest.approx([0.1, 0.01, NAN], nan_ok=True)
     assert values["status"].tolist() == ["diverged", "diverged", "missing"]
 
 
-def test_a_diverged_run_has_the_largest_loss_on_its_data_set() -> None:
-    cells = [("a", "diverged", 0.2), ("a", "done", 2.5), ("b", "done", 7.0), ("b", "diverged", NAN)]
-    metrics = pd.concat(
-        frame((str(index), status, LABELS | {"dataset": dataset}, {9: value}))
-        for index, (dataset, status, value) in enumerate(cells)
-    ).assign(metric="test_loss")
-    assert value_per_cell(metrics, "test_loss", "last")["value"].tolist() == [2.5, 2.5, 7, 7]
-
-
 @pytest.mark.parametrize(
-    ("metric", "worst"), [("holdout_worst_accuracy", 0.02), ("test_calibration_error", 0.7)]
+    ("metric", "cells", "expected"),
+    [
+        (  # the largest loss on its data set
+            "test_loss",
+            [
+                ("diverged", 0.2, "a"),
+                ("done", 2.5, "a"),
+                ("done", 7.0, "b"),
+                ("diverged", NAN, "b"),
+            ],
+            [2.5, 2.5, 7, 7],
+        ),
+        (  # of ten classes 10 % are guessed, which the weakest group of a finished run may miss
+            "holdout_worst_accuracy",
+            [
+                ("done", 0.7, "a"),
+                ("done", 0.02, "a"),
+                ("diverged", 0.5, "a"),
+                ("unfinished", 0.01, "a"),
+            ],
+            [0.7, 0.02, 0.02, 0.01],
+        ),
+        ("test_calibration_error", [("done", 0.7, "a"), ("diverged", 0.5, "a")], [0.7, 0.7]),
+        ("bytes_up", [("done", 7, "a"), ("diverged", 5.0, "a")], [7, 5]),  # what it sent
+    ],
 )
-def test_a_diverged_run_is_never_better_than_a_finished_one(metric: str, worst: float) -> None:
-    """Of ten classes 10 % are guessed, which the weakest group of a finished run may miss."""
-    cells = [("done", 0.7), ("done", 0.02), ("diverged", 0.5), ("unfinished", 0.01)]
+def test_a_diverged_run_counts_with_the_worst_value(
+    metric: str, cells: list[tuple[str, float, str]], expected: list[float]
+) -> None:
     metrics = frame(
-        *((str(seed), status, LABELS, {9: value}) for seed, (status, value) in enumerate(cells))
+        *(
+            (str(index), status, LABELS | {"dataset": dataset}, {9: value})
+            for index, (status, value, dataset) in enumerate(cells)
+        )
     ).assign(metric=metric, classes=10)
-    assert value_per_cell(metrics, metric, "last")["value"].tolist() == [0.7, 0.02, worst, 0.01]
-
-
-def test_what_a_diverged_run_sent_is_what_it_sent() -> None:
-    metrics = frame(("a", "diverged", LABELS, {1: 5.0, 2: 5.0})).assign(metric="bytes_up")
-    assert value_per_cell(metrics, "bytes_up", "mean")["value"].tolist() == [5]
+    assert value_per_cell(metrics, metric, "last")["value"].tolist() == expected
 
 
 @pytest.mark.parametrize(
@@ -107,20 +142,11 @@ def test_what_a_diverged_run_sent_is_what_it_sent() -> None:
     ],
 )
 def test_runs_behind(statuses: list[str], phrase: str) -> None:
-    metrics = frame(
-        *((str(index), status, LABELS, EVERY_FOUR) for index, status in enumerate(statuses))
-    )
-    assert count_runs(metrics).phrase == phrase
-
-
-def test_runs_of_a_file(tmp_path: Path) -> None:
-    write_metrics(
-        tmp_path / "m.parquet",
-        frame(("a", "done", LABELS, EVERY_FOUR), ("b", "missing", LABELS, {})),
-        {},
-    )
-    assert count_runs(read_metrics(tmp_path / "m.parquet", "digest", "status")) == RunCounts(
-        planned=2, done=1, diverged=0, unfinished=0, missing=1
+    cells = ((str(index), status, LABELS, EVERY_FOUR) for index, status in enumerate(statuses))
+    counts = count_runs(frame(*cells))
+    assert counts.phrase == phrase
+    assert counts == RunCounts(
+        len(statuses), *map(statuses.count, ("done", "diverged", "unfinished", "missing"))
     )
 
 
@@ -144,3 +170,54 @@ def test_reading_keeps_cells_without_the_metric_and_their_labels_as_text(tmp_pat
 )
 def test_label_text(value: object, text: str) -> None:
     assert label_text(value) == text
+
+
+@pytest.mark.parametrize(
+    ("at", "share", "expected", "scaled"),
+    [
+        ("21-30", 1.0, (21, 30), "21-30"),
+        ("21-30", 0.5, (11, 15), "11-15"),
+        ("21-30", 0.01, (1, 1), "1-1"),
+        ("30-39", 0.29, (9, 11), "9-11"),
+        (30, 0.1, (1, 3), 3),
+        ("last-10", 0.5, None, "last-10"),
+    ],
+)
+def test_rounds_scale(
+    at: int | str, share: float, expected: tuple[int, int] | None, scaled: int | str
+) -> None:
+    assert rounds_of(at, share) == expected
+    assert scaled_at(at, share) == scaled
+
+
+@pytest.mark.parametrize("share", [0.1, 0.2, 0.5, 1.0])
+def test_every_bucket_of_a_run_scales_to_another_one(share: float) -> None:
+    """Ten ranges of ten rounds cover a share of a run, each round once."""
+    ranges = [rounds_of(f"{10 * k + 1}-{10 * k + 10}", share) for k in range(10)]
+    rounds = [round for one in ranges if one for round in range(one[0], one[1] + 1)]
+    assert rounds == list(range(1, round(100 * share) + 1))
+
+
+def test_at_in_words() -> None:
+    assert at_in_words("21-30") == "mean of rounds 21 to 30"
+    assert at_in_words(30) == at_in_words("30") == "evaluation of round 30"
+    assert at_in_words("last-10") == "mean of the last ten rounds"
+
+
+def test_what_cannot_be_reached_is_refused() -> None:
+    check_at("21-30", 30, "runs")
+    check_at("last", 1, "runs")
+    with pytest.raises(UserError, match=r"^at is 21-30, but runs end after 20 rounds$"):
+        check_at("21-30", 20, "runs")
+    with pytest.raises(UserError, match=r"^at is '30-21', a range that ends before it begins$"):
+        check_at("30-21", 100, "runs")
+
+
+@pytest.mark.parametrize(
+    ("at", "is_valid"),
+    [*((at, True) for at in ("21-30", 30, "last", "last-10"))]
+    + [(at, False) for at in ("21-", "-30", 0, "0-10", "median", "first 0.2", 1.5)],
+)
+def test_the_schema_of_at(at: object, is_valid: bool) -> None:
+    validator = jsonschema.Draft202012Validator(schema_of(Table))
+    assert validator.is_valid({"metric": "test_accuracy", "rows": ["J"], "at": at}) == is_valid

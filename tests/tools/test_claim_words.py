@@ -19,18 +19,18 @@ WORDS: list[tuple[str, dict[str, Any], str]] = [
         "order: J4, J8",
     ),
     (
-        "spread",
+        "range",
         {"along": "lr", "within": 1, "given": {"strategy": "fedavg", "lr": [0.1, 1]}},
         "for FedAvg, test accuracy at the end differs by at most 1 point between any two values of "
         "learning rate (lr 0.1, lr 1)",
     ),
     (
-        "spread",
+        "range",
         {"along": "lr", "beyond": 0.5, "metric": "test_loss", "at": "min"},
         "test loss at its lowest differs by more than 0.5 between some two values of learning rate",
     ),
     (
-        "spread",
+        "range",
         {"along": "lr", "between": [44, 45]},
         "test accuracy at the end is 44 to 45 for every value of learning rate",
     ),
@@ -100,7 +100,7 @@ WORDS: list[tuple[str, dict[str, Any], str]] = [
         "test accuracy in rounds 6 to 10: that of a is reached 2 times as late by FedAvg, or never",
     ),
     (
-        "bound",
+        "range",
         {"above": 65, "below": 75, "every": "runs", "metric": "test_accuracy_swing"},
         "change between rounds (SD) at the end is above 65 and below 75 in every run",
     ),

@@ -20,7 +20,7 @@ from tests.workflow.conftest import Project
 
 FOLDER = Path(__file__).parent / "one_of_each"
 LABELS = np.arange(100) % 4
-DERIVED = {"cohort.results.figures.kinds": "curves", "cohort.results.claims.kinds": "bound"}
+DERIVED = {"cohort.results.figures.kinds": "curves", "cohort.results.claims.kinds": "range"}
 """Kinds that derive from built-in ones, by the package of their catalog."""
 
 

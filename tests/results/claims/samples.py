@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import chdir
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from cohort.pipeline.specs import claims_spec
 from cohort.results.claims import CLAIMS, Claim, Comparison, Matrix
-from cohort.results.claims.judge import judged_claims
-from cohort.results.claims.judged import claims_table
+from cohort.results.claims.judge import (
+    Judgment,
+    judge_paper,
+    judge_runs,
+    with_values,
+)
 from cohort.results.claims.values import measured_values
-from cohort.results.claims.verdict import Judgment, judge_paper, judge_runs
 from cohort.results.files import write_metrics
 from cohort.results.names import Names
 from cohort.results.series import read_metric
-from tools.cells import plan_all
 
 ROOT = Path(__file__).resolve().parents[3]
 NAMES = Names(orders={}, titles={"strategy": {"fedavg": "FedAvg"}})
@@ -32,37 +32,12 @@ def claim(kind: str, **fields: Any) -> Claim:
     return CLAIMS[kind](**(FRAME | fields))
 
 
-def of_paper(study: str) -> pd.DataFrame:
-    """What the pipeline makes of a study's claims without any run of ours, by claim."""
-    with chdir(ROOT):
-        claims = judged_claims(claims_spec(plan_all(study), study) | {"metrics": {}})
-    assert {claim.measured for claim in claims} == {"not enough runs"}
-    return claims_table(claims).set_index("claim")
-
-
-def word(holds: object) -> str:
-    """The verdict as a word: `held` if `holds`, else `not held`."""
-    return "held" if bool(holds) else "not held"
-
-
-def untested(verdicts: Iterable[str], file: str) -> list[str]:
-    """The claims that a test file does not name."""
-    text = Path(file).read_text()
-    return [name for name in verdicts if f'"{name}"' not in text]
-
-
 def frame(cells: list[Cell], metric: str = "test_accuracy") -> pd.DataFrame:
     """Cells as the metrics of an experiment with a hundred classes."""
     rows = []
     for index, (labels, status, values) in enumerate(cells):
-        known = {
-            "digest": f"k{index}",
-            "study": "s",
-            "experiment": "e",
-            **labels,
-            "status": status,
-            "client": None,
-        }
+        known = {"digest": f"k{index}", "study": "s", "experiment": "e", **labels, "status": status}
+        known["client"] = None
         rows += [
             known | {"metric": metric, "round": round, "value": value}
             for round, value in values.items()
@@ -104,7 +79,7 @@ def verdict(
     values = measured_values(
         points, lambda experiment, metric: read_metric(folder / f"{experiment}.parquet", metric)
     )
-    return judge(made, comparisons, values, NAMES)
+    return judge(made, with_values(comparisons, values), NAMES)
 
 
 single = partial(verdict, judge=judge_paper)

@@ -1,432 +1,389 @@
-"""Verdicts and their evidence, each worked out by hand."""
+"""Each kind of claim on single values: the verdict and its evidence, worked out by hand."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.results.claims.samples import Cell, claim, final, single, verdict
+from cohort.core.errors import UserError
+from tests.results.claims.samples import Cell, claim, final, matrix, single, verdict
 
-NAN = float("nan")
+PARTITIONS = {"along": "partition"}
+STRATEGIES = {"along": "strategy"}
 
 
-def line(*values: float, **labels: object) -> list[Cell]:
-    """Cells of partition a, b, c, ... with these final values."""
+def line(*values: float, label: str = "partition", **labels: Any) -> list[Cell]:
+    """Cells with these final values, which differ in a label: a, b, c, ..."""
     return [
-        final(value, partition=letter, **labels)
+        final(value, **{label: letter} | labels)
         for letter, value in zip("abcdef", values, strict=False)
     ]
 
 
-FALLS = {"along": "partition", "values": ["a", "b", "c"], "way": "falls"}
+def run(strategy: str, *values: float, **labels: Any) -> Cell:
+    """A run with these accuracies in rounds 1, 2, 3, ..."""
+    result = {"partition": "iid", "strategy": strategy, "seed": 0, "rounds": len(values)} | labels
+    return result, "done", dict(enumerate(values, start=1))
 
 
-@pytest.mark.parametrize(
-    ("values", "way", "word", "evidence"),
-    [
-        ((0.5, 0.4, 0.3), "falls", "held", "a, b, c: 50.00 > 40.00 > 30.00"),
-        ((0.5, 0.4, 0.4), "falls", "tie", "a, b, c: = 50.00 > 40.00 = 40.00"),
-        ((0.5, 0.6, 0.3), "falls", "not held", "a, b, c: ✗ 50.00 < 60.00 > 30.00"),
-        ((0.3, 0.4, 0.5), "rises", "held", "a, b, c: 30.00 < 40.00 < 50.00"),
-        ((0.5, 0.5, 0.6), "rises", "tie", "a, b, c: = 50.00 = 50.00 < 60.00"),
-    ],
-)
-def test_order(
-    tmp_path: Path, values: tuple[float, ...], way: str, word: str, evidence: str
-) -> None:
-    result = single(claim("order", **(FALLS | {"way": way})), tmp_path, main=line(*values))
-    assert (result.verdict, result.evidence) == (word, evidence)
-
-
-def test_an_order_holds_for_each_combination_of_the_other_labels(tmp_path: Path) -> None:
-    """J and rounds move together, so that J alone names them."""
-    cells = line(0.5, 0.4, 0.3, J="J4", rounds=200) + line(0.5, 0.3, 0.4, J="J8", rounds=100)
-    result = single(claim("order", **FALLS), tmp_path, main=cells)
-    assert result.verdict == "not held"
-    assert (
-        result.evidence
-        == "a, b, c: 1 of 2 hold: J4: 50.00 > 40.00 > 30.00; ✗ J8: 50.00 > 30.00 < 40.00"
-    )
-    assert (
-        single(claim("order", **FALLS, given={"J": "J4"}), tmp_path, main=cells).verdict == "held"
-    )
-
-
-def test_labels_paired_with_along_do_not_split_a_comparison(tmp_path: Path) -> None:
-    cells = [
-        final(0.5, J="J4", rounds=200),
-        final(0.4, J="J8", rounds=100),
-        final(0.3, J="J16", rounds=50),
-    ]
-    result = single(
-        claim("order", along="J", values=["J4", "J8", "J16"], way="falls"), tmp_path, main=cells
-    )
-    assert (result.verdict, result.evidence) == ("held", "J4, J8, J16: 50.00 > 40.00 > 30.00")
-
-
-def test_seeds_are_averaged(tmp_path: Path) -> None:
-    cells = [*line(0.5, 0.1), *line(0.5, 0.8, seed=1), *line(0.2, 0.6, seed=2)]  # a: 0.4, b: 0.5
-    result = single(
-        claim("order", along="partition", values=["a", "b"], way="rises"), tmp_path, main=cells
-    )
-    assert (result.verdict, result.evidence) == ("held", "a, b: 40.00 < 50.00")
-    assert [(value.n, value.planned) for value in result.values] == [(3, 3), (3, 3)]
-
-
-@pytest.mark.parametrize("status", ["missing", "unfinished"])
-def test_two_of_three_seeds_are_not_enough(tmp_path: Path, status: str) -> None:
-    """Also where what is there is clear: an unfinished run is not counted, however good it is."""
-    cells = [*line(0.5, 0.1), *line(0.5, 0.1, seed=1), final(0.5, partition="a", seed=2)]
-    cells += [final(NAN if status == "missing" else 0.9, status, partition="b", seed=2)]
-    result = verdict(
-        claim("order", along="partition", values=["a", "b"], way="falls"), tmp_path, main=cells
-    )
-    assert (result.verdict, result.evidence) == ("not enough runs", "lacks runs of b")
-    assert [(value.n, value.planned) for value in result.values] == [(3, 3), (2, 3)]
-
-
-def test_seeds_that_a_scale_leaves_out_are_missing(tmp_path: Path) -> None:
-    cells = line(0.5, 0.1)
-    full = [cell for seed in range(5) for cell in line(0.5, 0.1, seed=seed)]
-    made = claim("order", along="partition", values=["a", "b"], way="falls")
-    result = verdict(made, tmp_path, full=full, main=cells)
-    assert (result.verdict, result.evidence) == ("not enough runs", "lacks runs of a / b")
-    assert [(value.n, value.planned) for value in result.values] == [(1, 5), (1, 5)]
-    assert verdict(made, tmp_path, full=full, main=full).verdict == "held"
-
-
-def test_evidence_shows_finished_comparisons(tmp_path: Path) -> None:
-    cells = line(0.5, 0.4, 0.3, J="J4") + line(0.5, NAN, NAN, J="J8")
-    cells = [
-        (labels, "missing" if not values else status, values) for labels, status, values in cells
-    ]
-    result = verdict(claim("order", **FALLS), tmp_path, main=cells)
-    assert (result.verdict, result.evidence) == (
-        "not enough runs",
-        "a, b, c: J4: 50.00 > 40.00 > 30.00; lacks runs of b, J8 / c, J8",
-    )
-
-
-@pytest.mark.parametrize("seen", [0.607, NAN])
-def test_a_strategy_that_always_diverges_is_not_ahead(tmp_path: Path, seen: float) -> None:
-    """What it had before, 60.7 % to 50 %, is worth no more than a guess among a hundred classes."""
-    cells = [
-        cell
-        for seed in range(5)
-        for cell in (
-            final(0.5, partition="a", seed=seed),
-            final(seen, "diverged", partition="b", seed=seed),
-        )
-    ]
-    for way, word in (("rises", "not held"), ("falls", "held")):
-        made = claim("order", along="partition", values=["a", "b"], way=way)
-        result = verdict(made, tmp_path, main=cells)
-        assert result.verdict == word
-        assert [(value.n, value.diverged) for value in result.values] == [(5, 0), (5, 5)]
-        assert "50.00 > 1.00" in result.evidence
-        assert "5 of 5 runs diverged (b)" in result.evidence
-
-
-def test_runs_at_chance_level_are_counted(tmp_path: Path) -> None:
-    cells = [final(0.5 if seed else 0.01, seed=seed) for seed in range(5)]
-    result = verdict(claim("bound", below=70), tmp_path, main=cells)
-    assert result.verdict == "held" and "1 of 5 runs at chance level (main)" in result.evidence
-
-
-@pytest.mark.parametrize(
-    ("counts", "word"),
-    [
-        ((0, 0, 0, 0, 0), "held"),
-        ((0, 0, 0, 0, 1), "not held"),  # the mean, 0.2, is below 1
-        ((0, 0, 0), "leans towards held"),
-        ((0, 0, 1), "not held"),
-    ],
-)
-def test_each_run_counts_where_a_claim_is_about_all(
-    tmp_path: Path, counts: tuple[int, ...], word: str
-) -> None:
-    made = claim("bound", below=1, every="runs", metric="never_selected")
-    cells = [final(count, seed=seed) for seed, count in enumerate(counts)]
-    result = verdict(made, tmp_path, main=cells)
-    assert result.verdict == word
-    assert f"in {counts.count(0)} of {len(counts)} runs" in result.evidence
-
-
-@pytest.mark.parametrize(("within", "word"), [(1.5, "held"), (1.499, "not held"), (0, "not held")])
-def test_spread_is_in_the_unit_that_is_shown(tmp_path: Path, within: float, word: str) -> None:
-    assert (0.4661 - 0.4511) * 100 > 1.5  # as floating-point numbers go
-    result = single(
-        claim("spread", along="partition", within=within), tmp_path, main=line(0.46, 0.4661, 0.4511)
-    )
-    assert result.verdict == word
-    assert result.evidence.removeprefix("✗ ") == "1.50 apart, 45.11 (c) to 46.61 (b)"
-
-
-@pytest.mark.parametrize(("beyond", "word"), [(1.499, "held"), (1.5, "tie"), (1.501, "not held")])
-def test_values_that_lie_far_apart(tmp_path: Path, beyond: float, word: str) -> None:
-    """Two of them do; the third is close to the first."""
-    result = single(
-        claim("spread", along="partition", beyond=beyond), tmp_path, main=line(0.46, 0.4661, 0.4511)
-    )
-    assert result.verdict == word
-    assert result.evidence.removeprefix("✗ ").removeprefix("= ") == (
-        f"1.50 apart, 45.11 (c) to 46.61 (b), asked for more than {beyond:g}"
-    )
-
-
-def test_spread_of_a_loss(tmp_path: Path) -> None:
-    result = single(
-        claim("spread", along="partition", within=0.1, metric="test_loss"),
-        tmp_path,
-        main=line(2.3, 2.375, 2.4),
-    )
-    assert (result.verdict, result.evidence) == ("held", "0.100 apart, 2.300 (a) to 2.400 (c)")
-
-
-@pytest.mark.parametrize(
-    ("metric", "values", "among", "word"),
-    [
-        ("test_accuracy", (0.3, 0.5, 0.4), ["b"], "held"),
-        ("test_accuracy", (0.3, 0.5, 0.4), ["a", "b"], "held"),
-        ("test_accuracy", (0.3, 0.5, 0.4), ["a", "c"], "not held"),
-        ("test_accuracy", (0.3, 0.5, 0.5), ["b"], "tie"),
-        ("test_accuracy", (0.3, 0.5, 0.5), ["b", "c"], "held"),  # a tie among themselves
-        ("test_loss", (0.3, 0.5, 0.4), ["a"], "held"),
-        ("test_loss", (0.3, 0.5, 0.4), ["b"], "not held"),
-    ],
-)
-def test_best(
-    tmp_path: Path, metric: str, values: tuple[float, ...], among: list[str], word: str
-) -> None:
-    assert (
-        single(
-            claim("best", along="partition", among=among, metric=metric),
-            tmp_path,
-            main=line(*values),
-        ).verdict
-        == word
-    )
-
-
-def test_the_best_comes_first(tmp_path: Path) -> None:
-    best = claim("best", along="selector.beta", among=[0.3])
-    cells = [
-        final(0.3, **{"selector.beta": 0}),
-        final(0.5, **{"selector.beta": 0.3}),
-        final(0.4, **{"selector.beta": 0.6}),
-    ]
-    assert (
-        single(best, tmp_path, main=cells).evidence
-        == "50.00 (beta 0.3); 40.00 (beta 0.6); 30.00 (beta 0)"
-    )
-
-
-OTHER = [final(0.4, partition="x"), final(0.6, partition="y")]
-
-
-@pytest.mark.parametrize(
-    ("fields", "word", "evidence"),
-    [
-        (
-            {"above": [{"experiment": "other", "given": {"partition": "x"}}]},
-            "held",
-            "50.00 (a) > 40.00 (x)",
-        ),
-        (
-            {"below": [{"experiment": "other", "given": {"partition": "x"}}]},
-            "not held",
-            "✗ 50.00 (a) > 40.00 (x)",
-        ),
-        (
-            {
-                "above": [{"experiment": "other", "given": {"partition": "x"}}],
-                "below": [{"experiment": "other", "given": {"partition": "y"}}],
-            },
-            "held",
-            "2 of 2 hold: 50.00 (a) > 40.00 (x); 50.00 (a) < 60.00 (y)",
-        ),
-        (
-            {"above": [{"experiment": "other", "given": {"partition": ["x", "y"]}}]},
-            "not held",
-            "1 of 2 hold: 50.00 (a) > 40.00 (x); ✗ 50.00 (a) < 60.00 (y)",
-        ),
-        (
-            {"above": [{"given": {"partition": "b"}}]},
-            "tie",
-            "= 50.00 (a) = 50.00 (b)",
-        ),  # of its own experiment
-        (
-            {"above": [{"experiment": "other", "given": {"partition": "x"}}], "margin": 9.9},
-            "held",
-            "50.00 (a) > 40.00 (x), asked for a difference above 9.9",
-        ),
-        (
-            {"above": [{"experiment": "other", "given": {"partition": "x"}}], "margin": 10},
-            "tie",
-            "= 50.00 (a) > 40.00 (x), asked for a difference above 10",
-        ),
-    ],
-)
-def test_compare(tmp_path: Path, fields: dict[str, object], word: str, evidence: str) -> None:
-    made = claim("compare", given={"partition": "a"}, **fields)
-    result = single(made, tmp_path, main=line(0.5, 0.5), other=OTHER)
-    assert (result.verdict, result.evidence) == (word, evidence)
-
-
-def test_a_quantity_may_be_a_whole_experiment(tmp_path: Path) -> None:
-    made = claim("compare", above=[{"experiment": "other", "given": {"strategy": "fedavg"}}])
-    result = single(
-        made, tmp_path, main=[final(0.5)], other=[final(0.4), final(0.4, strategy="loss")]
-    )
-    assert (result.verdict, result.evidence) == ("held", "50.00 (main) > 40.00 (FedAvg)")
-
-
-def test_quantities_may_differ_in_metric_and_evaluation(tmp_path: Path) -> None:
-    cells: list[Cell] = [({"partition": "iid", "seed": 0}, "done", {1: 4.5, 5: 2.5, 9: 4.0})]
-    one = {"given": {"partition": "iid"}, "metric": "test_loss"}
-    rises = claim("compare", above=[{"given": {"partition": "iid"}, "at": "min"}], margin=1, **one)
-    result = single(rises, tmp_path, main=cells)
-    assert (result.verdict, result.evidence) == (
-        "held",
-        "4.000 (iid) > 2.500 (iid, min), asked for a difference above 1",
-    )
-    trained = claim(
-        "compare", above=[{"given": {"partition": "iid"}, "metric": "train_loss"}], **one
-    )
-    result = single(trained, tmp_path, main=cells)  # which this run did not measure
-    assert (result.evidence, [(value.n, value.planned) for value in result.values]) == (
-        "no value for iid",
-        [(0, 1)],
-    )
-
-
-@pytest.mark.parametrize(("margin", "word"), [(-2, "held"), (-1, "tie"), (-0.999, "not held")])
-def test_a_negative_margin_allows_the_other_side(tmp_path: Path, margin: float, word: str) -> None:
-    """51 is 1 point above 50: it passes as below with a margin of -2, but not with one of -1."""
-    made = claim(
-        "compare", given={"partition": "a"}, below=[{"given": {"partition": "b"}}], margin=margin
-    )
-    assert single(made, tmp_path, main=line(0.51, 0.5)).verdict == word
-
-
-def gap_cells(few: tuple[float, float], iid: tuple[float, float]) -> list[Cell]:
+def pairs(*runs: Cell) -> list[Cell]:
+    """The runs, each of whose values is that of two rounds."""
     return [
-        final(value, partition=name, J=j)
+        (labels | {"rounds": 8}, status, {n: values[(n + 1) // 2] for n in range(1, 9)})
+        for labels, status, values in runs
+    ]
+
+
+ORDER = PARTITIONS | {"values": ["a", "b", "c"], "way": "falls"}
+GAIN = STRATEGIES | {"pairs": [["b", "a"]]}
+AB, LEVEL = line(0.495, 0.565, label="strategy"), line(0.46, 0.4661, 0.4511)
+CURVES: list[Cell] = [
+    (final(0, partition="quick")[0], "done", {5: 0.1, 10: 0.2, 20: 0.15}),
+    (final(0, partition="slow")[0], "done", {5: 0.1, 10: 0.19, 20: 0.3}),
+    (final(0, partition="never")[0], "done", {20: 0.1}),
+]
+SOON = {"values": ["quick", "slow", "never"], "way": "rises", "at": "first 0.2"}
+BEFORE = {"given": {"partition": "quick"}, "below": [{"given": {"partition": "never"}}]}
+GAP = {"along": "J", "between": ["J4", "J16"]}
+GAP |= {"larger": {"partition": "few"}, "than": {"partition": "iid"}}
+BUCKETS = STRATEGIES | {"among": ["peco"], "at": "1-4", "buckets": 2}
+PECO = run("peco", 0.3, 0.5, 0.4, 0.6)
+LATER = STRATEGIES | {"between": ["peco", "b"], "larger": {"at": "3-4"}, "than": {"at": "1-2"}}
+SLOWER = STRATEGIES | {"leader": "peco", "others": ["b"], "at": "3-4"}
+LEADER, BEST_LEADER = run("peco", 0.1, 0.5, 0.6, 0.7), run("peco", 0.1, 0.6, 0.5, 0.5)
+SIDES = {"given": {"partition": "a"}, "above": [{"given": {"partition": "b"}}]}
+IID: list[Cell] = [({"partition": "iid", "seed": 0}, "done", {1: 4.5, 5: 2.5, 9: 4.0})]
+DROP = {"given": {"partition": "iid"}, "metric": "test_loss", "margin": 1}
+X, Y, Z = ({"partition": name} for name in "xyz")
+STEPS = STRATEGIES | {"larger": None, "than": None, "between": ["c", "a", "b"]}
+
+
+def gap_cells(few: tuple[float, float], iid: tuple[float, float], **labels: Any) -> list[Cell]:
+    return [
+        final(value, partition=name, J=j, **labels)
         for name, pair in (("few", few), ("iid", iid))
         for j, value in zip(("J4", "J16"), pair, strict=True)
     ]
 
 
+def settings(*differences: float) -> list[Cell]:
+    """Strategies a and b in a setting for each difference, in points."""
+    return [
+        final(0.3 + 0.05 * index + more / 100, strategy=name, partition=f"classes-{index}")
+        for index, difference in enumerate(differences)
+        for name, more in (("a", 0), ("b", difference))
+    ]
+
+
+THREE = (
+    line(0.5, 0.6, 0.7, label="strategy", **X)
+    + line(0.4, 0.6, 0.8, label="strategy", **Y)
+    + line(0.6, 0.6, 0.7, label="strategy", **Z)
+)
+J4, J8 = {"J": "J4", "rounds": 200}, {"J": "J8", "rounds": 100}
+Case = tuple[dict[str, Any], list[Cell], str]  # fields beside those of the kind, cells, evidence
+CASES: dict[str, tuple[dict[str, Any], list[Case]]] = {
+    "order": (
+        ORDER,
+        [
+            ({}, line(0.5, 0.4, 0.3), "a, b, c: 50.00 > 40.00 > 30.00"),
+            ({}, line(0.5, 0.4, 0.4), "a, b, c: = 50.00 > 40.00 = 40.00"),
+            ({}, line(0.5, 0.6, 0.3), "a, b, c: ✗ 50.00 < 60.00 > 30.00"),
+            (  # J and rounds move together, so that J alone names them
+                {},
+                line(0.5, 0.4, 0.3, **J4) + line(0.5, 0.3, 0.4, **J8),
+                "a, b, c: 1 of 2 hold: J4: 50.00 > 40.00 > 30.00; ✗ J8: 50.00 > 30.00 < 40.00",
+            ),
+            (SOON, CURVES, "quick, slow, never: 10 < 20 < never"),
+            (SOON | {"at": "first 0.5"}, CURVES, "quick, slow, never: = never = never = never"),
+        ],
+    ),
+    "range": (
+        {},
+        [
+            ({"above": 31}, [final(0.31)], "= 31.00 (main) = 31"),
+            ({"below": 30}, [final(0.31)], "✗ 31.00 (main) > 30"),
+            ({"above": 30, "below": 32}, [final(0.31)], "31.00 (main) > 30 < 32"),
+            ({"above": 20}, line(0.1, 0.3), "1 of 2 hold: ✗ 10.00 (a) < 20; 30.00 (b) > 20"),
+            (PARTITIONS | {"within": 1.5}, LEVEL, "1.50 apart, 45.11 (c) to 46.61 (b)"),
+            (PARTITIONS | {"within": 1.499}, LEVEL, "✗ 1.50 apart, 45.11 (c) to 46.61 (b)"),
+            (
+                PARTITIONS | {"beyond": 1.5},
+                LEVEL,
+                "= 1.50 apart, 45.11 (c) to 46.61 (b), asked for more than 1.5",
+            ),
+            (
+                PARTITIONS | {"between": [45, 46]},
+                LEVEL,
+                "✗ 1.50 apart, 45.11 (c) to 46.61 (b), asked for 45.00 to 46.00",
+            ),
+            (
+                PARTITIONS | {"within": 5, "at": "first 0.9"},
+                LEVEL,
+                "✗ – apart, never (a) to never (a)",
+            ),
+        ],
+    ),
+    "best": (
+        PARTITIONS | {"among": ["a"]},
+        [
+            ({"among": ["a", "b"]}, line(0.3, 0.5, 0.4), "50.00 (b); 40.00 (c); 30.00 (a)"),
+            ({}, line(0.3, 0.5), "✗ 50.00 (b); 30.00 (a)"),
+            ({}, line(0.5, 0.5), "= 50.00 (a); 50.00 (b)"),
+            ({"metric": "test_loss"}, line(0.3, 0.5), "0.300 (a); 0.500 (b)"),
+            (
+                {"among": ["quick"], "at": "first 0.2"},
+                CURVES,
+                "10 (quick); 20 (slow); never (never)",
+            ),
+            (
+                {"along": "selector.beta", "among": [0.3]},
+                [final(value, **{"selector.beta": beta}) for beta, value in ((0, 0.3), (0.3, 0.5))],
+                "50.00 (beta 0.3); 30.00 (beta 0)",
+            ),
+            (  # behind as a mean over all rounds, ahead in the second bucket
+                BUCKETS,
+                [PECO, run("b", 0.5, 0.4, 0.0, 0.0)],
+                "1 of 2 hold: ✗ rounds 1-2: 45.00 (b); 40.00 (peco); "
+                "rounds 3-4: 50.00 (peco); 0.00 (b)",
+            ),
+        ],
+    ),
+    "compare": (
+        SIDES,
+        [
+            ({}, line(0.5, 0.5), "= 50.00 (a) = 50.00 (b)"),
+            (
+                {"below": [{"given": {"partition": "c"}}]},
+                line(0.5, 0.4, 0.6),
+                "2 of 2 hold: 50.00 (a) > 40.00 (b); 50.00 (a) < 60.00 (c)",
+            ),
+            (
+                DROP | {"above": [{"given": {"partition": "iid"}, "at": "min"}]},
+                IID,
+                "4.000 (iid) > 2.500 (iid, min), asked for a difference above 1",
+            ),
+            (
+                BEFORE | {"above": None, "at": "first 0.2", "margin": 100},
+                CURVES,
+                "10 (quick) < never (never), asked for a difference above 100",
+            ),
+        ],
+    ),
+    "gain": (
+        GAIN,
+        [
+            ({}, AB, "56.50 - 49.50 = 7.00 (b minus a)"),
+            (
+                {"margin": -8, "pairs": [["a", "b"]]},
+                AB,
+                "49.50 - 56.50 = -7.00 (a minus b), with a tolerance of 8",
+            ),
+            (
+                {"margin": 7},
+                AB,
+                "= 56.50 - 49.50 = 7.00 (b minus a), asked for a difference above 7",
+            ),
+            ({"at": "first 0.9"}, AB, "= never - never = 0 (b minus a)"),
+            (
+                {},
+                line(0.1, 0.2, label="strategy", **X) + line(0.3, 0.2, label="strategy", **Y),
+                "1 of 2 hold: x: 20.00 - 10.00 = 10.00 (b minus a); "
+                "✗ y: 20.00 - 30.00 = -10.00 (b minus a)",
+            ),
+        ],
+    ),
+    "average": (
+        GAIN,
+        [
+            (  # 9 of 256 choices of signs have seven or more above 0
+                {},
+                settings(-1, 2, 3, 4, 5, 6, 7, 8),
+                "b minus a 4.25 on average, larger in 7 of 8 settings (p = 0.035)",
+            ),
+            (
+                {},
+                settings(1, -2, 3, -4, 5),
+                "? b minus a 0.60 on average, larger in 3 of 5 settings (p = 0.5)",
+            ),
+        ],
+    ),
+    "gap": (
+        GAP,
+        [
+            (  # with a it holds, with b it does not; a is never held against b
+                {},
+                gap_cells((0.3, 0.1), (0.5, 0.4), strategy="a")
+                + gap_cells((0.3, 0.25), (0.5, 0.4), strategy="b"),
+                "J4 minus J16: 1 of 2 hold: "
+                "a: 30.00 - 10.00 = 20.00 (few) > 50.00 - 40.00 = 10.00 (iid); "
+                "✗ b: 30.00 - 25.00 = 5.00 (few) < 50.00 - 40.00 = 10.00 (iid)",
+            ),
+            (  # one by one, and never from one chain to the other
+                STEPS | {"grows": [[X, Y], [Z, X]]},
+                THREE,
+                "c minus a or b: 3 of 4 hold: "
+                "a: 80.00 - 40.00 = 40.00 (y) > 70.00 - 50.00 = 20.00 (x); "
+                "a: 70.00 - 50.00 = 20.00 (x) > 70.00 - 60.00 = 10.00 (z); "
+                "b: 80.00 - 60.00 = 20.00 (y) > 70.00 - 60.00 = 10.00 (x); "
+                "= b: 70.00 - 60.00 = 10.00 (x) = 70.00 - 60.00 = 10.00 (z)",
+            ),
+            (
+                LATER,
+                [PECO, run("b", 0.2, 0.4, 0.1, 0.1)],
+                "peco minus b: "
+                "50.00 - 10.00 = 40.00 (main, 3-4) > 40.00 - 30.00 = 10.00 (main, 1-2)",
+            ),
+        ],
+    ),
+    "slower": (
+        SLOWER,
+        [
+            *(  # runs of eight rounds, two with each value
+                (
+                    {"times": times},
+                    pairs(LEADER, run("b", *values)),
+                    f"{mark}50.00 (peco) by round 4, {late}",
+                )
+                for values, times, mark, late in [
+                    ((0.1, 0.2, 0.4, 0.5), 2.0, "", "reached by round 8, 2 times as late"),
+                    ((0.1, 0.2, 0.5, 0.7), 1.5, "", "reached by round 6, 1.5 times as late"),
+                    ((0.1, 0.2, 0.5, 0.7), 1.6, "✗ ", "reached by round 6, 1.5 times as late"),
+                    ((0.9, 0.1, 0.1, 0.1), 9.0, "", "never reached"),  # before does not count
+                    ((0.1, 0.6, 0.3, 0.4), 1.0, "✗ ", "reached by round 4, 1 times as late"),
+                ]
+            ),
+            (
+                {"times": 1.5, "metric": "test_loss"},
+                pairs(run("peco", 3, 2, 1, 1), run("b", 4, 3, 2, 1)),
+                "2.000 (peco) by round 4, reached by round 6, 1.5 times as late",
+            ),
+            *(
+                (
+                    {"at": "max", "times": times},
+                    pairs(BEST_LEADER, run("b", *values)),
+                    f"{mark}best in round 3, {late}",
+                )
+                for values, times, mark, late in [
+                    ((0.1, 0.2, 0.6, 0.7), 1.0, "", "reached by round 5, 1.7 times as late"),
+                    ((0.1, 0.2, 0.6, 0.7), 2.0, "✗ ", "reached by round 5, 1.7 times as late"),
+                    ((0.1, 0.6, 0.6, 0.7), 1.0, "= ", "reached by round 3, 1 times as late"),
+                    ((0.59, 0.2, 0.2, 0.2), 1.0, "", "never reached"),
+                ]
+            ),
+        ],
+    ),
+}
+
+
 @pytest.mark.parametrize(
-    ("few", "iid", "word", "evidence"),
+    ("kind", "fields", "cells", "evidence"),
     [
-        (
-            (0.3, 0.1),
-            (0.5, 0.4),
-            "held",
-            "30.00 - 10.00 = 20.00 (few) > 50.00 - 40.00 = 10.00 (iid)",
-        ),
-        (
-            (0.3, 0.2),
-            (0.5, 0.4),
-            "tie",
-            "= 30.00 - 20.00 = 10.00 (few) = 50.00 - 40.00 = 10.00 (iid)",
-        ),
-        (
-            (0.3, 0.35),
-            (0.5, 0.4),
-            "not held",
-            "✗ 30.00 - 35.00 = -5.00 (few) < 50.00 - 40.00 = 10.00 (iid)",
-        ),
+        (kind, base | fields, cells, evidence)
+        for kind, (base, cases) in CASES.items()
+        for fields, cells, evidence in cases
     ],
 )
-def test_gap(
-    tmp_path: Path, few: tuple[float, float], iid: tuple[float, float], word: str, evidence: str
+def test_single_values(
+    tmp_path: Path, kind: str, fields: dict[str, Any], cells: list[Cell], evidence: str
 ) -> None:
+    """The verdict is that of the worst mark."""
+    result = single(claim(kind, **fields), tmp_path, main=cells)
+    starts = {part[:2] for part in re.split("[:;] ", evidence)}
+    words = {"✗ ": "not held", "= ": "tie", "? ": "undecided"}
+    word = next((word for mark, word in words.items() if mark in starts), "held")
+    assert (result.evidence, result.verdict) == (evidence, word)
+
+
+def test_a_quantity_may_be_of_another_experiment(tmp_path: Path) -> None:
+    made = claim("compare", above=[{"experiment": "other", "given": {"strategy": "fedavg"}}])
+    other = [final(0.4), final(0.4, strategy="loss")]
+    result = single(made, tmp_path, main=[final(0.5)], other=other)
+    assert (result.verdict, result.evidence) == ("held", "50.00 (main) > 40.00 (FedAvg)")
+
+
+def test_a_quantity_that_was_not_measured(tmp_path: Path) -> None:
+    given = {"partition": "iid"}
     made = claim(
-        "gap",
-        along="J",
-        between=["J4", "J16"],
-        larger={"partition": "few"},
-        than={"partition": "iid"},
+        "compare", given=given, above=[{"given": given, "metric": "train_loss"}], metric="test_loss"
     )
-    result = single(made, tmp_path, main=gap_cells(few, iid))
-    assert (result.verdict, result.evidence) == (word, f"J4 minus J16: {evidence}")
+    result = single(made, tmp_path, main=IID)
+    assert (result.verdict, result.evidence) == ("no value", "no value for iid")
 
 
-def test_a_gap_compares_settings_that_differ_in_nothing_else(tmp_path: Path) -> None:
-    """With the strategy `a` it holds, with `b` it does not; `a` is never held against `b`."""
-    cells = [
-        (labels | {"strategy": "a"}, status, values)
-        for labels, status, values in gap_cells((0.3, 0.1), (0.5, 0.4))
+def test_settings_are_what_an_average_counts(tmp_path: Path) -> None:
+    """The lower bound at 5 % is the lowest mean of two differences, as 1 of 32 is all it rejects;
+    with two pairs the upper one takes 2.5 %, which 1 of 32 is above."""
+    cells = settings(1, 2, 3, 4, 5)
+    for pairs_, high in (([["b", "a"]], "+5.00"), ([["b", "a"], ["a", "b"]], "+∞")):
+        result = verdict(claim("average", along="strategy", pairs=pairs_), tmp_path, main=cells)
+        assert f"[+3.00, +1.00 to {high}, above 0 in 5 of 5 settings]" in result.evidence
+        assert result.gap == ""  # one seed is enough
+    made = claim("average", **GAIN)
+    labels, _, values = cells[-1]
+    result = verdict(made, tmp_path, main=[*cells[:-1], (labels, "diverged", values)])
+    assert result.verdict == "undecided" and "4 of 5 settings (p = 0.31)" in result.evidence
+    result = verdict(made, tmp_path, main=[*cells[:-1], (labels, "missing", {})])
+    assert (result.verdict, result.gap) == ("not enough runs", "lacks runs of classes-4, b")
+
+
+def test_each_seed_has_a_goal_of_its_own(tmp_path: Path) -> None:
+    """Leaders of four rounds are at their best in rounds 3, 2 and 4. The other reaches 0.6 in round
+    7, never 0.7, and 0.4 in round 8: it needs 4, 7 and 4 rounds more, the second as if it had got
+    there in round 9. Their mean is 5, the half-width 1.732 / sqrt(3) * 2.920 = 2.92."""
+    leaders = [(0.1, 0.5, 0.6, 0.6), (0.1, 0.7, 0.6, 0.6), (0.1, 0.2, 0.3, 0.4)]
+    others = [(7, 0.6), (8, 0.6), (8, 0.4)]
+    cells: list[Cell] = [
+        ({"strategy": "peco", "seed": seed}, "done", dict(enumerate(values, start=1)))
+        for seed, values in enumerate(leaders)
     ]
     cells += [
-        (labels | {"strategy": "b"}, status, values)
-        for labels, status, values in gap_cells((0.3, 0.25), (0.5, 0.4))
+        ({"strategy": "b", "seed": seed}, "done", {1: 0.1, round: value, 8: value})
+        for seed, (round, value) in enumerate(others)
     ]
-    made = claim(
-        "gap",
-        along="J",
-        between=["J4", "J16"],
-        larger={"partition": "few"},
-        than={"partition": "iid"},
-    )
-    result = single(made, tmp_path, main=cells)
-    assert result.verdict == "not held"
-    assert result.evidence == (
-        "J4 minus J16: 1 of 2 hold: a: 30.00 - 10.00 = 20.00 (few) > 50.00 - 40.00 = 10.00 (iid); "
-        "✗ b: 30.00 - 25.00 = 5.00 (few) < 50.00 - 40.00 = 10.00 (iid)"
-    )
-
-
-def curves(**accuracies: dict[int, float]) -> list[Cell]:
-    return [
-        ({"partition": name, "strategy": "fedavg", "seed": 0}, "done", values)
-        for name, values in accuracies.items()
-    ]
-
-
-def test_rounds_to_a_threshold_are_compared_as_they_are(tmp_path: Path) -> None:
-    cells = curves(
-        quick={5: 0.1, 10: 0.2, 20: 0.15}, slow={5: 0.1, 10: 0.19, 20: 0.3}, never={20: 0.1}
-    )
-    rising = claim(
-        "order", along="partition", values=["quick", "slow", "never"], way="rises", at="first 0.2"
-    )
-    result = single(rising, tmp_path, main=cells)
-    assert (result.verdict, result.evidence) == ("held", "quick, slow, never: 10 < 20 < never")
-    fewer = claim("best", along="partition", among=["quick"], at="first 0.2")
-    assert single(fewer, tmp_path, main=cells).evidence == "10 (quick); 20 (slow); never (never)"
-    assert single(fewer, tmp_path, main=cells).verdict == "held"
-    below = claim(
-        "compare",
-        given={"partition": "quick"},
-        below=[{"given": {"partition": "never"}}],
-        at="first 0.2",
-        margin=100,
-    )
-    assert single(below, tmp_path, main=cells).verdict == "held"
-
-
-def test_two_runs_that_never_reach_the_threshold_are_tied(tmp_path: Path) -> None:
-    cells = curves(a={20: 0.1}, b={20: 0.1})
-    rising = claim("order", along="partition", values=["a", "b"], way="rises", at="first 0.2")
+    result = verdict(claim("slower", **SLOWER | {"at": "max"}), tmp_path, main=cells)
+    assert result.verdict == "leans towards held"
     assert (
-        single(rising, tmp_path, main=cells).verdict,
-        single(rising, tmp_path, main=cells).evidence,
-    ) == (
-        "tie",
-        "a, b: = never = never",
+        "[+5, +2.1 to +7.9, above 0 in 3 of 3 seeds], 1 of 3 runs do not reach it (b), "
+        "means restricted to 9 rounds"
+    ) in result.evidence
+    result = verdict(
+        claim("slower", **SLOWER | {"at": "max"}),
+        tmp_path,
+        main=[(cells[0][0], "missing", {}), cells[3]],
     )
-    for made in (
-        claim("spread", along="partition", within=5, at="first 0.2"),
-        claim(
-            "compare",
-            given={"partition": "a"},
-            above=[{"given": {"partition": "b"}}],
-            at="first 0.2",
-            margin=1,
-        ),
-    ):
-        assert single(made, tmp_path, main=cells).verdict == "not held"
+    assert result.verdict == "not enough runs" and "never" not in result.evidence
+
+
+FEW = pairs(LEADER, run("b", 0, 0, 0, 0))
+APART = [FEW[0], run("b", 0, 0, partition="x")]
+CHAINS = STEPS | {"grows": [[X, Y], X]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "cells", "sentence"),
+    [
+        ("best", BUCKETS | {"at": "1-5"}, FEW, "at is '1-5', but must be a range of rounds that"),
+        ("slower", SLOWER | {"buckets": 2}, FEW, "buckets are for other kinds"),
+        ("slower", SLOWER | {"at": 30}, FEW, "at is '30', but must be a range of rounds such as"),
+        ("slower", SLOWER | {"at": "max", "metric": "test_loss"}, FEW, "low values of test_loss"),
+        ("slower", SLOWER | {"metric": "update_norm"}, FEW, "neither high nor low is better"),
+        ("slower", SLOWER | {"others": ["c"]}, FEW, "leader or others names strategy c"),
+        ("slower", SLOWER | {"at": "max"}, APART, "in strategy only, but partition is iid and x"),
+        ("gain", GAIN | {"pairs": [["b", "c"]]}, AB, "pairs names strategy c, which is not on"),
+        ("average", GAIN, settings(1, 2, 3, 4), "4 settings have together; an average takes at"),
+        ("range", STRATEGIES, AB, "it needs the range that the sentence names"),
+        ("range", {"within": 1}, AB, "within and beyond need along, the label whose values lie"),
+        ("range", {"between": [45, 44]}, AB, "a range that ends before it begins"),
+        ("gap", GAP | {"than": None}, AB, "it needs larger and than, the labels of two differ"),
+        ("gap", CHAINS, THREE, "grows needs the labels of at least two settings, or lists of them"),
+    ],
+)
+def test_mistakes(kind: str, fields: dict[str, Any], cells: list[Cell], sentence: str) -> None:
+    made = claim(kind, **fields)
+    with pytest.raises(UserError, match=sentence):
+        made.check()
+        made.planned_comparisons(matrix(main=cells))

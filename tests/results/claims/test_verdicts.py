@@ -1,27 +1,34 @@
-"""The verdicts, each from seeds whose statistics are worked out by hand."""
+"""The verdicts of runs, each from seeds whose statistics are worked out by hand."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy import stats
 
-from cohort.core.errors import UserError
-from cohort.results.claims.decision import decide
-from cohort.results.claims.verdict import Judgment
-from cohort.results.intervals import Sample, holm_levels, welch_p
+from cohort.results.claims import judge
+from cohort.results.claims.judge import Judgment, overall_verdict
+from cohort.results.claims.judged import Numbers
+from cohort.results.intervals import Sample
 from tests.results.claims.samples import Cell, claim, final, verdict
 
 GAIN = claim("gain", along="strategy", pairs=[["turns", "fedavg"]])
+RISES = claim("order", along="strategy", values=["quick", "slow"], way="rises", at="first 0.2")
+UP, DOWN = Sample(10, 1.0, 0.1, 10, 0), Sample(10, -1.0, 0.1, 0, 10)
+UNCLEAR, TIE, FEW = Sample(10, 0.1, 1.0, 5, 5), Sample(6, 0.0, 0.0), Sample(4, 1.0, 0.1, 4, 0)
 
 
-def runs(along: str = "strategy", **values: Sequence[float]) -> list[Cell]:
-    """Cells with these final values, one per seed."""
+def decide(comparisons: list[list[list[Sample]]]) -> list[str]:
+    return [verdict for verdict, _ in judge.decide(comparisons)]
+
+
+def runs(**values: Sequence[float]) -> list[Cell]:
+    """Cells of strategies with these final values, one per seed."""
     return [
-        final(value, **{along: name, "seed": seed})
+        final(value, strategy=name, seed=seed)
         for name, result in values.items()
         for seed, value in enumerate(result)
     ]
@@ -29,96 +36,70 @@ def runs(along: str = "strategy", **values: Sequence[float]) -> list[Cell]:
 
 def gained(folder: Path, *gains: float) -> Judgment:
     """The verdict on `turns` being better than `fedavg`, by so many points seed by seed."""
-    base = [0.8559 + 0.01 * seed for seed in range(len(gains))]
+    base = [0.1 + 0.2 * (seed % 4) for seed in range(len(gains))]
     turns = [one + gain / 100 for one, gain in zip(base, gains, strict=True)]
     return verdict(GAIN, folder, main=runs(turns=turns, fedavg=base))
 
 
-def test_a_mean_that_is_ahead_in_two_of_three_seeds_is_undecided(tmp_path: Path) -> None:
-    """2.43, -0.60 and 0.40: mean 0.743, sd 1.544; t of 0.95 with 2 degrees of freedom is 2.920, so
-    that the bounds are 0.743 ± 2.920 * 1.544 / 3 ** 0.5 = 0.743 ± 2.603."""
-    result = gained(tmp_path, 2.43, -0.60, 0.40)
-    assert result.verdict == "undecided"
-    assert "? " in result.evidence
-    assert "[+0.74, -1.86 to +3.35, above 0 in 2 of 3 seeds]" in result.evidence
-
-
 @pytest.mark.parametrize(
-    ("gains", "word"),
+    ("gains", "word", "ending"),
     [
-        ((2.0, 2.2, 1.8, 2.1, 1.9), "held"),
-        ((-2.0, -2.2, -1.8, -2.1, -1.9), "not held"),
-        ((2.0, 2.2, 1.8, 2.1, -0.1), "undecided"),  # t = 3.7, but 4 of 5 seeds only
-        ((0.1, 9.0, 0.1, 0.1, 30.0), "undecided"),  # 5 of 5 seeds, but t = 1.35
-        ((2.0, 2.2, 1.8, 2.1, 1.9, 2.3, -0.1), "undecided"),  # 6 of 7: p = 8 / 128
-        ((2.0, 2.2, 1.8, 2.1, 1.9, 2.3, 2.0, -0.1), "held"),  # 7 of 8: p = 9 / 256
-        ((2.0, 2.2, 1.8), "leans towards held"),
-        ((-2.0, -2.2, -1.8, -2.1), "leans towards not held"),
-        ((2.0, 2.2), "not enough runs"),
-        ((0.0, 0.0, 0.0, 0.0, 0.0), "tie"),
-        ((1.0, 1.0, 1.0, 1.0, 1.0), "held"),
+        # mean 0.743, sd 1.544; t of 0.95 with two degrees of freedom is 2.920: 0.743 ± 2.603
+        (
+            (2.43, -0.60, 0.40),
+            "undecided",
+            "[+0.74, -1.86 to +3.35, above 0 in 2 of 3 seeds]; 3 seeds; a verdict needs at least 5",
+        ),
+        ((2.0, 2.2, 1.8, 2.1, 1.9), "held", "above 0 in 5 of 5 seeds]"),
+        ((-2.0, -2.2, -1.8, -2.1, -1.9), "not held", "seeds]"),
+        ((2.0, 2.2, 1.8, 2.1, -0.1), "undecided", "seeds]"),  # t = 3.7, but 4 of 5 seeds only
+        ((0.1, 9.0, 0.1, 0.1, 30.0), "undecided", "seeds]"),  # 5 of 5 seeds, but t = 1.35
+        ((2.0, 2.2, 1.8, 2.1, 1.9, 2.3, -0.1), "undecided", "seeds]"),  # 6 of 7: p = 8 / 128
+        ((2.0, 2.2, 1.8, 2.1, 1.9, 2.3, 2.0, -0.1), "held", "seeds]"),  # 7 of 8: p = 9 / 256
+        ((2.0, 2.2, 1.8), "leans towards held", "; 3 seeds; a verdict needs at least 5"),
+        ((-2.0, -2.2, -1.8, -2.1), "leans towards not held", "; a verdict needs at least 5"),
+        ((2.0, 2.2), "not enough runs", "2 seeds in common, at least 3 are needed"),
+        ((0.0,) * 5, "tie", "tie in all 5 seeds]"),
+        ((0.0,) * 3, "tie", "tie in all 3 seeds]"),
+        ((1.0,) * 5, "held", "seeds]"),
     ],
 )
 def test_a_verdict_needs_the_interval_and_the_signs(
-    tmp_path: Path, gains: tuple[float, ...], word: str
+    tmp_path: Path, gains: tuple[float, ...], word: str, ending: str
 ) -> None:
-    assert gained(tmp_path, *gains).verdict == word
+    """Of the differences within seeds: FedAvg's seeds lie 20 points apart."""
+    result = gained(tmp_path, *gains)
+    assert result.verdict == word
+    assert result.evidence.endswith(ending)
 
 
 @pytest.mark.parametrize(
-    ("gains", "gap"),
+    ("comparisons", "words"),
     [
-        ((2.0, 2.2, 1.8), "3 seeds; a verdict needs at least 5"),  # leans
-        ((2.0, 2.2, -1.8, 0.1), "4 seeds; a verdict needs at least 5"),  # undecided
-        ((2.0, 2.2, -1.8, 0.1, 0.2), ""),  # more seeds may decide it, but none can be promised
-        ((0.0, 0.0, 0.0), ""),
+        ([[[UP, DOWN]]], ["held"]),  # a clause is true if one contrast is above 0
+        ([[[UNCLEAR, DOWN]]], ["undecided"]),
+        ([[[DOWN, DOWN]]], ["not held"]),
+        ([[[UP], [DOWN, DOWN]], [[UP]]], ["not held", "held"]),
+        ([[[UP], [FEW]]], ["leans towards held"]),
+        ([[[TIE], [UNCLEAR]]], ["tie"]),  # no number of seeds decides it
+        ([[[TIE], [UP]]], ["tie"]),
+        # t of 2.4, 10 and 1.98: by Holm p of 0.02, 2e-6 and 0.04 at 0.05 / 2, 0.05 / 3 and 0.05
+        (
+            [
+                [[Sample(10, -2.4 / 10**0.5, 1.0, 0, 10)], [Sample(10, -(10**0.5), 1.0, 0, 10)]],
+                [[Sample(10, -1.98 / 10**0.5, 1.0, 0, 10)]],
+            ],
+            ["not held", "not held"],
+        ),
     ],
 )
-def test_too_few_seeds_for_a_verdict_are_said(
-    tmp_path: Path, gains: tuple[float, ...], gap: str
-) -> None:
-    result = gained(tmp_path, *gains)
-    assert result.gap == gap
-    assert result.evidence.endswith(f"seeds]; {gap}" if gap else "seeds]")
+def test_clauses_and_contrasts(comparisons: list[list[list[Sample]]], words: list[str]) -> None:
+    assert decide(comparisons) == words
 
 
-def test_a_strategy_that_is_stuck_in_one_run_of_five_is_not_decided_by_the_mean(
-    tmp_path: Path,
-) -> None:
-    """In four seeds `turns` is behind by a point; in the fifth `fedavg` is at 1 % of 80."""
-    cells = runs(turns=[0.79] * 5, fedavg=[0.80] * 4 + [0.01])
-    result = verdict(GAIN, tmp_path, main=cells)
-    assert result.verdict == "undecided"
-    assert "1 of 5 runs at chance level (fedavg" in result.evidence.replace("FedAvg", "fedavg")
-
-
-def test_pairs_by_seed_count_not_the_spread_of_each(tmp_path: Path) -> None:
-    """Seeds that differ by 20 points, and a gain of 0.9 to 1.1 within each."""
-    base = [0.5, 0.7, 0.9, 0.3, 0.1]
-    turns = [0.509, 0.710, 0.911, 0.310, 0.110]
-    assert verdict(GAIN, tmp_path, main=runs(turns=turns, fedavg=base)).verdict == "held"
-
-
-def test_only_common_seeds_are_paired_and_shown(tmp_path: Path) -> None:
-    cells = runs(turns=[0.51, 0.52, 0.53], fedavg=[0.41, 0.42, 0.43])
-    cells += [final(0.9, strategy="fedavg", seed=9)]
-    result = verdict(GAIN, tmp_path, main=cells)
-    assert "52.00 - 42.00 = 10.00" in result.evidence and "3 of 3 seeds]" in result.evidence
-    assert result.statistics.endswith("FedAvg: 42.00 ± 1.00, 39.52 to 44.48 (n = 3)")
-    apart = [
-        (labels | {"seed": labels["seed"] + 10 * (labels["strategy"] == "turns")}, status, values)
-        for labels, status, values in cells
-    ]
-    assert "0 seeds in common" in verdict(GAIN, tmp_path, main=apart).evidence
-
-
-def test_every_comparison_is_tested_at_five_percent(tmp_path: Path) -> None:
-    """t = 3.2 / 2.68 * 5 ** 0.5 = 2.67 on 4 degrees of freedom has p = 0.028: enough for held in each
-    of 16 comparisons, but refuting takes 0.05 / 16."""
-    gains = [0.01, 0.01, 0.05, 0.07, 0.02]
-    t_test = stats.ttest_1samp(gains, 0, alternative="greater")
-    assert 0.025 < t_test.pvalue < 0.05
-    up = Sample.of(gains)
+def test_every_comparison_is_tested_at_five_percent() -> None:
+    """p = 0.028 is enough for held in each of 16 comparisons, but refuting takes 0.05 / 16."""
+    up = Sample.of([0.01, 0.01, 0.05, 0.07, 0.02])
     assert decide([[[up]]] * 16) == ["held"] * 16
     assert decide([[[-up]]]) == ["not held"]
     assert decide([[[-up]]] * 16) == ["undecided"] * 16
@@ -133,101 +114,120 @@ def test_alternatives_share_the_five_percent() -> None:
         assert decide([[[up, down]]]) == [word]
 
 
-@pytest.mark.parametrize(
-    ("values", "word"),
-    [
-        ((0.4450, 0.4452, 0.4448, 0.4451, 0.4449), "held"),
-        (
-            (0.0090, 0.0100, 0.0110, 0.0095, 0.0105) * 2,
-            "not held",
-        ),  # close together, but far from 44 %
-        ((0.4400, 0.4450, 0.4500, 0.4390, 0.4510), "undecided"),
-    ],
-)
-def test_a_spread_is_held_against_the_range_that_the_sentence_names(
-    tmp_path: Path, values: tuple[float, ...], word: str
+def test_the_bounds_that_are_shown_are_those_that_decide() -> None:
+    """Of two alternatives each is tested at 2.5 %, one side: t of 0.975 with nine degrees of freedom
+    is 2.262; for not held the only clause is tested at 5 %: 1.833."""
+    good, bad = Sample(10, 1.0, 1.0, 8, 2), Sample(10, -1.0, 1.0, 2, 8)
+    ((_, bounded),) = judge.decide([[[good, bad]]])
+    assert bounded is not None and bounded[0] == good
+    assert bounded[1:] == pytest.approx((1 - 2.2622 / 10**0.5, 1 + 1.8331 / 10**0.5), abs=1e-4)
+
+
+def test_a_claim_is_as_good_as_its_worst_comparison() -> None:
+    assert overall_verdict(["undecided", "tie", "held"]) == "tie"
+    assert overall_verdict(["tie", "leans towards not held"]) == "leans towards not held"
+    assert overall_verdict(["leans towards held", "undecided"]) == "undecided"
+    assert overall_verdict(["leans towards held", "held"]) == "leans towards held"
+    assert overall_verdict([]) == "held"
+
+
+@pytest.mark.parametrize(("stuck", "remark"), [(0.0105, True), (0.0106, False)])
+def test_stuck_runs_are_counted_and_do_not_decide(
+    tmp_path: Path, stuck: float, remark: bool
 ) -> None:
-    made = claim("spread", along="strategy", between=[44, 45])
-    cells = runs(a=values, b=values)
-    result = verdict(made, tmp_path, main=cells)
-    assert result.verdict == word
-    assert "asked for 44.00 to 45.00" in result.evidence
+    """In four seeds `turns` is behind by a point; in the fifth FedAvg guesses one of 100 classes, or
+    is 6 % better than a guess."""
+    result = verdict(GAIN, tmp_path, main=runs(turns=[0.79] * 5, fedavg=[0.80] * 4 + [stuck]))
+    assert result.verdict == "undecided"
+    assert ("1 of 5 runs at chance level (FedAvg" in result.evidence) == remark
 
 
 @pytest.mark.parametrize(
-    ("fields", "sentence"),
+    ("counts", "word"),
     [
-        ({}, "it needs the range that the sentence names"),
-        ({"between": [45, 44]}, r"between is \[45, 44\], a range that ends before it begins"),
+        ((0, 0, 0, 0, 0), "held"),
+        ((0, 0, 0, 0, 1), "not held"),  # the mean, 0.2, is below 1
+        ((0, 0, 0), "leans towards held"),
+        ((0, 0, 1), "not held"),
     ],
 )
-def test_a_spread_must_name_a_range(fields: dict[str, list[float]], sentence: str) -> None:
-    with pytest.raises(UserError, match=sentence):
-        claim("spread", along="strategy", **fields).check()
+def test_each_run_counts_where_a_claim_is_about_all(
+    tmp_path: Path, counts: tuple[int, ...], word: str
+) -> None:
+    made = claim("range", below=1, every="runs", metric="never_selected")
+    result = verdict(made, tmp_path, main=runs(a=counts))
+    assert result.verdict == word
+    assert f"in {counts.count(0)} of {len(counts)} runs" in result.evidence
+
+
+@pytest.mark.parametrize("seen", [0.607, math.nan])
+def test_a_strategy_that_always_diverges_is_not_ahead(tmp_path: Path, seen: float) -> None:
+    """What it had before, 60.7 % to 50 %, is worth no more than a guess among a hundred classes."""
+    cells = runs(fedavg=[0.5] * 5)
+    cells += [final(seen, "diverged", strategy="turns", seed=seed) for seed in range(5)]
+    result = verdict(GAIN, tmp_path, main=cells)
+    assert result.verdict == "not held"
+    assert "1.00 - 50.00 = -49.00" in result.evidence
+    assert "5 of 5 runs diverged (turns" in result.evidence
+
+
+def test_only_common_seeds_are_paired_and_shown(tmp_path: Path) -> None:
+    cells = runs(turns=[0.51, 0.52, 0.53], fedavg=[0.41, 0.42, 0.43])
+    cells += [final(0.9, strategy="fedavg", seed=9)]
+    result = verdict(GAIN, tmp_path, main=cells)
+    assert "52.00 - 42.00 = 10.00" in result.evidence and "3 of 3 seeds]" in result.evidence
+    assert result.comparisons[0].numbers[1] == Numbers("42.00", "1.00", "39.52", "44.48", 3, 4)
+
+
+@pytest.mark.parametrize("status", ["missing", "unfinished"])
+def test_what_is_missing_leaves_it_open(tmp_path: Path, status: str) -> None:
+    """Also where what is there is clear: an unfinished run is not counted, however good it is."""
+    cells = [
+        *runs(turns=[0.5] * 6, fedavg=[0.1] * 5),
+        final(0.9, status, strategy="fedavg", seed=5),
+    ]
+    cells = [cell if cell[1] != "missing" else (cell[0], "missing", {}) for cell in cells]
+    result = verdict(GAIN, tmp_path, main=cells)
+    assert (result.verdict, result.gap) == ("not enough runs", "lacks runs of FedAvg")
+    assert [(value.n, value.planned) for value in result.values] == [(6, 6), (5, 6)]
+
+
+def test_seeds_that_a_scale_leaves_out_are_missing(tmp_path: Path) -> None:
+    full = runs(turns=[0.5] * 5, fedavg=[0.1] * 5)
+    result = verdict(GAIN, tmp_path, full=full, main=full[::5])
+    assert (result.verdict, result.gap) == ("not enough runs", "lacks runs of turns / FedAvg")
+    assert [(value.n, value.planned) for value in result.values] == [(1, 5), (1, 5)]
 
 
 def test_runs_that_never_reach_the_target_are_counted(tmp_path: Path) -> None:
-    """All runs are restricted to 41 rounds: 10, 12 and 14 against 30, 41 and 41."""
-    quick = {seed: {10 + 2 * seed: 0.3, 40: 0.3} for seed in range(3)}
-    slow: dict[int, dict[int, float]] = {0: {30: 0.3, 40: 0.3}, 1: {40: 0.1}, 2: {40: 0.1}}
+    """All runs are restricted to 41 rounds: 10, 12 and 14 against 30, 41 and 41, whose differences
+    have the mean 25.3 and sd 4.73, t = 9.3. A diverged run would never have got there."""
     cells: list[Cell] = [
-        ({"partition": name, "seed": seed}, "done", values)
-        for name, result in (("quick", quick), ("slow", slow))
-        for seed, values in result.items()
+        ({"strategy": "quick", "seed": seed}, "done", {10 + 2 * seed: 0.3, 40: 0.3})
+        for seed in range(3)
     ]
-    rises = claim("order", along="partition", values=["quick", "slow"], way="rises", at="first 0.2")
-    result = verdict(rises, tmp_path, main=cells)
-    assert result.verdict == "leans towards held"  # 20, 29 and 27: mean 25.3, sd 4.73, t = 9.3
-    assert "12 < 37.3" in result.evidence
-    remark = "2 of 3 runs do not reach it (slow), means restricted to 41 rounds"
-    assert remark in result.evidence
-    own = {"quick": 900, "slow": 40}
-    diverged: list[Cell] = [
-        (labels | {"rounds": own[labels["partition"]]}, "diverged", {5: 0.1})
-        for labels, _, _ in cells
-    ]
-    done = [(labels, "done", {500: 0.3, 900: 0.3}) for labels, _, _ in diverged[:3]]
-    result = verdict(rises, tmp_path, main=done + diverged[3:])
-    assert "3 of 3 runs diverged (slow), means restricted to 41 rounds" in result.evidence
+    slow = [{30: 0.3, 40: 0.3}, {40: 0.1}, {40: 0.1}]
+    cells += [({"strategy": "slow", "seed": n}, "done", values) for n, values in enumerate(slow)]
+    result = verdict(RISES, tmp_path, main=cells)
+    assert result.verdict == "leans towards held" and "12 < 37.3" in result.evidence
+    remark = ", means restricted to 41 rounds"
+    assert f"2 of 3 runs do not reach it (slow){remark}" in result.evidence
+    diverged = verdict(RISES, tmp_path, main=[*cells[:5], (cells[5][0], "diverged", {3: math.nan})])
+    assert "12 < 37.3" in diverged.evidence and remark in diverged.evidence
     never = [(labels, status, {40: 0.1}) for labels, status, _ in cells]
-    statistics = verdict(rises, tmp_path, main=never).statistics
-    assert statistics == "quick: never (n = 3); slow: never (n = 3)"
+    numbers = verdict(RISES, tmp_path, main=never).comparisons[0].numbers
+    assert numbers == [Numbers("never", n=3, planned=3)] * 2
 
 
-def test_holm_by_hand() -> None:
-    """0.01 and 0.02 of four are tested at 0.05 / 4 and 0.05 / 3; 0.02 is above that, and ends it."""
-    assert holm_levels([0.30, 0.01, 0.02, 0.04]) == pytest.approx(
-        [0.05 / 3, 0.05 / 4, 0.05 / 3, 0.05 / 3]
-    )
-    assert holm_levels([0.01, 0.02]) == pytest.approx([0.025, 0.05])
-    assert holm_levels([]) == []
-
-
-def test_intervals_are_those_of_scipy() -> None:
-    values = np.array([1.0, 2.0, 4.0, 4.5])
-    sample = Sample.of(values)
-    low, high = stats.t.interval(0.95, 3, values.mean(), stats.sem(values))
-    assert sample.interval() == pytest.approx((low, high))
-    assert sample.p_value() == pytest.approx(stats.ttest_1samp(values, 0).pvalue)
-    other = np.array([0.1, 0.5, 0.2])
-    assert welch_p(sample, Sample.of(other)) == pytest.approx(
-        stats.ttest_ind(values, other, equal_var=False).pvalue
-    )
-
-
-def test_one_of_several_may_be_better() -> None:
-    """A clause is true if one contrast is above 0, and false if all are below."""
-    up, unclear = Sample(10, 1, 0.1, 10, 0), Sample(10, 0.1, 1, 5, 5)
-    down = -up
-    assert decide([[[up, down]]]) == ["held"]
-    assert decide([[[unclear, down]]]) == ["undecided"]
-    assert decide([[[down, down]]]) == ["not held"]
-    assert decide([[[up], [down, down]], [[up]]]) == ["not held", "held"]
-
-
-def test_each_clause_is_tested_at_its_own_level() -> None:
-    """By Holm: p-values of 0.02, 2e-6 and 0.04 are tested at 0.05 / 2, 0.05 / 3 and 0.05."""
-    second, first, third = (
-        Sample(10, -t / 10**0.5, 1.0, above=0, below=10) for t in (2.4, 10.0, 1.98)
-    )
-    assert decide([[[second], [first]], [[third]]]) == ["not held", "not held"]
+@pytest.mark.parametrize("noise", ["normal", "exponential", "stuck"])
+def test_false_verdicts_are_rare(noise: str) -> None:
+    """The median is 0. A sign test of five is wrong in 3.1 %; of 200 studies more than 17 are less
+    likely than one in 10,000. By intervals alone 11 % were with one run in five stuck."""
+    rng = np.random.default_rng(0)
+    seeds = rng.normal(size=(200, 5))
+    if noise == "exponential":
+        seeds = rng.exponential(size=(200, 5)) - np.log(2)
+    if noise == "stuck":
+        seeds += 0.3186 - 40 * (rng.random((200, 5)) < 0.2)  # the normal quantile of 0.5 / 0.8
+    words = [decide([[[Sample.of(study)]]])[0] for study in (*seeds, *-seeds)]
+    assert words.count("held") <= 34 and words.count("not held") <= 34

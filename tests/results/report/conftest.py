@@ -11,8 +11,14 @@ import pandas as pd
 import pytest
 
 from cohort.core.sealed_json import to_sealed_json
-from cohort.results.claims.evidence import Difference, Evidence, Numbers
-from cohort.results.claims.judged import JudgedClaim, JudgedComparison, NamedPoint
+from cohort.results.claims.judged import (
+    Difference,
+    Evidence,
+    JudgedClaim,
+    JudgedComparison,
+    NamedPoint,
+    Numbers,
+)
 from cohort.results.comparison import Comparison, Result
 from cohort.results.files import write_metrics
 from cohort.results.report.page import write_page
@@ -78,7 +84,7 @@ COMPARED = JudgedComparison(
 CLAIM = JudgedClaim(
     **{"claim": "better", "says": "FedEntOpt is better.", "where": "Section 1", "kind": "gain"},
     **{"metric": "test_accuracy", "at": "last", "measured": "undecided", "measured_evidence": ""},
-    **{"n": 3, "planned": 4, "diverged": 0, "values": ""},
+    **{"n": 3, "planned": 4, "diverged": 0},
     **{"paper": "held", "paper_evidence": "", "doubtful": "", "gap": "3 seeds; a verdict needs 5"},
     **{"paper_gap": "", "comparisons": [COMPARED]},
 )

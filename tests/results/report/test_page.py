@@ -13,8 +13,7 @@ from pathlib import Path
 import pandas as pd
 
 from cohort.core.sealed_json import to_sealed_json, write_sealed
-from cohort.results.claims.evidence import Evidence
-from cohort.results.claims.judged import JudgedComparison
+from cohort.results.claims.judged import Evidence, JudgedComparison
 from cohort.results.files import read_experiment, write_metrics
 from cohort.results.paper import PaperValue
 from cohort.results.report.claims import Claim

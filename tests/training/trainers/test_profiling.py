@@ -9,7 +9,7 @@ import pytest
 
 from cohort.core.errors import UserError
 from cohort.records.history import PROFILE, History
-from cohort.results.derived import step_metrics
+from cohort.results.collect import step_metrics
 from cohort.results.figures.kinds.curves import Curves
 from cohort.selection.pools import Probe
 from cohort.training.evaluation import fingerprint

@@ -14,7 +14,7 @@ from cohort.core.paths import CLAIMS_TABLE
 from cohort.plan.axes import Values
 from cohort.results.at import check_at
 from cohort.results.claims import CLAIMS, Comparison, Matrix
-from cohort.results.claims.paper import paper_results
+from cohort.results.claims.values import paper_results
 from cohort.results.figures import KINDS, Kind
 from cohort.results.measure import Item
 from cohort.results.paper import paper_file, paper_files
@@ -153,9 +153,9 @@ def resolved_claims(
             points = [point for comparison in comparisons for point in comparison.points]
             for point in points:
                 owner = f"runs of {point.experiment} that it compares"
-                check_at(point.at, matrix.rounds(point), owner)
+                check_at(point.at, point.rounds, owner)
             results = paper_results(study, points, claim.paper) if claim.paper else []
-            if claim.paper and not any(result.value or result.curve for result in results):
+            if claim.paper and not any(value or curve for value, curve in results):
                 files = " or ".join(map(str, paper_files(study)))
                 raise UserError(
                     f"paper is '{claim.paper}', but no value of it in {files} fits what is "

@@ -1,9 +1,11 @@
-"""Collects the records of an experiment into one tidy table, the input of figures and tables."""
+"""Collects the records of an experiment into one tidy table, the input of figures and tables, with
+metrics that follow from a record and are not stored in it."""
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,21 +16,13 @@ import pandas as pd
 from cohort.cell.planned import PLAN_FIX
 from cohort.core import user_files
 from cohort.core.sealed_json import read_sealed
-from cohort.records.history import History
+from cohort.records.history import PROFILE, History
 from cohort.records.record import CLIENT_ARRAYS, Record, read
-from cohort.results.derived import (
-    class_metrics,
-    client_metrics,
-    label_baselines,
-    round_metrics,
-    run_metrics,
-    step_metrics,
-    tenth_percentile_accuracy,
-)
 from cohort.results.differences import settings_with_defaults
 from cohort.results.files import write_metrics
 from cohort.results.series import label_text
 from cohort.results.to_baseline import costs_to_baseline
+from cohort.selection.entropy import entropy_bits
 
 COSTS = ("seconds", "bytes_up", "bytes_down", "client_steps")
 """What a run costs, in all its rounds together."""
@@ -38,17 +32,9 @@ EMPTY = pd.DataFrame(
 )
 POSITIONS = ("round", "client", "label")
 TYPES = {"metric": "string", **dict.fromkeys(POSITIONS, "Int64"), "value": "float64"}
-
-
-@dataclass(frozen=True)
-class Series:
-    """The values of a metric, each with a round (or step), a client, a label, or two of them."""
-
-    metric: str
-    values: Any
-    round: Any = None
-    client: Any = None
-    label: Any = None
+Arrays = dict[str, np.ndarray]
+Values = tuple[str, Any, dict[str, Any]]
+"""A metric, its values, and their rounds (or steps), clients or labels."""
 
 
 @dataclass(frozen=True)
@@ -94,12 +80,9 @@ def collect(
             "share": cell.get("share", 1.0),
         }
         heads.append(head)
-    labels = (
-        pd.DataFrame(heads)
-        .apply(_of_one_type)
-        .take(np.repeat(np.arange(len(heads)), list(map(len, parts))))
-    )
-    table = labels.reset_index(drop=True).join(pd.concat(parts, ignore_index=True)).astype(TYPES)
+    rows = np.repeat(np.arange(len(heads)), list(map(len, parts)))
+    labels = pd.DataFrame(heads).apply(_of_one_type).take(rows).reset_index(drop=True)
+    table = labels.join(pd.concat(parts, ignore_index=True)).astype(TYPES)
     table = pd.concat([table, costs_to_baseline(table).astype(TYPES)], ignore_index=True)
     write_metrics(output, table, {**experiment, "cells": runs}, sources)
 
@@ -116,21 +99,24 @@ def read_result(path: str | Path) -> Result:
 
 def result_of_record(record: Record) -> Result:
     """The status, metrics and attributes of a finished cell, from its record in memory."""
-    counts = record.clients["label_counts"]
-    steps, profiled = step_metrics(record.history, len(counts))
-    arrays = {name: record.clients[name] for name in CLIENT_ARRAYS} | profiled
-    arrays |= client_metrics(record.history, counts)
-    by_run = run_metrics(record.history, len(counts)) | label_baselines(counts, record.classes)
+    history, counts = record.history, record.clients["label_counts"]
+    by_step, profiled = step_metrics(history, len(counts))
+    by_client = {name: record.clients[name] for name in CLIENT_ARRAYS} | profiled
+    by_client |= client_metrics(history, counts)
+    by_run = run_metrics(history, len(counts)) | label_baselines(counts, record.classes)
     by_run |= tenth_percentile_accuracy(record.clients["accuracy"])
-    by_class, last = class_metrics(record.classes), [len(record.history.cohorts)]
+    by_class, last = class_metrics(record.classes), [len(history.cohorts)]
+    is_stated = counts > 0
+    is_stated[-1, -1] = True  # states how many clients and classes exist
+    clients, labels = np.nonzero(is_stated)
     rows = _table(
         [
-            *_series_by_round(record.history),
-            *(Series(name, [value], round=last) for name, value in by_run.items()),
-            *(Series(name, means, round=range(1, len(means) + 1)) for name, means in steps.items()),
-            *(Series(name, each, client=range(len(each))) for name, each in arrays.items()),
-            *(Series(name, each, label=range(len(each))) for name, each in by_class.items()),
-            _label_counts(counts),
+            *_by_round(history),
+            *((name, [value], {"round": last}) for name, value in by_run.items()),
+            *((name, each, {"round": range(1, len(each) + 1)}) for name, each in by_step.items()),
+            *((name, each, {"client": range(len(each))}) for name, each in by_client.items()),
+            *((name, each, {"label": range(len(each))}) for name, each in by_class.items()),
+            ("label_count", counts[is_stated], {"client": clients, "label": labels}),
         ]
     )
     return Result(record.header["status"], rows, attributes_of(record))
@@ -141,7 +127,6 @@ def attributes_of(record: Record) -> dict[str, Any]:
     it was restored from, and its cost summed over rounds, for JSON."""
     header, cost = record.header, record.history.cost
     provenance = header["provenance"]
-    totals = {name: sum(dict(cost.get(name, ())).values()) for name in COSTS}
     return {
         "settings": settings_with_defaults(header["settings"]),
         "restored": [source["release"] for source in header.get("restored", ())],
@@ -150,43 +135,177 @@ def attributes_of(record: Record) -> dict[str, Any]:
         **{key: provenance[key] for key in ("commit", "trainer", "devices", "peak_memory_mb")},
         "versions": provenance["versions"],
         "my": user_files.module_versions(provenance),
-        **totals,
+        **{name: sum(dict(cost.get(name, ())).values()) for name in COSTS},
     }
 
 
 def rows_by_round(history: History) -> pd.DataFrame:
     """A table with a row for each round of each metric and cost that is recorded by round."""
-    return _table(list(_series_by_round(history)))
+    return _table(list(_by_round(history)))
 
 
-def _series_by_round(history: History) -> Iterator[Series]:
-    series = history.metrics | history.cost | round_metrics(history)
-    for name, pairs in series.items():
+def _by_round(history: History) -> Iterator[Values]:
+    for name, pairs in (history.metrics | history.cost | round_metrics(history)).items():
         rounds, values = zip(*pairs, strict=True) if pairs else ((), ())
-        yield Series(name, values, round=rounds)
+        yield name, values, {"round": rounds}
 
 
-def _label_counts(counts: np.ndarray) -> Series:
-    """The counts above 0 and the last one: it states how many clients and classes exist."""
-    kept = counts > 0
-    kept[-1, -1] = True
-    clients, labels = np.nonzero(kept)
-    return Series("label_count", counts[kept], client=clients, label=labels)
-
-
-def _table(parts: Sequence[Series]) -> pd.DataFrame:
+def _table(parts: list[Values]) -> pd.DataFrame:
     """A row per value with metric, round, client and label, missing where a metric has none."""
     if not parts:
         return EMPTY.iloc[:0]
-    lengths = [len(part.values) for part in parts]
-    columns: dict[str, Any] = {"metric": np.repeat([part.metric for part in parts], lengths)}
+    metrics, values, positions = zip(*parts, strict=True)
+    lengths = list(map(len, values))
+    columns: dict[str, Any] = {"metric": np.repeat(metrics, lengths)}
     for name in POSITIONS:
-        places = [getattr(part, name) for part in parts]
-        missing = np.repeat([place is None for place in places], lengths)
+        missing = np.repeat([name not in own for own in positions], lengths)
         filled = [
-            np.zeros(length, np.int64) if place is None else np.asarray(place, np.int64)
-            for place, length in zip(places, lengths, strict=True)
+            np.asarray(own.get(name, np.zeros(length)), np.int64)
+            for own, length in zip(positions, lengths, strict=True)
         ]
         columns[name] = pd.arrays.IntegerArray(np.concatenate(filled), missing)
-    columns["value"] = np.concatenate([np.asarray(part.values, np.float64) for part in parts])
+    columns["value"] = np.concatenate([np.asarray(own, np.float64) for own in values])
     return pd.DataFrame(columns)
+
+
+def run_metrics(history: History, clients: int) -> dict[str, float]:
+    """The metrics of a whole run that follow from its history.
+
+    With a finite test loss or accuracy: the round of the lowest loss; the first one of the highest
+    accuracy, and the mean client's training time up to its end. With three accuracies in a row:
+    `test_accuracy_swing`, the standard deviation of the changes from one round to the next. With
+    several clients: how evenly they are selected.
+    """
+    metrics: dict[str, float] = {}
+    losses = history.metrics.get("test_loss", ())
+    if finite := [(value, round) for round, value in losses if np.isfinite(value)]:
+        metrics["loss_minimum_round"] = min(finite)[1]
+    accuracies = history.metrics.get("test_accuracy", ())
+    steps = itertools.pairwise(accuracies)
+    changes = [after[1] - before[1] for before, after in steps if after[0] == before[0] + 1]
+    changes = [change for change in changes if np.isfinite(change)]
+    if len(changes) > 1:
+        metrics["test_accuracy_swing"] = float(np.std(changes, ddof=1))
+    if finite := [(-value, round) for round, value in accuracies if np.isfinite(value)]:
+        best = min(finite)[1]
+        metrics["best_round"] = best
+        seconds = [value for round, value in client_seconds(history) if round <= best]
+        metrics |= {"client_seconds_to_best": sum(seconds)} if seconds else {}
+    if clients == 1 or not history.cohorts:
+        return metrics
+    counts = np.bincount(np.concatenate(history.cohorts), minlength=clients)
+    return metrics | {
+        "selection_gini": gini(counts),
+        "selection_entropy": float(entropy_bits(counts) / np.log2(clients)),
+        "longest_gap": longest_gap(history.cohorts, clients),
+        "never_selected": int((counts == 0).sum()),
+        "least_selected": int(counts.min()),
+        "most_selected": int(counts.max()),
+        "selected_sd": float(counts.std()),
+    }
+
+
+def client_seconds(history: History) -> list[tuple[int, float]]:
+    """Pairs of a round and its seconds of training divided by the clients chosen, answered or
+    not."""
+    training = history.cost.get("seconds_training", [])
+    return [(round, value / max(1, len(history.cohorts[round - 1]))) for round, value in training]
+
+
+def round_metrics(history: History) -> dict[str, list[tuple[int, float]]]:
+    """Metrics by round: the share of its time that was spent on selecting, evaluations for it
+    included, the mean client's training time, and how many tasks of several labels save."""
+    costs = history.cost
+    whole, labels = dict(costs.get("seconds", ())), dict(costs.get("client_steps", ()))
+    selecting, tasks = costs.get("seconds_selecting", ()), history.metrics.get("tasks", ())
+    by_name = {
+        "selecting_share": [
+            (round, value / whole[round]) for round, value in selecting if whole.get(round)
+        ],
+        "client_seconds_training": client_seconds(history),
+        "tasks_saved": [(round, 1 - value / labels[round]) for round, value in tasks],
+    }
+    return {name: values for name, values in by_name.items() if values}
+
+
+def client_metrics(history: History, label_counts: np.ndarray) -> Arrays:
+    """Metrics by client: the diversity of its labels and, if probed, the mean norm of its probes.
+
+    The norm of a client that was never probed is NaN.
+    """
+    metrics = {
+        "classes_held": (label_counts > 0).sum(axis=1),
+        "label_entropy": entropy_bits(label_counts),
+    }
+    if history.pools:
+        pools, norms = np.concatenate(history.pools), np.concatenate(history.norms)
+        metrics["probe_norm"] = _group_means(norms, pools, len(label_counts))
+    return metrics
+
+
+def tenth_percentile_accuracy(accuracies: np.ndarray) -> dict[str, float]:
+    """The accuracy on own samples, by the final model, that nine in ten clients exceed, as a
+    metric; empty if no client has samples."""
+    reached = accuracies[np.isfinite(accuracies)]
+    return {"tenth_percentile_accuracy": float(np.percentile(reached, 10))} if len(reached) else {}
+
+
+def step_metrics(history: History, clients: int) -> tuple[Arrays, Arrays]:
+    """The means of a profiled run's loss, accuracy and seconds: by step within a client's work,
+    over all clients and rounds that took it, and by client, NaN for one that took no step. Both are
+    empty for a run that was not profiled."""
+    if not history.profile:
+        return {}, {}
+    notes = dict(zip(PROFILE, np.concatenate(history.profile).T, strict=True))
+    client, step = notes["client"].astype(int), notes["step"].astype(int)
+    by_step, by_client = {}, {}
+    for name in PROFILE[-3:]:
+        by_step[f"step_{name}"] = _group_means(notes[name], step, int(step.max()) + 1)
+        by_client[f"batch_{name}"] = _group_means(notes[name], client, clients)
+    return by_step, by_client
+
+
+def _group_means(values: np.ndarray, groups: np.ndarray, count: int) -> np.ndarray:
+    """The mean value of each of `count` groups, given by index; NaN for a group without any."""
+    return _shares(np.bincount(groups, values, count), np.bincount(groups, minlength=count))
+
+
+def _shares(parts: np.ndarray, wholes: np.ndarray) -> np.ndarray:
+    """Each part divided by its whole; NaN where that is 0."""
+    return np.divide(parts, wholes, out=np.full(len(wholes), np.nan), where=wholes > 0)
+
+
+def class_metrics(classes: Mapping[str, np.ndarray]) -> Arrays:
+    """The final model's accuracy on each class's test samples; NaN for a class without any."""
+    return {"class_accuracy": _shares(classes["right"], classes["tested"])} if classes else {}
+
+
+def label_baselines(
+    label_counts: np.ndarray, classes: Mapping[str, np.ndarray]
+) -> dict[str, float]:
+    """Metrics of baselines that need no model: the entropy of the test labels, the lowest loss of a
+    constant prediction, and the accuracy of always predicting the class of which clients hold the
+    most samples."""
+    if not classes:
+        return {}
+    tested = classes["tested"]
+    return {
+        "target_entropy": float(entropy_bits(tested) * np.log(2)),
+        "majority_accuracy": float(tested[label_counts.sum(axis=0).argmax()] / tested.sum()),
+    }
+
+
+def gini(counts: np.ndarray) -> float:
+    """The Gini coefficient: 0 if all counts are equal, near 1 if one client has everything."""
+    ranks = np.arange(1, len(counts) + 1)
+    weighted = ((2 * ranks - len(counts) - 1) * np.sort(counts)).sum()
+    return float(weighted / (len(counts) * counts.sum()))
+
+
+def longest_gap(cohorts: list[np.ndarray], clients: int) -> int:
+    """The most rounds in a row in which a client was not selected, over all clients."""
+    last, longest = np.zeros(clients, dtype=np.int64), 0
+    for round, cohort in enumerate(cohorts, start=1):
+        longest = max(longest, int((round - last[cohort]).max()) - 1)
+        last[cohort] = round
+    return max(longest, int((len(cohorts) - last).max()))

@@ -8,7 +8,6 @@ it, so that they agree.
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,17 +16,31 @@ from typing import TYPE_CHECKING, Any
 
 from cohort.core.sealed_json import read_sealed
 from cohort.core.typed import from_json
-from cohort.results.agreement import JUDGED, Agreement, Printed, agreement, margin_of
 from cohort.results.at import at_in_words
 from cohort.results.best import Key, Runs, best_keys
-from cohort.results.choosing import choose, run_values
-from cohort.results.intervals import NOT_ENOUGH, Sample, paired_differences
+from cohort.results.intervals import (
+    JUDGED,
+    NOT_ENOUGH,
+    Agreement,
+    Sample,
+    agreement,
+    margin_of,
+    paired_differences,
+)
 from cohort.results.measure import BASELINE, CLIENT, Measure
 from cohort.results.names import METRICS, Names
 from cohort.results.paper import PaperValue
-from cohort.results.paper_match import PaperMatch
 from cohort.results.ranks import Standings
-from cohort.results.series import FULL, is_generated, label_columns, read_metric
+from cohort.results.series import (
+    FULL,
+    is_generated,
+    label_columns,
+    read_metric,
+    runs_without,
+    subtract_partners,
+    value_per_cell,
+    values_by_client,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -85,13 +98,18 @@ class Result:
         metric = METRICS[self.metric]
         return metric.label if metric.by == "client" else f"{metric.label}, {at_in_words(self.at)}"
 
+    @property
+    def key(self) -> Key:
+        """The values of the labels."""
+        return tuple(self.labels.values())
+
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
     """All results of a figure or table, in the order in which they are shown.
 
-    `description` says in words what is seen in a figure that shows no means of its runs, and which
-    settings a table has chosen. Only a table that ranks strategies across settings has `standings`.
+    `description` says in words what is seen in a figure that shows no means of its runs. Only a
+    table that ranks strategies across settings has `standings`.
     """
 
     labels: list[str]
@@ -120,57 +138,63 @@ class Comparison:
 
 
 def compare(
-    measures: Sequence[Measure],
-    spec: Mapping[str, Any],
-    metrics_file: str | Path,
-    *,
-    top: int | None = None,
+    measures: Sequence[Measure], spec: Mapping[str, Any], metrics_file: str | Path
 ) -> Comparison:
-    """Compare the runs of a metrics file by each measure of a figure or table.
-
-    With `top`, only so many clients remain: those with the highest value of the first measure.
-    """
+    """Compare the runs of a metrics file by each measure of a figure or table. Results have the
+    study's order of each label's values."""
     labels, names = list(measures[0].labels), Names.of(spec["look"])
     results: list[Result] = []
-    choice = choose(measures[0], metrics_file) if measures[0].best else None
     for measure in measures:
         metrics = read_metric(metrics_file, measure.metric)
         generated = is_generated(metrics)
-        cells = run_values(measure, metrics)
-        cells = choice.keep(cells) if choice else cells
-        results += _results_of_measure(measure, cells, spec, with_paper=not generated)
+        results += _compared(measure, run_values(measure, metrics), spec, with_paper=not generated)
+    ranks: dict[str, dict[str, int]] = {}
+    for label in labels:
+        values = names.ordered(label, (result.labels[label] for result in results))
+        ranks[label] = {value: rank for rank, value in enumerate(values)}
     return Comparison(
         labels=labels,
-        results=_highest_clients(results, top) if top else _ordered_results(results, labels, names),
+        results=sorted(results, key=lambda one: [ranks[name][one.labels[name]] for name in labels]),
         scale=spec.get("scale", FULL),
         generated=generated,
         has_paper=bool(measures[0].paper) and not generated,
-        description=[choice.sentence(names)] if choice else [],
     )
 
 
-def _results_of_measure(
+def run_values(measure: Measure, metrics: DataFrame) -> DataFrame:
+    """One row per run, or per client, with its value if the run has ended."""
+    metrics = runs_without(metrics, measure.left_out)
+    if CLIENT in measure.labels:
+        cells = values_by_client(metrics, measure.metric)
+    else:
+        cells = value_per_cell(metrics, measure.metric, measure.at)
+    diverged = cells["status"] == "diverged"
+    finished = diverged | (cells["status"] == "done")
+    value = cells["value"].where(finished)
+    cells = cells.assign(value=value, finished=finished, diverged=diverged)
+    return subtract_partners(cells, measure.minus) if measure.minus else cells
+
+
+def _compared(
     measure: Measure, cells: DataFrame, spec: Mapping[str, Any], *, with_paper: bool
 ) -> list[Result]:
+    """The results of a measure, with the paper's values, the best, and differences from FedAvg."""
     results = list(_results(measure, cells))
     if measure.paper and with_paper:
-        labels = label_columns(cells)
-        matches = measure.matches(spec["paper_values"], cells.to_dict("records"), labels)
+        is_full = spec.get("scale", FULL) == FULL
+        has_verdict = is_full and METRICS[measure.shown_metric].unit in JUDGED
+        records, labels = cells.to_dict("records"), label_columns(cells)
+        matches = measure.matches(spec["paper_values"], records, labels)
         # The paper's value for a curve is its last point.
-        papers = {key_of(match): match.values[-1] if match.values else None for match in matches}
-        has_verdict = (
-            spec.get("scale", FULL) == FULL and METRICS[measure.shown_metric].unit in JUDGED
-        )
-        results = [_with_paper(result, papers[key_of(result)], has_verdict) for result in results]
-    results = results if measure.over_settings else _with_contrasts(results)
-    runs = {key_of(result): result.values for result in results}
+        papers = {
+            tuple(match.labels.values()): match.values[-1] for match in matches if match.values
+        }
+        results = [_with_paper(result, papers.get(result.key), has_verdict) for result in results]
+    if not measure.over_settings:
+        results = _with_contrasts(results)
+    runs = {result.key: result.values for result in results}
     best = best_keys(runs, measure.labels, measure.better)
-    return [replace(result, best=key_of(result) in best) for result in results]
-
-
-def key_of(result: Result | PaperMatch) -> Key:
-    """The values of a result's labels."""
-    return tuple(result.labels.values())
+    return [replace(result, best=result.key in best) for result in results]
 
 
 def _results(measure: Measure, cells: DataFrame) -> Iterator[Result]:
@@ -201,9 +225,10 @@ def _with_paper(result: Result, paper: PaperValue | None, has_verdict: bool) -> 
         return result
     if paper is None or not result.values:
         return replace(result, verdict=NO_RESULT if paper else NO_PAPER)
-    printed = Printed(paper.value, paper.sd, paper.runs or 1)
     margin = margin_of(paper.value, METRICS[result.metric].unit)
-    agreed = agreement(list(result.values.values()), printed, margin)
+    agreed = agreement(
+        list(result.values.values()), paper.value, paper.sd, paper.runs or 1, margin=margin
+    )
     is_whole = len(result.values) == result.planned
     verdict = (agreed.verdict or ONE_RUN) if is_whole else NOT_ENOUGH
     return replace(result, margin=margin, agreement=agreed, verdict=verdict)
@@ -211,15 +236,11 @@ def _with_paper(result: Result, paper: PaperValue | None, has_verdict: bool) -> 
 
 def _with_contrasts(results: Sequence[Result]) -> list[Result]:
     """The results, each with its differences from FedAvg's in the same setting if there is one."""
-    bases = {
-        _setting(result): result.values
-        for result in results
-        if result.labels.get("strategy") == BASELINE
-    }
+    bases = {_setting(one): one.values for one in results if one.labels.get("strategy") == BASELINE}
     compared = []
     for result in results:
-        has_base = result.labels.get("strategy", BASELINE) != BASELINE
-        base = bases.get(_setting(result), {}) if has_base else {}
+        is_base = result.labels.get("strategy", BASELINE) == BASELINE
+        base = {} if is_base else bases.get(_setting(result), {})
         contrast = paired_differences(result.values, base)
         compared.append(replace(result, against=contrast if contrast.n else None))
     return compared
@@ -229,32 +250,4 @@ def _setting(result: Result) -> Key:
     """The values of a result's labels that are not part of its strategy, as `selector.alpha` is."""
     return tuple(
         value for label, value in result.labels.items() if label != "strategy" and "." not in label
-    )
-
-
-def _highest_clients(results: Sequence[Result], count: int) -> list[Result]:
-    """The results of the `count` clients with the highest values of the first measure, the highest
-    first, in each combination of the other labels."""
-    first = (result for result in results if result.metric == results[0].metric)
-    counts: Counter[Key] = Counter()
-    order: dict[Key, int] = {}
-    for result in sorted(first, key=lambda result: -result.sample.mean):
-        others = tuple(value for label, value in result.labels.items() if label != CLIENT)
-        counts[others] += 1
-        if counts[others] <= count:
-            order[key_of(result)] = len(order)
-    chosen = [result for result in results if key_of(result) in order]
-    return sorted(chosen, key=lambda result: order[key_of(result)])
-
-
-def _ordered_results(
-    results: Sequence[Result], labels: Sequence[str], names: Names
-) -> list[Result]:
-    """Sort the results by the study's order of each label's values; equal ones keep theirs."""
-    ranks: dict[str, dict[str, int]] = {}
-    for label in labels:
-        values = names.ordered(label, (result.labels[label] for result in results))
-        ranks[label] = {value: rank for rank, value in enumerate(values)}
-    return sorted(
-        results, key=lambda result: [ranks[name][value] for name, value in result.labels.items()]
     )

@@ -56,25 +56,6 @@ def read_experiment(file: str | Path) -> dict[str, Any]:
     return read_sealed(file, KIND, FIX)
 
 
-def restored_notes(files: Iterable[str | Path]) -> list[str]:
-    """A sentence for each release that runs behind these metrics files were restored from."""
-    experiments = (read_experiment(Path(file).with_suffix(".json")) for file in files)
-    return restored_sentences(cell for content in experiments for cell in content.get("cells", ()))
-
-
-def restored_sentences(cells: Iterable[Mapping[str, Any]]) -> list[str]:
-    """A sentence for each release that some of these cells' runs were restored from."""
-    finished = {cell["digest"]: cell for cell in cells if "settings" in cell}
-    names = (dict.fromkeys(cell.get("restored", ())) for cell in finished.values())
-    counts = Counter(" ".join(" and ".join(releases).split()) for releases in names)
-    runs = counted(len(finished), "finished run")
-    return [
-        f"Restored from {origin}: {count:,} of {runs}."
-        for origin, count in counts.items()
-        if origin
-    ]
-
-
 def read_sources_hash(file: str | Path) -> str:
     """Read the hash of the files behind metrics; empty if the metrics are missing or damaged."""
     try:
@@ -88,8 +69,7 @@ def read_sources_hash(file: str | Path) -> str:
 
 def _verified_bytes(file: Path) -> io.BytesIO:
     """Read a Parquet file, which must have the checksum in the JSON file beside it."""
-    beside = file.with_suffix(".json")
-    expected = read_experiment(beside)[PARQUET_SHA256]
+    expected = read_experiment(file.with_suffix(".json"))[PARQUET_SHA256]
     try:
         with explain_errors(file):
             content = file.read_bytes()
@@ -98,3 +78,18 @@ def _verified_bytes(file: Path) -> io.BytesIO:
     if hashlib.sha256(content).hexdigest() != expected:
         raise UserError(f"{file}: cannot be read as {KIND} ({DAMAGED}); {FIX}")
     return io.BytesIO(content)
+
+
+def restored_notes(files: Iterable[str | Path]) -> list[str]:
+    """A sentence for each release that runs behind these metrics files were restored from."""
+    experiments = (read_experiment(Path(file).with_suffix(".json")) for file in files)
+    return restored_sentences(cell for content in experiments for cell in content.get("cells", ()))
+
+
+def restored_sentences(cells: Iterable[Mapping[str, Any]]) -> list[str]:
+    """A sentence for each release that some of these cells' runs were restored from."""
+    finished = {cell["digest"]: cell for cell in cells if "settings" in cell}
+    names = (dict.fromkeys(cell.get("restored", ())) for cell in finished.values())
+    counts = Counter(" ".join(" and ".join(releases).split()) for releases in names)
+    runs = counted(len(finished), "finished run")
+    return [f"Restored from {name}: {n:,} of {runs}." for name, n in counts.items() if name]

@@ -1,4 +1,5 @@
-"""Intervals of means by Student's t, exact sign tests, and Holm's correction for several of them.
+"""Intervals of means by Student's t, exact sign tests, Holm's correction for several of them, and
+whether our runs agree with the number that a paper prints.
 
 Planning imports this module, so scipy is lazy.
 """
@@ -15,14 +16,22 @@ import numpy as np
 from cohort.core.lazy import lazy
 
 if TYPE_CHECKING:
-    from scipy import special
+    from scipy import special, stats
 else:
-    special = lazy("scipy.special")
+    special, stats = lazy("scipy.special"), lazy("scipy.stats")
 
 ALPHA = 0.05
 LEAST_SEEDS = 3  # fewer say nothing
 NOT_ENOUGH = "not enough runs"  # the verdict on so few
 ENOUGH_SEEDS = 5  # fewer only lean: the sign test needs five on one side
+POINTS = 0.02
+JUDGED = ("%", "points")
+"""The units of accuracies and of their differences; numbers in other units get no verdict."""
+Verdict = Literal["agrees", "differs", "cannot tell"]
+# The level of the F test of a printed deviation. At 5 % three seeds mostly overlook one that is
+# three times too small; one that is right loses little by being doubted.
+DOUBT = 0.4
+DIGITS = 9  # of what is compared with the margin, so that 46.61 - 44.61 is 2 and not a little more
 
 
 @dataclass(frozen=True)
@@ -99,6 +108,56 @@ class Sample:
         return float(special.bdtrc(self.above - 1, self.n, 0.5))
 
 
+@dataclass(frozen=True)
+class SignedRanks(Sample):
+    """One difference per setting. Two tests ask whether their center is above 0: Wilcoxon's signed
+    ranks, exact with ties too, which suppose that differences lie symmetrically, and signs, which
+    suppose nothing. `interval` has those centers that not both tests reject."""
+
+    unit: ClassVar[str] = "settings"
+
+    values: tuple[float, ...] = ()
+
+    @classmethod
+    def of(cls, values: Sequence[float] | np.ndarray | float) -> SignedRanks:
+        array = np.atleast_1d(np.asarray(values, dtype=float))
+        return cls(**vars(Sample.of(array)), values=tuple(array.tolist()))
+
+    def __neg__(self) -> SignedRanks:
+        return SignedRanks.of([-value for value in self.values])
+
+    def p_above(self) -> float:
+        """The one-sided p-value that the center is not above 0: the larger one of both tests. Ranks
+        leave out differences of 0."""
+        differences = np.array([value for value in self.values if value])
+        ranks = np.round(2 * stats.rankdata(np.abs(differences))).astype(int)  # halves as wholes
+        ways = _count_signings(ranks)
+        by_ranks = ways[ranks[differences > 0].sum() :].sum() / ways.sum()
+        return max(float(by_ranks), self._sign_test())
+
+    def interval(self, level: float = ALPHA) -> tuple[float, float]:
+        """The interval of the center: the wider ends of those of the signed-rank test, over means
+        of two differences each, and of the sign test, over the differences themselves."""
+        array = np.array(self.values)
+        means = (array[:, None] + array)[np.triu_indices(self.n)] / 2
+        ends = []
+        for ordered, ranks in ((means, np.arange(1, self.n + 1)), (array, np.ones(self.n, int))):
+            ways = _count_signings(ranks)
+            left_out = int((np.cumsum(ways) / ways.sum() <= level / 2 + 1e-12).sum())
+            padded = np.sort(np.append(ordered, [-np.inf, np.inf]))
+            ends.append((float(padded[left_out]), float(padded[-1 - left_out])))
+        return min(low for low, _ in ends), max(high for _, high in ends)
+
+
+def _count_signings(ranks: np.ndarray) -> np.ndarray:
+    """Count the ways to sign these ranks so that the positive ones add up to 0, 1, 2, and so on."""
+    ways = np.zeros(int(ranks.sum()) + 1)
+    ways[0] = 1
+    for rank in ranks:
+        ways[rank:] = ways[rank:] + ways[: len(ways) - rank]
+    return ways
+
+
 def paired_differences(ours: Mapping[str, float], theirs: Mapping[str, float]) -> Sample:
     """The differences ours - theirs over the seeds that both have, as a sample."""
     return Sample.of([ours[seed] - theirs[seed] for seed in ours if seed in theirs])
@@ -130,3 +189,77 @@ def welch_p(first: Sample, second: Sample) -> float:
     freedom = (one + other) ** 2 / (one**2 / (first.n - 1) + other**2 / (second.n - 1))
     t = abs(first.mean - second.mean) / math.sqrt(one + other)
     return 2 * float(special.stdtr(freedom, -t))
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """By how much our mean exceeds the paper's value, the 95 % interval of this difference, and the
+    `verdict`: agrees, differs or cannot tell. A single run, or a difference that is not
+    finite, has neither interval nor verdict."""
+
+    difference: float
+    interval: tuple[float, float] | None
+    verdict: Verdict | None
+
+
+def margin_of(printed: float, unit: str) -> float:
+    """The largest difference from a printed accuracy, or difference of accuracies, that agrees: two
+    points, but at most half of the distance from the number to the nearer end of its scale. Where a
+    paper prints 1 % of errors, 2 % are not the same result."""
+    lowest = 0.0 if unit == "%" else -1.0
+    return min(POINTS, (printed - lowest) / 2, (1 - printed) / 2)
+
+
+def agreement(
+    ours: Sequence[float], paper: float, sd: float | None = None, runs: int = 1, *, margin: float
+) -> Agreement:
+    """Compare our runs with the mean that a paper prints, of so many runs with this deviation if it
+    prints that too; all numbers, the margin too, share a unit.
+
+    They agree if the 90 % interval of the difference lies within the margin (two one-sided tests),
+    differ if the 95 % interval lies outside it, and otherwise our runs cannot tell.
+    """
+    sample = Sample.of(ours)
+    difference = sample.mean - paper
+    if sample.n < 2 or not math.isfinite(difference):
+        return Agreement(difference, None, None)
+    error, freedom = _standard_error(sample, sd, runs)
+    half = error * float(special.stdtrit(freedom, 1 - ALPHA / 2))
+    inner = error * float(special.stdtrit(freedom, 1 - ALPHA))
+    verdict: Verdict = "cannot tell"
+    if error or sample.n >= LEAST_SEEDS:  # few runs may be equal by chance
+        if round(abs(difference) + inner - margin, DIGITS) <= 0:
+            verdict = "agrees"
+        elif round(abs(difference) - half - margin, DIGITS) > 0:
+            verdict = "differs"
+    return Agreement(difference, (difference - half, difference + half), verdict)
+
+
+def _standard_error(ours: Sample, sd: float | None, runs: int) -> tuple[float, float]:
+    """The standard error of our mean less the paper's, and its degrees of freedom.
+
+    The degrees of freedom are Welch's, but never more than ours alone: Welch's is too generous to
+    two or three runs beside ten. The paper's own error counts if it rests on three runs and our
+    seeds do not contradict it. Otherwise it is at least as large as ours, run by run and as a
+    whole.
+    """
+    own, printed = ours.sd**2 / ours.n, (sd or 0.0) ** 2 / max(runs, 1)
+    if _is_believed(ours, sd, runs):
+        both = own + printed
+        welch = both**2 / (own**2 / (ours.n - 1) + printed**2 / (runs - 1)) if both else 1.0
+        return math.sqrt(both), min(welch, ours.n - 1.0)
+    borrowed = max(printed, ours.sd**2 / max(runs, 1), own)
+    return math.sqrt(own + borrowed), ours.n - 1.0
+
+
+def _is_believed(ours: Sample, sd: float | None, runs: int) -> bool:
+    """Whether the paper prints a deviation over enough runs, and our runs do not contradict it.
+
+    Papers print deviations over the last rounds of a run, or 0.00. An F test asks whether ours is
+    so much larger that theirs is not of the same kind; a deviation larger than ours is believed.
+    """
+    if sd is None or runs < LEAST_SEEDS:
+        return False
+    if not sd:
+        return not ours.sd
+    return float(special.fdtrc(ours.n - 1, runs - 1, (ours.sd / sd) ** 2)) > DOUBT

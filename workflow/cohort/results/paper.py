@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import csv
 import functools
-import itertools
 import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -47,8 +47,7 @@ class PaperValue:
 
 def doubts(texts: Iterable[str]) -> str:
     """The doubts about several values, each once, separated by semicolons as those of one are."""
-    parts = (doubt for text in texts for doubt in text.split("; "))
-    return "; ".join(dict.fromkeys(filter(None, parts)))
+    return "; ".join(dict.fromkeys(filter(None, "; ".join(texts).split("; "))))
 
 
 def paper_file(study: str, spec: Mapping[str, Any]) -> Path | None:
@@ -68,8 +67,15 @@ def paper_files(study: str) -> tuple[Path, Path]:
 
 
 def read_paper(file: str | Path, item: str, metric: str) -> list[PaperValue]:
-    """Read the values of one metric of an item of the paper, or of several items (`Fig1, Fig2`)."""
-    return open_paper(file, item).values(item, metric)
+    """Read the values of one metric of an item of the paper, or of several items (`Fig1, Fig2`).
+    Raise UserError for an item that the file does not hold."""
+    opened = open_paper(file, item)
+    for name in split_items(item):
+        if not opened.items_containing(name):
+            raise UserError(
+                f"paper is '{name}', which {opened.path} does not hold{suggest(name, opened.items)}"
+            )
+    return opened.values(item, metric)
 
 
 class PaperFile:
@@ -79,11 +85,11 @@ class PaperFile:
     def __init__(self, path: str, rows: Iterable[dict[str, str]]):
         self.path = path
         self.rows = list(rows)
+        self.items = list(dict.fromkeys(row["item"] for row in self.rows))
         self._indices: dict[tuple[str, str], list[int]] = {}
         for index, row in enumerate(self.rows):
             self._indices.setdefault((row["item"], row["metric"]), []).append(index)
-        self.items = list(dict.fromkeys(item for item, _ in self._indices))
-        self._parsed: dict[int, PaperValue] = {}
+        self._parsed = functools.cache(self._parse)
 
     def items_containing(self, item: str) -> list[str]:
         """The items of the file's rows that contain this one: `Fig3/5/6/7` contains `Fig5`."""
@@ -91,27 +97,60 @@ class PaperFile:
 
     def values(self, items: str, metric: str) -> list[PaperValue]:
         """The values of one metric of an item, or of several (`Fig1, Fig2`), in the order of the
-        file. Raise UserError for an item that it does not hold."""
-        wanted: dict[str, None] = {}
-        for item in split_items(items):
-            names = self.items_containing(item)
-            if not names:
-                raise UserError(
-                    f"paper is '{item}', which {self.path} does not hold{suggest(item, self.items)}"
-                )
-            wanted |= dict.fromkeys(names)
-        indices = (self._indices.get((name, metric), []) for name in wanted)
-        return [self._value(index) for index in sorted(itertools.chain.from_iterable(indices))]
+        file."""
+        names = chain.from_iterable(map(self.items_containing, split_items(items)))
+        wanted = {index for name in names for index in self._indices.get((name, metric), ())}
+        return list(map(self._parsed, sorted(wanted)))
 
-    def _value(self, index: int) -> PaperValue:
-        if index not in self._parsed:
-            self._parsed[index] = _value(self.rows[index], f"{self.path}, line {index + 2}")
-        return self._parsed[index]
+    def _parse(self, index: int) -> PaperValue:
+        row, where = self.rows[index], f"{self.path}, line {index + 2}"
+        if None in row or None in row.values():
+            raise UserError(
+                f"{where}: has {'more' if None in row else 'fewer'} columns than the header"
+            )
+        if row["source"] not in SOURCES:
+            raise UserError(
+                f"{where}: source is '{row['source']}', which is not known"
+                f"{suggest(row['source'], SOURCES)}"
+            )
+        numbers = {
+            column: _number(row[column], column, where)
+            for column in ("round", "value", "sd", RUNS)
+            if row.get(column) or column == "value"
+        }
+        return PaperValue(
+            **{name: row[name] for name in ("item", "source", "doubtful", "other", "metric", "at")},
+            labels={name: row[name] for name in row if row[name] and name not in (*FIXED, RUNS)},
+            round=int(numbers["round"]) if "round" in numbers else None,
+            value=numbers["value"],
+            sd=numbers.get("sd"),
+            runs=int(numbers[RUNS]) if RUNS in numbers else None,
+        )
+
+
+def _number(text: str, column: str, where: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise UserError(f"{where}: {column} is '{text}', but must be a number")
+    return number
 
 
 def split_items(items: str) -> list[str]:
     """Split a study's key `paper` into the items that it names, separated by commas."""
     return [part.strip() for part in items.split(",")]
+
+
+def _split_item(item: str) -> list[str]:
+    """Split `Fig3/5/6/7` into Fig3, Fig5, Fig6, Fig7 and `Fig9-12` into Fig9 to Fig12."""
+    listed = re.fullmatch(r"([A-Za-z]+)([0-9]+(?:/[0-9]+)+)", item)
+    if listed:
+        return [listed[1] + number for number in listed[2].split("/")]
+    span = re.fullmatch(r"([A-Za-z]+)([0-9]+)-([0-9]+)", item)
+    numbers = range(int(span[2]), int(span[3]) + 1) if span else ()
+    return [f"{span[1]}{number}" for number in numbers] if span else []
 
 
 def open_paper(file: str | Path, item: str) -> PaperFile:
@@ -136,44 +175,3 @@ def _cached_file(file: str, *version: int) -> PaperFile:
         if missing:
             raise UserError(f"{file}: lacks the column '{missing[0]}'")
         return PaperFile(file, reader)
-
-
-def _value(row: Mapping[str, str], where: str) -> PaperValue:
-    if None in row or None in row.values():
-        raise UserError(
-            f"{where}: has {'more' if None in row else 'fewer'} columns than the header"
-        )
-    if row["source"] not in SOURCES:
-        raise UserError(
-            f"{where}: source is '{row['source']}', which is not known"
-            f"{suggest(row['source'], SOURCES)}"
-        )
-    return PaperValue(
-        **{name: row[name] for name in ("item", "source", "doubtful", "other", "metric", "at")},
-        labels={name: text for name, text in row.items() if text and name not in (*FIXED, RUNS)},
-        round=int(_number(row, "round", where)) if row["round"] else None,
-        value=_number(row, "value", where),
-        sd=_number(row, "sd", where) if row["sd"] else None,
-        runs=int(_number(row, RUNS, where)) if row.get(RUNS) else None,
-    )
-
-
-def _number(row: Mapping[str, str], column: str, where: str) -> float:
-    try:
-        number = float(row[column])
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
-        raise UserError(f"{where}: {column} is '{row[column]}', but must be a number")
-    return number
-
-
-def _split_item(item: str) -> list[str]:
-    """Split `Fig3/5/6/7` into Fig3, Fig5, Fig6, Fig7 and `Fig9-12` into Fig9 to Fig12."""
-    listed = re.fullmatch(r"([A-Za-z]+)([0-9]+(?:/[0-9]+)+)", item)
-    if listed:
-        return [listed[1] + number for number in listed[2].split("/")]
-    span = re.fullmatch(r"([A-Za-z]+)([0-9]+)-([0-9]+)", item)
-    return (
-        [f"{span[1]}{number}" for number in range(int(span[2]), int(span[3]) + 1)] if span else []
-    )

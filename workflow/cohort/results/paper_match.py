@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cohort.core.errors import UserError
-from cohort.results.paper import FOLDER, SOURCES, Labels, PaperValue
+from cohort.results.paper import FOLDER, SOURCES, PaperValue
 from cohort.results.series import NO_VALUE, label_text
 
 Cell = Mapping[Any, Any]
@@ -31,16 +31,16 @@ def match_values(
 ) -> list[PaperMatch]:
     """Group the cells by the labels `shown` and find the values that belong to each group.
 
-    A group gets one value where `at` is given, otherwise a curve. A value fits a group if no label
-    that all of the group's cells share contradicts it, shown or not: an experiment with one model
-    does not match the values of other models. Raise UserError where two values fit.
+    A group gets one value where `at` is given, otherwise a curve, sorted by round. A value fits a
+    group if no label that all of the group's cells share contradicts it, shown or not: an
+    experiment with one model does not match the values of other models. Of the values that fit,
+    those of the most trusted source count. Raise UserError where two values fit.
     """
     shown, labels = tuple(shown), tuple(labels)
-    if at:
-        values = [value for value in values if value.at in ("", at)]
     by_labels: dict[tuple[tuple[str, str], ...], list[PaperValue]] = {}  # those of a curve together
     for value in values:
-        by_labels.setdefault(tuple(value.labels.items()), []).append(value)
+        if not at or value.at in ("", at):
+            by_labels.setdefault(tuple(value.labels.items()), []).append(value)
     groups: dict[tuple[str, ...], list[Cell]] = {}
     for cell in cells:
         groups.setdefault(tuple(label_text(cell.get(name)) for name in shown), []).append(cell)
@@ -48,10 +48,19 @@ def match_values(
     for key, group in groups.items():
         shared = _shared_labels(group, labels)
         fitting = [value for same in by_labels.values() if same[0].fits(shared) for value in same]
-        fitting = _of_best_source(fitting)
+        best = min((SOURCES.index(value.source) for value in fitting), default=0)
+        fitting = [value for value in fitting if value.source == SOURCES[best]]
         candidates = [[value] for value in fitting] if at else _curves(fitting)
         named = dict(zip(shown, key, strict=True))
-        matches.append(PaperMatch(named, _at_most_one(candidates, named)))
+        if len(candidates) > 1:
+            texts = ", ".join(f"{name} {value}" for name, value in named.items())
+            first, second = (_described(values[0], named) for values in candidates[:2])
+            raise UserError(
+                f"paper has two values for {texts}: {first} and {second}; name one item, keep them "
+                f"apart by an axis, or add a column to the file in {FOLDER} with the label that "
+                "tells them apart"
+            )
+        matches.append(PaperMatch(named, candidates[0] if candidates else []))
     return matches
 
 
@@ -74,27 +83,6 @@ def _curves(values: list[PaperValue]) -> list[list[PaperValue]]:
     return [sorted(curve, key=lambda value: value.round or 0) for curve in curves.values()]
 
 
-def _at_most_one(candidates: list[list[PaperValue]], group_labels: Labels) -> list[PaperValue]:
-    """The only candidate, or an empty list if there is none. Raise UserError, which names the group
-    by its labels, if there are several."""
-    if len(candidates) > 1:
-        labels = ", ".join(f"{name} {value}" for name, value in group_labels.items())
-        first, second = (_described(values[0], group_labels) for values in candidates[:2])
-        raise UserError(
-            f"paper has two values for {labels}: {first} and {second}; name one item, keep them "
-            f"apart by an axis, or add a column to the file in {FOLDER} with the label that tells "
-            "them apart"
-        )
-    return candidates[0] if candidates else []
-
-
-def _described(value: PaperValue, named: Labels) -> str:
+def _described(value: PaperValue, named: Mapping[str, str]) -> str:
     labels = [f"{name} {text}" for name, text in value.labels.items() if name not in named]
     return f"{value.value:g} ({'; '.join(filter(None, [value.item, *labels, value.other]))})"
-
-
-def _of_best_source(values: list[PaperValue]) -> list[PaperValue]:
-    """The values from the most trusted source that occurs: printed before the authors' log, before
-    derived, before approximate."""
-    best = min((SOURCES.index(value.source) for value in values), default=0)
-    return [value for value in values if value.source == SOURCES[best]]

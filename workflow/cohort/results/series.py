@@ -78,14 +78,10 @@ def read_metric(file: str | Path, *metrics: str) -> DataFrame:
     column `classes` says how many classes a cell's data have, as its label counts do.
     """
     everything = read_metrics(file)
-    wanted = everything["metric"].isin(metrics)
-    lacking = (
-        ~everything["digest"].isin(everything.loc[wanted, "digest"])
-        & ~everything["digest"].duplicated()
-    )
-    frame = everything[wanted | lacking].sort_values(
-        ["digest", "metric", "round", "client"], ignore_index=True
-    )
+    wanted, digests = everything["metric"].isin(metrics), everything["digest"]
+    lacking = ~digests.isin(digests[wanted]) & ~digests.duplicated()
+    order = ["digest", "metric", "round", "client"]
+    frame = everything[wanted | lacking].sort_values(order, ignore_index=True)
     if "label" in everything:
         counts = everything[everything["metric"] == "label_count"]
         classes = counts.groupby("digest", observed=True)["label"].max() + 1
@@ -112,9 +108,8 @@ def label_columns(metrics: DataFrame) -> list[str]:
 
 def cells_of(metrics: DataFrame) -> DataFrame:
     """One row per planned cell: its digest, labels and status."""
-    return metrics.drop_duplicates("digest")[
-        ["digest", *label_columns(metrics), "status"]
-    ].reset_index(drop=True)
+    columns = ["digest", *label_columns(metrics), "status"]
+    return metrics.drop_duplicates("digest")[columns].reset_index(drop=True)
 
 
 def finite_rows(metrics: DataFrame, metric: str) -> DataFrame:
@@ -173,8 +168,8 @@ def _value_in_rounds(rows: DataFrame, at: int | str) -> Series:
     a range of rounds; runs that ended before have none."""
     shares = shares_of(rows)
     limits = {share: rounds_of(at, share) or (0, 0) for share in set(shares)}
-    first = shares.map({share: both[0] for share, both in limits.items()})
-    last = shares.map({share: both[1] for share, both in limits.items()})
+    first = shares.map({share: limits[share][0] for share in limits})
+    last = shares.map({share: limits[share][1] for share in limits})
     reached = rows.groupby("digest")["round"].transform("max") >= ENDED_EARLY * last
     inside = rows[reached & (rows["round"] >= first) & (rows["round"] <= last)]
     if isinstance(at, int) or at.isdigit():

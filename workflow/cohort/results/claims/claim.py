@@ -69,17 +69,11 @@ class Claim(Component):
 
     def planned_comparisons(self, matrix: Matrix) -> list[Comparison]:
         """The comparisons that the claim makes between planned cells, as `comparisons` gives them,
-        each point with its metric, `at`, rounds and number of seeds filled in."""
+        each point with its metric and `at` filled in."""
         planned = []
         for comparison, at in product(self.comparisons(matrix), self._ats()):
             points = [
-                replace(
-                    point,
-                    metric=point.metric or self.metric,
-                    at=point.at or at,
-                    seeds=matrix.seeds(point),
-                    rounds=matrix.rounds(point),
-                )
+                replace(point, metric=point.metric or self.metric, at=point.at or at)
                 for point in comparison.points
             ]
             name = comparison.name | ({"rounds": str(at)} if self.buckets else {})
@@ -100,8 +94,8 @@ class Claim(Component):
         return [f"{begin}-{begin + self.buckets - 1}" for begin in begins]
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
-        """The comparisons to make, their points without metric, `at` and seeds. Raise UserError if
-        the study has no such cells."""
+        """The comparisons to make, their points without metric and `at`. Raise UserError if the
+        study has no such cells."""
         raise NotImplementedError
 
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
@@ -114,8 +108,8 @@ class Claim(Component):
 
     def side(self, comparison: Comparison, values: Sequence[float]) -> int:
         """Whether a comparison of single values holds (1), is an exact tie (0), or fails (-1)."""
-        clauses = self.clauses(comparison, values)
-        return min((_sign(max(clause)) for clause in clauses), default=1)
+        worst = min(map(max, self.clauses(comparison, values)), default=1)
+        return 1 if worst > 0 else 0 if worst == 0 else -1
 
     def contrast(self, difference: Number) -> Sample:
         """The sample for testing a difference, an array with an entry for each seed, against 0."""
@@ -156,10 +150,9 @@ class Claim(Component):
 
     def place(self, point: Point, names: Names) -> str:
         """The name of a point, with its metric and its rounds where they are not the claim's."""
-        words = [point_name(point, names)]
-        words += [point.metric.replace("_", " ")] if point.metric != self.metric else []
-        is_named = self.buckets or str(point.at) == str(self.at)
-        return ", ".join(words if is_named else [*words, str(point.at)])
+        metric = point.metric.replace("_", " ") if point.metric != self.metric else ""
+        at = "" if self.buckets or str(point.at) == str(self.at) else str(point.at)
+        return ", ".join(filter(None, [point_name(point, names), metric, at]))
 
     def better(self) -> str:
         """Which of the compared values are better: `high`, `low`, or neither (an empty text)."""
@@ -168,10 +161,6 @@ class Claim(Component):
     def counts_rounds(self) -> bool:
         """Whether the claim compares rounds that reach a threshold, not values of the metric."""
         return counts_rounds(self.at)
-
-
-def _sign(value: Number) -> int:
-    return 1 if value > 0 else 0 if value == 0 else -1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,7 +190,8 @@ class ClaimAlong(Claim):
         return matrix.check_values(self.experiment, self.along, values, where)
 
     def name_of(self, point: Point, names: Names) -> str:
-        own = [] if self.along in point.called else [self.value_name(point, names)]
+        is_said = not self.along or self.along in point.called
+        own = [] if is_said else [self.value_name(point, names)]
         return ", ".join([*own, point_name(point, names)])
 
     def value_name(self, point: Point, names: Names) -> str:
@@ -209,24 +199,11 @@ class ClaimAlong(Claim):
         return short_name(self.along, point.labels[self.along], names)
 
 
-def margin_text(margin: float) -> str:
-    """The end of a comparison's evidence: the margin that it must exceed, or its tolerance."""
-    if not margin:
-        return ""
-    asked = f"asked for a difference above {margin:g}"
-    return f", {asked}" if margin > 0 else f", with a tolerance of {-margin:g}"
-
-
 def above(first: Number, second: Number, margin: float = 0.0) -> Number:
     """By how much the first value exceeds the second beyond the margin, seed by seed for arrays; a
-    tie is 0 less the margin."""
+    tie is 0 less the margin, and passes with one of -TIE."""
     apart = np.where(first == second, 0.0, first - second)  # never is as late as never
     return np.round(apart - margin, 9)
-
-
-def at_least(first: Number, second: Number, margin: float = 0.0) -> Number:
-    """Like `above`, but a tie passes."""
-    return above(first, second, margin) + TIE
 
 
 def counts_rounds(at: int | str) -> bool:
@@ -234,14 +211,9 @@ def counts_rounds(at: int | str) -> bool:
     return str(at).startswith(FIRST)
 
 
-def best_of(label: str, value: str) -> str:
-    """The `at` text for the round that reaches the best value of the run in which the label has
-    this value, and all other labels and the seed are the same."""
-    return f"{BEST_OF}{label} {value}"
-
-
 def leader_of(at: int | str) -> tuple[str, str] | None:
-    """The label and the value of an `at` made by `best_of`; None for any other `at`."""
+    """The label and the value of the runs whose best value `at` asks for, the run's own or that of
+    the run with this value and equal other labels; None for any other `at`."""
     if not str(at).startswith(BEST_OF):
         return None
     label, _, value = str(at).removeprefix(BEST_OF).partition(" ")
@@ -250,10 +222,8 @@ def leader_of(at: int | str) -> tuple[str, str] | None:
 
 def point_name(point: Point, names: Names) -> str:
     """A point's label values that distinguish it, as text, or else its experiment."""
-    return (
-        ", ".join(short_name(label, point.labels[label], names) for label in point.called)
-        or point.experiment
-    )
+    called = (short_name(label, point.labels[label], names) for label in point.called)
+    return ", ".join(called) or point.experiment
 
 
 def short_name(label: str, value: str, names: Names) -> str:
@@ -261,6 +231,15 @@ def short_name(label: str, value: str, names: Names) -> str:
     if names.has_title(label, value):
         return names.value(label, value)
     return f"{word(label)} {value}" if NUMBER.fullmatch(value) else value
+
+
+def margin_text(margin: float) -> str:
+    """The end of a comparison's evidence: the margin that it must exceed, or its tolerance."""
+    if not margin:
+        return ""
+    if margin > 0:
+        return f", asked for a difference above {margin:g}"
+    return f", with a tolerance of {-margin:g}"
 
 
 def differences_text(claim: Claim, values: Sequence[float], places: Sequence[str]) -> str:

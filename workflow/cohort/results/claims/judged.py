@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pandas as pd
-
+from cohort.core.lazy import lazy
 from cohort.core.sealed_json import read_sealed
 from cohort.core.typed import from_json
-from cohort.results.claims.decision import CROSS, EQUAL, NOT_JUDGED, OPEN, TIE
-from cohort.results.claims.evidence import Evidence
-from cohort.results.claims.verdict import NO_PAPER
 from cohort.results.comparison import FIX
 from cohort.results.intervals import NOT_ENOUGH
 from cohort.results.paper import doubts
 from cohort.results.tables.layout import DAGGER, DIVERGED, DOUBLE_DAGGER, Entry, Layout
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = lazy("pandas")
+
+HELD, NOT_HELD, UNDECIDED, TIE = "held", "not held", "undecided", "tie"
+LEANS_HELD, LEANS_NOT_HELD = "leans towards held", "leans towards not held"
+NO_PAPER, NOT_JUDGED = "no value", "not judged at this scale"
+HOLDS = (HELD, LEANS_HELD)
+SHOWN_ORDER = (HELD, NOT_HELD, LEANS_HELD, LEANS_NOT_HELD, TIE, UNDECIDED)
+CROSS, OPEN, EQUAL = "✗", "?", "="
+MARKS = {NOT_HELD: CROSS, LEANS_NOT_HELD: CROSS, UNDECIDED: OPEN, TIE: EQUAL}
 
 MEASURED = (
     "Measured: a verdict is about the typical seed, and all comparisons of a claim must hold. Held "
@@ -30,6 +40,49 @@ BRACKETS = (
 )
 PAPER = "The paper's own numbers are compared as they are, without intervals."
 TOO_FEW = f"{NOT_ENOUGH.capitalize()}: a planned run is missing, or there are fewer than 3 seeds."
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """A point's value, or the mean, deviation and interval of its runs, as text."""
+
+    mean: str = ""
+    sd: str = ""
+    low: str = ""
+    high: str = ""
+    n: int = 0
+    planned: int = 0
+
+
+@dataclass(frozen=True)
+class Difference:
+    """By how much a comparison exceeds what its claim asks, the bounds of this difference, and in
+    how many seeds it is above 0; a claim about every run has only the last."""
+
+    mean: str
+    low: str
+    high: str
+    seeds: str
+
+    @property
+    def text(self) -> str:
+        """The difference with its bounds, and the number of seeds, in one text."""
+        bounds = [self.mean, f"{self.low} to {self.high}"] if self.mean else []
+        return ", ".join([*bounds, self.seeds])
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The verdict on one comparison, by our runs or by the paper's values, and the numbers behind
+    it: those of each point, and `shown`, which puts them in relation. Without a value for each
+    point that it needs, a comparison has neither verdict nor relation."""
+
+    numbers: list[Numbers]
+    opening: str = ""
+    shown: str = ""
+    verdict: str = ""
+    difference: Difference | None = None
+    remarks: str = ""
 
 
 @dataclass(frozen=True)
@@ -67,7 +120,6 @@ class JudgedClaim:
     n: int
     planned: int
     diverged: int
-    values: str
     paper: str
     paper_evidence: str
     doubtful: str
@@ -78,17 +130,14 @@ class JudgedClaim:
 
 def claims_table(claims: Sequence[JudgedClaim]) -> pd.DataFrame:
     """The claims as a table, a row each, without their single comparisons."""
-    without = ["comparisons", "gap", "paper_gap"]
-    return pd.DataFrame(list(map(vars, claims))).drop(columns=without)
+    return pd.DataFrame(list(map(vars, claims))).drop(columns=["comparisons", "gap", "paper_gap"])
 
 
 def read_judged(file: str | Path) -> list[JudgedClaim]:
     """Read claims that `write_judged` wrote as JSON. Raise UserError for a missing or damaged
     file."""
-    claims: list[JudgedClaim] = from_json(
-        list[JudgedClaim], read_sealed(file, "judged claims", FIX)["claims"]
-    )
-    return claims
+    claims = read_sealed(file, "judged claims", FIX)["claims"]
+    return [from_json(JudgedClaim, claim) for claim in claims]
 
 
 def lay_out(claims: Sequence[JudgedClaim], scale: str) -> Layout:
@@ -98,46 +147,34 @@ def lay_out(claims: Sequence[JudgedClaim], scale: str) -> Layout:
     columns = ["Measured", "The paper's own numbers say"] if has_paper else ["Measured"]
     layout = Layout(["Claim", "Where"], columns, prose=True)
     for claim in claims:
-        runs = Entry(
-            claim.measured,
-            f"{claim.n} of {claim.planned} runs",
-            mark=DAGGER if claim.diverged else "",
-            more=claim.measured_evidence,
-        )
-        mark = DOUBLE_DAGGER if claim.doubtful else ""
-        paper = Entry(claim.paper, mark=mark, more=claim.paper_evidence)
-        entries = [runs, paper] if has_paper else [runs]
+        runs = f"{claim.n} of {claim.planned} runs"
+        mark = DAGGER if claim.diverged else ""
+        entries = [Entry(claim.measured, runs, mark=mark, more=claim.measured_evidence)]
+        if has_paper:
+            mark = DOUBLE_DAGGER if claim.doubtful else ""
+            entries.append(Entry(claim.paper, mark=mark, more=claim.paper_evidence))
         layout.lines.append(([claim.says, claim.where], entries))
     layout.notes.extend(_notes(claims, scale, has_paper))
     return layout
 
 
-def without_evidence(claims: Sequence[JudgedClaim]) -> list[JudgedClaim]:
-    """The claims with their verdicts only, as a paper would print them."""
-    return [replace(claim, measured_evidence="", paper_evidence="") for claim in claims]
-
-
 def _notes(claims: Sequence[JudgedClaim], scale: str, has_paper: bool) -> list[str]:
-    has_brackets = any(" [" in claim.measured_evidence for claim in claims)
-    rules = [MEASURED, BRACKETS if has_brackets else "", PAPER if has_paper else ""]
-    notes = [" ".join(filter(None, rules))]
     verdicts = [claim.measured for claim in claims]
-    notes += [TOO_FEW] if NOT_ENOUGH in verdicts else []
-    if any(CROSS in claim.measured_evidence + claim.paper_evidence for claim in claims):
-        notes.append(f"{CROSS}: what does not hold.")
-    if any(f"{OPEN} " in claim.measured_evidence for claim in claims):
-        notes.append(f"{OPEN}: what is undecided.")
-    if TIE in verdicts or any(claim.paper == TIE for claim in claims):
-        notes.append(f"{EQUAL}: an exact tie.")
-    if any(claim.diverged for claim in claims):
-        notes.append(f"{DAGGER}: {DIVERGED}")
-    if has_paper and any(claim.paper == NO_PAPER for claim in claims):
-        notes.append("No value: the paper and its authors' logs do not say.")
-    if reasons := doubts(claim.doubtful for claim in claims):
-        notes.append(f"{DOUBLE_DAGGER} doubtful: {reasons}.")
-    if NOT_JUDGED in verdicts:
-        notes.append(
-            f"Scale {scale} is a cheaper version of the paper's runs: what is measured here proves "
-            "nothing about the paper."
-        )
-    return notes
+    papers = [claim.paper for claim in claims] if has_paper else []
+    evidence = "\n".join(claim.measured_evidence for claim in claims)
+    doubtful = doubts(claim.doubtful for claim in claims)
+    rules = [MEASURED, BRACKETS if " [" in evidence else "", PAPER if has_paper else ""]
+    crossed = CROSS in evidence or any(CROSS in claim.paper_evidence for claim in claims)
+    notes = {
+        " ".join(filter(None, rules)): True,
+        TOO_FEW: NOT_ENOUGH in verdicts,
+        f"{CROSS}: what does not hold.": crossed,
+        f"{OPEN}: what is undecided.": f"{OPEN} " in evidence,
+        f"{EQUAL}: an exact tie.": TIE in verdicts + papers,
+        f"{DAGGER}: {DIVERGED}": any(claim.diverged for claim in claims),
+        "No value: the paper and its authors' logs do not say.": NO_PAPER in papers,
+        f"{DOUBLE_DAGGER} doubtful: {doubtful}.": bool(doubtful),
+        f"Scale {scale} is a cheaper version of the paper's runs: what is measured here proves "
+        "nothing about the paper.": NOT_JUDGED in verdicts,
+    }
+    return [note for note, is_needed in notes.items() if is_needed]

@@ -1,21 +1,32 @@
-"""The values of a claim's points, measured in our runs."""
+"""The values of a claim's points: measured in our runs, or reported by the paper."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cohort.core.errors import UserError, suggest
 from cohort.core.lazy import lazy
 from cohort.results.claims.claim import FIRST, counts_rounds, leader_of
 from cohort.results.claims.matrix import Point
 from cohort.results.intervals import Sample
 from cohort.results.names import METRICS
+from cohort.results.paper import (
+    PaperFile,
+    PaperValue,
+    doubts,
+    open_paper,
+    paper_files,
+    split_items,
+)
+from cohort.results.paper_match import match_values
 from cohort.results.series import (
     BELOW_CHANCE,
+    NO_VALUE,
     cells_of,
     chance_level,
     finite_rows,
@@ -30,6 +41,10 @@ else:
     pd = lazy("pandas")
 
 NOTHING, NEVER = float("nan"), float("inf")
+
+Reported = tuple[PaperValue | None, list[PaperValue]]
+"""What the paper reports of a point: its value, and the curve from which that can be read. Either
+may be missing."""
 
 
 @dataclass(frozen=True)
@@ -59,20 +74,15 @@ class Value:
     @property
     def censored(self) -> int:
         """How many runs did not reach the threshold."""
-        return sum(value == NEVER for value in self.seeds.values())
+        return list(self.seeds.values()).count(NEVER)
 
     @property
     def sample(self) -> Sample:
         """Mean and deviation over the runs, restricted to the rounds that all were trained."""
-        return Sample.of([cut_off(value, self.rounds) for value in self.seeds.values()])
+        return Sample.of([_cut_off(value, self.rounds) for value in self.seeds.values()])
 
 
-def joined(texts: Iterable[str]) -> str:
-    """The texts that are not empty, each once, separated by semicolons."""
-    return "; ".join(dict.fromkeys(filter(None, texts)))
-
-
-def cut_off(value: float, rounds: float) -> float:
+def _cut_off(value: float, rounds: float) -> float:
     """The round in which a run reached a threshold; for NEVER the round after its last one."""
     return rounds + 1 if value == NEVER else value
 
@@ -115,24 +125,21 @@ def measured_values(
     Points whose cells are not planned at this scale, or whose data set is missing, have no value.
     Seeds that this scale leaves out count as planned: without them the value is not known.
     """
-    keys = dict.fromkeys((point.experiment, point.metric, point.at) for point in points)
-    results = {
-        (name, metric, at): _values_by_labels(read(name, metric), metric, at)
-        for name, metric, at in keys
-    }
+    results: dict[Any, dict[Any, Value]] = {}
     values = []
     for point in points:
-        by_labels = results[point.experiment, point.metric, point.at]
-        value = by_labels.get(frozenset(point.labels.items()), Value(NOTHING))
+        key = (point.experiment, point.metric, point.at)
+        if key not in results:
+            metrics = read(point.experiment, point.metric)
+            results[key] = {} if metrics is None else _values_by_labels(metrics, *key[1:])
+        value = results[key].get(frozenset(point.labels.items()), Value(NOTHING))
         planned = max(value.planned, point.seeds) if value.planned else 0
         rounds = min(value.rounds, point.rounds or NEVER)  # of a diverged run
         values.append(replace(value, planned=planned, rounds=rounds))
     return values
 
 
-def _values_by_labels(metrics: DataFrame | None, metric: str, at: int | str) -> dict[Any, Value]:
-    if metrics is None:
-        return {}
+def _values_by_labels(metrics: DataFrame, metric: str, at: int | str) -> dict[Any, Value]:
     cells = value_at(metrics, metric, at)
     labels = [label for label in label_columns(metrics) if label != "seed"]
     done, diverged = cells["status"].eq("done"), cells["status"].eq("diverged")
@@ -159,7 +166,7 @@ def _value_of_runs(planned: Sequence[Mapping[Any, Any]]) -> Value:
     lasted = [run["lasted"] for run in runs if run["lasted"] == run["lasted"]]
     rounds = min(lasted, default=NOTHING if runs else NEVER)
     reached = any(value < NEVER for value in seeds.values())
-    cut = [cut_off(value, rounds) if reached else value for value in seeds.values()]
+    cut = [_cut_off(value, rounds) if reached else value for value in seeds.values()]
     return Value(
         round(float(np.mean(cut)), 9) if cut else NOTHING,
         n=len(runs),
@@ -196,7 +203,7 @@ def value_at(metrics: DataFrame, metric: str, at: int | str) -> DataFrame:
     ended = (cells["status"] == "done") & has_metric | diverged
     could = ended & cells["digest"].map(thresholds).notna()
     values = cells["digest"].map(rounds).astype(float).mask(diverged)
-    return cells.assign(value=values.where(values.notna() | ~could, float("inf")))
+    return cells.assign(value=values.where(values.notna() | ~could, NEVER))
 
 
 def _thresholds(rows: DataFrame, cells: DataFrame, at: int | str) -> Series:
@@ -210,3 +217,83 @@ def _thresholds(rows: DataFrame, cells: DataFrame, at: int | str) -> Series:
     leaders = cells[cells[label] == value]
     goals = leaders[others].assign(goal=leaders["digest"].map(best).astype(float))
     return cells.merge(goals, how="left", on=others).set_index("digest")["goal"]
+
+
+def paper_values(points: Sequence[Point], study: str, items: str) -> list[Value]:
+    """The value of each point in these items of a study's paper; a curve counts as a run."""
+    if not items:
+        return [Value(NOTHING)] * len(points)
+    results = paper_results(study, points, items)
+    if not any(leader_of(point.at) for point in points):
+        return list(map(_paper_value, points, results))
+    leaders = [
+        replace(point, labels=point.labels | dict([leader]))
+        for point in points
+        if (leader := leader_of(point.at))
+    ]
+    return list(map(_paper_rounds, results, paper_results(study, leaders, items)))
+
+
+def paper_results(study: str, points: Sequence[Point], items: str) -> list[Reported]:
+    """What these items (tables and figures) of a study's paper report of each point. Raise
+    UserError if an item is unknown or has two values for a point."""
+    results: dict[Any, Reported] = {}
+    for metric, at in dict.fromkeys((point.metric, str(point.at)) for point in points):
+        same = [point for point in points if (point.metric, str(point.at)) == (metric, at)]
+        single, curves = _values_by_file(study, items, metric)
+        # the best values are printed with the rounds in which they were reached
+        printed = "max" if leader_of(at) else at
+        values = _match([value for value in single if value.at == printed], same, printed)
+        for point, value, curve in zip(same, values, _match(curves, same, ""), strict=True):
+            results[point.key, metric, at] = (next(iter(value), None), curve)
+    return [results[point.key, point.metric, str(point.at)] for point in points]
+
+
+def _values_by_file(study: str, items: str, metric: str) -> list[list[PaperValue]]:
+    """The paper's values of a metric in these items: a list from the file of single values, one
+    from that of curves. Raise UserError for an item that neither holds."""
+    opened = [
+        open_paper(path, "") if path.exists() else PaperFile(str(path), [])
+        for path in paper_files(study)
+    ]
+    for item in split_items(items):
+        if not any(file.items_containing(item) for file in opened):
+            files = " nor ".join(file.path for file in opened)
+            available = [name for file in opened for name in file.items]
+            raise UserError(
+                f"paper is '{item}', which neither {files} holds{suggest(item, available)}"
+            )
+    return [file.values(items, metric) for file in opened]
+
+
+def _match(values: list[PaperValue], points: Sequence[Point], at: str) -> list[list[PaperValue]]:
+    labels = list(dict.fromkeys(label for point in points for label in point.labels))
+    matches = match_values(values, [point.labels for point in points], labels, labels, at=at)
+    values_by_labels = {tuple(match.labels.values()): match.values for match in matches}
+    texts = [dict.fromkeys(labels, NO_VALUE) | point.labels for point in points]
+    return [values_by_labels[tuple(by_label.values())] for by_label in texts]
+
+
+def _paper_rounds(result: Reported, leader: Reported) -> Value:
+    """The round of the paper's best value, all that it prints, if that reaches the leader's
+    best."""
+    (value, _), (goal, _) = result, leader
+    if value is None or goal is None or value.round is None:
+        return Value(NOTHING)
+    reached = value.value >= goal.value
+    doubtful = doubts([value.doubtful, goal.doubtful])
+    return Value(float(value.round) if reached else NEVER, 1, 1, doubtful=doubtful)
+
+
+def _paper_value(point: Point, result: Reported) -> Value:
+    value, curve = result
+    if value is None and not curve:
+        return Value(NOTHING)
+    if value is None:
+        frame = pd.DataFrame(curve)[["metric", "round", "value"]].assign(digest="", status="done")
+        number = float(value_at(frame, point.metric, point.at)["value"].iloc[0])
+    else:
+        number = value.value
+    number = round(number * display_scale(point.metric, point.at), 9)
+    doubtful = doubts(used.doubtful for used in ([value] if value else curve))
+    return Value(number, 1, 1, doubtful=doubtful)

@@ -7,24 +7,23 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cohort.results.claims.decision import (
-    HOLDS,
-    LEANS_NOT_HELD,
-    NOT_HELD,
-    NOT_JUDGED,
-    SHOWN_ORDER,
-)
-from cohort.results.claims.evidence import Evidence, Numbers
 from cohort.results.claims.judged import (
     BRACKETS,
+    HOLDS,
+    LEANS_NOT_HELD,
     MEASURED,
+    NO_PAPER,
+    NOT_HELD,
+    NOT_JUDGED,
     PAPER,
+    SHOWN_ORDER,
     TOO_FEW,
+    Evidence,
     JudgedClaim,
     JudgedComparison,
+    Numbers,
     read_judged,
 )
-from cohort.results.claims.verdict import NO_PAPER
 from cohort.results.intervals import NOT_ENOUGH
 from cohort.results.report.render import merged, with_suffix
 from cohort.results.report.runs import StudyRuns

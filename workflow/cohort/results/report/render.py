@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from cohort.core.counts import counted
 from cohort.core.durations import duration_text
-from cohort.results.claims.decision import HOLDS, MARKS
+from cohort.results.claims.judged import HOLDS, MARKS
 
 ADDRESS = re.compile(r"(https://[^\s()<>]*[^\s()<>.,;:])")
 FILTERS = {"dataset": "Data set", "partition": "Partition", "J": "J", "strategy": "Strategy"}

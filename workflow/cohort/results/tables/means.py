@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import get_args
 
-from cohort.results.agreement import Verdict
 from cohort.results.comparison import Comparison, Result
+from cohort.results.intervals import Verdict
 from cohort.results.names import METRICS, Names, listed
 from cohort.results.paper import doubts
 from cohort.results.series import FULL, GENERATED, NO_VALUE

@@ -61,8 +61,7 @@ def compare_table(spec: Mapping[str, Any], metrics_file: str | Path) -> Comparis
     """Compare the runs that a table shows."""
     if spec.get("kind") == Leaderboard.name:
         return compare_across(spec, metrics_file)
-    table = Table.from_spec(spec)
-    return compare(table.measures(), spec, metrics_file, top=table.top)
+    return compare(Table.from_spec(spec).measures(), spec, metrics_file)
 
 
 def lay_out_table(spec: Mapping[str, Any], comparison: Comparison) -> Layout:

@@ -1,1 +1,1 @@
-"""One file per kind of claim."""
+"""The kinds of claims: about values (`levels`), and about differences (`differences`)."""

@@ -1,0 +1,217 @@
+"""Intervals, tests and agreement with a paper's value: by scipy, by hand, and by brute force."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from cohort.results.intervals import (
+    Sample,
+    SignedRanks,
+    agreement,
+    holm_levels,
+    margin_of,
+    paired_differences,
+    welch_p,
+)
+
+MARGIN = 0.02  # two points
+OURS = (0.46, 0.47, 0.48, 0.47, 0.45)  # mean 0.466, variance 0.00013
+
+
+def t_quantile(freedom: float, share: float = 0.975) -> float:
+    return float(stats.t.ppf(share, freedom))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_intervals_and_tests_are_those_of_scipy(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    values, other = rng.normal(0.5, 1, 4), rng.normal(0, 2, 3)
+    sample = Sample.of(values)
+    one_sample = stats.ttest_1samp(values, 0)
+    assert sample.interval() == pytest.approx(tuple(one_sample.confidence_interval(0.95)))
+    assert sample.p_value() == pytest.approx(one_sample.pvalue)
+    for side, alternative in ((sample, "greater"), (-sample, "less")):
+        p_value = stats.ttest_1samp(values, 0, alternative=alternative).pvalue
+        assert side.p_above() == pytest.approx(p_value)
+    welch = stats.ttest_ind(values, other, equal_var=False).pvalue
+    assert welch_p(sample, Sample.of(other)) == pytest.approx(welch)
+
+
+@pytest.mark.parametrize("n", [5, 6, 7, 12, 20])
+def test_the_sign_test_is_scipys(n: int) -> None:
+    """A deviation so small that the t-test is never the stricter one."""
+    for above in range(n + 1):
+        p_value = stats.binomtest(above, n, alternative="greater").pvalue
+        assert Sample(n, 1.0, 1e-6, above, n - above).p_above() == pytest.approx(p_value)
+
+
+def test_samples_without_any_spread() -> None:
+    """Three runs of 1 and three of 2 differ without a doubt; one run each says nothing. A tie is a
+    sign for neither side: of 32 outcomes, six have four or five of five."""
+    low, high = Sample.of([1.0] * 3), Sample.of([2.0] * 3)
+    assert welch_p(low, high) == 0
+    assert welch_p(low, low) == welch_p(Sample.of([1.0]), high) == 1
+    assert Sample.of([-1.0, 1.0]).p_value() == 1 == Sample.of([0.0] * 4).p_value()
+    assert Sample.of([0.0] * 5).p_above() == 1
+    assert Sample.of([0.1] * 5).p_above() == 1 / 32
+    assert Sample.of([2.0, 1.9, 2.1, 2.0, 0.0]).p_above() == pytest.approx(6 / 32)
+
+
+def test_only_seeds_that_both_have_are_compared() -> None:
+    result = paired_differences({"0": 5.0, "1": 7.0, "2": 1.0}, {"1": 4.0, "0": 4.0, "3": 0.0})
+    assert (result.mean, result.n) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("values", "better", "word"),
+    [
+        ((1, 2, 1.5, 1.2, 1.1), "high", "better"),
+        ((1, 2, 1.5, 1.2, 1.1), "low", "worse"),
+        ((-1, -2, -1.5, -1.2, -1.1), "low", "better"),
+        ((1, 2, 1.5, 1.2, -0.1), "high", "undecided"),  # t = 3.3, but 4 of 5 seeds only
+        ((1, 9, 1, 1, 30), "high", "undecided"),  # 5 of 5 seeds, but t = 1.5
+        ((1, 2, 1.5, 1.2, 1.1), "", "undecided"),
+        ((1, 2, 1.5), "high", "leans better"),
+        ((1, 2, 1.5), "low", "leans worse"),
+        ((1, 2), "high", "not enough runs"),
+        ((), "high", "not enough runs"),
+    ],
+)
+def test_a_word_needs_the_interval_and_the_signs(
+    values: tuple[float, ...], better: str, word: str
+) -> None:
+    assert Sample.of(values).verdict(better) == word  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("p_values", "levels"),
+    [
+        ([0.30, 0.01, 0.02, 0.04], [0.05 / 3, 0.05 / 4, 0.05 / 3, 0.05 / 3]),  # 0.02 ends it
+        ([0.01, 0.02], [0.025, 0.05]),
+        ([], []),
+    ],
+)
+def test_holm_by_hand(p_values: list[float], levels: list[float]) -> None:
+    assert holm_levels(p_values) == pytest.approx(levels)
+
+
+def signed_rank_p(values: np.ndarray) -> float:
+    """The share of all signs that give the positive ranks at least the sum that they have."""
+    values = values[values != 0]
+    ranks = stats.rankdata(np.abs(values))
+    sums = [ranks @ signs for signs in itertools.product((0, 1), repeat=len(values))]
+    return float(np.mean(np.array(sums) >= ranks[values > 0].sum() - 1e-9))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_signed_ranks_with_ties_and_zeros(seed: int) -> None:
+    values = np.random.default_rng(seed).integers(-3, 6, size=9).astype(float)
+    sample = SignedRanks.of(values)
+    for side, numbers in ((sample, values), (-sample, -values)):
+        signs = stats.binomtest(int((numbers > 0).sum()), len(numbers), alternative="greater")
+        assert side.p_above() == pytest.approx(max(signed_rank_p(numbers), signs.pvalue))
+
+
+@pytest.mark.parametrize("level", [0.02, 0.1, 0.1 / 3])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_interval_of_signed_ranks_has_the_centers_that_are_not_rejected(
+    seed: int, level: float
+) -> None:
+    values = np.random.default_rng(seed).normal(1, 1, size=8)
+    low, high = SignedRanks.of(values).interval(level)
+    centers = {low - 1e-6: False, low + 1e-6: True, high - 1e-6: True, high + 1e-6: False}
+    for center, is_inside in centers.items():
+        sides = SignedRanks.of(values - center).p_above(), SignedRanks.of(center - values).p_above()
+        assert (min(sides) > level / 2) == is_inside
+
+
+def test_how_few_settings_say_anything() -> None:
+    """Of five differences above 0 the p-value is 1 / 32, of four 1 / 16."""
+    assert SignedRanks.of([1, 2, 3, 4, 5]).p_above() == 1 / 32
+    assert SignedRanks.of([1, 2, 3, 4]).p_above() == 1 / 16
+    assert SignedRanks.of([1, 2, 3, 4]).interval(0.1) == (-np.inf, np.inf)
+    assert SignedRanks.of([0, 0, 0]).p_above() == 1
+
+
+@pytest.mark.parametrize(
+    ("paper", "squared_error", "freedom"),
+    [
+        ((0.45,), 0.00013 / 5 + 0.00013, 4),  # one run, with a deviation like ours
+        ((0.45, 0.02, 1), 0.00013 / 5 + 0.02**2, 4),  # one run that varies more than ours
+        ((0.45, 0.02, 2), 0.00013 / 5 + 0.02**2 / 2, 4),  # of two runs it is not believed
+        ((0.45, None, 3), 0.00013 / 5 + 0.00013 / 3, 4),
+        ((0.45, None, 20), 0.00013 / 5 * 2, 4),  # no more exact than ours
+        ((0.45, 0.0, 3), 0.00013 / 5 + 0.00013 / 3, 4),
+        # F = 0.00013 / 0.006^2 = 3.6, p = 0.23; with 0.009 it is 1.6, p = 0.42
+        ((0.45, 0.006, 3), 0.00013 / 5 + 0.00013 / 3, 4),
+        ((0.45, 0.009, 3), 0.00013 / 5 + 0.009**2 / 3, 4),  # 4.7 by Welch
+        (
+            (0.45, 0.04, 3),
+            0.00013 / 5 + 0.04**2 / 3,
+            (0.00013 / 5 + 0.04**2 / 3) ** 2 / ((0.00013 / 5) ** 2 / 4 + (0.04**2 / 3) ** 2 / 2),
+        ),
+    ],
+)
+def test_the_error_of_a_papers_value(
+    paper: tuple[Any, ...], squared_error: float, freedom: float
+) -> None:
+    half = t_quantile(freedom) * math.sqrt(squared_error)
+    assert agreement(OURS, *paper, margin=MARGIN).interval == pytest.approx(
+        (0.016 - half, 0.016 + half)
+    )
+
+
+def test_a_printed_deviation_is_doubted_from_forty_percent_on() -> None:
+    limit = math.sqrt(0.00013 / float(stats.f.isf(0.4, 4, 2)))
+    believed, doubted = (
+        agreement(OURS, 0.45, limit * factor, 3, margin=MARGIN).interval
+        for factor in (1.001, 0.999)
+    )
+    assert believed and doubted
+    assert doubted[1] - doubted[0] > 1.01 * (believed[1] - believed[0])
+
+
+@pytest.mark.parametrize(
+    ("ours", "paper", "margin", "word"),
+    [
+        # the error beside one run is 0.01249: 90 % reach 0.02663 to each side, 95 % 0.03468
+        (OURS, (0.465,), 0.0277, "agrees"),  # 0.001 + 0.02663 = 0.02763
+        (OURS, (0.465,), 0.0276, "cannot tell"),
+        (OURS, (0.516,), 0.0153, "differs"),  # 0.050 - 0.03468 = 0.01532
+        (OURS, (0.516,), 0.0154, "cannot tell"),
+        (OURS, (0.416,), 0.0153, "differs"),
+        # stuck at chance level without any error; the margin is not exact in binary
+        ([0.10] * 3, (0.12, 0.0, 3), MARGIN, "agrees"),
+        ([0.10] * 3, (0.13, 0.0, 3), MARGIN, "differs"),
+        ([0.10] * 3, (0.13,), MARGIN, "differs"),
+        ([0.10] * 2, (0.10, 0.0, 3), MARGIN, "cannot tell"),  # equal by chance
+        ([0.5], (0.25, 0.01, 3), MARGIN, None),
+        ([0.5, 0.5], (math.inf,), MARGIN, None),
+    ],
+)
+def test_whether_a_papers_value_agrees(
+    ours: list[float], paper: tuple[Any, ...], margin: float, word: str | None
+) -> None:
+    assert agreement(ours, *paper, margin=margin).verdict == word
+
+
+@pytest.mark.parametrize(
+    ("printed", "unit", "points"),
+    [
+        (0.528, "%", 2),
+        (0.96, "%", 2),  # 4 % of errors: the last number with two points
+        (0.989, "%", 0.55),
+        (0.0100, "%", 0.5),
+        (1.0, "%", 0),
+        (0.0023, "points", 2),  # a gain near 0 is in the middle of its scale
+        (-0.0155, "points", 2),
+    ],
+)
+def test_the_margin_by_hand(printed: float, unit: str, points: float) -> None:
+    assert margin_of(printed, unit) == pytest.approx(points / 100)
