@@ -19,7 +19,7 @@ import pytest
 
 from cohort.commands import restore as command
 from cohort.core.errors import UserError
-from cohort.core.locks import lock
+from cohort.core.files import lock
 from cohort.core.paths import DRIVER_LOCK, state_folder
 from cohort.core.sealed_json import write_sealed
 from cohort.plan import Plan

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cohort.core.cache import cache_folder, cached
+from cohort.core.files import cache_folder, cached
 
 
 @pytest.fixture

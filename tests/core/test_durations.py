@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from cohort.core.durations import duration_text
+from cohort.core.text import duration_text
 
 
 @pytest.mark.parametrize(

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from cohort.core.locks import is_locked, lock, try_lock
+from cohort.core.files import is_locked, lock, try_lock
 from tests.conftest import ROOT
 from tests.workflow.conftest import wait_for
 
 HOLDER = """
 import sys
 from pathlib import Path
-from cohort.core.locks import lock
+from cohort.core.files import lock
 
 path, message = Path(sys.argv[1]), Path(sys.argv[2])
 with lock(path, waiting=lambda: message.write_text("waiting")):

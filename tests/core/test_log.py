@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cohort.core.errors import UserError
-from cohort.core.log import last_line, last_session, log_output
+from cohort.core.process import last_line, last_session, log_output
 
 
 @pytest.mark.parametrize(

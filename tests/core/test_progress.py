@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from cohort.core.progress import tracked
+from cohort.core.process import tracked
 
 
 class Terminal(io.StringIO):

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from cohort.core import locks
 from cohort.core.errors import UserError
+from cohort.core.files import lock
 from cohort.core.paths import DRIVER_LOCK
 from cohort.data import download as stage
 from cohort.data import fetch
@@ -301,7 +301,7 @@ def test_a_host_that_cannot_be_resolved_is_asked_once(monkeypatch: pytest.Monkey
             "http://data.example/values: the host data.example cannot be resolved ("
         )
         assert asked == ["data.example"] * times
-    with locks.lock(DRIVER_LOCK):
+    with lock(DRIVER_LOCK):
         for url in ("http://data.example/values", "http://data.example/others"):
             with pytest.raises(
                 UserError, match=r"data\.example could not be resolved before; check"

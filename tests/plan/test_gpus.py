@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from cohort.commands.cost import print_cost
-from cohort.core.durations import duration_text
 from cohort.core.errors import UserError
+from cohort.core.text import duration_text
 from cohort.pipeline import cell_states
 from cohort.plan import Plan
 from cohort.plan.cost import counts_of, operations, paces, round_seconds

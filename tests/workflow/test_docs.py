@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from cohort.commands.cost import summarize as summarize_costs
-from cohort.core.durations import duration_text
+from cohort.core.text import duration_text
 from cohort.data.augmentations import AUGMENTATIONS
 from cohort.models import MODELS
 from cohort.needs import NEEDS

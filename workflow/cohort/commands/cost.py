@@ -9,7 +9,7 @@ from typing import Any
 
 from cohort.commands.planning import add_json, add_studies, load_plan
 from cohort.commands.screen import print_json, prose, table
-from cohort.core.durations import duration_text
+from cohort.core.text import duration_text
 from cohort.pipeline.cell_states import CellStatus, find_slurm_logs, status_of
 from cohort.plan import Plan, all_studies
 from cohort.plan.cost import START_SECONDS, paces, round_seconds

@@ -13,8 +13,7 @@ from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 from cohort.core.errors import UserError, refusal
-from cohort.core.files import write_text
-from cohort.core.locks import is_locked
+from cohort.core.files import is_locked, write_text
 from cohort.core.paths import DRIVER_LOCK, UNRESOLVED
 
 WAITS = (2.0, 8.0, 30.0)  # seconds before each retry

@@ -6,8 +6,7 @@ import functools
 from importlib.metadata import version
 from typing import TYPE_CHECKING, NamedTuple
 
-from cohort.core.cache import cached
-from cohort.core.files import code_hash
+from cohort.core.files import cached, code_hash
 from cohort.core.lazy import lazy
 from cohort.models import Model
 

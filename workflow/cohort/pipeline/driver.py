@@ -16,9 +16,8 @@ from typing import IO, TYPE_CHECKING, Any
 import cohort
 from cohort.cell.planned import options_of, write_plan
 from cohort.core.errors import UserError, explain_errors
-from cohort.core.files import check_writable
+from cohort.core.files import check_writable, try_lock
 from cohort.core.lazy import lazy
-from cohort.core.locks import try_lock
 from cohort.core.paths import DRIVER_LOCK, RESULTS, RUN_OPTIONS, UNRESOLVED, state_folder
 from cohort.core.sealed_json import write_sealed
 from cohort.pipeline.cell_states import failure_texts

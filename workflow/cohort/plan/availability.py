@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from cohort.cell.planned import PlannedFile
-from cohort.core.counts import counted
 from cohort.core.errors import UserError
+from cohort.core.text import counted
 from cohort.data.places import check_data_path, check_mirror, files_in_mirror
 from cohort.plan.located import errors_at
 from cohort.plan.resolution import Resolver

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from cohort.core.counts import counted
 from cohort.core.errors import UserError, suggest
 from cohort.core.paths import CELL_LABELS, CLAIMS_TABLE
+from cohort.core.text import counted
 from cohort.plan import claim_cells, drawings
 from cohort.plan.axes import Values, axis_values, combinations
 from cohort.plan.extension import ExtendedExperiment, inherited_items, with_strategies

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from cohort.core.sealed_json import read_sealed
-from cohort.core.typed import from_json
+from cohort.core.sealed_json import from_json, read_sealed
 from cohort.results.claims.decision import CROSS, EQUAL, NOT_JUDGED, OPEN, TIE
 from cohort.results.claims.evidence import Evidence
 from cohort.results.claims.verdict import NO_PAPER

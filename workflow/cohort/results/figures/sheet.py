@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from pandas import DataFrame
 
-from cohort.core.counts import counted
+from cohort.core.text import counted
 from cohort.results.figures.grid import (
     Grid,
     Panel,

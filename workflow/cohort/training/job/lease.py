@@ -18,8 +18,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from cohort.core.files import atomic_write
-from cohort.core.locks import is_locked, lock
+from cohort.core.files import atomic_write, is_locked, lock
 
 LEASE, CHECKPOINT, PREVIOUS, FINISHED = (
     "lease",
