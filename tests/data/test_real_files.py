@@ -18,15 +18,21 @@ import yaml
 from cohort.cell.planned import PlannedFile, plan_file, write_plan
 from cohort.data import store
 from cohort.data.download import download
+from cohort.data.parsers.parser import Split
 from cohort.data.prepare import prepare
-from cohort.data.split import Split
+from cohort.models.vision import from_torchvision
 from tests.conftest import ROOT
 from tests.data.publishers import CIFAR_FOLDERS, CLASSES, IDX_FOLDERS
-from tests.data.second_opinion import readers
 
 MIRROR = os.environ.get("COHORT_DATA_MIRROR", "")
 FACTS = yaml.safe_load((ROOT / "config/datasets.yaml").read_text())
-THEIRS = readers()
+DATASETS = from_torchvision("datasets")
+THEIRS = {
+    "mnist": DATASETS.MNIST,
+    "fashion-mnist": DATASETS.FashionMNIST,
+    **dict.fromkeys(("cifar10", "cifar10-unit"), DATASETS.CIFAR10),
+    **dict.fromkeys(("cifar100", "cifar100-coarse"), DATASETS.CIFAR100),
+}
 COARSE_OF_FINE = "4 1 14 8 0 6 7 7 18 3 3 14 9 18 7 11 3 9 7 11 6 11 5 10 7 6 13 15 3 15 0 11 1 10 12 14 16 9 11 5 5 19 8 8 15 13 14 17 18 10 \
 16 4 17 4 2 0 17 4 18 17 10 3 2 12 12 16 12 1 9 19 2 10 0 1 16 12 9 13 15 13 16 19 2 4 6 19 5 5 8 19 18 1 2 15 6 0 17 8 14 13"  # known
 

@@ -15,10 +15,9 @@ from cohort.cell.planned import PlannedFile, plan_file, write_plan
 from cohort.core.errors import UserError
 from cohort.data import store
 from cohort.data.parsers import PARSERS
-from cohort.data.parsers.parser import Parser
+from cohort.data.parsers.parser import Blocks, Parser, Split
 from cohort.data.prepare import prepare
 from cohort.data.samples import load
-from cohort.data.split import Blocks, Split
 
 RNG = np.random.default_rng(6)
 TRAIN = Split(RNG.integers(0, 256, (30, 3, 6, 5), dtype=np.uint8), RNG.integers(0, 4, 30))
@@ -183,22 +182,14 @@ def test_images_are_stored_as_bytes_and_the_same_data_as_the_same_file():
     assert prepared().read_bytes() == first
 
 
-@pytest.mark.parametrize(("split", "expected", "stored"), [("train", 31, 30), ("test", 6, 7)])
-def test_a_wrong_count_is_reported_and_leaves_no_file(split: str, expected: int, stored: int):
+@pytest.mark.parametrize("wrong", [{"train": 31}, {"test": 6}, {"shape": [3, 5, 6]}])
+def test_a_wrong_count_or_shape_is_reported_and_leaves_no_file(wrong: dict[str, Any]):
+    name = "test" if "test" in wrong else "train"
+    expected, stored = FACTS | wrong, FACTS[name]
     with pytest.raises(UserError) as caught:
-        prepared(**{split: expected})
-    assert (
-        str(caught.value)
-        == f"noise: {split} has {stored} samples, config/datasets.yaml expects {expected}"
+        prepared(**wrong)
+    assert str(caught.value) == (
+        f"noise: {name} has {stored} samples of [3, 6, 5] and {stored} labels, "
+        f"config/datasets.yaml expects {expected[name]} of {expected['shape']}"
     )
     assert [path.name for path in Path().iterdir()] == ["results"]  # where the plan file lies
-
-
-def test_a_wrong_shape_is_reported_and_leaves_no_file():
-    with pytest.raises(UserError) as caught:
-        prepared(shape=[3, 5, 6])
-    assert (
-        str(caught.value)
-        == "noise: train has 30 samples of shape [3, 6, 5], config/datasets.yaml expects 30 of [3, 5, 6]"
-    )
-    assert [path.name for path in Path().iterdir()] == ["results"]

@@ -34,7 +34,7 @@ CALLS = {
 METHODS = {"extractall", "extract", "read_pickle", "unpack_archive"}
 ALLOWED = {
     # an unpickler that knows the names an array needs and no other
-    ("workflow/cohort/data/pickles.py", "pickle.Unpickler"),
+    ("workflow/cohort/data/parsers/arrays.py", "pickle.Unpickler"),
     # this Python again, with a plan file that was just written, and without a shell
     ("workflow/cohort/commands/run.py", "os.execv"),
 }

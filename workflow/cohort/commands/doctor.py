@@ -19,8 +19,7 @@ from cohort.core.errors import UserError, explain_errors
 from cohort.core.files import check_writable, is_locked, try_lock
 from cohort.core.lazy import lazy
 from cohort.core.paths import RESULTS
-from cohort.data.places import files_in_mirror
-from cohort.data.raw import RawFile
+from cohort.data.raw import RawFile, files_in_mirror
 from cohort.pipeline.slurm import SLURM_COMMANDS, check_slurm
 from cohort.plan import Plan
 from cohort.plan.yaml_files import read_yaml

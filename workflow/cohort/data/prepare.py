@@ -18,7 +18,7 @@ from cohort.core.files import sha256
 from cohort.core.hdf5 import new_hdf5
 from cohort.data.dataset_info import DEFAULTS
 from cohort.data.parsers import PARSERS, parser_name
-from cohort.data.split import Blocks, Split
+from cohort.data.parsers.parser import Blocks, Split
 from cohort.data.store import FORMAT
 
 TYPES: dict[str, type[np.integer[Any]]] = {"images": np.uint8, "text": np.uint8, "table": np.int16}
@@ -60,28 +60,22 @@ def _check(settings: Mapping[str, Any], name: str, split: Split | None) -> None:
             raise UserError(f"{what} does not exist, {file} says otherwise")
         return
     count, shape = len(split.labels), list(split.values.shape)
-    if count != settings[name]:
-        raise UserError(f"{what} has {count} samples, {file} expects {settings[name]}")
-    if shape != [count, *settings["shape"]]:
+    if shape != [count, *settings["shape"]] or count != settings[name]:
         raise UserError(
-            f"{what} has {shape[0]} samples of shape {shape[1:]}, "
-            f"{file} expects {count} of {settings['shape']}"
+            f"{what} has {shape[0]} samples of {shape[1:]} and {count} labels, "
+            f"{file} expects {settings[name]} of {settings['shape']}"
         )
-    _check_numbers(what, "labels", split.labels, count, settings["classes"])
-    _check_numbers(what, "groups", split.groups, count, settings["groups"])
-
-
-def _check_numbers(
-    what: str, word: str, numbers: np.ndarray | None, count: int, most: int | None
-) -> None:
-    """Raise UserError unless there is one of `most` labels or groups for each sample, or
-    neither."""
-    if numbers is None or most is None:
-        if numbers is not None or most is not None:
+    numbers_of = {"labels": (split.labels, settings["classes"])}
+    if split.groups is not None or settings["groups"] is not None:
+        numbers_of["groups"] = (split.groups, settings["groups"])
+    for word, (numbers, most) in numbers_of.items():
+        if numbers is None or most is None:
             verb = "lacks" if numbers is None else "has"
-            raise UserError(f"{what} {verb} {word}, config/datasets.yaml says otherwise")
-    elif len(numbers) != count or numbers.min() < 0 or numbers.max() >= most:
-        raise UserError(f"{what} has {word} that are not one of 0 to {most - 1} for each sample")
+            raise UserError(f"{what} {verb} {word}, {file} says otherwise")
+        if len(numbers) != count or numbers.min() < 0 or numbers.max() >= most:
+            raise UserError(
+                f"{what} has {word} that are not one of 0 to {most - 1} for each sample"
+            )
 
 
 def _write(

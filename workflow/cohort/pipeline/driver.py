@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
-import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -18,7 +17,7 @@ from cohort.cell.planned import options_of, write_plan
 from cohort.core.errors import UserError, explain_errors
 from cohort.core.files import check_writable, try_lock
 from cohort.core.lazy import lazy
-from cohort.core.paths import DRIVER_LOCK, RESULTS, RUN_OPTIONS, UNRESOLVED, state_folder
+from cohort.core.paths import DRIVER_LOCK, RESULTS, RUN_OPTIONS, state_folder
 from cohort.core.sealed_json import write_sealed
 from cohort.pipeline.cell_states import failure_texts
 from cohort.pipeline.cleanup import remove_previews
@@ -118,7 +117,6 @@ class Driver:
         self.check_executor()
         with explain_errors(RESULTS):
             self.lock = lock_directory()
-            shutil.rmtree(UNRESOLVED, ignore_errors=True)
             freeze_plan(self.plan)
             # An orphan may have published others since, which Snakemake deletes before their jobs.
             remove_published_originals(self.already_recorded)

@@ -11,7 +11,7 @@ from typing import Any
 from cohort.cell.planned import PlannedFile
 from cohort.core.errors import UserError
 from cohort.core.text import counted
-from cohort.data.places import check_data_path, check_mirror, files_in_mirror
+from cohort.data.raw import check_data_path, check_mirror, files_in_mirror
 from cohort.plan.located import errors_at
 from cohort.plan.resolution import Resolver
 from cohort.plan.study import Experiment, Row, Study

@@ -1,4 +1,4 @@
-"""Parsers of the publishers' files: one file each."""
+"""Parsers of the publishers' files."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,8 +7,6 @@ from cohort.core.components import Catalog
 from cohort.data.parsers.parser import Parser
 
 PARSERS = Catalog("cohort.data.parsers", Parser)
-
-__all__ = ["PARSERS", "Parser", "parser_name"]
 
 
 def parser_name(dataset: str, info: Mapping[str, Any]) -> str:
