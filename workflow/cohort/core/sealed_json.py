@@ -60,8 +60,8 @@ def _checksum(content: Mapping[str, Any]) -> str:
 
 
 def from_json(hint: Any, value: Any) -> Any:
-    """Build what a type hint describes from JSON, as `dataclasses.asdict` leaves it: a dataclass, or
-    lists, dicts and tuples of them, each of which may be None. Other values stay as they are."""
+    """Build what a type hint describes from JSON, as `dataclasses.asdict` leaves it: a dataclass,
+    lists, dicts or tuples of them, each of which may be None. Other values stay as they are."""
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if value is None:
         return None

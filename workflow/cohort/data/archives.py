@@ -42,7 +42,7 @@ def unpack(packed: Path, member: str, size: int, target: Path, called: str) -> N
     """Write the `member` of a .zip or .tar.gz, or the content of a .gz if it is empty, to `target`,
     but no more than one byte above `size`. `called` names the archive in error messages."""
     with explain_broken_file(called), contextlib.ExitStack() as stack:
-        content: IO[bytes] | None
+        content: Any
         if packed.suffix == ".zip":
             content = stack.enter_context(zipfile.ZipFile(packed)).open(member)
         elif member:

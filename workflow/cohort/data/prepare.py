@@ -65,10 +65,12 @@ def _check(settings: Mapping[str, Any], name: str, split: Split | None) -> None:
             f"{what} has {shape[0]} samples of {shape[1:]} and {count} labels, "
             f"{file} expects {settings[name]} of {settings['shape']}"
         )
-    numbers_of = {"labels": (split.labels, settings["classes"])}
-    if split.groups is not None or settings["groups"] is not None:
-        numbers_of["groups"] = (split.groups, settings["groups"])
-    for word, (numbers, most) in numbers_of.items():
+    for word, numbers, most in (
+        ("labels", split.labels, settings["classes"]),
+        ("groups", split.groups, settings["groups"]),
+    ):
+        if numbers is None and most is None:
+            continue
         if numbers is None or most is None:
             verb = "lacks" if numbers is None else "has"
             raise UserError(f"{what} {verb} {word}, {file} says otherwise")
