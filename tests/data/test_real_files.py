@@ -18,8 +18,8 @@ import yaml
 from cohort.cell.planned import PlannedFile, plan_file, write_plan
 from cohort.data import store
 from cohort.data.download import download
-from cohort.data.parsers.parser import Split
 from cohort.data.prepare import prepare
+from cohort.data.split import Split
 from cohort.models.vision import from_torchvision
 from tests.conftest import ROOT
 from tests.data.publishers import CIFAR_FOLDERS, CLASSES, IDX_FOLDERS

@@ -16,9 +16,9 @@ from cohort.core.errors import UserError
 from cohort.data import store
 from cohort.data.parsers import PARSERS
 from cohort.data.parsers import text as module
-from cohort.data.parsers.parser import Blocks, Split
 from cohort.data.parsers.text import CHARACTERS, PLAYS, role_of, text_by_role, user_of
 from cohort.data.prepare import prepare
+from cohort.data.split import Blocks, Split
 from tests.conftest import ROOT
 from tests.data import row_publishers as texts
 

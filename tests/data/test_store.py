@@ -15,9 +15,10 @@ from cohort.cell.planned import PlannedFile, plan_file, write_plan
 from cohort.core.errors import UserError
 from cohort.data import store
 from cohort.data.parsers import PARSERS
-from cohort.data.parsers.parser import Blocks, Parser, Split
+from cohort.data.parsers.parser import Parser
 from cohort.data.prepare import prepare
 from cohort.data.samples import load
+from cohort.data.split import Blocks, Split
 
 RNG = np.random.default_rng(6)
 TRAIN = Split(RNG.integers(0, 256, (30, 3, 6, 5), dtype=np.uint8), RNG.integers(0, 4, 30))

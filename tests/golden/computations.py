@@ -25,10 +25,10 @@ from cohort.core.randomness import torch_seed
 from cohort.data.augmentations import AUGMENTATIONS, Augmentation
 from cohort.data.download import download
 from cohort.data.parsers import PARSERS
-from cohort.data.parsers.parser import Blocks, Split
 from cohort.data.parsers.text import Covtype
 from cohort.data.samples import Samples
 from cohort.data.shards import Shards
+from cohort.data.split import Blocks, Split
 from cohort.models import MODELS, Model
 from cohort.needs import NEEDS
 from cohort.partition import SCHEMES, Pool, Scheme

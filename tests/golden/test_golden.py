@@ -16,7 +16,7 @@ from torch import nn
 
 import cohort
 from cohort.core.components import Component
-from cohort.data.parsers.parser import Split
+from cohort.data.split import Split
 from cohort.training.devices.devices import Speeds
 from cohort.training.servers.server import Merged
 from cohort.training.state import RunState

@@ -16,7 +16,7 @@ from typing import IO, Any
 import numpy as np
 
 from cohort.core.errors import UserError, refusal
-from cohort.data.parsers.parser import Blocks
+from cohort.data.split import Blocks
 
 BLOCK = 16 << 20  # bytes of an array that are read at once
 HEADERS: dict[tuple[int, int], Any] = {

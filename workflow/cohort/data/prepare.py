@@ -18,7 +18,7 @@ from cohort.core.files import sha256
 from cohort.core.hdf5 import new_hdf5
 from cohort.data.dataset_info import DEFAULTS
 from cohort.data.parsers import PARSERS, parser_name
-from cohort.data.parsers.parser import Blocks, Split
+from cohort.data.split import Blocks, Split
 from cohort.data.store import FORMAT
 
 TYPES: dict[str, type[np.integer[Any]]] = {"images": np.uint8, "text": np.uint8, "table": np.int16}

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from cohort.core.hdf5 import SealedFile, explain_unreadable, sealed_hdf5
-from cohort.data.parsers.parser import Split
+from cohort.data.split import Split
 
 FORMAT = 2
 

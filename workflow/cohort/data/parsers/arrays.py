@@ -14,9 +14,10 @@ import numpy as np
 
 from cohort.core.errors import UserError
 from cohort.data.archives import explain_broken_file, read_npz
-from cohort.data.parsers.parser import Blocks, Parser, Split
+from cohort.data.parsers.parser import Parser
 from cohort.data.parsers.pictures import resized
 from cohort.data.sampling import draw_stratified
+from cohort.data.split import Blocks, Split
 
 
 @dataclass(frozen=True, kw_only=True)

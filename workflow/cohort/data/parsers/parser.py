@@ -1,37 +1,14 @@
-"""The base of all parsers, and what they return."""
+"""The base of all parsers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-import numpy as np
-
 from cohort.core.components import Component
-
-
-@dataclass(frozen=True)
-class Blocks:
-    """Values that may not fit in memory: their shape, and a function that reads them in order,
-    block by block."""
-
-    shape: tuple[int, ...]
-    read: Callable[[], Iterator[np.ndarray]]
-
-
-@dataclass(frozen=True)
-class Split:
-    """The samples of a training or test split.
-
-    `values` has one row per sample: channels x height x width, characters, or columns. Labels count
-    from 0. `groups` numbers each sample's group (domain or role) if the data set has any.
-    """
-
-    values: np.ndarray | Blocks
-    labels: np.ndarray
-    groups: np.ndarray | None = None
+from cohort.data.split import Split
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,8 @@ import numpy as np
 from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
 from cohort.data.archives import open_zip, read_member, tar_files, zip_files
-from cohort.data.parsers.parser import Blocks, Parser, Split
+from cohort.data.parsers.parser import Parser
+from cohort.data.split import Blocks, Split
 
 if TYPE_CHECKING:
     from PIL import Image

@@ -17,7 +17,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 from cohort.core.errors import UserError
 from cohort.core.randomness import generator
 from cohort.data.archives import explain_broken_file
-from cohort.data.parsers.parser import Blocks, Parser, Split
+from cohort.data.parsers.parser import Parser
+from cohort.data.split import Blocks, Split
 
 LENGTH = 80  # characters of a sample
 CHARACTERS = " !\"&'(),-.0123456789:;>?ABCDEFGHIJKLMNOPQRSTUVWXYZ[]abcdefghijklmnopqrstuvwxyz}"

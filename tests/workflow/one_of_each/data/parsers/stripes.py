@@ -8,7 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from cohort.data.parsers.parser import Parser, Split
+from cohort.data.parsers.parser import Parser
+from cohort.data.split import Split
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,30 @@
+"""A data set's samples as parsers, the prepare stage and the store exchange them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Values that may not fit in memory: their shape, and a function that reads them in order,
+    block by block."""
+
+    shape: tuple[int, ...]
+    read: Callable[[], Iterator[np.ndarray]]
+
+
+@dataclass(frozen=True)
+class Split:
+    """The samples of a training or test split.
+
+    `values` has one row per sample: channels x height x width, characters, or columns. Labels count
+    from 0. `groups` numbers each sample's group (domain or role) if the data set has any.
+    """
+
+    values: np.ndarray | Blocks
+    labels: np.ndarray
+    groups: np.ndarray | None = None
