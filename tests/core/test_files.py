@@ -13,7 +13,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import h5py
 import numpy as np
@@ -117,14 +116,6 @@ def test_a_file_in_place_of_a_folder(tmp_path: Path):
     with pytest.raises(FileAccessError, match=r"/a\.txt: a folder stands where a file is needed"):
         write_text(tmp_path / "a.txt", "text")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "results"]
-
-
-def test_a_disk_without_inodes_is_not_called_full(monkeypatch: pytest.MonkeyPatch):
-    full = OSError(errno.ENOSPC, "No space left on device", "results/plan/k0.json")
-    for free_inodes, sentence in ((1, "the disk is full"), (0, "no more files can be made on")):
-        disk = SimpleNamespace(f_files=100, f_favail=free_inodes)
-        monkeypatch.setattr(os, "statvfs", lambda folder, disk=disk: disk)
-        assert str(refusal(full)).startswith(f"results/plan/k0.json: {sentence}")
 
 
 def test_files_dated_in_the_future_get_the_current_time(tmp_path: Path):

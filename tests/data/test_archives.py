@@ -125,6 +125,7 @@ ARRAYS = {
     "a single number": by_hand(HEADER.replace("(3, 2)", "()")),
     "a longer head": by_hand(HEADER.replace("(3, 2)", "(4, 2)")),
     "sizes that overflow": by_hand(HEADER.replace("(3, 2)", f"({2**62}, 4, 2)")),
+    "a negative size": by_hand(HEADER.replace("(3, 2)", "(-3, -2)")),
     "code": by_hand("__import__('os').system('touch written')"),
     "a later version": by_hand(HEADER, b"\7\0"),
     "empty": b"",

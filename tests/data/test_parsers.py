@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import pickle
-import re
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -340,16 +339,3 @@ def test_another_table_is_refused(case: str):
     Path("covtype.data.gz").write_bytes(BROKEN[case])
     with pytest.raises(UserError, match=r"^covtype.data.gz: [^\n]*$"):
         Covtype().parse(Path())
-
-
-def test_the_page_has_a_row_of_every_declared_data_set():
-    """Of sets that were measured with the bytes and samples of their real files."""
-    rows = re.findall(r"^\| (.*) \|$", (ROOT / "docs/data.md").read_text(), re.MULTILINE)
-    cells = {row.split(" | ")[0]: row.split(" | ")[1:] for row in rows}
-    for dataset, facts in FACTS.items():
-        _, files, size, samples, *_, load = cells[dataset]
-        assert int(files) == len(facts["files"]), dataset
-        assert samples == f"{facts['train']:,} + {facts['test']:,}", dataset
-        if dataset in (*CLASSES, "shakespeare"):
-            assert size == f"{sum(file['bytes'] for file in facts['files'].values()):,}", dataset
-            assert load.isdigit(), dataset

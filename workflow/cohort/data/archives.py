@@ -115,6 +115,6 @@ def _open_array(path: Path, name: str) -> Iterator[tuple[tuple[int, ...], Any, I
         archive.open(f"{name}.npy") as stream,
     ):
         shape, by_columns, dtype = HEADERS[np.lib.format.read_magic(stream)](stream)
-        if dtype.kind not in "iu" or by_columns or not shape:
-            raise ValueError(f"it is of {dtype}, not rows of whole numbers")
+        if dtype.kind not in "iu" or by_columns or not shape or min(shape) < 1:
+            raise ValueError(f"it is {shape} of {dtype}, not rows of whole numbers")
         yield shape, dtype, stream

@@ -18,7 +18,7 @@ from cohort.core.errors import FileAccessError, UserError
 from cohort.core.files import atomic_write, lock, sha256
 from cohort.data.archives import unpack
 from cohort.data.fetch import fetch
-from cohort.data.raw import RawFile, check_content, check_packed, copy_or_pack, files_in_mirror
+from cohort.data.raw import RawFile, check, copy_or_pack, files_in_mirror
 
 PACKED = Path("resources/raw/packed")
 
@@ -57,11 +57,11 @@ def _copy_or_unpack(file: RawFile, path: Path, target: Path, called: str) -> Non
     """Copy or unpack a local file; `called` names it in error messages."""
     with atomic_write(target) as temporary:
         if file.is_archive and path.name == file.source_name:
-            check_packed(file, path, called)
+            check(file, path, called, packed=True)
             unpack(path, file.member, file.bytes, temporary, called)
         else:
             shutil.copyfile(path, temporary)
-        check_content(file, temporary, called)
+        check(file, temporary, called)
 
 
 def _bundled_file(source: str) -> Path:
@@ -94,7 +94,7 @@ def _copy_given(file: RawFile, named: str, target: Path) -> None:
         raise UserError(f"data_paths.{target.parent.name} is '{named}', which does not exist")
     with atomic_write(target) as temporary:
         copy_or_pack(path, temporary)
-        check_content(file, temporary, named)
+        check(file, temporary, named)
     print(f"taken from data_paths: {path}")
 
 
@@ -144,15 +144,15 @@ def _from_url(file: RawFile, url: str, target: Path) -> None:
     if not file.is_archive:
         with atomic_write(target) as temporary:
             fetch(url, temporary)
-            check_content(file, temporary, url)
+            check(file, temporary, url)
         return
     folder = PACKED / (file.md5 or file.sha256)  # (Fashion-)MNIST's files have the same names
     archive = folder / file.source_name
     with lock(folder.with_suffix(".lock")):
         try:
-            check_packed(file, archive, str(archive))
+            check(file, archive, str(archive), packed=True)
         except (UserError, FileNotFoundError):
             with atomic_write(archive) as temporary:
                 fetch(url, temporary)
-                check_packed(file, temporary, url)
+                check(file, temporary, url, packed=True)
     _copy_or_unpack(file, archive, target, url)

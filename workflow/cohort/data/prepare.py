@@ -112,11 +112,10 @@ class Moments:
 
     def __init__(self, channels: int):
         self.count = 0
-        self.sums = np.zeros(channels, dtype=np.int64)
-        self.squares = np.zeros(channels, dtype=np.int64)
+        self.sums, self.squares = np.zeros((2, channels), dtype=np.int64)
 
     def add(self, block: np.ndarray) -> None:
-        """Add the values of a block of samples to the running statistics."""
+        """Add the values of a block of samples."""
         values = block.reshape(len(block), len(self.sums), -1)
         self.count += len(block) * values.shape[2]
         for channel in range(len(self.sums)):
@@ -124,13 +123,13 @@ class Moments:
             self.sums[channel] += part.sum()
             self.squares[channel] += (part * part).sum()
 
-    def scaled(self, scale: float, standardized: int | None) -> dict[str, list[float]]:
-        """Means and deviations (dividing by n) of the values divided by `scale`. If only the first
-        `standardized` channels are to be standardized, the others have 0 and 1. A channel with one
-        value everywhere has the deviation 1: it becomes 0, which division by 0 would not."""
-        mean, std = np.zeros(len(self.sums)), np.ones(len(self.sums))
-        chosen = slice(standardized)
-        mean[chosen] = self.sums[chosen] / self.count
-        std[chosen] = np.sqrt(self.squares[chosen] / self.count - mean[chosen] ** 2) / scale
+    def scaled(self, scale: float, standardized: int | None) -> dict[str, np.ndarray]:
+        """Means and deviations (dividing by n) of the values divided by `scale`: 0 and 1 for
+        channels behind the first `standardized`. A channel with one value everywhere has the
+        deviation 1: it becomes 0, which division by 0 would not."""
+        mean = self.sums / self.count
+        std = np.sqrt(self.squares / self.count - mean**2) / scale
+        if standardized is not None:
+            mean[standardized:], std[standardized:] = 0, 1
         std[std == 0] = 1
-        return {"mean": (mean / scale).tolist(), "std": std.tolist()}
+        return {"mean": mean / scale, "std": std}

@@ -44,24 +44,16 @@ class RawFile:
         return urlsplit(self.source).path.rpartition("/")[2]
 
 
-def check_content(file: RawFile, path: Path, called: str) -> None:
-    """Raise UserError if the content is not the declared one; `called` names it in the error."""
-    _check(path, "SHA-256" if file.sha256 else "MD5", file.sha256 or file.md5, called)
-
-
-def check_packed(file: RawFile, path: Path, called: str) -> None:
-    """Raise UserError if the packed file that holds the content is not the declared one."""
-    _check(path, "MD5", file.md5, called)
-
-
-def _check(path: Path, algorithm: str, expected: str, called: str) -> None:
-    """Compare checksums. Without one, as for files behind a login, only refuse web pages, which
-    servers without the file and captive networks send instead."""
+def check(file: RawFile, path: Path, called: str, *, packed: bool = False) -> None:
+    """Raise UserError unless a file has the declared checksum, or that of the archive which holds
+    it if it is `packed`; `called` names it in the error. Without a checksum, as for files behind a
+    login, only refuse web pages, which servers without the file and captive networks send."""
+    has_md5 = packed or not file.sha256
+    algorithm, expected = ("MD5", file.md5) if has_md5 else ("SHA-256", file.sha256)
     with open(path, "rb") as stream:
         start = stream.read(512).lstrip().lower()
         stream.seek(0)
-        algorithm_name = algorithm.replace("-", "")
-        digest = hashlib.file_digest(stream, algorithm_name).hexdigest() if expected else ""
+        digest = hashlib.file_digest(stream, algorithm.replace("-", "")).hexdigest()
     if expected and digest == expected:
         return
     if start.startswith((b"<!doctype", b"<html", b"<?xml")):
