@@ -10,9 +10,9 @@ import numpy as np
 
 from cohort.core.errors import UserError, suggest
 from cohort.core.lazy import lazy
-from cohort.core.randomness import generator
 from cohort.data.archives import explain_broken_file
 from cohort.data.parsers.pictures import PICTURES, decode_picture
+from cohort.data.sampling import draw_part
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -33,8 +33,7 @@ def read_user_data(
         raise UserError(f"{path}: is neither an .npz nor a folder of pictures")
     values, names, test = _read_folder(path, side) if path.is_dir() else _read_npz(path)
     if test is None:
-        order = generator(seed, "test split").permutation(len(names))
-        test = np.isin(np.arange(len(names)), order[: round(share * len(names))])
+        test = draw_part(len(names), share, "test split", seed)
     classes, labels = np.unique(names, return_inverse=True)
     if len(classes) < 2:
         raise UserError(f"{path}: holds {len(classes)} classes, but at least 2 are needed")

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from cohort.core.errors import UserError
-from cohort.core.randomness import generator
 from cohort.data.archives import explain_broken_file
 from cohort.data.parsers.parser import Parser
+from cohort.data.sampling import draw_part
 from cohort.data.split import Blocks, Split
 
 LENGTH = 80  # characters of a sample
@@ -113,9 +113,7 @@ def _splits(
         begins[end - LENGTH : end] = False
     groups = np.repeat(np.unique(roles, return_inverse=True)[1], lengths)
     starts = np.flatnonzero(begins)
-    test = np.zeros(len(starts), dtype=bool)
-    shuffled = generator(0, "shakespeare test split").permutation(len(starts))
-    test[shuffled[: round(len(starts) * test_share)]] = True
+    test = draw_part(len(starts), test_share, "shakespeare test split")
     return _split(characters, groups, starts[~test]), _split(characters, groups, starts[test])
 
 
@@ -236,7 +234,5 @@ class Covtype(Parser):
                 f"{path}: holds {counts[1]} and {counts[2]} samples of kinds 1 and 2, "
                 f"but UCI's has {self.sizes[1]} and {self.sizes[2]}"
             )
-        shuffled = generator(0, "covtype test split").permutation(len(table))
-        test = np.zeros(len(table), dtype=bool)
-        test[shuffled[: round(len(table) / 5)]] = True
+        test = draw_part(len(table), 1 / 5, "covtype test split")
         return Split(values[~test], labels[~test] - 1), Split(values[test], labels[test] - 1)
