@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from cohort.commands import restore as command
-from cohort.core.locks import lock
+from cohort.core.files import lock
 from cohort.core.paths import DRIVER_LOCK, state_folder
 from cohort.core.sealed_json import write_sealed
 from cohort.plan import Plan
@@ -67,7 +67,7 @@ def test_what_is_no_release_is_named_by_its_address(
     def error(source: str = address) -> str:
         return output_of("restore", "six", "--from", source, fails=True).splitlines()[-1]
 
-    assert error("http://[bad").startswith("error: http://[bad/six/manifest.json: is no valid addr")
+    assert "http://[bad/six/manifest.json: could not be fetched in 1 try" in error("http://[bad")
     table = (release / "curves.parquet").read_bytes()
     (release / "curves.parquet").write_bytes(b"x" + table[1:])
     assert error().startswith(f"error: {address}/six/curves.parquet has another SHA-256 than")

@@ -16,7 +16,7 @@ from safetensors.numpy import save_file
 from cohort.commands import screen
 from cohort.commands.status import statuses, unique_cells
 from cohort.commands.watch import change_lines, seconds_left, snapshots, summary_lines
-from cohort.core.locks import try_lock
+from cohort.core.files import try_lock
 from cohort.core.paths import RELEASED, state_folder, train_log
 from cohort.pipeline import cell_states as states
 from cohort.plan import Plan, load

@@ -1,4 +1,5 @@
-"""Files are written atomically, and what the system refuses is explained."""
+"""Files are written atomically, what the system refuses is explained, locks are held by one process
+at a time, and results are cached."""
 
 from __future__ import annotations
 
@@ -8,10 +9,10 @@ import os
 import resource
 import shutil
 import subprocess
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import h5py
 import numpy as np
@@ -21,8 +22,20 @@ from safetensors.torch import save_file
 
 from cohort.core import files
 from cohort.core.errors import FileAccessError, UserError, explain_errors, refusal
-from cohort.core.files import atomic_write, clamp_times, code_hash, write_text
+from cohort.core.files import (
+    atomic_write,
+    cache_folder,
+    cached,
+    clamp_times,
+    code_hash,
+    is_locked,
+    lock,
+    try_lock,
+    write_text,
+)
 from cohort.core.hdf5 import new_hdf5
+from tests.conftest import ROOT
+from tests.workflow.conftest import wait_for
 
 GROWS = "the file grows beyond the size limit; raise it (ulimit -f) and start again"
 
@@ -82,15 +95,13 @@ def test_errors_of_rust_libraries_are_understood(tmp_path: Path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_hdf5_file_is_what_h5py_reads_and_the_same_each_time(tmp_path: Path):
+def test_an_hdf5_file_is_what_h5py_reads_and_stays_if_the_next_one_fails(tmp_path: Path):
     hdf5(tmp_path / "a.h5", 40, 3)
-    with h5py.File(tmp_path / "a.h5") as file:
-        assert file.attrs["parts"] == len(file) == 40
-        assert file["part7"][:].tolist() == [7, 8, 9]
     with pytest.raises(ZeroDivisionError), new_hdf5(tmp_path / "a.h5") as file:
         file["part"] = 1 / 0
     with h5py.File(tmp_path / "a.h5") as file:
-        assert len(file) == 40
+        assert file.attrs["parts"] == len(file) == 40
+        assert file["part7"][:].tolist() == [7, 8, 9]
     assert [path.name for path in tmp_path.iterdir()] == ["a.h5"]
 
 
@@ -105,14 +116,6 @@ def test_a_file_in_place_of_a_folder(tmp_path: Path):
     with pytest.raises(FileAccessError, match=r"/a\.txt: a folder stands where a file is needed"):
         write_text(tmp_path / "a.txt", "text")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "results"]
-
-
-def test_a_disk_without_inodes_is_not_called_full(monkeypatch: pytest.MonkeyPatch):
-    full = OSError(errno.ENOSPC, "No space left on device", "results/plan/k0.json")
-    for free_inodes, sentence in ((1, "the disk is full"), (0, "no more files can be made on")):
-        disk = SimpleNamespace(f_files=100, f_favail=free_inodes)
-        monkeypatch.setattr(os, "statvfs", lambda folder, disk=disk: disk)
-        assert str(refusal(full)).startswith(f"results/plan/k0.json: {sentence}")
 
 
 def test_files_dated_in_the_future_get_the_current_time(tmp_path: Path):
@@ -137,20 +140,12 @@ def test_every_refusal_names_the_file_and_a_fix(code: int):
 
 @pytest.mark.parametrize(
     "error",
-    [
-        FileNotFoundError(errno.ENOENT, "no", "a"),
-        ConnectionResetError(errno.ECONNRESET, "no"),
-        KeyError("a"),
-    ],
+    [FileNotFoundError(errno.ENOENT, "no", "a"), ConnectionResetError(errno.ECONNRESET, "no")],
 )
 def test_other_errors_pass_unchanged(error: Exception):
-    assert refusal(error) is None
     with pytest.raises(type(error)) as caught, explain_errors("a"):
         raise error
     assert caught.value is error
-
-
-def test_a_user_error_is_not_explained_again():
     with pytest.raises(UserError, match=r"^the first words$"), explain_errors("a"):
         raise UserError("the first words")
 
@@ -171,3 +166,102 @@ def test_code_hash_covers_code_and_templates_of_its_packages(
     assert code_hash("report/**/*") in hashes
     with pytest.raises(ValueError, match=r"no code in .* matches 'report'$"):
         code_hash("report")
+
+
+HOLDER = """
+import sys
+from pathlib import Path
+from cohort.core.files import lock
+
+path, message = Path(sys.argv[1]), Path(sys.argv[2])
+with lock(path, waiting=lambda: message.write_text("waiting")):
+    message.write_text("locked")
+    if sys.stdin.read() == "delete":
+        path.unlink()
+"""
+Start = Callable[[str], subprocess.Popen[str]]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Start a process that holds the lock until its input ends; its state is in the named file."""
+    started: list[subprocess.Popen[str]] = []
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "workflow")}
+
+    def start(name: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", HOLDER, str(tmp_path / "lock"), str(tmp_path / name)]
+        started.append(subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, text=True))
+        wait_for(lambda: (tmp_path / name).exists() and (tmp_path / name).read_text())
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def test_a_lock_is_held_by_one_and_freed_when_its_holder_dies(start: Start, tmp_path: Path):
+    path = tmp_path / "lock"
+    assert not is_locked(path) and not path.exists()
+    with lock(path):
+        assert is_locked(path) and try_lock(path) is None
+    assert not is_locked(path)
+    holder = start("first")
+    assert is_locked(path) and try_lock(path) is None
+    holder.kill()
+    holder.wait()
+    file = try_lock(path)
+    assert file is not None and is_locked(path)
+    file.close()
+
+
+def test_who_waited_locks_the_file_that_is_there(start: Start, tmp_path: Path):
+    """The first holder deletes the file: its successor must not hold a lock that nobody can see."""
+    first, second = start("first"), start("second")
+    assert (tmp_path / "first").read_text() == "locked"
+    assert (tmp_path / "second").read_text() == "waiting"
+    first.communicate("delete")
+    wait_for(lambda: (tmp_path / "second").read_text() == "locked")
+    assert is_locked(tmp_path / "lock")
+    second.communicate()
+    assert not is_locked(tmp_path / "lock")
+
+
+def test_the_holder_deletes_the_folder_while_another_waits(tmp_path: Path):
+    path = tmp_path / "state" / "lock"
+    holder = lock(path)
+
+    def end() -> None:
+        shutil.rmtree(path.parent)
+        holder.close()
+
+    with lock(path, waiting=end):
+        assert is_locked(path)
+
+
+def test_where_the_cache_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", "/some/where")
+    assert cache_folder() == Path("/some/where/cohort")
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")  # which the XDG specification says to ignore
+    assert cache_folder() == tmp_path / ".cache" / "cohort"
+
+
+@pytest.mark.parametrize("folder", ["", "/proc"])  # where nobody may write, root either
+def test_a_result_is_computed_once_where_the_cache_can_be_written(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("XDG_CACHE_HOME", folder or str(tmp_path))
+    calls: list[object] = []
+
+    def compute() -> int:
+        calls.append(None)
+        return len(calls)
+
+    keys = [["a", 1], ["a", 2], {"b": 1, "c": 2}, ["a", 1], ["a", 2], {"c": 2, "b": 1}]
+    results = [cached("kind", key, compute) for key in keys]
+    assert results == ([1, 2, 3, 4, 5, 6] if folder else [1, 2, 3, 1, 2, 3])
+    assert cached("other", ["a", 1], compute) == len(calls)
+    for file in tmp_path.rglob("*.json"):
+        file.write_text(file.read_text().replace('"value": 1', '"value": 7'))
+    assert cached("kind", ["a", 1], compute) == len(calls)

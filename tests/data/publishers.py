@@ -158,6 +158,13 @@ class Python2Pickler(pickle._Pickler):
     dispatch[str] = dispatch[bytes] = save_text
 
 
+class Foreign:
+    """A malicious pickle: unpickling it naively writes a file."""
+
+    def __reduce__(self) -> Any:
+        return Path.write_text, (Path("written"), "by a pickle")
+
+
 def python2_pickle(content: Mapping[str, Any]) -> bytes:
     """Pickle an object as Python 2 did."""
     file = io.BytesIO()

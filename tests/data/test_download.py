@@ -1,35 +1,41 @@
-"""The download stage writes a file with the right checksum, or none."""
+"""The download stage writes a file with the right checksum, or none: from a package, a server, a
+local mirror, or what the user fetched behind a login."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import re
 import socket
 import socketserver
 import threading
 import time
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cohort.core import locks
 from cohort.core.errors import UserError
-from cohort.core.paths import DRIVER_LOCK
 from cohort.data import download as stage
 from cohort.data import fetch
 from cohort.data.download import download
 from tests.data.conftest import Server
+from tests.data.picture_publishers import zip_of
 from tests.data.publishers import gz, tar_gz
 
-SOURCE = "package:sklearn/datasets/data/digits.csv.gz"
-RIGHT = "09f66e6debdee2cd2b5ae59e0d6abbb73fc2b0e0185d2e1957e9ebb51e23aa22"
+BUNDLED = "package:sklearn/datasets/data/digits.csv.gz"
+BUNDLED_SHA256 = "09f66e6debdee2cd2b5ae59e0d6abbb73fc2b0e0185d2e1957e9ebb51e23aa22"
 CONTENT = bytes(range(256)) * 40
+GZ = gz(CONTENT)
+TAR = tar_gz({"folder/other": b"other", "folder/values": CONTENT})
+ZIP = zip_of({"folder/other": b"other", "folder/values": CONTENT})
 PAGE = b"<!DOCTYPE html>\n<html><body>Please log in</body></html>"
-TARGET = Path("resources/raw/set/values")
-
+TARGET = Path("resources/raw/pacs/values")
+NOWHERE = "http://127.0.0.1:9/never"
+LOGIN = {"login": "https://example.org/get"}
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
@@ -47,60 +53,42 @@ def declared(
     return raw | ({"member": member} if member else {})
 
 
-def refusal(raw: dict[str, Any], mirror: str = "") -> str:
+def put(path: str, content: bytes) -> None:
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_bytes(content)
+
+
+def refusal(raw: dict[str, Any], mirror: str = "", **options: Any) -> str:
     """The one sentence with which a download fails, leaving nothing behind."""
+    before = files(Path())
     with pytest.raises(UserError) as caught:
-        download(raw, TARGET, mirror)
+        download(raw, TARGET, mirror, **options)
     assert "\n" not in str(caught.value)
-    assert [path for path in files(Path()) if "mirror" not in path.parts] == []
+    assert files(Path()) == before
     return str(caught.value)
 
 
-def test_a_bundled_file_is_copied(tmp_path: Path):
-    target = tmp_path / "raw" / "digits.csv.gz"
-    download({"source": SOURCE, "sha256": RIGHT}, target)
-    assert hashlib.sha256(target.read_bytes()).hexdigest() == RIGHT
-    assert files(tmp_path) == [target]
-
-
-def test_a_wrong_checksum_is_reported_and_leaves_nothing():
-    wrong = {"source": SOURCE, "sha256": "0" * 64}
-    assert (
-        refusal(wrong) == f"{SOURCE}: SHA-256 is {RIGHT}, config/datasets.yaml expects {'0' * 64}"
-    )
-
-
-def test_a_wrong_checksum_leaves_the_previous_file(tmp_path: Path):
-    target = tmp_path / "digits.csv.gz"
-    target.write_text("of before")
-    with pytest.raises(UserError):
-        download({"source": SOURCE, "sha256": "0" * 64}, target)
-    assert target.read_text() == "of before"
-    assert files(tmp_path) == [target]
-
-
-MISSING = {
-    "package:sklearn/datasets/data/nothing.csv": "package sklearn",
-    "package:no_such_package/a.csv": "package no_such_package",
-}
-
-
-@pytest.mark.parametrize("source", MISSING)
-def test_a_missing_file_is_reported_and_leaves_nothing(source: str):
-    message = refusal({"source": source, "sha256": RIGHT})
-    assert message.startswith(f"{source}: ")
-    assert MISSING[source] in message
-
-
-def test_a_plain_file_from_a_server(server: Server):
-    download(declared(server.offer("values", CONTENT)), TARGET)
+def test_a_bundled_file_is_copied_if_its_checksum_is_right():
+    download({"source": BUNDLED, "sha256": BUNDLED_SHA256}, TARGET)
+    assert hashlib.sha256(TARGET.read_bytes()).hexdigest() == BUNDLED_SHA256
     assert files(Path()) == [TARGET]
-    assert TARGET.read_bytes() == CONTENT
+    wrong = {"source": BUNDLED, "sha256": "0" * 64}
+    expected = f"SHA-256 is {BUNDLED_SHA256}, config/datasets.yaml expects {'0' * 64}"
+    TARGET.write_text("of before")
+    assert refusal(wrong) == f"{BUNDLED}: {expected}"
+    assert TARGET.read_text() == "of before"
 
 
-def test_a_gz_is_unpacked(server: Server):
-    packed = gz(CONTENT)
-    download(declared(server.offer("values.gz", packed), packed=packed), TARGET)
+@pytest.mark.parametrize("package", ["sklearn", "no_such_package"])
+def test_a_bundled_file_that_is_missing(package: str):
+    message = refusal({"source": f"package:{package}/nothing.csv", "sha256": BUNDLED_SHA256})
+    assert f"the installed package {package} has no such file" in message
+
+
+@pytest.mark.parametrize("packed", [None, GZ], ids=["plain", "packed"])
+def test_a_file_from_a_server(packed: bytes | None, server: Server):
+    url = server.offer("values.gz" if packed else "values", packed or CONTENT)
+    download(declared(url, packed=packed), TARGET)
     assert TARGET.read_bytes() == CONTENT
 
 
@@ -122,69 +110,75 @@ def test_an_archive_is_fetched_once_for_all_its_members(
         job.start()
     for job in jobs:
         job.join()
-    assert [Path("resources/raw/set", member[-1]).read_bytes() for member in members] == list(
-        members.values()
-    )
+    for member, content in members.items():
+        assert Path("resources/raw/set", member[-1]).read_bytes() == content
     assert server.asked == ["/set.tar.gz"]
     assert f"{url}: 0.0 of 0.0 MB in " in capsys.readouterr().out
 
 
-def test_a_kept_archive_that_was_damaged_is_fetched_again(server: Server):
-    packed = gz(CONTENT)
-    raw = declared(server.offer("values.gz", packed), packed=packed)
+def test_an_archive_that_was_damaged_since_is_fetched_again(server: Server):
+    raw = declared(server.offer("values.gz", GZ), packed=GZ)
     download(raw, TARGET)
-    kept = stage.PACKED / raw["md5"] / "values.gz"
-    kept.write_bytes(kept.read_bytes()[:-1])
+    archive = stage.PACKED / raw["md5"] / "values.gz"
+    archive.write_bytes(archive.read_bytes()[:-1])
     TARGET.unlink()
     download(raw, TARGET)
     assert TARGET.read_bytes() == CONTENT
     assert len(server.asked) == 2
 
 
-FAILURES: dict[str, Any] = {
-    "an error of the server": 503,
-    "too many at once": 429,
-    "an interrupted download": (CONTENT, 3000),
-}
-
-
-@pytest.mark.parametrize("failure", FAILURES)
-def test_a_retry_succeeds(failure: str, server: Server, capsys: pytest.CaptureFixture[str]):
-    download(declared(server.offer("values", FAILURES[failure], CONTENT)), TARGET)
+@pytest.mark.parametrize("failure", [503, 429, (CONTENT, 3000)])
+def test_a_retry_succeeds_after_a_wait(
+    failure: Any, server: Server, monkeypatch: pytest.MonkeyPatch
+):
+    waits: list[float] = []
+    monkeypatch.setattr(fetch, "WAITS", (1.0, 5.0))
+    monkeypatch.setattr("time.sleep", waits.append)
+    download(declared(server.offer("values", failure, failure, CONTENT)), TARGET)
     assert TARGET.read_bytes() == CONTENT
-    assert len(server.asked) == 2
-    assert "; next try in 0 s\n" in capsys.readouterr().out
+    assert waits == [1.0, 5.0]
 
 
-def test_a_download_that_always_breaks_off(server: Server):
-    url = server.offer("values", (CONTENT, 3000))
+@pytest.mark.parametrize(
+    ("answer", "tries", "sentence"),
+    [
+        ((CONTENT, 3000), 3, "in 3 tries (broke off after 3000 of 10240 bytes); check the network"),
+        (404, 1, "could not be fetched in 1 try (HTTP Error 404: Not Found)"),
+        (PAGE, 1, "is a web page, not the file that config/datasets.yaml expects"),
+        (CONTENT[:-1], 1, "SHA-256 is "),
+    ],
+)
+def test_a_server_without_the_file(answer: Any, tries: int, sentence: str, server: Server):
+    url = server.offer("values", answer)
     message = refusal(declared(url))
-    assert message.startswith(
-        f"{url}: could not be fetched in 3 tries (broke off after 3000 of 10240 bytes); check the network"
-    )
-    assert len(server.asked) == 3
+    assert message.startswith(f"{url}: ") and sentence in message
+    assert len(server.asked) == tries
 
 
-def test_a_404_is_not_retried(server: Server):
-    assert "could not be fetched in 1 try (HTTP Error 404: Not Found)" in refusal(
-        declared(f"{server.url}/nothing")
-    )
+def test_a_truncated_archive_is_not_opened(server: Server):
+    url = server.offer("values.gz", GZ[:-9])
+    actual, expected = (hashlib.md5(content).hexdigest() for content in (GZ[:-9], GZ))
+    message = refusal(declared(url, packed=GZ))
+    assert message == f"{url}: MD5 is {actual}, config/datasets.yaml expects {expected}"
+
+
+def test_a_server_that_never_stops(server: Server, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(fetch, "LIMIT", 5000)
+    assert "more than 5000 bytes came" in refusal(declared(server.offer("values", CONTENT)))
     assert len(server.asked) == 1
 
 
-def test_a_url_that_does_not_answer(server: Server):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))  # bound, but not listening
-        message = refusal(declared(f"http://127.0.0.1:{free.getsockname()[1]}/values"))
-    assert "could not be fetched in 3 tries ([Errno 111] Connection refused)" in message
-
-
-def test_a_server_that_accepts_and_stays_silent(server: Server, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize(("listens", "reason"), [(False, "Connection refused"), (True, "timed")])
+def test_a_server_that_does_not_answer(
+    listens: bool, reason: str, server: Server, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(fetch, "TIMEOUT", 0.05)
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        assert "in 3 tries (timed out)" in refusal(
-            declared(f"http://127.0.0.1:{silent.getsockname()[1]}/values")
-        )
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        if listens:
+            silent.listen()
+        message = refusal(declared(f"http://127.0.0.1:{silent.getsockname()[1]}/values"))
+    assert "could not be fetched in 3 tries" in message and reason in message
 
 
 @contextlib.contextmanager
@@ -235,41 +229,17 @@ def test_a_slow_but_steady_server(server: Server, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("url", ["http://[bad/a", "http://host:port/a", "http://a..b/a"])
 def test_an_address_that_is_none(url: str):
-    with pytest.raises(UserError, match=rf"^{re.escape(url)}: is no valid address \("):
+    with pytest.raises(UserError, match=rf"^{re.escape(url)}: could not be fetched in 1 try \("):
         fetch.fetch(url, Path("a"))
 
 
-def test_waits_grow(server: Server, monkeypatch: pytest.MonkeyPatch):
-    waited: list[float] = []
-    monkeypatch.setattr(fetch, "WAITS", (1.0, 5.0, 20.0))
-    monkeypatch.setattr("time.sleep", waited.append)
-    refusal(declared(server.offer("values", 500)))
-    assert waited == [1.0, 5.0, 20.0]
+def test_an_unknown_host_is_not_asked_again(monkeypatch: pytest.MonkeyPatch):
+    def resolve(host: str, *arguments: Any, **options: Any) -> Any:
+        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
 
-
-def test_a_server_that_never_stops(server: Server, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(fetch, "LIMIT", 5000)
-    assert "more than 5000 bytes came" in refusal(declared(server.offer("values", CONTENT)))
-    assert len(server.asked) == 1
-
-
-@pytest.mark.parametrize("packed", [None, gz(CONTENT)], ids=["plain", "packed"])
-def test_a_web_page_in_place_of_the_file(packed: bytes | None, server: Server):
-    url = server.offer("values", PAGE)
-    assert (
-        refusal(declared(url, packed=packed))
-        == f"{url}: is a web page, not the file that config/datasets.yaml expects"
-    )
-
-
-def test_a_truncated_gz_is_not_opened(server: Server):
-    packed = gz(CONTENT)
-    url = server.offer("values.gz", packed[:-9])
-    actual, expected = (hashlib.md5(content).hexdigest() for content in (packed[:-9], packed))
-    assert (
-        refusal(declared(url, packed=packed))
-        == f"{url}: MD5 is {actual}, config/datasets.yaml expects {expected}"
-    )
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    message = refusal(declared("http://data.example/values"))
+    assert "could not be fetched in 1 try ([Errno -3] Temporary failure in name" in message
 
 
 def test_progress_is_logged(
@@ -284,29 +254,128 @@ def test_progress_is_logged(
     assert amounts and amounts == sorted(amounts) and amounts[-1] == "0.6"
 
 
-def test_a_host_that_cannot_be_resolved_is_asked_once(monkeypatch: pytest.MonkeyPatch):
-    """No retry; and where a driver is at work, its other jobs do not ask again."""
-    asked = []
+@pytest.mark.parametrize(
+    ("path", "content", "raw"),
+    [
+        ("values", CONTENT, declared(f"{NOWHERE}/values.gz", packed=GZ)),
+        ("Set/raw/values", CONTENT, declared(f"{NOWHERE}/values.gz", packed=GZ)),
+        ("a/b/values.gz", GZ, declared(f"{NOWHERE}/values.gz", packed=GZ)),
+        ("a/values", CONTENT, declared(f"{NOWHERE}/set.tar.gz", CONTENT, TAR, "folder/values")),
+        ("a/set.tar.gz", TAR, declared(f"{NOWHERE}/set.tar.gz", CONTENT, TAR, "folder/values")),
+        ("a/set.zip", ZIP, declared(f"{NOWHERE}/set.zip", member="folder/values")),
+    ],
+    ids=["flat", "in folders", "gz", "member", "tar", "zip of unknown checksum"],
+)
+def test_a_mirror_is_searched_for_the_file_or_its_archive(
+    path: str, content: bytes, raw: dict[str, Any]
+):
+    put(f"mirror/{path}", content)
+    download(raw, TARGET, "mirror")
+    assert TARGET.read_bytes() == CONTENT
 
-    def resolve(host: str, *arguments: Any, **options: Any) -> Any:
-        asked.append(host)
-        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
 
-    monkeypatch.setattr(socket, "getaddrinfo", resolve)
-    raw = declared("http://data.example/values")
-    for times in (1, 2):
-        with pytest.raises(UserError) as caught:
-            download(raw, TARGET)
-        assert str(caught.value).startswith(
-            "http://data.example/values: the host data.example cannot be resolved ("
-        )
-        assert asked == ["data.example"] * times
-    with locks.lock(DRIVER_LOCK):
-        for url in ("http://data.example/values", "http://data.example/others"):
-            with pytest.raises(
-                UserError, match=r"data\.example could not be resolved before; check"
-            ):
-                download(declared(url), TARGET)
-        with pytest.raises(UserError, match=r"the host more\.example cannot be resolved"):
-            download(declared("http://more.example/values"), TARGET)
-    assert asked == ["data.example", "data.example", "more.example"]
+def test_files_of_one_name_are_told_apart_by_checksums(capsys: pytest.CaptureFixture[str]):
+    put("mirror/A/values", CONTENT[::-1])
+    put("mirror/B/values", CONTENT)
+    download(declared(f"{NOWHERE}/values.gz", packed=GZ), TARGET, "mirror")
+    assert TARGET.read_bytes() == CONTENT
+    refused, taken = capsys.readouterr().out.splitlines()
+    assert refused.startswith("not taken from the mirror: mirror/A/values: SHA-256 is ")
+    assert taken == "taken from the mirror: mirror/B/values"
+
+
+def test_what_the_mirror_lacks_is_downloaded(server: Server):
+    put("mirror/something", b"else")
+    download(declared(server.offer("values.gz", GZ), packed=GZ), TARGET, "mirror")
+    assert TARGET.read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "reason"),
+    [
+        ("something", b"else", "none of that name"),
+        ("values", CONTENT[:-1], "mirror/values: SHA-256 is "),
+        ("values", PAGE, "mirror/values: is a web page, not the file"),
+        ("values.gz", GZ[:-9], "mirror/values.gz: MD5 is "),
+    ],
+)
+def test_a_mirror_without_the_right_file(path: str, content: bytes, reason: str, server: Server):
+    put(f"mirror/{path}", content)
+    message = refusal(declared(f"{server.url}/values.gz", packed=GZ), "mirror")
+    assert message.startswith(f"data_mirror 'mirror' has no values that can be used ({reason}")
+    assert "could not be fetched" in message
+
+
+def test_a_mirror_that_is_no_folder():
+    message = refusal(declared(NOWHERE), "no-mirror")
+    assert message.startswith("data_mirror is 'no-mirror', which is not a folder; name one with")
+
+
+def test_servers_are_asked_in_turn(server: Server):
+    """One lacks the file, one has another of that name."""
+    urls = [f"{server.url}/nothing.gz", server.offer("wrong.gz", b"wrong")]
+    urls += [server.offer("right.gz", GZ), server.offer("never.gz", GZ)]
+    raw = declared(urls[0], packed=GZ)
+    download(raw | {"mirrors": urls[1:]}, TARGET)
+    assert TARGET.read_bytes() == CONTENT
+    assert server.asked == ["/nothing.gz", "/wrong.gz", "/right.gz"]
+    TARGET.unlink()
+    message = refusal(declared(urls[0]) | {"mirrors": urls[1:2]})
+    assert message.startswith(f"{urls[0]}: could not be fetched in 1 try")
+    assert f"; and {urls[1]}: SHA-256 is " in message
+
+
+def test_an_md5_alone_is_that_of_the_file_itself(server: Server):
+    """It is not opened, from the publisher or from a mirror."""
+    raw = {"md5": hashlib.md5(ZIP).hexdigest()}
+    download(raw | {"source": server.offer("values", ZIP)}, TARGET)
+    assert TARGET.read_bytes() == ZIP and files(Path()) == [TARGET]
+    put("mirror/values", ZIP)
+    TARGET.unlink()
+    download(raw | {"source": f"{server.url}/nothing/values?download=1"}, TARGET, "mirror")
+    assert TARGET.read_bytes() == ZIP and server.asked == ["/values"]
+    assert "MD5 is " in refusal(raw | {"source": server.offer("values", ZIP[:-1])})
+
+
+def test_a_zip_that_the_user_fetched_behind_a_login(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("HOME", str(Path.cwd()))
+    put("own.zip", ZIP)
+    put("mirror/deep/values", ZIP)
+    for options in ({"paths": {"pacs": "~/own.zip", "other": "nowhere"}}, {"mirror": "mirror"}):
+        download(LOGIN, TARGET, **options)
+        assert TARGET.read_bytes() == ZIP
+        TARGET.unlink()
+
+
+def test_a_folder_becomes_one_zip_whatever_its_times_and_order():
+    """Uncompressed, sorted by name, without what is hidden."""
+    packed = []
+    for folder, names in (("one", ["b/c.txt", "a.txt"]), ("two", ["a.txt", "b/c.txt"])):
+        for name in names:
+            put(f"{folder}/{name}", name.encode())
+            os.utime(Path(folder, name), (len(packed) * 1e6, len(packed) * 1e6))
+        put(f"{folder}/.git/x", b"x")
+        download(LOGIN, TARGET, paths={"pacs": folder})
+        packed.append(TARGET.read_bytes())
+    assert packed[0] == packed[1]
+    with zipfile.ZipFile(TARGET) as archive:
+        assert [(info.filename, archive.read(info)) for info in archive.infolist()] == [
+            ("a.txt", b"a.txt"),
+            ("b/c.txt", b"b/c.txt"),
+        ]
+        assert {info.compress_type for info in archive.infolist()} == {zipfile.ZIP_STORED}
+
+
+def test_what_cannot_be_had_without_the_user():
+    wanted = (
+        f"pacs is behind a login ({LOGIN['login']}); fetch it by hand and name its zip or folder "
+        "in data_paths.pacs"
+    )
+    assert refusal(LOGIN) == wanted
+    put("own.zip", PAGE)  # the login page, saved under the file's name
+    paths = {"pacs": "own.zip"}
+    assert refusal(LOGIN, paths=paths).startswith("own.zip: is a web page, not the file")
+    put("own.zip", ZIP)
+    assert "own.zip: SHA-256 is " in refusal(LOGIN | {"sha256": "0" * 64}, paths=paths)
+    message = refusal(LOGIN, paths={"pacs": "gone.zip"})
+    assert message == "data_paths.pacs is 'gone.zip', which does not exist"

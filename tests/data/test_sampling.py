@@ -54,16 +54,6 @@ def test_proportional_ascending_and_distinct(sizes: list[int], part: Fraction, s
     )
 
 
-def test_each_sample_of_a_class_is_as_likely_over_purposes():
-    """Five of ten samples for 400 purposes: each in half of them, give or take 10."""
-    labels = np.zeros(10, dtype=int)
-    taken = np.bincount(
-        np.concatenate([draw_stratified(labels, 5, f"purpose {number}") for number in range(400)]),
-        minlength=10,
-    )
-    assert np.abs(taken - 200).max() < 4 * 10
-
-
 def test_a_reserve_is_described_as_it_is_drawn():
     """61 of 10 equal classes: one class has seven, so that it is not equally many per class."""
     chosen = draw_stratified(labels := np.repeat(np.arange(10), 36), 61, "reserve")

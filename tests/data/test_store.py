@@ -13,6 +13,7 @@ import torch
 
 from cohort.cell.planned import PlannedFile, plan_file, write_plan
 from cohort.core.errors import UserError
+from cohort.core.hdf5 import new_hdf5
 from cohort.data import store
 from cohort.data.parsers import PARSERS
 from cohort.data.parsers.parser import Parser
@@ -135,70 +136,50 @@ def test_a_channel_with_one_value_becomes_zero(monkeypatch: pytest.MonkeyPatch):
     assert inputs[:, 1].abs().max() < 1e-12 and inputs.isfinite().all()
 
 
-def test_blocks_are_stored_like_an_array(monkeypatch: pytest.MonkeyPatch):
+def test_blocks_are_stored_like_an_array_and_equal_data_as_equal_files(
+    monkeypatch: pytest.MonkeyPatch,
+):
     whole = prepared(mean=None, std=None).read_bytes()
+    assert prepared(mean=None, std=None).read_bytes() == whole
     blocks = Blocks(TRAIN.values.shape, lambda: iter(np.array_split(TRAIN.values, 4)))
     monkeypatch.setattr(Noise, "splits", (Split(blocks, TRAIN.labels), TEST))
     assert prepared(mean=None, std=None).read_bytes() == whole
+    with h5py.File("data.h5") as file:
+        assert (file["train/values"].dtype, file["train/labels"].dtype) == (np.uint8, np.uint16)
 
 
-def test_blocks_that_end_early_are_reported_and_leave_no_file(monkeypatch: pytest.MonkeyPatch):
-    blocks = Blocks(TRAIN.values.shape, lambda: iter([TRAIN.values[:20]]))
-    monkeypatch.setattr(Noise, "splits", (Split(blocks, TRAIN.labels), TEST))
-    with pytest.raises(UserError, match=r"^noise: train ends after 20 of 30 samples$"):
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        (Blocks((30, 3, 6, 5), lambda: iter([TRAIN.values[:20]])), "ends after 20 of 30 samples"),
+        (TRAIN.values.astype(np.int64) + 1000, "holds values that are not uint8"),
+    ],
+)
+def test_values_that_are_not_as_declared_are_reported_and_leave_no_file(
+    values: Any, sentence: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(Noise, "splits", (Split(values, TRAIN.labels), TEST))
+    with pytest.raises(UserError, match=f"^noise: train {sentence}$"):
         prepared()
     assert [path.name for path in Path().iterdir()] == ["results"]
 
 
-def test_values_that_do_not_fit_are_reported(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(
-        Noise, "splits", (Split(TRAIN.values.astype(np.int64) + 1000, TRAIN.labels), TEST)
-    )
-    with pytest.raises(UserError, match=r"^noise: train holds values that are not uint8$"):
-        prepared()
-    assert prepared(kind="table").exists()
+def test_prepared_data_of_another_format_is_reported():
+    with new_hdf5("data.h5") as file:
+        file.attrs["format"] = 1
+    for read in (lambda: store.read("data.h5", "train"), lambda: store.read_labels("data.h5")):
+        with pytest.raises(UserError, match=r"^data.h5 cannot be read as prepared data \(it is of"):
+            read()
 
 
-@pytest.mark.parametrize("harm", ["cut in half", "older"])
-def test_a_file_that_is_no_prepared_data_is_reported(harm: str):
-    path = prepared()
-    if harm == "older":
-        with h5py.File(path, "a") as file:
-            del file.attrs["format"]
-    else:
-        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    for reading in (lambda: store.read(path, "train"), lambda: store.read_labels(path)):
-        with pytest.raises(
-            UserError,
-            match=r"^data.h5 cannot be read as prepared data .* delete it and start again[^\n]*$",
-        ):
-            reading()
-
-
-def test_images_are_stored_as_bytes_and_the_same_data_as_the_same_file():
-    with h5py.File(prepared()) as file:
-        assert file["train/values"].dtype == np.uint8
-        assert file["train/labels"].dtype == np.uint16
-    first = Path("data.h5").read_bytes()
-    assert prepared().read_bytes() == first
-
-
-@pytest.mark.parametrize(("split", "expected", "stored"), [("train", 31, 30), ("test", 6, 7)])
-def test_a_wrong_count_is_reported_and_leaves_no_file(split: str, expected: int, stored: int):
+@pytest.mark.parametrize("wrong", [{"train": 31}, {"test": 6}, {"shape": [3, 5, 6]}])
+def test_a_wrong_count_or_shape_is_reported_and_leaves_no_file(wrong: dict[str, Any]):
+    name = "test" if "test" in wrong else "train"
+    expected, stored = FACTS | wrong, FACTS[name]
     with pytest.raises(UserError) as caught:
-        prepared(**{split: expected})
-    assert (
-        str(caught.value)
-        == f"noise: {split} has {stored} samples, config/datasets.yaml expects {expected}"
+        prepared(**wrong)
+    assert str(caught.value) == (
+        f"noise: {name} has {stored} samples of [3, 6, 5] and {stored} labels, "
+        f"config/datasets.yaml expects {expected[name]} of {expected['shape']}"
     )
     assert [path.name for path in Path().iterdir()] == ["results"]  # where the plan file lies
-
-
-def test_a_wrong_shape_is_reported_and_leaves_no_file():
-    with pytest.raises(UserError) as caught:
-        prepared(shape=[3, 5, 6])
-    assert (
-        str(caught.value)
-        == "noise: train has 30 samples of shape [3, 6, 5], config/datasets.yaml expects 30 of [3, 5, 6]"
-    )
-    assert [path.name for path in Path().iterdir()] == ["results"]

@@ -25,7 +25,7 @@ from cohort.core.randomness import torch_seed
 from cohort.data.augmentations import AUGMENTATIONS, Augmentation
 from cohort.data.download import download
 from cohort.data.parsers import PARSERS
-from cohort.data.parsers import table as covertype
+from cohort.data.parsers.text import Covtype
 from cohort.data.samples import Samples
 from cohort.data.shards import Shards
 from cohort.data.split import Blocks, Split
@@ -401,7 +401,7 @@ def small_forest() -> Iterator[None]:
     sizes = (37, 50, 6, 1, 2, 3, 4)
     with (
         patch.object(row_publishers, "FOREST", sizes),
-        patch.dict(covertype.SIZES, {1: sizes[0], 2: sizes[1]}),
+        patch.dict(Covtype.sizes, {1: sizes[0], 2: sizes[1]}),
     ):
         yield
 

@@ -108,15 +108,6 @@ def test_a_disk_that_fills_up_during_a_run(finished: Project, mounted: Callable[
     finished.snakemake("tiny_fig2")
 
 
-@pytest.mark.long
-def test_a_disk_without_inodes_is_not_called_full(fresh: Project, mounted: Callable[..., Path]):
-    cell, _ = one_cell(fresh)
-    (fresh.root / "results").mkdir(exist_ok=True)
-    mounted("-t", "tmpfs", "-o", "nr_inodes=4", "tmpfs", folder=fresh.root / "results")
-    sentence = "no more files can be made on this disk, although it has room"
-    fails(fresh, sentence, "run", cell, makes="resources/")
-
-
 def by_mount(results: Path, mounted: Callable[..., Path]) -> str:
     mounted("--bind", "-o", "ro", str(results), folder=results)
     return "the disk is read-only; work in a folder that can be written and start again"

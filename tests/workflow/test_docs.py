@@ -9,11 +9,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
 from cohort.commands.cost import summarize as summarize_costs
-from cohort.core.durations import duration_text
+from cohort.core.text import duration_text
 from cohort.data.augmentations import AUGMENTATIONS
 from cohort.models import MODELS
 from cohort.needs import NEEDS
@@ -98,8 +99,9 @@ def test_adding_a_study_as_documented(fresh: Project):
 
 
 def test_adding_a_data_set_as_documented(fresh: Project):
-    rows = [f"{number % 7},{number / 3},{'ab'[number % 2]}" for number in range(100)]
-    (fresh.root / "people.csv").write_text("\n".join(["x,y,kind", *rows]))
+    numbers = np.arange(100)
+    columns = np.column_stack([numbers % 7, numbers / 3])
+    np.savez(fresh.root / "people.npz", x=columns, y=np.array(["a", "b"])[numbers % 2])
     command = blocks("", "dataset")[0]
     done = cohort(fresh, *command.split()[1:])
     assert "80 samples for training and 20 for testing" in done.stdout, done.stderr

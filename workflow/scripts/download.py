@@ -1,5 +1,5 @@
 from cohort.cell.planned import run_options
-from cohort.core.log import log_output
+from cohort.core.process import log_output
 from cohort.data.download import download
 
 with log_output(snakemake.log[0]):

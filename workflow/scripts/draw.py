@@ -1,7 +1,7 @@
 import json
 
 from cohort.core.files import clamp_times
-from cohort.core.log import log_output
+from cohort.core.process import log_output
 from cohort.results.figures.draw import draw
 
 with log_output(snakemake.log[0]):

@@ -1,5 +1,5 @@
 from cohort.core.files import clamp_times
-from cohort.core.log import log_output
+from cohort.core.process import log_output
 from cohort.data.prepare import prepare
 
 with log_output(snakemake.log[0]):

@@ -1,6 +1,5 @@
 from cohort.cell.planned import run_options
 from cohort.core.files import clamp_times
-from cohort.core.log import log_output
 from cohort.core.paths import plan_file
 from cohort.core.process import leave
 from cohort.training.job.machine import freeze_objects

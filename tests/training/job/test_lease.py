@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cohort.core.locks import lock
+from cohort.core.files import lock
 from cohort.training.job.lease import LEASE, is_held, lease, publish, was_abandoned
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from cohort.commands.planning import add_json
 from cohort.commands.screen import paint, print_json
-from cohort.core.counts import counted
 from cohort.core.errors import UserError, suggest
 from cohort.core.paths import CELLS, records_in
+from cohort.core.text import counted
 from cohort.records.record import Record, read
 from cohort.results.differences import Cell, Difference, cell_of, differences, is_same
 from cohort.results.names import METRICS

@@ -9,8 +9,7 @@ from typing import Any
 
 from cohort.commands.planning import add_json, add_studies, load_plan
 from cohort.commands.screen import print_json, prose, table
-from cohort.core.counts import counted
-from cohort.core.durations import duration_text
+from cohort.core.text import counted, duration_text
 from cohort.pipeline.cell_states import (
     CellStatus,
     core_hours,

@@ -16,12 +16,10 @@ from cohort.cell.settings import Settings
 from cohort.commands.planning import add_json, add_studies, load_plan
 from cohort.commands.screen import paint, print_json
 from cohort.core.errors import UserError, explain_errors
-from cohort.core.files import check_writable
+from cohort.core.files import check_writable, is_locked, try_lock
 from cohort.core.lazy import lazy
-from cohort.core.locks import is_locked, try_lock
 from cohort.core.paths import RESULTS
-from cohort.data.places import files_in_mirror
-from cohort.data.raw import RawFile
+from cohort.data.raw import RawFile, files_in_mirror
 from cohort.pipeline.slurm import SLURM_COMMANDS, check_slurm
 from cohort.plan import Plan
 from cohort.plan.yaml_files import read_yaml

@@ -6,10 +6,10 @@ import argparse
 from pathlib import Path
 
 from cohort.commands.planning import add_studies, load_plan
-from cohort.core.counts import counted
 from cohort.core.errors import UserError
 from cohort.core.paths import RELEASED, record_file
 from cohort.core.shipped import shipped
+from cohort.core.text import counted
 from cohort.plan import Plan, load
 from cohort.plan.any_seed import FilesOfAnySeed
 from cohort.records.record import Record, read

@@ -19,9 +19,9 @@ from cohort.commands.cost import total_lines
 from cohort.commands.item_lines import result_lines, result_rows
 from cohort.commands.planning import add_json, add_only, config_texts, load_plan
 from cohort.commands.screen import print_json
-from cohort.core.counts import counted
 from cohort.core.errors import UserError, suggest
 from cohort.core.paths import state_folder
+from cohort.core.text import counted
 from cohort.pipeline import preview
 from cohort.pipeline.cell_states import CellStatus, changed_sentences, find_slurm_logs, status_of
 from cohort.pipeline.driver import lock_directory

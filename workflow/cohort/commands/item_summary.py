@@ -11,7 +11,7 @@ from cohort.commands.cost import released_lines
 from cohort.commands.item import Item, find_item
 from cohort.commands.screen import paint, print_json
 from cohort.commands.status import time_left_lines
-from cohort.core.counts import counted
+from cohort.core.text import counted
 from cohort.pipeline.cell_states import STATES, CellStatus, hours_left
 from cohort.pipeline.stages import output_files
 from cohort.results.tables.sizes import needs_no_runs

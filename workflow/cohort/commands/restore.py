@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cohort.commands.planning import add_whole_studies, load_plan
-from cohort.core.counts import counted
 from cohort.core.errors import FileAccessError, UserError
 from cohort.core.paths import RELEASED
-from cohort.core.progress import tracked
+from cohort.core.process import tracked
+from cohort.core.text import counted
 from cohort.data.fetch import fetch
 from cohort.pipeline.driver import lock_directory
 from cohort.plan import all_studies

@@ -21,9 +21,8 @@ from cohort.commands.screen import (
     shortened,
     table,
 )
-from cohort.core.counts import counted
-from cohort.core.durations import duration_text
 from cohort.core.paths import CELLS, CLAIMS_TABLE, RELEASED
+from cohort.core.text import counted, duration_text
 from cohort.pipeline.cell_states import (
     STATES,
     CellStatus,

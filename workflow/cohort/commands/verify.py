@@ -23,11 +23,11 @@ from cohort.commands.run import (
 )
 from cohort.commands.screen import paint
 from cohort.core import user_files
-from cohort.core.counts import counted
 from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
 from cohort.core.paths import RELEASED, state_folder
 from cohort.core.sealed_json import write_sealed
+from cohort.core.text import counted
 from cohort.plan import Plan
 from cohort.records.history import History
 from cohort.records.record import Record, read

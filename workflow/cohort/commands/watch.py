@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from cohort.commands.planning import add_studies, load_plan
 from cohort.commands.screen import WIDTH, bar, is_terminal, paint, sparkline, table
 from cohort.commands.status import cell_name, runnable_cells, statuses, unique_cells
-from cohort.core.durations import duration_text
 from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
+from cohort.core.text import duration_text
 from cohort.pipeline.cell_states import (
     STATES,
     CellStatus,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import difflib
 import errno
-import os
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -44,19 +43,6 @@ FIXES = {
 }
 
 
-NO_INODES = (
-    "no more files can be made on this disk, although it has room (its inodes are used up); "
-    "delete some and start again"
-)
-
-
-def _lacks_inodes(path: Path) -> bool:
-    """Whether the disk of this path has room for bytes, but not for one more file."""
-    folder = next(part for part in (path, *path.absolute().parents) if part.exists())
-    disk = os.statvfs(folder)
-    return disk.f_files > 0 and disk.f_favail == 0
-
-
 def refusal(error: BaseException, path: str | Path = "") -> str | None:
     """State in one sentence what the system refused and how to fix it, or return None for any other
     error. `path` is named if the error itself names no file."""
@@ -66,8 +52,6 @@ def refusal(error: BaseException, path: str | Path = "") -> str | None:
     if number not in FIXES:
         return None
     file = Path(getattr(error, "filename", None) or path)
-    if number == errno.ENOSPC and _lacks_inodes(file):
-        return f"{file}: {NO_INODES}"
     if number in (errno.ENOTDIR, errno.EEXIST):
         file = next((part for part in (file, *file.parents) if part.is_file()), file)
     return f"{file}: {FIXES[number]}"

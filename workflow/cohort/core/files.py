@@ -1,18 +1,21 @@
-"""Write files atomically, and hash them."""
+"""Write files atomically, hash them, lock them, and cache results in them."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import hashlib
+import json
 import os
 import secrets
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import IO, Any
 
 from cohort.core import user_files
-from cohort.core.errors import explain_errors
+from cohort.core.errors import UserError, explain_errors
 
 CODE = (".py", ".j2", ".css")  # suffixes of the files that decide what a stage writes
 
@@ -96,6 +99,85 @@ def code_hash(*patterns: str) -> str:
         for file in sorted(file for file in files if file.suffix in CODE):
             digest.update(str(file.relative_to(root)).encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()[:12]
+
+
+def try_lock(path: Path) -> IO[str] | None:
+    """Lock a file and return it, locked while it is open; None if another process has locked it."""
+    file = open(path, "a")  # noqa: SIM115 (the caller closes it)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        return None
+    return file
+
+
+def lock(path: Path, waiting: Callable[[], None] | None = None) -> IO[str]:
+    """Lock a file; if another process has locked it, call `waiting` and wait.
+
+    The returned file is locked while it is open. Its holder may delete it before closing it, and
+    then its folder.
+    """
+    while True:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileNotFoundError):  # the holder deletes the folder
+            file = try_lock(path)
+            if file is None:
+                if waiting is not None:
+                    waiting()
+                file = open(path, "a")  # noqa: SIM115 (the caller closes it)
+                fcntl.flock(file, fcntl.LOCK_EX)
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                    return file
+            file.close()  # the previous holder has deleted this file: lock its successor
+
+
+def is_locked(path: Path) -> bool:
+    """Whether a process has locked this file; False where there is no such file."""
+    try:
+        with open(path) as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def cache_folder() -> Path:
+    """The user's folder for cached results, `$XDG_CACHE_HOME/cohort` or `~/.cache/cohort`, which
+    can be deleted at any time."""
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (base if base.is_absolute() else Path("~/.cache").expanduser()) / "cohort"
+
+
+def cached(kind: str, key: Any, compute: Callable[[], Any]) -> Any:
+    """Return the stored result of `compute()` for this key, from this or any earlier process; if
+    there is none, call `compute` and store its result.
+
+    `key` must name everything that the result depends on; key and result must be JSON values.
+    `kind` is the subfolder of the cache.
+    """
+    try:
+        file = cache_folder() / kind / f"{_json_digest(key)}.json"
+    except RuntimeError:  # the user has no home directory
+        return compute()
+    try:
+        entry = json.loads(file.read_text(encoding="utf-8"))
+        if entry["checksum"] == _json_digest([key, entry["value"]]):
+            return entry["value"]
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        pass  # missing, unreadable or damaged
+    value = compute()
+    entry = {"key": key, "value": value, "checksum": _json_digest([key, value])}
+    with contextlib.suppress(OSError, UserError):
+        write_text(file, json.dumps(entry) + "\n", sync=False)
+    return value
+
+
+def _json_digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 def _sync(path: Path) -> None:

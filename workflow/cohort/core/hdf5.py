@@ -1,4 +1,4 @@
-"""HDF5 files that are written atomically, carry their checksums, and are read without trust.
+"""HDF5 files that are written atomically and carry their checksums.
 
 The user block, 512 bytes that HDF5 leaves to the application, holds the seal: a CRC-32 of each
 large array, verified when that array is read, and a SHA-256 of all other bytes, verified before
@@ -20,13 +20,13 @@ from typing import IO, Any
 import h5py
 import numpy as np
 
+from cohort.core.errors import FileAccessError, UserError, explain_errors
 from cohort.core.files import atomic_write
 from cohort.core.sealed_json import DAMAGED
 
 SEAL_BYTES = 512
 LARGE = 1 << 20  # bytes from which an array has a checksum of its own
 BLOCK = 1 << 20
-UNCHUNKED = (h5py.h5d.CONTIGUOUS, h5py.h5d.COMPACT)
 
 
 @contextlib.contextmanager
@@ -38,8 +38,11 @@ def new_hdf5(path: str | Path) -> Iterator[h5py.File]:
             with h5py.File(stream, "w", userblock_size=SEAL_BYTES) as file:
                 yield file
                 file.flush()
-                is_large = os.fstat(stream.fileno()).st_size >= LARGE
-                large = _large_arrays(file) if is_large else {}
+                large = {
+                    name: (array.id.get_offset(), array.nbytes)
+                    for name, array in _arrays(file).items()
+                    if array.nbytes >= LARGE
+                }
             _seal(stream, large)
         finally:
             if stream.error is not None:
@@ -48,66 +51,63 @@ def new_hdf5(path: str | Path) -> Iterator[h5py.File]:
 
 @contextlib.contextmanager
 def sealed_hdf5(path: str | Path) -> Iterator[SealedFile]:
-    """Open an HDF5 file once its checksum is verified. A damaged or malicious one may raise any
-    error."""
+    """Open an HDF5 file once its checksum is verified. A damaged one may raise any error."""
     with open(path, "rb") as stream:
         large = _verify(stream)
     with h5py.File(path) as file:
         yield SealedFile(file, large)
 
 
-class SealedFile:
-    """The safe part of an open HDF5 file: attributes, and contiguous numeric arrays."""
+@contextlib.contextmanager
+def explain_unreadable(path: str | Path, kind: str, verb: str) -> Iterator[None]:
+    """Turn any error of this block, which reads a file, into a UserError: `kind` says what the file
+    should hold, and `verb` what makes it anew."""
+    try:
+        with explain_errors(path):
+            yield
+    except FileNotFoundError:
+        raise UserError(f"{path} is missing; start again to {verb} it anew") from None
+    except FileAccessError:
+        raise
+    except Exception as error:
+        raise UserError(
+            f"{path} cannot be read as {kind} ({error}); "
+            f"delete it and start again to {verb} it anew"
+        ) from None
 
-    def __init__(self, file: h5py.File, large: Mapping[str, Any]):
+
+class SealedFile:
+    """An open HDF5 file whose large arrays are verified when they are read."""
+
+    def __init__(self, file: h5py.File, large: Mapping[str, tuple[int, int, int]]):
         self.file, self.large, self.attrs = file, large, file.attrs
 
     def __contains__(self, name: str) -> bool:
         return name in self.file
 
-    def arrays(self) -> dict[str, np.ndarray]:
-        """All arrays by their paths, verified; links to other files are not followed."""
-        arrays: dict[str, np.ndarray] = {}
-
-        def take(name: str, item: Any) -> None:
-            if isinstance(item, h5py.Dataset):
-                arrays[name] = self._verified(name, item)[()]
-
-        self.file.visititems(take)
-        return arrays
-
     def __getitem__(self, name: str) -> h5py.Dataset:
-        """The array of this name, after its checksum was verified."""
-        parts = name.split("/")
-        for count in range(1, len(parts) + 1):
-            if not isinstance(self.file.get("/".join(parts[:count]), getlink=True), h5py.HardLink):
-                raise KeyError(f"{name} is a link")
-        return self._verified(name, self.file[name])
-
-    def _verified(self, name: str, array: h5py.Dataset) -> h5py.Dataset:
-        size, created = array.nbytes, array.id.get_create_plist()
-        is_inside = created.get_layout() in UNCHUNKED and not created.get_external_count()
-        if array.dtype.kind not in "iuf" or not is_inside:
-            raise ValueError(f"{name} is not a plain array of numbers")
-        if size and array.id.get_storage_size() != size:
-            raise ValueError(f"{name} is said to be larger than it is")
+        """The array of this name; ValueError if it is damaged."""
         if name in self.large:
+            begin, size, crc = self.large[name]
             with open(self.file.filename, "rb") as stream:
-                if _crc(stream, *self.large[name][:2]) != self.large[name][2]:
+                if _crc(stream, begin, size) != crc:
                     raise ValueError(DAMAGED)
-        return array
+        return self.file[name]
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All arrays by their paths, verified."""
+        return {name: self[name][()] for name in _arrays(self.file)}
 
 
-def _large_arrays(file: h5py.File) -> dict[str, tuple[int, int]]:
-    """Offset and size in bytes of each large array."""
-    large: dict[str, tuple[int, int]] = {}
+def _arrays(file: h5py.File) -> dict[str, h5py.Dataset]:
+    arrays: dict[str, h5py.Dataset] = {}
 
-    def collect_large(name: str, item: Any) -> None:
-        if isinstance(item, h5py.Dataset) and item.nbytes >= LARGE:
-            large[name] = (item.id.get_offset(), item.nbytes)
+    def add(name: str, item: Any) -> None:
+        if isinstance(item, h5py.Dataset):
+            arrays[name] = item
 
-    file.visititems(collect_large)
-    return large
+    file.visititems(add)
+    return arrays
 
 
 def _seal(stream: IO[bytes], large: Mapping[str, tuple[int, int]]) -> None:
@@ -120,9 +120,8 @@ def _seal(stream: IO[bytes], large: Mapping[str, tuple[int, int]]) -> None:
 
 def _verify(stream: IO[bytes]) -> dict[str, Any]:
     """Verify everything but the large arrays; return their offsets, sizes and CRC-32s by name."""
-    head = stream.read(SEAL_BYTES)
     try:
-        seal = json.loads(head)
+        seal = json.loads(stream.read(SEAL_BYTES))
         sums, expected = dict(seal["large"]), seal["sha256"]
     except (ValueError, TypeError, KeyError, RecursionError):
         raise ValueError("it does not begin like a file of this program") from None
@@ -134,23 +133,27 @@ def _verify(stream: IO[bytes]) -> dict[str, Any]:
 def _sha256_of_rest(stream: IO[bytes], large: Mapping[str, Any]) -> str:
     """The SHA-256 of all bytes behind the seal that belong to no large array."""
     digest, position = hashlib.sha256(), SEAL_BYTES
-    for begin, size, *_ in sorted(large.values()):
-        stream.seek(position)
-        digest.update(stream.read(begin - position))
+    end_of_file = os.fstat(stream.fileno()).st_size
+    for begin, size, *_ in [*sorted(large.values()), (end_of_file, 0)]:
+        for block in _blocks(stream, position, begin):
+            digest.update(block)
         position = begin + size
-    stream.seek(position)
-    while block := stream.read(BLOCK):
-        digest.update(block)
     return digest.hexdigest()
 
 
 def _crc(stream: IO[bytes], begin: int, size: int) -> int:
-    stream.seek(begin)
     crc = 0
-    while size and (block := stream.read(min(size, BLOCK))):
+    for block in _blocks(stream, begin, begin + size):
         crc = zlib.crc32(block, crc)
-        size -= len(block)
     return crc
+
+
+def _blocks(stream: IO[bytes], begin: int, end: int) -> Iterator[bytes]:
+    """The bytes of a file from `begin` to `end`, or to where it ends."""
+    stream.seek(begin)
+    while begin < end and (block := stream.read(min(end - begin, BLOCK))):
+        begin += len(block)
+        yield block
 
 
 class _DeferredErrors(io.FileIO):

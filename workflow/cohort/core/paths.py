@@ -19,7 +19,6 @@ RELEASED = "resources/released"
 PLAN_FOLDER = f"{RESULTS}/plan"
 RUN_OPTIONS = Path(PLAN_FOLDER, "run.json")
 DRIVER_LOCK = Path(PLAN_FOLDER, "driver.lock")
-UNRESOLVED = Path(PLAN_FOLDER, "unresolved")  # hosts that the driver's jobs could not resolve
 
 FIGURE_FORMATS = ("png", "pdf", "json", "narrow.png")
 TABLE_FORMATS = ("csv", "md", "tex", "json")

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import types
+import typing
 from collections.abc import Mapping
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -54,3 +57,22 @@ def read_sealed(path: str | Path, kind: str, fix: str) -> dict[str, Any]:
 def _checksum(content: Mapping[str, Any]) -> str:
     """The SHA-256 of the content as JSON, in which the order of keys counts."""
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+
+def from_json(hint: Any, value: Any) -> Any:
+    """Build what a type hint describes from JSON, as `dataclasses.asdict` leaves it: a dataclass,
+    lists, dicts or tuples of them, each of which may be None. Other values stay as they are."""
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if value is None:
+        return None
+    if origin in (types.UnionType, typing.Union):
+        (hint, *_) = (part for part in parts if part is not types.NoneType)
+        return from_json(hint, value)
+    if isinstance(hint, type) and is_dataclass(hint):
+        hints = typing.get_type_hints(hint)
+        return hint(**{key: from_json(hints[key], part) for key, part in value.items()})
+    if origin is list:
+        return [from_json(parts[0], part) for part in value]
+    if origin is dict:
+        return {key: from_json(parts[1], part) for key, part in value.items()}
+    return tuple(value) if origin is tuple else value

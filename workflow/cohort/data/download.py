@@ -7,20 +7,18 @@ resources/raw/packed for the other files that are in them; that folder can be de
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import importlib.util
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cohort.core import files, user_files
+from cohort.core import user_files
 from cohort.core.errors import FileAccessError, UserError
+from cohort.core.files import atomic_write, lock, sha256
+from cohort.data.archives import unpack
 from cohort.data.fetch import fetch
-from cohort.data.places import copy_or_pack, files_in_mirror
-from cohort.data.raw import RawFile, check_content, check_packed
-from cohort.data.unpack import unpack
+from cohort.data.raw import RawFile, check, copy_or_pack, files_in_mirror
 
 PACKED = Path("resources/raw/packed")
 
@@ -38,15 +36,69 @@ def download(
     `paths` gives, for data sets behind a login, the user's zip or folder.
     """
     file, target = RawFile(**raw), Path(target)
-    if file.source.startswith("package:"):
+    kind, _, path = file.source.partition(":")
+    if kind == "package":
         _copy_or_unpack(file, _bundled_file(file.source), target, file.source)
-        return
-    if file.source.startswith("file:"):
-        _copy_file(file, target)
-        return
-    if file.login and (named := (paths or {}).get(target.parent.name)):
+    elif kind == "file":
+        _copy_file(file, Path(path).expanduser(), target)
+    elif file.login and (named := (paths or {}).get(target.parent.name)):
         _copy_given(file, named, target)
-        return
+    else:
+        _from_mirror_or_publisher(file, target, mirror)
+
+
+def is_downloaded(raw: Mapping[str, Any], target: str | Path) -> bool:
+    """Whether a raw file is in place, with the checksum that its entry has now."""
+    expected = RawFile(**raw).sha256
+    return Path(target).exists() and (not expected or sha256(target) == expected)
+
+
+def _copy_or_unpack(file: RawFile, path: Path, target: Path, called: str) -> None:
+    """Copy or unpack a local file; `called` names it in error messages."""
+    with atomic_write(target) as temporary:
+        if file.is_archive and path.name == file.source_name:
+            check(file, path, called, packed=True)
+            unpack(path, file.member, file.bytes, temporary, called)
+        else:
+            shutil.copyfile(path, temporary)
+        check(file, temporary, called)
+
+
+def _bundled_file(source: str) -> Path:
+    package, _, path = source.removeprefix("package:").partition("/")
+    spec = importlib.util.find_spec(package)
+    file = Path(spec.origin).parent / path if spec is not None and spec.origin is not None else None
+    if file is None or not file.exists():
+        raise UserError(f"{source}: the installed package {package} has no such file")
+    return file
+
+
+def _copy_file(file: RawFile, path: Path, target: Path) -> None:
+    """Copy a file of this machine, which `cohort data add` or the user has declared."""
+    dataset = target.parent.name
+    if not path.exists():
+        raise UserError(f"{path}, the source of {dataset}, does not exist")
+    if file.sha256 and sha256(path) != file.sha256:
+        raise UserError(
+            f"{path} has changed since {user_files.folder() / 'datasets.yaml'} declared it as "
+            f"{dataset}; add what it is now as another data set (cohort data add), "
+            "or bring the old file back"
+        )
+    _copy_or_unpack(file, path, target, str(path))
+
+
+def _copy_given(file: RawFile, named: str, target: Path) -> None:
+    """Copy the zip, or pack the folder, that `data_paths` names for a data set."""
+    path = Path(named).expanduser()
+    if not path.exists():
+        raise UserError(f"data_paths.{target.parent.name} is '{named}', which does not exist")
+    with atomic_write(target) as temporary:
+        copy_or_pack(path, temporary)
+        check(file, temporary, named)
+    print(f"taken from data_paths: {path}")
+
+
+def _from_mirror_or_publisher(file: RawFile, target: Path, mirror: str) -> None:
     refused = []
     for path in files_in_mirror(mirror, {target.name, file.source_name or target.name}):
         try:
@@ -63,49 +115,9 @@ def download(
     except FileAccessError:
         raise
     except UserError as error:
-        raise UserError(f"{_mirror_failure(mirror, target.name, refused)}{error}") from None
-
-
-def is_downloaded(raw: Mapping[str, Any], target: str | Path) -> bool:
-    """Whether a raw file is in place, with the checksum that its entry has now."""
-    expected = RawFile(**raw).sha256
-    return Path(target).exists() and (not expected or files.sha256(target) == expected)
-
-
-def _copy_or_unpack(file: RawFile, path: Path, target: Path, called: str) -> None:
-    """Copy or unpack a local file; `called` names it in error messages."""
-    with files.atomic_write(target) as temporary:
-        if file.is_archive and path.name == file.source_name:
-            check_packed(file, path, called)
-            unpack(path, file.member, file.bytes, temporary, called)
-        else:
-            shutil.copyfile(path, temporary)
-        check_content(file, temporary, called)
-
-
-def _copy_file(file: RawFile, target: Path) -> None:
-    """Copy a raw file whose source is a `file:` path of this machine."""
-    path = Path(file.source.removeprefix("file:")).expanduser()
-    if not path.exists():
-        raise UserError(f"{path}, the source of {target.parent.name}, does not exist")
-    if file.sha256 and files.sha256(path) != file.sha256:
-        raise UserError(
-            f"{path} has changed since {user_files.folder() / 'datasets.yaml'} declared it as "
-            f"{target.parent.name}; add what it is now as another data set (cohort data add), "
-            "or bring the old file back"
-        )
-    _copy_or_unpack(file, path, target, str(path))
-
-
-def _copy_given(file: RawFile, named: str, target: Path) -> None:
-    """Copy the zip, or pack the folder, that `data_paths` names for a data set."""
-    path = Path(named).expanduser()
-    if not path.exists():
-        raise UserError(f"data_paths.{target.parent.name} is '{named}', which does not exist")
-    with files.atomic_write(target) as temporary:
-        copy_or_pack(path, temporary)
-        check_content(file, temporary, named)
-    print(f"taken from data_paths: {path}")
+        reasons = "; ".join(refused) or "none of that name"
+        lacking = f"data_mirror '{mirror}' has no {target.name} that can be used ({reasons}), and "
+        raise UserError(f"{lacking if mirror else ''}{error}") from None
 
 
 def _from_publisher(file: RawFile, target: Path) -> None:
@@ -127,55 +139,20 @@ def _from_publisher(file: RawFile, target: Path) -> None:
 
 
 def _from_url(file: RawFile, url: str, target: Path) -> None:
-    if file.is_archive:
-        _copy_or_unpack(file, _fetch_archive(file, url), target, url)
+    """Download a file, or its archive unless that is here already. Jobs for other files of the same
+    archive wait meanwhile."""
+    if not file.is_archive:
+        with atomic_write(target) as temporary:
+            fetch(url, temporary)
+            check(file, temporary, url)
         return
-    with files.atomic_write(target) as temporary:
-        fetch(url, temporary)
-        check_content(file, temporary, url)
-
-
-def _fetch_archive(file: RawFile, url: str) -> Path:
-    """Download a file's archive, unless it is there already, and return its path. Jobs for other
-    files of the same archive wait meanwhile."""
     folder = PACKED / (file.md5 or file.sha256)  # (Fashion-)MNIST's files have the same names
-    path = folder / file.source_name
-    with _hold_lock(folder.with_suffix(".lock")):
-        if not _is_complete(file, path):
-            with files.atomic_write(path) as temporary:
+    archive = folder / file.source_name
+    with lock(folder.with_suffix(".lock")):
+        try:
+            check(file, archive, str(archive), packed=True)
+        except (UserError, FileNotFoundError):
+            with atomic_write(archive) as temporary:
                 fetch(url, temporary)
-                check_packed(file, temporary, url)
-    return path
-
-
-def _is_complete(file: RawFile, path: Path) -> bool:
-    try:
-        check_packed(file, path, str(path))
-    except (UserError, FileNotFoundError):
-        return False
-    return True
-
-
-@contextlib.contextmanager
-def _hold_lock(path: Path) -> Iterator[None]:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
-def _mirror_failure(mirror: str, name: str, refused: list[str]) -> str:
-    """The start of an error sentence: why no file of the mirror could be used."""
-    if not mirror:
-        return ""
-    reasons = "; ".join(refused) or "none of that name"
-    return f"data_mirror '{mirror}' has no {name} that can be used ({reasons}), and "
-
-
-def _bundled_file(source: str) -> Path:
-    package, _, path = source.removeprefix("package:").partition("/")
-    spec = importlib.util.find_spec(package)
-    file = Path(spec.origin).parent / path if spec is not None and spec.origin is not None else None
-    if file is None or not file.exists():
-        raise UserError(f"{source}: the installed package {package} has no such file")
-    return file
+                check(file, temporary, url, packed=True)
+    _copy_or_unpack(file, archive, target, url)

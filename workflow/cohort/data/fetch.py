@@ -8,14 +8,10 @@ from concurrent.futures import Future
 from http.client import HTTPException, HTTPResponse, InvalidURL
 from pathlib import Path
 from threading import Thread
-from urllib.error import HTTPError, URLError
-from urllib.parse import urlsplit
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 from cohort.core.errors import UserError, refusal
-from cohort.core.files import write_text
-from cohort.core.locks import is_locked
-from cohort.core.paths import DRIVER_LOCK, UNRESOLVED
 
 WAITS = (2.0, 8.0, 30.0)  # seconds before each retry
 TIMEOUT = 30.0  # seconds without a byte, or with fewer than SLOWEST a second on average
@@ -23,51 +19,40 @@ SLOWEST = 1000.0  # bytes a second
 OPENING = 4 * TIMEOUT  # seconds until all headers have come, redirections included
 PROGRESS_SECONDS = 5.0
 LIMIT = 20 << 30  # bytes, more than any file here, should a server never stop sending
-BLOCK = 1 << 20
 RETRIED = (408, 425, 429)  # like all statuses from 500 on; any other client error is final
 ADVICE = "check the network, or fetch it by hand and name its folder as data_mirror"
 
 
 def fetch(url: str, target: Path, advice: str = ADVICE, limit: int | None = None) -> None:
     """Download a URL of at most `limit` bytes (default: LIMIT) to `target`; every try starts from
-    the beginning.
-
-    The name of an unknown host is looked up once, and where a driver is at work, once by all of its
-    jobs together. `advice` ends the sentence of a failure.
-    """
-    try:
-        host = urlsplit(url).hostname or ""
-    except ValueError as error:
-        raise UserError(f"{url}: is no valid address ({error}); {advice}") from None
-    marker = UNRESOLVED / f"{host}.txt"
-    if marker.exists() and is_locked(DRIVER_LOCK):
-        raise UserError(f"{url}: the host {host} could not be resolved before; {advice}")
+    the beginning. `advice` ends the sentence of a failure."""
     for number in range(len(WAITS) + 1):
         try:
             return _fetch_once(url, target, LIMIT if limit is None else limit)
-        except (InvalidURL, UnicodeError) as error:  # as in `http://host:port` and `http://a..b`
-            raise UserError(f"{url}: is no valid address ({error}); {advice}") from None
-        except (OSError, HTTPException) as error:
+        except (OSError, HTTPException, ValueError) as error:
             if refusal(error):  # the disk's, not the network's
                 raise
-            if _is_unresolved(error):
-                write_text(marker, f"{_reason(error)}\n", sync=False)
-                reason = f"the host {host} cannot be resolved ({_reason(error)})"
-                raise UserError(f"{url}: {reason}; {advice}") from None
-            code = error.code if isinstance(error, HTTPError) else 500
-            is_final = code < 500 and code not in RETRIED
-            if is_final or number == len(WAITS):
+            if _is_final(error) or number == len(WAITS):
                 tries = "1 try" if number == 0 else f"{number + 1} tries"
-                raise UserError(
-                    f"{url}: could not be fetched in {tries} ({_reason(error)}); {advice}"
-                ) from None
+                reason = f"could not be fetched in {tries} ({_reason(error)})"
+                raise UserError(f"{url}: {reason}; {advice}") from None
             print(f"{url}: {_reason(error)}; next try in {WAITS[number]:g} s")
             time.sleep(WAITS[number])
     raise AssertionError("the last try returns or raises")
 
 
-def _is_unresolved(error: Exception) -> bool:
-    return isinstance(error, URLError) and isinstance(error.reason, socket.gaierror)
+def _is_final(error: Exception) -> bool:
+    """Whether another try cannot help: an invalid address, an unknown host, most errors of the
+    client."""
+    if isinstance(error, HTTPError):
+        return error.code < 500 and error.code not in RETRIED
+    reason = getattr(error, "reason", None)
+    return isinstance(error, (InvalidURL, ValueError)) or isinstance(reason, socket.gaierror)
+
+
+def _reason(error: Exception) -> str:
+    reason = error if isinstance(error, HTTPError) else getattr(error, "reason", error)
+    return str(reason) or repr(reason)
 
 
 def _fetch_once(url: str, target: Path, limit: int) -> None:
@@ -75,7 +60,7 @@ def _fetch_once(url: str, target: Path, limit: int) -> None:
         expected = response.length or 0  # 0 if the server does not say
         begin = reported = checked = time.monotonic()
         checked_bytes = 0
-        while block := response.read1(BLOCK):  # what has come, not waiting for a whole block
+        while block := response.read1(1 << 20):  # what has come, not waiting for a whole block
             file.write(block)
             if file.tell() > limit:
                 raise UserError(f"{url}: more than {limit} bytes came, which it cannot have")
@@ -115,9 +100,3 @@ def _open(url: str) -> HTTPResponse:
 
 def _amount(received: int, expected: int) -> str:
     return f"{received / 1e6:.1f}" + (f" of {expected / 1e6:.1f} MB" if expected else " MB")
-
-
-def _reason(error: Exception) -> str:
-    """The reason for an error, in one line."""
-    reason = error if isinstance(error, HTTPError) else getattr(error, "reason", error)
-    return " ".join((str(reason) or repr(reason)).split())

@@ -60,28 +60,24 @@ def _check(settings: Mapping[str, Any], name: str, split: Split | None) -> None:
             raise UserError(f"{what} does not exist, {file} says otherwise")
         return
     count, shape = len(split.labels), list(split.values.shape)
-    if count != settings[name]:
-        raise UserError(f"{what} has {count} samples, {file} expects {settings[name]}")
-    if shape != [count, *settings["shape"]]:
+    if shape != [count, *settings["shape"]] or count != settings[name]:
         raise UserError(
-            f"{what} has {shape[0]} samples of shape {shape[1:]}, "
-            f"{file} expects {count} of {settings['shape']}"
+            f"{what} has {shape[0]} samples of {shape[1:]} and {count} labels, "
+            f"{file} expects {settings[name]} of {settings['shape']}"
         )
-    _check_numbers(what, "labels", split.labels, count, settings["classes"])
-    _check_numbers(what, "groups", split.groups, count, settings["groups"])
-
-
-def _check_numbers(
-    what: str, word: str, numbers: np.ndarray | None, count: int, most: int | None
-) -> None:
-    """Raise UserError unless there is one of `most` labels or groups for each sample, or
-    neither."""
-    if numbers is None or most is None:
-        if numbers is not None or most is not None:
+    for word, numbers, most in (
+        ("labels", split.labels, settings["classes"]),
+        ("groups", split.groups, settings["groups"]),
+    ):
+        if numbers is None and most is None:
+            continue
+        if numbers is None or most is None:
             verb = "lacks" if numbers is None else "has"
-            raise UserError(f"{what} {verb} {word}, config/datasets.yaml says otherwise")
-    elif len(numbers) != count or numbers.min() < 0 or numbers.max() >= most:
-        raise UserError(f"{what} has {word} that are not one of 0 to {most - 1} for each sample")
+            raise UserError(f"{what} {verb} {word}, {file} says otherwise")
+        if len(numbers) != count or numbers.min() < 0 or numbers.max() >= most:
+            raise UserError(
+                f"{what} has {word} that are not one of 0 to {most - 1} for each sample"
+            )
 
 
 def _write(
@@ -116,11 +112,10 @@ class Moments:
 
     def __init__(self, channels: int):
         self.count = 0
-        self.sums = np.zeros(channels, dtype=np.int64)
-        self.squares = np.zeros(channels, dtype=np.int64)
+        self.sums, self.squares = np.zeros((2, channels), dtype=np.int64)
 
     def add(self, block: np.ndarray) -> None:
-        """Add the values of a block of samples to the running statistics."""
+        """Add the values of a block of samples."""
         values = block.reshape(len(block), len(self.sums), -1)
         self.count += len(block) * values.shape[2]
         for channel in range(len(self.sums)):
@@ -128,13 +123,13 @@ class Moments:
             self.sums[channel] += part.sum()
             self.squares[channel] += (part * part).sum()
 
-    def scaled(self, scale: float, standardized: int | None) -> dict[str, list[float]]:
-        """Means and deviations (dividing by n) of the values divided by `scale`. If only the first
-        `standardized` channels are to be standardized, the others have 0 and 1. A channel with one
-        value everywhere has the deviation 1: it becomes 0, which division by 0 would not."""
-        mean, std = np.zeros(len(self.sums)), np.ones(len(self.sums))
-        chosen = slice(standardized)
-        mean[chosen] = self.sums[chosen] / self.count
-        std[chosen] = np.sqrt(self.squares[chosen] / self.count - mean[chosen] ** 2) / scale
+    def scaled(self, scale: float, standardized: int | None) -> dict[str, np.ndarray]:
+        """Means and deviations (dividing by n) of the values divided by `scale`: 0 and 1 for
+        channels behind the first `standardized`. A channel with one value everywhere has the
+        deviation 1: it becomes 0, which division by 0 would not."""
+        mean = self.sums / self.count
+        std = np.sqrt(self.squares / self.count - mean**2) / scale
+        if standardized is not None:
+            mean[standardized:], std[standardized:] = 0, 1
         std[std == 0] = 1
-        return {"mean": (mean / scale).tolist(), "std": std.tolist()}
+        return {"mean": mean / scale, "std": std}

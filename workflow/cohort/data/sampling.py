@@ -12,6 +12,13 @@ def scaled_count(count: int, share: float) -> int:
     return max(1, round(count * share)) if count else 0
 
 
+def draw_part(count: int, share: float, purpose: str, seed: int = 0) -> np.ndarray:
+    """Draw a share of `count` samples, whatever their classes: for each, whether it belongs."""
+    part = np.zeros(count, dtype=bool)
+    part[generator(seed, purpose).permutation(count)[: round(count * share)]] = True
+    return part
+
+
 def draw_share(labels: np.ndarray, share: float, purpose: str) -> np.ndarray:
     """Draw indices of a share of the samples, stratified by class. The run's seed does not matter,
     so that all seeds use the same data."""

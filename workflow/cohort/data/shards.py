@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cohort.core.errors import FileAccessError, UserError, explain_errors
-from cohort.core.hdf5 import new_hdf5, sealed_hdf5
+from cohort.core.hdf5 import explain_unreadable, new_hdf5, sealed_hdf5
 
 
 @dataclass(frozen=True)
@@ -63,24 +62,17 @@ def write(path: str | Path, shards: Shards) -> None:
 
 def read(path: str | Path) -> Shards:
     """Read shards; UserError if the file is missing or damaged."""
-    try:
-        with explain_errors(path), sealed_hdf5(path) as file:
-            ends = np.cumsum(file["sizes"][:])[:-1]
-            indices, counts = np.split(file["indices"][:], ends), file["label_counts"][:]
-            overlap = file["overlap"][:] if "overlap" in file else None
-            nothing = np.empty(0, dtype=np.int64)
-            validation = file["validation"][:] if "validation" in file else nothing
-            sizes = file["holdout_sizes"][:] if "holdout_sizes" in file else nothing
-            held_out = validation[len(validation) - sizes.sum() :]
-            holdouts = np.split(held_out, np.cumsum(sizes)[:-1]) if len(sizes) else []
-            chosen = file["chosen"][:] if "chosen" in file else nothing
-            return Shards(indices, counts, overlap, validation, holdouts, chosen)
-    except FileNotFoundError:
-        raise UserError(f"{path} is missing; start again to deal it anew") from None
-    except FileAccessError:
-        raise
-    except Exception as error:  # a file from elsewhere may raise anything
-        reason = " ".join(str(error).split())
-        raise UserError(
-            f"{path} cannot be read as shards ({reason}); delete it and start again to deal it anew"
-        ) from None
+    with explain_unreadable(path, "shards", "deal"), sealed_hdf5(path) as file:
+        arrays = file.arrays()
+        nothing = np.empty(0, dtype=np.int64)
+        validation = arrays.get("validation", nothing)
+        sizes = arrays.get("holdout_sizes", nothing)
+        held_out = validation[len(validation) - sizes.sum() :]
+        return Shards(
+            np.split(arrays["indices"], np.cumsum(arrays["sizes"])[:-1]),
+            arrays["label_counts"],
+            arrays.get("overlap"),
+            validation,
+            np.split(held_out, np.cumsum(sizes)[:-1]) if len(sizes) else [],
+            arrays.get("chosen", nothing),
+        )

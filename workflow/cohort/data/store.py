@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from cohort.core.errors import FileAccessError, UserError, explain_errors
-from cohort.core.hdf5 import SealedFile, sealed_hdf5
+from cohort.core.hdf5 import SealedFile, explain_unreadable, sealed_hdf5
 from cohort.data.split import Split
 
 FORMAT = 2
@@ -47,21 +46,10 @@ def read_labels(path: str | Path) -> tuple[np.ndarray, np.ndarray | None, int]:
 
 @contextmanager
 def _open_store(path: str | Path) -> Iterator[SealedFile]:
-    try:
-        with explain_errors(path), sealed_hdf5(path) as file:
-            if file.attrs["format"] != FORMAT:
-                raise ValueError(f"it is of format {file.attrs['format']}, not {FORMAT}")
-            yield file
-    except FileNotFoundError:
-        raise UserError(f"{path} is missing; start again to prepare it anew") from None
-    except FileAccessError:
-        raise
-    except Exception as error:  # a file from elsewhere may raise anything
-        reason = " ".join(str(error).split())
-        raise UserError(
-            f"{path} cannot be read as prepared data ({reason}); "
-            "delete it and start again to prepare it anew"
-        ) from None
+    with explain_unreadable(path, "prepared data", "prepare"), sealed_hdf5(path) as file:
+        if file.attrs["format"] != FORMAT:
+            raise ValueError(f"it is of format {file.attrs['format']}, not {FORMAT}")
+        yield file
 
 
 def _groups(file: SealedFile, split: str) -> np.ndarray | None:

@@ -15,9 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cohort.core.cache import cache_folder
 from cohort.core.errors import UserError
-from cohort.core.files import atomic_write
+from cohort.core.files import atomic_write, cache_folder
 from cohort.core.lazy import lazy
 from cohort.native.target import Target
 

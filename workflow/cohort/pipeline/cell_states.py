@@ -13,8 +13,8 @@ from typing import Any
 
 from cohort.core import user_files
 from cohort.core.errors import UserError
-from cohort.core.log import last_line, last_session
 from cohort.core.paths import state_folder, train_log
+from cohort.core.process import last_line, last_session
 from cohort.plan import Plan
 from cohort.plan.cost import START_SECONDS as CELL_START
 from cohort.plan.cost import round_seconds

@@ -16,10 +16,9 @@ from typing import IO, TYPE_CHECKING, Any
 import cohort
 from cohort.cell.planned import options_of, write_plan
 from cohort.core.errors import UserError, explain_errors
-from cohort.core.files import check_writable
+from cohort.core.files import check_writable, try_lock
 from cohort.core.lazy import lazy
-from cohort.core.locks import try_lock
-from cohort.core.paths import DRIVER_LOCK, RESULTS, RUN_OPTIONS, UNRESOLVED, Layout, state_folder
+from cohort.core.paths import DRIVER_LOCK, RESULTS, RUN_OPTIONS, Layout, state_folder
 from cohort.core.sealed_json import write_sealed
 from cohort.pipeline.cell_states import failure_texts
 from cohort.pipeline.slurm import Watch, check_slurm
@@ -110,7 +109,6 @@ class Driver:
         self.check_executor()
         with explain_errors(RESULTS):
             self.lock = lock_directory()
-            shutil.rmtree(UNRESOLVED, ignore_errors=True)
             freeze_plan(self.plan)
             # An orphan may have published others since, which Snakemake deletes before their jobs.
             remove_published_originals(self.already_recorded)

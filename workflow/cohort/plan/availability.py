@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from cohort.cell.planned import PlannedFile
-from cohort.core.counts import counted
 from cohort.core.errors import UserError, errors_at
-from cohort.data.places import check_data_path, check_mirror, files_in_mirror
+from cohort.core.text import counted
+from cohort.data.raw import check_data_path, check_mirror, files_in_mirror
 from cohort.plan.resolution import Resolver
 from cohort.plan.study import Row, Study
 from cohort.training.cell import Cell

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cohort.core.counts import counted
 from cohort.core.errors import UserError, errors_at
 from cohort.core.paths import CELL_LABELS
+from cohort.core.text import counted
 from cohort.plan import items
 from cohort.plan.axes import Values, axis_values, check_matched, combinations, overridden_values
 from cohort.plan.extension import ExtendedExperiment, inherited_items, with_strategies

@@ -14,8 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cohort.core.sealed_json import read_sealed
-from cohort.core.typed import from_json
+from cohort.core.sealed_json import from_json, read_sealed
 from cohort.results.at import at_in_words
 from cohort.results.best import Key, Runs, best_keys
 from cohort.results.intervals import (

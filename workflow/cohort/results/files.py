@@ -13,11 +13,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cohort.core.counts import counted
 from cohort.core.errors import FileAccessError, UserError, explain_errors
 from cohort.core.files import atomic_write, sha256
 from cohort.core.lazy import lazy
 from cohort.core.sealed_json import DAMAGED, read_sealed, write_sealed
+from cohort.core.text import counted
 
 if TYPE_CHECKING:
     import pandas as pd

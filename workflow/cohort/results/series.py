@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cohort.core.counts import counted
 from cohort.core.lazy import lazy
+from cohort.core.text import counted
 from cohort.results.at import ENDED_EARLY, rounds_of
 from cohort.results.files import read_metrics
 

@@ -1,9 +1,11 @@
-"""LEAF's Shakespeare: 80 characters that a role says and the one that follows, from the text itself
-or from a published table."""
+"""Data sets of text: LEAF's Shakespeare, 80 characters that a role says and the one that follows,
+and UCI's table of forests."""
 
 from __future__ import annotations
 
 import csv
+import re
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,20 +15,42 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from cohort.core.errors import UserError
-from cohort.core.randomness import generator
-from cohort.data.parsers.gutenberg import role_of, text_by_role
+from cohort.data.archives import explain_broken_file
 from cohort.data.parsers.parser import Parser
+from cohort.data.sampling import draw_part
 from cohort.data.split import Blocks, Split
 
-LENGTH = 80
+LENGTH = 80  # characters of a sample
 CHARACTERS = " !\"&'(),-.0123456789:;>?ABCDEFGHIJKLMNOPQRSTUVWXYZ[]abcdefghijklmnopqrstuvwxyz}"
 """All that occur. They are numbered from 1 if 0 is reserved for padding."""
 TEST_SHARE = 1 / 20  # drawn from all samples, as in AML's federated study
 BLOCK = 1 << 16  # samples
-COLUMNS = ["character_id", "x", "y"]
 
-Piece = tuple[str, str]
-"""A user and a text that it says, at least 81 characters long."""
+# Gutenberg's complete works of Shakespeare, read as LEAF does (data/shakespeare/preprocess there)
+AUTHOR = "by William Shakespeare"  # the line below the title of each play
+BEFORE_THE_PLAYS = 5  # lines above the author's second mention; the first is for the sonnets
+LAST_LINE = 124195  # the plays end here
+ABOVE_THE_AUTHOR = range(2, 8)  # lines, one of which holds the title
+SPOKEN, CONTINUED = re.compile(r"  ([a-zA-Z][a-zA-Z ]*)\. (.*)"), re.compile(r"    (.*)")
+UNINDENTED = "THE COMEDY OF ERRORS"  # the one play without indents; directions begin with <
+SPOKEN_THERE, CONTINUED_THERE = re.compile(r"([a-zA-Z][a-zA-Z ]*)\. (.*)"), re.compile(r"(.*)")
+FEWEST_LINES = 3  # of a role
+PLAYS = (
+    "ALLS_WELL_THAT_ENDS_WELL", "AS_YOU_LIKE_IT", "THE_COMEDY_OF_ERRORS", "LOVE_S_LABOUR_S_LOST",
+    "MEASURE_FOR_MEASURE", "THE_MERCHANT_OF_VENICE", "THE_MERRY_WIVES_OF_WINDSOR",
+    "A_MIDSUMMER_NIGHT_S_DREAM", "MUCH_ADO_ABOUT_NOTHING",
+    "THE_TRAGEDY_OF_HAMLET__PRINCE_OF_DENMARK", "THE_TEMPEST", "THE_TAMING_OF_THE_SHREW",
+    "TWELFTH_NIGHT__OR__WHAT_YOU_WILL", "THE_TWO_GENTLEMEN_OF_VERONA", "THE_WINTER_S_TALE",
+    "KING_JOHN", "CYMBELINE", "SECOND_PART_OF_KING_HENRY_IV", "THE_LIFE_OF_KING_HENRY_THE_FIFTH",
+    "THE_FIRST_PART_OF_KING_HENRY_THE_FOURTH", "KING_RICHARD_III",
+    "THE_FIRST_PART_OF_HENRY_THE_SIXTH", "THE_SECOND_PART_OF_KING_HENRY_THE_SIXTH",
+    "THE_THIRD_PART_OF_KING_HENRY_THE_SIXTH", "KING_RICHARD_THE_SECOND", "KING_HENRY_THE_EIGHTH",
+    "THE_TRAGEDY_OF_ANTONY_AND_CLEOPATRA", "THE_TRAGEDY_OF_CORIOLANUS",
+    "THE_TRAGEDY_OF_JULIUS_CAESAR", "THE_TRAGEDY_OF_KING_LEAR", "THE_TRAGEDY_OF_MACBETH",
+    "THE_TRAGEDY_OF_OTHELLO__MOOR_OF_VENICE", "THE_TRAGEDY_OF_ROMEO_AND_JULIET",
+    "THE_LIFE_OF_TIMON_OF_ATHENS", "THE_TRAGEDY_OF_TITUS_ANDRONICUS",
+    "THE_HISTORY_OF_TROILUS_AND_CRESSIDA",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,13 +85,14 @@ class ShakespeareCsv(Parser):
 
     def parse(self, folder: Path) -> tuple[Split, Split]:
         path = folder / "shakespeare.csv"
-        return _splits(list(_pieces(path)), path)
+        return _splits(list(_texts_of_table(path)), path)
 
 
 def _splits(
-    pieces: list[Piece], path: Path, first: int = 1, test_share: float = TEST_SHARE
+    pieces: list[tuple[str, str]], path: Path, first: int = 1, test_share: float = TEST_SHARE
 ) -> tuple[Split, Split]:
-    """Training and test samples: all windows of 80 characters and the next one, by user name."""
+    """Training and test samples of users and their texts, by user name: all windows of 80
+    characters and the next one."""
     pieces = sorted(pieces, key=lambda piece: piece[0])
     text = "".join(text for _, text in pieces)
     if unknown := sorted(set(text) - set(CHARACTERS)):
@@ -88,9 +113,7 @@ def _splits(
         begins[end - LENGTH : end] = False
     groups = np.repeat(np.unique(roles, return_inverse=True)[1], lengths)
     starts = np.flatnonzero(begins)
-    test = np.zeros(len(starts), dtype=bool)
-    shuffled = generator(0, "shakespeare test split").permutation(len(starts))
-    test[shuffled[: round(len(starts) * test_share)]] = True
+    test = draw_part(len(starts), test_share, "shakespeare test split")
     return _split(characters, groups, starts[~test]), _split(characters, groups, starts[test])
 
 
@@ -108,40 +131,108 @@ def _split(characters: np.ndarray, groups: np.ndarray, starts: np.ndarray) -> Sp
     )
 
 
-def _pieces(path: Path) -> Iterator[Piece]:
+def _texts_of_table(path: Path) -> Iterator[tuple[str, str]]:
     """Rebuild the texts that a table of samples was cut from, by joining overlapping rows."""
     last, expected, parts = "", "", list[str]()
-    for user, window, following in _rows(path):
-        if user != last or window != expected:
-            if parts:
-                yield last, "".join(parts)
-            last, parts = user, [window]
-        parts.append(following)
-        expected = window[1:] + following
+    with open(path, encoding="ascii", errors="replace", newline="") as file:
+        rows = csv.reader(file, strict=True)
+        try:
+            if next(rows, None) != ["character_id", "x", "y"]:
+                raise ValueError("the columns character_id,x,y are expected")
+            for user, window, following in rows:
+                if len(window) != LENGTH or len(following) != 1:
+                    raise ValueError(f"{LENGTH} characters and one more are expected")
+                if user != last or window != expected:
+                    if parts:
+                        yield last, "".join(parts)
+                    last, parts = user, [window]
+                parts.append(following)
+                expected = window[1:] + following
+        except (csv.Error, ValueError) as error:
+            raise UserError(f"{path}: line {rows.line_num} is broken ({error})") from None
     if parts:
         yield last, "".join(parts)
 
 
-def _rows(path: Path) -> Iterator[list[str]]:
-    """Read the rows of a table of samples: user, 80 characters, and the next one."""
-    with open(path, encoding="ascii", errors="surrogateescape", newline="") as file:
-        rows = csv.reader(file, strict=True)
-        line, user = 1, ""
-        try:
-            if next(rows, None) != COLUMNS:
-                raise ValueError(f"the names of its columns, {','.join(COLUMNS)}, are expected")
-            line = rows.line_num + 1
-            for row in rows:
-                if len(row) != 3 or len(row[1]) != LENGTH or len(row[2]) != 1:
-                    raise ValueError(f"a user, {LENGTH} characters and one more are expected")
-                if row[2] not in CHARACTERS or not row[1].isascii():
-                    raise ValueError(
-                        f"it holds more than the {len(CHARACTERS)} characters of LEAF's Shakespeare"
-                    )
-                if row[0] != user:
-                    user = row[0]
-                    role_of(user)
-                yield row
-                line = rows.line_num + 1
-        except (csv.Error, ValueError) as error:
-            raise UserError(f"{path}: line {line} is broken ({error})") from None
+def text_by_role(path: Path) -> dict[str, str]:
+    """Read Gutenberg's Shakespeare: the lines of each role of a play, joined into one text."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()[1 : LAST_LINE + 2]
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"{path}: is not text in UTF-8 ({error.reason} at byte {error.start})"
+        ) from None
+    mentions = [number for number, line in enumerate(lines) if AUTHOR in line]
+    if len(mentions) < 2:
+        raise UserError(
+            f"{path}: names '{AUTHOR}' less than twice, so it is not Gutenberg's complete works"
+        )
+    return {
+        user_of(title, role): re.sub(" {2,}", " ", " ".join([*parts, ""]))
+        for title, roles in _plays(lines[max(0, mentions[1] - BEFORE_THE_PLAYS) :])
+        for role, parts in roles.items()
+        if len(roles) > 1 and len(parts) >= FEWEST_LINES
+    }
+
+
+def user_of(title: str, role: str) -> str:
+    """LEAF's user name for a role of a play."""
+    return re.sub(r"\W+", "_", f"{title}_{role}".replace(" ", "_"))
+
+
+def role_of(user: str) -> str:
+    """The role in LEAF's user name, which begins with the play; ValueError if no play fits."""
+    for play in PLAYS:
+        if user.startswith(f"{play}_"):
+            return user.removeprefix(f"{play}_")
+    raise ValueError(f"'{user}' is a role of no known play")
+
+
+def _plays(lines: list[str]) -> list[tuple[str, dict[str, list[str]]]]:
+    """Each play's title, and for each of its roles the lines it speaks."""
+    plays: list[tuple[str, dict[str, list[str]]]] = []
+    roles: dict[str, list[str]] = defaultdict(list)
+    role, title = "", ""
+    for number, line in enumerate(lines):
+        if AUTHOR in line:
+            above = (lines[number - distance].strip() for distance in ABOVE_THE_AUTHOR)
+            title, roles, role = next(filter(None, above), ""), defaultdict(list), ""
+            plays.append((title, roles))
+        elif begun := (SPOKEN_THERE if title == UNINDENTED else SPOKEN).match(line):
+            role = begun[1].upper()
+            if title == UNINDENTED and role.startswith("ACT "):
+                role = ""
+            if role:
+                roles[role].append(begun[2])
+        elif role and (more := (CONTINUED_THERE if title == UNINDENTED else CONTINUED).match(line)):
+            if title == UNINDENTED and more[1].startswith("<"):
+                role = ""
+            else:
+                roles[role].append(more[1])
+    return plays
+
+
+@dataclass(frozen=True, kw_only=True)
+class Covtype(Parser):
+    """Parses COVTYPE's two largest of seven kinds of forest: spruce and fir is class 0, lodgepole
+    pine class 1. A row is ten numbers, then four wilderness areas and 40 soil types as zeros and
+    ones, then the kind. A fifth is drawn for testing, because the publisher's split, 4 to 96, is of
+    all seven kinds."""
+
+    name: ClassVar[str] = "covtype"
+    sizes: ClassVar[dict[int, int]] = {1: 211_840, 2: 283_301}  # samples of each kind
+
+    def parse(self, folder: Path) -> tuple[Split, Split]:
+        path = folder / "covtype.data.gz"
+        with explain_broken_file(str(path)):
+            table = np.loadtxt(path, np.int16, delimiter=",", comments=None, ndmin=2)
+        table = table[np.isin(table[:, -1], list(self.sizes))]
+        values, labels = table[:, :-1], table[:, -1]
+        counts = {kind: int((labels == kind).sum()) for kind in self.sizes}
+        if counts != self.sizes:
+            raise UserError(
+                f"{path}: holds {counts[1]} and {counts[2]} samples of kinds 1 and 2, "
+                f"but UCI's has {self.sizes[1]} and {self.sizes[2]}"
+            )
+        test = draw_part(len(table), 1 / 5, "covtype test split")
+        return Split(values[~test], labels[~test] - 1), Split(values[test], labels[test] - 1)

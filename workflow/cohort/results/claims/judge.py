@@ -17,10 +17,9 @@ from typing import Any
 
 import pandas as pd
 
-from cohort.core.counts import counted
 from cohort.core.files import write_text
-from cohort.core.sealed_json import to_sealed_json
-from cohort.core.typed import from_json
+from cohort.core.sealed_json import from_json, to_sealed_json
+from cohort.core.text import counted
 from cohort.results.at import scaled_at
 from cohort.results.claims import CLAIMS
 from cohort.results.claims.claim import Claim, short_name

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cohort.core.lazy import lazy
-from cohort.core.sealed_json import read_sealed
-from cohort.core.typed import from_json
+from cohort.core.sealed_json import from_json, read_sealed
 from cohort.results.comparison import FIX
 from cohort.results.intervals import NOT_ENOUGH
 from cohort.results.paper import doubts

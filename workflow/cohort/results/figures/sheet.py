@@ -13,7 +13,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from pandas import DataFrame
 
-from cohort.core.counts import counted
+from cohort.core.text import counted
 from cohort.results.figures.kind import Kind
 from cohort.results.figures.style import (
     ENDS,

@@ -12,7 +12,7 @@ from typing import Any
 from cohort.core.errors import UserError
 from cohort.core.files import sha256
 from cohort.core.paths import digest_in, state_folder
-from cohort.core.progress import tracked
+from cohort.core.process import tracked
 from cohort.records.record import Record, read, write
 from cohort.results.differences import is_same, settings_with_defaults
 from cohort.results.release.checking import Dealt, check_dealt, check_run

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from cohort.core import user_files
-from cohort.core.counts import counted
 from cohort.core.files import write_text
+from cohort.core.text import counted
 from cohort.results.claims.judged import HELD, LEANS_HELD, LEANS_NOT_HELD, NOT_HELD
 from cohort.results.comparison import Comparison
 from cohort.results.measure import BASELINE

@@ -13,8 +13,7 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from cohort.core.counts import counted
-from cohort.core.durations import duration_text
+from cohort.core.text import counted, duration_text
 from cohort.results.claims.judged import HOLDS, MARKS
 
 ADDRESS = re.compile(r"(https://[^\s()<>]*[^\s()<>.,;:])")

@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cohort.core.counts import counted
 from cohort.core.lazy import lazy
 from cohort.core.metric import Metric
+from cohort.core.text import counted
 from cohort.results.across import Estimate, ordered_scores, runs_by_setting, values_left_out
 from cohort.results.comparison import Comparison, compare
 from cohort.results.names import METRICS, Names

@@ -19,8 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from cohort.core.files import atomic_write
-from cohort.core.locks import is_locked, lock
+from cohort.core.files import atomic_write, is_locked, lock
 
 LEASE, FINISHED = "lease", "finished.h5"
 CHECKPOINT, PREVIOUS = "checkpoint.safetensors", "checkpoint.previous.safetensors"

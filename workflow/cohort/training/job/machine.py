@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from cohort.core.errors import UserError, explain_errors
+from cohort.core.files import is_locked, lock, try_lock
 from cohort.core.lazy import lazy
-from cohort.core.locks import is_locked, lock, try_lock
 
 if TYPE_CHECKING:
     import torch

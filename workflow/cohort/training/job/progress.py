@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from cohort.core.durations import duration_text
 from cohort.core.lazy import lazy
+from cohort.core.text import duration_text
 from cohort.training.state import RunState
 
 if TYPE_CHECKING:

@@ -1,8 +1,13 @@
-"""Durations for people."""
+"""Numbers and durations in sentences."""
 
 from __future__ import annotations
 
 LONG = 100  # hours, of which minutes are no longer of interest
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: `1 run`, `2,661 runs`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def duration_text(seconds: float) -> str:

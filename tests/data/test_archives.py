@@ -1,0 +1,196 @@
+"""Archives, arrays and pictures that are broken or hostile: one sentence each, and nothing is
+written or run."""
+
+from __future__ import annotations
+
+import struct
+import tarfile
+import zipfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cohort.core.errors import UserError
+from cohort.data import archives
+from cohort.data.archives import open_zip, read_member, read_npz, tar_files, unpack, zip_files
+from cohort.data.parsers.pictures import decode_picture
+from tests.data.picture_publishers import npz, picture_file, zip_of
+from tests.data.publishers import gz, tar_gz
+
+pytestmark = pytest.mark.usefixtures("empty_folder")
+CONTENT = bytes(range(256)) * 40
+MEMBER = "folder/values"
+GZ, ZIP, TAR = gz(CONTENT), zip_of({MEMBER: CONTENT}), tar_gz({"folder/a": b"x", MEMBER: CONTENT})
+
+
+@pytest.mark.parametrize(
+    ("name", "packed", "member"),
+    [("set.gz", GZ, ""), ("set.zip", ZIP, MEMBER), ("set.tar.gz", TAR, MEMBER)],
+)
+def test_one_file_is_unpacked_and_no_more_than_is_expected(name: str, packed: bytes, member: str):
+    Path(name).write_bytes(packed)
+    for size, length in ((len(CONTENT), len(CONTENT)), (5, 6)):
+        unpack(Path(name), member, size, Path("values"), "here")
+        assert Path("values").read_bytes() == CONTENT[:length]
+    for broken in (packed[:-40], b"<html>", packed[:30] + bytes(60) + packed[90:]):
+        Path(name).write_bytes(broken)
+        with pytest.raises(UserError, match=r"^here: cannot be read \([^\n]*\)$"):
+            unpack(Path(name), member, len(CONTENT), Path("other"), "here")
+    assert sorted(path.name for path in Path().iterdir()) == sorted([name, "values"])
+
+
+def link(name: str) -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname = tarfile.SYMTYPE, "/etc/passwd"
+    return info
+
+
+@pytest.mark.parametrize(
+    ("name", "packed"),
+    [
+        ("set.tar.gz", tar_gz({"folder/other": CONTENT})),
+        ("set.tar.gz", tar_gz({"link": link(MEMBER)})),
+        ("set.zip", zip_of({"folder/other": CONTENT})),
+    ],
+)
+def test_a_member_that_is_missing_or_a_link(name: str, packed: bytes):
+    Path(name).write_bytes(packed)
+    with pytest.raises(UserError, match=r"^here: cannot be read \([^\n]*\)$"):
+        unpack(Path(name), MEMBER, len(CONTENT), Path("values"), "here")
+    assert [path.name for path in Path().iterdir()] == [name]
+
+
+def test_a_tar_is_read_as_a_stream_without_writing_anything():
+    Path("set.tar.gz").write_bytes(tar_gz({"../a": b"a", "l": link("l"), "/b": b"b"}))
+    assert list(tar_files(Path("set.tar.gz"))) == [("../a", b"a"), ("/b", b"b")]
+    Path("set.tar.gz").write_bytes(tar_gz({"a": np.random.default_rng(0).bytes(50_000)})[:-20_000])
+    with pytest.raises(UserError, match=r"^set.tar.gz: cannot be read"):
+        list(tar_files(Path("set.tar.gz")))
+    assert [path.name for path in Path().iterdir()] == ["set.tar.gz"]
+
+
+@pytest.mark.parametrize("way", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_a_harmless_zip_is_read_without_what_is_hidden_in_it(way: int):
+    hidden = {"__MACOSX/folder/._values": b"x", ".DS_Store": b"x", "folder/.git/config": b"x"}
+    members = hidden | {"folder/": b"", MEMBER: CONTENT, "other": b""}
+    Path("set.zip").write_bytes(zip_of(members, way))
+    with open_zip(Path("set.zip")) as archive:
+        assert zip_files(archive) == [MEMBER, "other"]
+        assert read_member(archive, MEMBER) == CONTENT and read_member(archive, "other") == b""
+
+
+def encrypted() -> bytes:
+    """A zip whose two headers claim that its member is encrypted."""
+    begin = ZIP.index(b"PK\1\2")
+    return ZIP[:6] + b"\1" + ZIP[7 : begin + 8] + b"\1" + ZIP[begin + 9 :]
+
+
+HOSTILE = {
+    "too large": zip_of({MEMBER: bytes(60_000)}),
+    "encrypted": encrypted(),
+    "smaller than it is": ZIP.replace(struct.pack("<I", len(CONTENT)), struct.pack("<I", 100)),
+    "damaged": ZIP[:60] + b"\xff" * 20 + ZIP[80:],
+    "truncated": ZIP[:-30],
+    "a web page": b"<!doctype html>",
+    "without the member": zip_of({"folder/other": CONTENT}),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_a_zip_that_is_refused(case: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(archives, "LARGEST", 50_000)
+    Path("set.zip").write_bytes(HOSTILE[case])
+    with (
+        pytest.raises(UserError, match=r"^set.zip: [^\n]*cannot be read \([^\n]*\)$"),
+        open_zip(Path("set.zip")) as archive,
+    ):
+        read_member(archive, MEMBER)
+
+
+HEADER = "{'descr': '|u1', 'fortran_order': False, 'shape': (3, 2), }"
+
+
+def by_hand(head: str, version: bytes = b"\1\0") -> bytes:
+    """A .npy with this header and six bytes."""
+    text = head.encode() + b" " * (118 - len(head) - 1) + b"\n"
+    return b"\x93NUMPY" + version + struct.pack("<H", len(text)) + text + bytes([1, 2, 3, 4, 5, 6])
+
+
+ARRAYS = {
+    "by columns": by_hand(HEADER.replace("False", "True")),
+    "objects": by_hand(HEADER.replace("|u1", "|O")),
+    "not whole": by_hand(HEADER.replace("|u1", "<f2")),
+    "a single number": by_hand(HEADER.replace("(3, 2)", "()")),
+    "a longer head": by_hand(HEADER.replace("(3, 2)", "(4, 2)")),
+    "sizes that overflow": by_hand(HEADER.replace("(3, 2)", f"({2**62}, 4, 2)")),
+    "a negative size": by_hand(HEADER.replace("(3, 2)", "(-3, -2)")),
+    "code": by_hand("__import__('os').system('touch written')"),
+    "a later version": by_hand(HEADER, b"\7\0"),
+    "empty": b"",
+}
+
+
+@pytest.mark.parametrize("case", ARRAYS)
+def test_an_array_that_is_refused(case: str):
+    Path("set.npz").write_bytes(zip_of({"values.npy": ARRAYS[case]}))
+    with pytest.raises(UserError, match=r"^set.npz: values: cannot be read \([^\n]*\)$"):
+        list(read_npz(Path("set.npz"), "values").read())
+    assert not Path("written").exists()
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_an_array_is_read_block_by_block(packed: bool, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(archives, "BLOCK", 3 * 10 * 2 + 1)
+    values = np.arange(70, dtype="<u2").reshape(7, 5, 2)
+    content = npz({"values": values, "other": np.arange(3)}, packed=packed)
+    Path("set.npz").write_bytes(content)
+    stored = read_npz(Path("set.npz"), "values")
+    blocks = list(stored.read())
+    assert stored.shape == (7, 5, 2) and [len(block) for block in blocks] == [3, 3, 1]
+    np.testing.assert_array_equal(np.concatenate(blocks), values)
+    damaged = bytearray(content)
+    damaged[200] ^= 1
+    Path("set.npz").write_bytes(bytes(damaged))
+    with pytest.raises(UserError, match=r"^set.npz: values: cannot be read \("):
+        list(read_npz(Path("set.npz"), "values").read())
+
+
+PIXELS = np.random.default_rng(0).integers(0, 256, (32, 32, 3), dtype=np.uint8)
+PNG, JPEG, GIF = (picture_file(PIXELS, kind) for kind in ("PNG", "JPEG", "GIF"))
+
+
+def huge(width: int, height: int) -> bytes:
+    """A PNG of few bytes whose header claims many pixels."""
+    head = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    chunks = {b"IHDR": head, b"IDAT": zlib.compress(bytes(1000)), b"IEND": b""}
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(part)) + kind + part + struct.pack(">I", zlib.crc32(kind + part))
+        for kind, part in chunks.items()
+    )
+
+
+PICTURES = {
+    "a truncated JPEG": (JPEG[: len(JPEG) // 2], "image file is truncated"),
+    "a truncated PNG": (PNG[: len(PNG) // 2], ""),
+    "a damaged PNG": (PNG[:60] + b"\xff" * 30 + PNG[90:], ""),
+    "text": (b"<html>", "cannot identify image file it"),
+    "another form": (GIF, "cannot identify image file it"),
+    "a bomb": (huge(20_000, 10_000), "decompression bomb"),
+    "half a bomb": (huge(8_000, 7_000), "8000 x 7000 pixels are too many"),
+    "another size": (picture_file(PIXELS[:31], "PNG"), "32 x 31 pixels, 32 x 32 are expected"),
+}
+
+
+@pytest.mark.parametrize("case", PICTURES)
+def test_a_picture_that_is_refused(case: str):
+    content, reason = PICTURES[case]
+    with pytest.raises(UserError, match=rf"^set.zip: a/1.png: is [^\n]*{reason}"):
+        decode_picture(content, 32, "set.zip: a/1.png")
+
+
+def test_a_picture_is_red_then_green_then_blue_row_by_row():
+    np.testing.assert_array_equal(decode_picture(PNG, 32, "here"), PIXELS.transpose(2, 0, 1))
+    gray = decode_picture(picture_file(PIXELS, "PNG", gray=True), 32, "here")
+    np.testing.assert_array_equal(gray, np.stack([PIXELS[..., 0]] * 3))

@@ -1,0 +1,341 @@
+"""Parsers read tiny files in the publishers' formats, and refuse others in one sentence."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import pickle
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from sklearn.datasets import load_digits
+
+from cohort.cell.planned import PlannedFile, plan_file, write_plan
+from cohort.core.errors import UserError
+from cohort.data import store
+from cohort.data.download import download
+from cohort.data.parsers.arrays import Cifar10, Cifar100, Cifar100Coarse, read_idx
+from cohort.data.parsers.pictures import resized
+from cohort.data.parsers.text import Covtype
+from cohort.data.prepare import prepare
+from tests.conftest import ROOT
+from tests.data import picture_publishers, publishers
+from tests.data.picture_publishers import MEDICAL, PICTURE_SETS, Known, is_gray, known, zip_of
+from tests.data.publishers import CLASSES, Foreign, gz, idx, packed, python2_pickle
+from tests.data.row_publishers import FOREST, ROW_SETS, forest, lines
+
+FACTS = yaml.safe_load((ROOT / "config/datasets.yaml").read_text())
+JPEG_ERROR = 4  # levels by which a flat color may be off after JPEG
+pytestmark = pytest.mark.usefixtures("empty_folder")
+
+
+def prepared(dataset: str, contents: dict[str, bytes] | None = None, **changes: Any) -> Path:
+    """Prepare a data set from files like the publisher's."""
+    folder = Path("resources/raw", dataset)
+    publishers.write(dataset, folder)
+    for name, content in (contents or {}).items():
+        (folder / name).write_bytes(content)
+    return store_of(dataset, publishers.counts(dataset) | changes)
+
+
+def store_of(dataset: str, changes: dict[str, Any]) -> Path:
+    inputs = {name: f"resources/raw/{dataset}/{name}" for name in FACTS[dataset]["files"]}
+    settings = FACTS[dataset] | changes | {"dataset": dataset}
+    write_plan(PlannedFile("data.h5", "k0123456789ab", settings, {}, inputs))
+    prepare(plan_file("k0123456789ab"), "data.h5")
+    return Path("data.h5")
+
+
+def refusal(dataset: str, contents: dict[str, bytes], **changes: Any) -> str:
+    """The sentence with which a data set with these files is refused, leaving no store."""
+    with pytest.raises(UserError) as caught:
+        prepared(dataset, contents, **changes)
+    assert "\n" not in str(caught.value) and not Path("data.h5").exists()
+    return str(caught.value)
+
+
+def test_every_data_set_that_is_downloaded_can_be_generated():
+    assert {*CLASSES, *PICTURE_SETS, *ROW_SETS} == set(FACTS) - {"digits"}
+
+
+@pytest.mark.parametrize("dataset", CLASSES)
+def test_from_the_publishers_archives_to_the_store(dataset: str):
+    """The declarations of config/datasets.yaml with the generated files' own checksums and
+    sizes."""
+    Path("mirror").mkdir()
+    for name, content in packed(dataset).items():
+        Path("mirror", name).write_bytes(content)
+    for name, content in publishers.contents(dataset).items():
+        raw = FACTS[dataset]["files"][name]
+        archive = packed(dataset)[raw["source"].rpartition("/")[2]]
+        raw = raw | {
+            "bytes": len(content),
+            "sha256": hashlib.sha256(content).hexdigest(),
+            "md5": hashlib.md5(archive).hexdigest(),
+        }
+        download(raw, f"resources/raw/{dataset}/{name}", "mirror")
+    store_of(dataset, publishers.counts(dataset))
+    for part, size in publishers.counts(dataset).items():
+        split, facts = store.read("data.h5", part)
+        assert split.values.shape == (size, *FACTS[dataset]["shape"])
+        assert np.bincount(split.labels).tolist() == [size // CLASSES[dataset]] * CLASSES[dataset]
+        assert facts["classes"] == CLASSES[dataset]
+
+
+def test_digits_are_those_of_scikit_learn():
+    theirs = load_digits()
+    for name, raw in FACTS["digits"]["files"].items():
+        download(raw, f"resources/raw/digits/{name}")
+    store_of("digits", {})
+    splits = [store.read("data.h5", part)[0] for part in ("train", "test")]
+    pairs = [
+        (image.tobytes(), label)
+        for split in splits
+        for image, label in zip(split.values, split.labels, strict=True)
+    ]
+    expected = zip(theirs.images.astype(np.uint8), theirs.target, strict=True)
+    assert sorted(pairs) == sorted((image.tobytes(), label) for image, label in expected)
+    share = np.bincount(splits[1].labels) - np.bincount(theirs.target) * 360 / 1797
+    assert (np.abs(share) < 1).all()
+
+
+def test_idx_by_hand():
+    """Two images of two rows of three pixels, written out."""
+    content = "00000803 00000002 00000002 00000003 010203 040506 070809 0a0b0c"
+    Path("images").write_bytes(bytes.fromhex(content))
+    assert read_idx(Path("images"), 3).tolist() == [
+        [[1, 2, 3], [4, 5, 6]],
+        [[7, 8, 9], [10, 11, 12]],
+    ]
+
+
+def test_a_cifar_row_is_red_then_green_then_blue_row_by_row():
+    row = (np.arange(3072) % 251).astype(np.uint8).reshape(1, -1)
+    batch = {"data": row, "fine_labels": [97], "coarse_labels": [11]}
+    for name, content in (("train", python2_pickle(batch)), ("test", python2_pickle(batch))):
+        Path(name).write_bytes(content)
+    split = Cifar100().parse(Path())[0]
+    pixels = [split.values[0][at] for at in ((0, 0, 1), (0, 1, 0), (1, 0, 0), (2, 3, 4))]
+    assert pixels == [1, 32, 1024 % 251, (2048 + 3 * 32 + 4) % 251]
+    assert split.labels == [97] and Cifar100Coarse().parse(Path())[0].labels == [11]
+
+
+def test_cifar10_batches_follow_each_other():
+    """Also pickles of current versions are read."""
+    names = [*(f"data_batch_{number}" for number in range(1, 6)), "test_batch"]
+    for number, name in enumerate(names):
+        batch = {"data": np.full((1, 3072), number, dtype=np.uint8), "labels": [number]}
+        binary = {key.encode(): value for key, value in batch.items()}
+        content = python2_pickle(batch) if number % 2 else pickle.dumps(binary, protocol=4)
+        Path(name).write_bytes(content)
+    train, test = Cifar10().parse(Path())
+    assert train.values[:, 0, 0, 0].tolist() == train.labels.tolist() == [0, 1, 2, 3, 4]
+    assert test.labels.tolist() == [5]
+
+
+ROWS = np.zeros((2, 3072), dtype=np.uint8)
+PICKLES = {
+    "a foreign class": (pickle.dumps({"data": Foreign()}), "it asks for "),
+    "a command": (b"cos\nsystem\n(S'touch written'\ntR.", "it asks for os.system, which no array"),
+    "a part of what is allowed": (
+        b"\x80\x04\x8c\x05numpy\x8c\x0endarray.tofile\x93.",
+        "it asks for numpy.ndarray.tofile",
+    ),
+    "a built-in": (b"c__builtin__\neval\n(S'1'\ntR.", "it asks for __builtin__.eval"),
+    "truncated": (python2_pickle({"data": ROWS, "fine_labels": [0, 1]})[:-100], ""),
+    "no pickle": (b"<html>", ""),
+    "empty": (b"", "Ran out of input"),
+    "more than memory": (
+        b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(L1000000000000000L\ntS'b'\ntR.",
+        "",
+    ),
+    "a list": (pickle.dumps([1, 2]), ""),
+    "no images": (python2_pickle({"fine_labels": [0, 1]}), "b'data'"),
+    "images of another size": (python2_pickle({"data": ROWS[:, 1:], "fine_labels": [0]}), ""),
+    "labels of text": (python2_pickle({"data": ROWS, "fine_labels": ["a", "b"]}), ""),
+}
+
+
+@pytest.mark.parametrize("case", PICKLES)
+def test_a_pickle_that_is_refused(case: str):
+    content, sentence = PICKLES[case]
+    message = refusal("cifar100", {"train": content})
+    assert message.startswith("resources/raw/cifar100/train: cannot be read (")
+    assert sentence in message and not Path("written").exists()
+
+
+IMAGES, LABELS = idx(np.zeros((2, 28, 28), dtype=np.uint8)), idx(np.zeros(2, dtype=np.uint8))
+IDX = {
+    "truncated": (IMAGES[:-1], "cannot be read (cannot reshape"),
+    "too long": (IMAGES + b"x", "cannot be read (cannot reshape"),
+    "labels in place of images": (LABELS, "it is not an IDX file of bytes in 3 dimensions"),
+    "numbers in place of bytes": (b"\0\0\x0d\x03" + IMAGES[4:], "it is not an IDX file"),
+    "empty": (b"", "it is not an IDX file"),
+    "fewer labels": (IMAGES, "mnist: train has 2 samples of [1, 28, 28] and 20 labels"),
+}
+
+
+@pytest.mark.parametrize("case", IDX)
+def test_an_idx_file_that_is_refused(case: str):
+    content, sentence = IDX[case]
+    assert sentence in refusal("mnist", {"train-images-idx3-ubyte": content})
+
+
+def expected_color(dataset: str, picture: Known) -> tuple[int, int, int]:
+    """Gray pictures, and sets of them, have the red of the color in each channel."""
+    has_gray = dataset in ("cinic10", "tiny-imagenet")
+    if dataset.startswith("tissue") or (has_gray and is_gray(picture)):
+        return (picture.color[0],) * 3
+    return picture.color
+
+
+@pytest.mark.parametrize("dataset", PICTURE_SETS)
+def test_every_picture_is_stored_in_its_place(dataset: str):
+    """The order is that of groups, classes and names, whatever the order in the archive."""
+    prepared(dataset)
+    side = FACTS[dataset]["shape"][1]
+    error = 0 if dataset == "cinic10" or dataset in MEDICAL else JPEG_ERROR
+    for part in ("train", "test"):
+        split, facts = store.read("data.h5", part)
+        pictures = known(dataset, part)
+        groups = split.groups if split.groups is not None else np.zeros(len(pictures))
+        assert split.labels.tolist() == [picture.label for picture in pictures]
+        assert groups.tolist() == [picture.group for picture in pictures]
+        assert split.values.shape == (len(pictures), 3, side, side)
+        near = side // 8
+        for pixels, picture in zip(split.values.astype(int), pictures, strict=True):
+            lower_left, upper_right = pixels[:, -1 - near, near], pixels[:, near, -1 - near]
+            assert np.abs(lower_left - expected_color(dataset, picture)).max() <= error, picture
+            assert np.abs(upper_right - 255).max() <= error, picture
+        assert facts["classes"] == PICTURE_SETS[dataset][0]
+    assert store.has_validation("data.h5") == (dataset in MEDICAL)
+    if dataset in MEDICAL:
+        train, validation = (store.read("data.h5", part)[0] for part in ("train", "validation"))
+        assert validation.labels.tolist() == train.labels[::-1].tolist()
+        assert np.array_equal(validation.values, train.values[::-1])
+
+
+def test_moments_that_are_not_given_are_those_of_the_training_pictures():
+    """Three quarters of each picture are of its color, one is white: at 28 pixels, by hand."""
+    _, facts = store.read(prepared("pathmnist"), "test")
+    colors = np.array([picture.color for picture in known("pathmnist", "train")], dtype=float)
+    mean = (0.75 * colors.mean(axis=0) + 0.25 * 255) / 255
+    square = (0.75 * (colors**2).mean(axis=0) + 0.25 * 255**2) / 255**2
+    np.testing.assert_allclose(facts["mean"], mean, rtol=1e-12)
+    np.testing.assert_allclose(facts["std"], np.sqrt(square - mean**2), rtol=1e-9)
+
+
+def test_checksums_of_raw_files_are_recorded():
+    content = publishers.contents("digits-dg")["digits_dg.zip"]
+    _, facts = store.read(prepared("digits-dg"), "test")
+    assert facts["raw_sha256"] == f'{{"digits_dg.zip": "{hashlib.sha256(content).hexdigest()}"}}'
+
+
+def test_resizing_takes_the_mean_of_what_a_pixel_covers():
+    """Stripes of 0 and 200, one pixel wide: at a seventh of the size all is near 100, where the
+    nearest pixel would give 0 or 200."""
+    stripes = np.zeros((1, 224, 224, 3), dtype=np.uint8)
+    stripes[:, :, ::2] = 200
+    images = resized(stripes, 32)
+    assert images.shape == (1, 32, 32, 3) and images.min() > 90 and images.max() < 110
+
+
+TINY, ART = "tiny-imagenet-200", "pacs/splits/art_painting_train_kfold.txt"
+LAST_DIGIT = "digits_dg/syn/val/9/00000.jpg"
+WRONG = {
+    "no list of classes": ("tiny-imagenet", f"{TINY}/wnids.txt", None, "holds no wnids.txt"),
+    "another class": (
+        "tiny-imagenet",
+        f"{TINY}/train/n1/images/n1_0.JPEG",
+        b"",
+        "n1_0.JPEG: 'n1' is not a class of this data set",
+    ),
+    "a line without a class": (
+        "tiny-imagenet",
+        f"{TINY}/val/val_annotations.txt",
+        b"val_0.JPEG n01443537\n",
+        "val_annotations.txt: val_0.JPEG n01443537: '' is not a class",
+    ),
+    "a picture that is listed, but not there": (
+        "tiny-imagenet",
+        f"{TINY}/val/images/val_7.JPEG",
+        None,
+        "images/val_7.JPEG: cannot be read (",
+    ),
+    "no split": ("pacs", ART, None, "pacs.zip: holds no splits/art_painting_train_kfold.txt"),
+    "a path that climbs": ("pacs", ART, b"../../etc/passwd 1\n", "etc/passwd' is not a class"),
+    "another animal": ("pacs", ART, b"art_painting/cow/1.jpg 1\n", "'cow' is not a class"),
+    "no picture": ("digits-dg", LAST_DIGIT, b"<html>", "is not a readable picture"),
+    "one picture less": ("digits-dg", LAST_DIGIT, None, "digits-dg: test has 39 samples of"),
+    "a letter": ("digits-dg", "digits_dg/syn/val/a/1.jpg", b"", "'a' is not a class of this"),
+    "two digits": ("digits-dg", "digits_dg/syn/val/12/1.jpg", b"", "'12' is not a class of this"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_wrong_archive_is_reported(case: str):
+    dataset, member, content, sentence = WRONG[case]
+    makers = {
+        "tiny-imagenet": picture_publishers.tiny_members,
+        "pacs": picture_publishers.pacs_members,
+        "digits-dg": picture_publishers.digits_members,
+    }
+    members = dict(makers[dataset]()) | {member: content}
+    (name,) = FACTS[dataset]["files"]
+    left = {path: data for path, data in members.items() if data is not None}
+    assert sentence in refusal(dataset, {name: zip_of(left)})
+
+
+@pytest.mark.parametrize("dataset", ["pacs", "digits-dg", "tiny-imagenet"])
+def test_a_zip_with_and_without_a_folder_of_its_own(dataset: str):
+    """Users may pack a folder's content instead of the folder."""
+    values = np.array(store.read(prepared(dataset), "train")[0].values)
+    ((name, content),) = publishers.contents(dataset).items()
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        members = {member.partition("/")[2]: archive.read(member) for member in archive.namelist()}
+    flat = prepared(dataset, {name: zip_of(members)})
+    np.testing.assert_array_equal(store.read(flat, "train")[0].values, values)
+
+
+def test_covtype_has_the_two_largest_kinds(monkeypatch: pytest.MonkeyPatch):
+    """Its first ten columns are standardized by the training split."""
+    assert sum(Covtype.sizes.values()) == FACTS["covtype"]["train"] + FACTS["covtype"]["test"]
+    assert (FOREST[0], FOREST[1], sum(FOREST)) == (*Covtype.sizes.values(), 581_012)
+    monkeypatch.setattr(Covtype, "sizes", {1: 300, 2: 405})
+    rows = forest(300, 405, 20, 3, 5, 9, 11)
+    folder = Path("resources/raw/covtype")
+    folder.mkdir(parents=True)
+    (folder / "covtype.data.gz").write_bytes(gz("".join(lines(rows)).encode()))
+    store_of("covtype", {"train": 564, "test": 141})
+    (train, facts), (test, _) = (store.read("data.h5", part) for part in ("train", "test"))
+    both = [np.column_stack([split.values, split.labels + 1]) for split in (train, test)]
+    assert sorted(np.concatenate(both).tolist()) == sorted(rows[rows[:, -1] <= 2].tolist())
+    assert 40 < test.labels.sum() < 141  # drawn at random: about 81 of kind 2
+    values = train.values.astype(np.float64)
+    assert train.values.dtype == np.int16 and values.min() < 0
+    np.testing.assert_allclose(facts["mean"], [*values[:, :10].mean(axis=0), *[0] * 44], rtol=1e-12)
+    np.testing.assert_allclose(facts["std"], [*values[:, :10].std(axis=0), *[1] * 44], rtol=1e-9)
+
+
+TREES = lines(forest(3, 4, 1))
+BROKEN = {
+    "a column less": gz("".join([*TREES, "1,2,3\n"]).encode()),
+    "no number": gz("".join([*TREES, TREES[0].replace(",0,", ",x,", 1)]).encode()),
+    "more than 16 bits": gz("".join([*TREES, TREES[0].replace(",0,", ",32768,", 1)]).encode()),
+    "truncated": gz("".join(TREES).encode())[:-20],
+    "not packed": "".join(TREES).encode(),
+    "of another size": gz("".join(TREES).encode()),
+    "without a row": gz(b""),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+@pytest.mark.filterwarnings("ignore:loadtxt")
+def test_another_table_is_refused(case: str):
+    Path("covtype.data.gz").write_bytes(BROKEN[case])
+    with pytest.raises(UserError, match=r"^covtype.data.gz: [^\n]*$"):
+        Covtype().parse(Path())
