@@ -1,16 +1,14 @@
-"""`cohort doctor` on machines that lack something, and the script of `cohort completion`."""
+"""`cohort doctor` on machines that lack something."""
 
 from __future__ import annotations
 
 import json
 import os
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-import yaml
 
 from cohort.commands import doctor
 from cohort.plan import Plan, load
@@ -92,54 +90,3 @@ def test_data_in_the_mirror_or_not(project: Path):
     Path("mirror/cifar-10-python.tar.gz").touch()
     result = dict(sentence.split(" ", 1) for _, sentence in doctor.check_raw_files(mnist))
     assert result["cifar10"] == "is in the mirror, mirror"
-
-
-@pytest.mark.parametrize(
-    ("words", "completed"),
-    [
-        (["st"], "status"),
-        (["comp"], "compare completion"),
-        (["status", "--j"], "--json"),
-        (["status", "fed"], "fedentopt"),
-        (["run", "--device", "c"], "cpu cuda"),
-        (["try", "fedprox", "kl"], "kl"),
-        (["try", "kl", "--on", "ucb.r"], "ucb.repeated ucb.results"),
-        (["check", "ucb.f"], "ucb.faster_in_round_10 ucb.faster_global_model ucb.fairness_risk"),
-        (["shards", "iid", "--dataset", "mn"], "mnist mnist-own"),
-        (["status", "--scale", "s"], "smoke"),
-    ],
-)
-def test_completion_in_bash(project: Path, output_of: OutputOf, words: list[str], completed: str):
-    Path("my").mkdir()
-    Path("my/datasets.yaml").write_text("mnist-own:\n  title: Own\n")
-    script = output_of("completion", "bash")
-    line = " ".join(["cohort", *words])
-    code = (
-        f"{script}\nCOMP_WORDS=({line}); COMP_CWORD={len(words)}; _shtab_cohort; "
-        'echo "${COMPREPLY[*]}"'
-    )
-    done = subprocess.run(["bash", "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == completed
-
-
-def test_completed_figures_tables_and_claims_are_those_of_the_studies(
-    project: Path, output_of: OutputOf
-):
-    """By reading the YAML; those that a study takes over from another are not completed."""
-    code = output_of("completion", "bash") + '\n_cohort_drawings ""; _cohort_claims ""'
-    done = subprocess.run(["bash", "-c", code], capture_output=True, text=True, check=True)
-    studies = {
-        file.stem: yaml.safe_load(file.read_text()) for file in Path("config/studies").iterdir()
-    }
-    expected = {
-        f"{study}.{name}"
-        for study, content in studies.items()
-        for section in ("figures", "tables", "claims")
-        for name in content.get(section, {})
-    }
-    assert set(done.stdout.split()) == expected | studies.keys()
-
-
-def test_completion_in_the_other_shells(output_of: OutputOf):
-    assert output_of("completion", "zsh").startswith("#compdef cohort")
-    assert "ls config/studies" in output_of("completion", "fish")

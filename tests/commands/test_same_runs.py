@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,12 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cohort.commands.compare import Side
 from cohort.core.errors import UserError
 from cohort.core.sealed_json import write_sealed
 from cohort.plan import Plan
 from cohort.records.record import Record, check, read
-from cohort.results.differences import FEW, differences, is_same
+from cohort.results.differences import is_same
 from cohort.results.release import restoring
 from cohort.results.release.folder import read_manifest, read_release, write_release
 from cohort.results.release.restoring import restore
@@ -24,51 +22,6 @@ from tests.commands.conftest import finish, record
 from tests.results.release.runs import random_record
 
 RECORDS = [random_record(seed) for seed in range(12)]
-
-
-def side(
-    settings: dict[str, Any],
-    strategies: dict[str, dict[int, float]],
-    weights: str,
-    diverged: Collection[tuple[str, int]] = (),
-) -> Side:
-    """Runs by cell, with the final accuracy of each strategy's seeds."""
-    cells = {}
-    for strategy, values in strategies.items():
-        for seed, value in values.items():
-            own = settings | {"strategy": strategy}
-            run = record(own, value, weights=weights)
-            if (strategy, seed) in diverged:
-                run = replace(run, header=run.header | {"status": "diverged"})
-            cells[json.dumps(own), seed] = run
-    return cells
-
-
-def test_diverged_runs_and_few_runs(plan: Plan):
-    settings = next(iter(plan.cells.values())).plain_settings()
-    first = {
-        "a": {0: 0.0, 1: 0.0, 2: 0.0, 3: 0.0},
-        "b": {0: 0.0, 1: 0.0, 2: 0.1},
-        "c": {0: 0.0, 1: 0.0},
-    }
-    second = {
-        "a": {0: 1.0, 1: 1.1, 2: 1.2, 3: 99.0},
-        "b": {10: 1.0, 11: 1.1},
-        "c": {0: 5.0, 1: -5.0},
-    }
-    sides = side(settings, first, "0"), side(settings, second, "1", {("a", 3)})
-    by_strategy = {
-        difference.name.split("/")[-1]: difference
-        for difference in differences(*sides, "test_accuracy")
-    }
-    assert by_strategy["a"].sample.n == 3 and by_strategy["a"].mean == pytest.approx(
-        1.1
-    )  # the last diverged
-    assert by_strategy["a"].level == 0.05  # those with too few runs are not tested
-    assert (
-        by_strategy["b"].sample is None
-        and by_strategy["b"].verdict == FEW == by_strategy["c"].verdict
-    )
 
 
 def test_what_makes_two_runs_the_same(plan: Plan):

@@ -20,7 +20,6 @@ COMMANDS = {
     "draw": "draw figures, tables and a report from what exists, unfinished cells included",
     "run": "train one cell without Snakemake",
     "show": "print a record, or the files, cells, cost and command of a figure or table",
-    "compare": "compare two result trees, or the records of two git revisions",
     "verify": "train a finished cell again in a temporary place, and compare it bit by bit",
     "shards": "show how a partition deals a data set: sizes, classes, groups, entropy, overlap",
     "try": "run a strategy of yours beside those of a figure or table, and compare",
@@ -32,7 +31,6 @@ COMMANDS = {
     "prune": "list, or delete, the files of cells and shards that no study has at any scale",
     "schema": "print a JSON Schema of study files, with which an editor completes and checks them",
     "doctor": "check what training needs: Python, PyTorch, GPUs, SLURM, locks, disk, data",
-    "completion": "print a script that completes commands in bash, zsh or fish",
 }
 
 
