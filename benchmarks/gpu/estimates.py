@@ -1,4 +1,4 @@
-"""What `cohort cost` estimates, beside the rounds that were measured on a GPU."""
+"""What `cohort status --cost` estimates, beside the rounds that were measured on a GPU."""
 
 from __future__ import annotations
 

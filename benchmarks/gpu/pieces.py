@@ -33,7 +33,7 @@ PIECES: Mapping[str, Piece] = {
         "each layer of each step, where clients that step together count as one. Memory: the most "
         "that tensors took on the GPU beyond what they took before. Difference: of the weights "
         "after the first round from those of the serial trainer, relative to the largest weight. "
-        "Estimated: by `cohort cost`, from config/gpus.yaml.",
+        "Estimated: by `cohort status --cost`, from config/gpus.yaml.",
     ),
     "cells": Piece(
         "Cells side by side",

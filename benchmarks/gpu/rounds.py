@@ -88,7 +88,7 @@ def _time_trainers(given: Work, report: Report, until: float) -> None:
 
 
 def operations(workload: Workload) -> int:
-    """The floating-point operations of a round, as `cohort cost` counts them."""
+    """The floating-point operations of a round, as `cohort status --cost` counts them."""
     return 3 * forward_operations(workload) * workload.samples
 
 

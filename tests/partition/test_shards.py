@@ -10,14 +10,12 @@ import pytest
 
 from cohort.cell.planned import PlannedFile, digest_of, plan_file, write_plan
 from cohort.cell.settings import shard_identity
-from cohort.commands.shards import print_shards
 from cohort.core.errors import UserError
 from cohort.core.hdf5 import new_hdf5
 from cohort.core.paths import digest_in
 from cohort.data.sampling import draw_share
 from cohort.data.shards import Shards, read
 from cohort.data.store import FORMAT
-from cohort.partition import Scheme, parse_partition
 from cohort.partition.deal import deal
 
 PER_CLASS = [120, 80, 100, 60, 140]
@@ -279,45 +277,6 @@ def test_with_replace_borrowed_samples_replace_own_ones():
             == len(np.setdiff1d(held, own))
             == (10 if shards.overlap[client] else 0)
         )
-
-
-def print_grouped(**changes: Any) -> None:
-    """Print what `cohort shards` says of grouped data."""
-    planned = PlannedFile(
-        "shards.h5", "k0123456789ab", SETTINGS | changes, {}, {"data": "grouped.h5"}
-    )
-
-    class Plan:
-        def plan_shards(self, settings: dict[str, Any]) -> PlannedFile:
-            return planned
-
-        def scheme(self, settings: dict[str, Any]) -> Scheme:
-            return parse_partition(settings["partition"])
-
-    print_shards(Plan(), planned.settings)
-
-
-def test_what_the_command_prints_of_roles(capsys: pytest.CaptureFixture[str]):
-    print_grouped(partition="roles-2", clients=3, validation=10)
-    lines = capsys.readouterr().out.splitlines()
-    shards = dealt("grouped.h5", partition="roles-2", clients=3, validation=10)
-    sizes = np.sort(shards.label_counts.sum(axis=1))
-    assert lines[0] == "roles-2 of toy, seed 0: 3 clients, 6 classes"
-    assert lines[2].split()[-3:] == [str(size) for size in sizes]
-    assert lines[4].split() == ["groups", "per", "client", "2", "2", "2"]
-    assert (
-        lines[6]
-        == f"overlapping clients: 3, sharing {shards.overlap.min():.1%} to 100.0% of their samples"
-    )
-    assert lines[7] == "samples set aside for validation: 10"
-    assert lines[9].startswith("client samples   shared")
-
-
-def test_what_the_command_prints_of_roles_that_are_left_out(capsys: pytest.CaptureFixture[str]):
-    """The two largest roles are dealt: the other two, 70 + 50 samples, are nobody's."""
-    print_grouped(partition="roles-1", clients=2)
-    out = capsys.readouterr().out
-    assert "\noverlapping clients: 0\nsamples that nobody holds: 120\n\n" in out
 
 
 def test_who_overlaps_is_kept_even_at_a_ratio_of_zero():

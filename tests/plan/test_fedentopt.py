@@ -11,7 +11,6 @@ import pytest
 
 from cohort.partition import Pool, parse_partition
 from cohort.pipeline.specs import spec_of
-from cohort.pipeline.targets import targets
 from cohort.plan import Plan, Study
 from cohort.results.files import write_metrics
 from cohort.results.tables.tabulate import tabulate
@@ -130,28 +129,6 @@ def test_tables_are_in_the_papers_order(plan: Plan, name: str, tmp_path: Path):
         assert f"\n| Dir(0.1) | FedNova + FedEntOpt | {fednova} |" in text
         fedlc = "paper +0.14 / -1.79 | paper -0.25 / +10.62 | paper +0.98 / -0.99"
         assert f"\n| C = 2 | FedLC + FedEntOpt | {fedlc} |" in text
-
-
-def test_table_five_is_known_without_a_run(plan: Plan, tmp_path: Path):
-    """VGG-11: 9,225,610 weights with ten classes; the paper's 9.2 millions are 36.8 MB."""
-    told = spec_of(plan, "fedentopt", "tab5") | {"paper_values": str(ROOT / PAPER)}
-    tabulate(told, "", [tmp_path / "tab5.md"])
-    lines = (tmp_path / "tab5.md").read_text().splitlines()
-    assert len([line for line in lines if line.startswith("| ")]) == 2 + 12
-    assert (
-        "| CIFAR-10 | LeNet-5 | 10 | 100 | 0.004 | 0.004 | 0.247 | 0.248 | 61.75 | 62.01 |" in lines
-    )
-    assert (
-        "| CIFAR-10 | VGG-11 | 10 | 100 | 0.004 | 0.004 | 36.800 | 36.902 | 9,200 | 9,226 |"
-        in lines
-    )
-    assert (
-        "| Brain-Tumor MRI | EfficientNet-B3 | 4 | 40 | 0.00064 | 0.00064 | 47.963 | 42.810 | 74,940 | 66,890 |"
-        in lines
-    )
-    assert dict(targets(plan))["fedentopt_tab5"](None) == [
-        f"results/full/tables/fedentopt/tab5.{end}" for end in ("csv", "md", "tex", "json")
-    ]
 
 
 @pytest.mark.parametrize("scale", ["reduced", "smoke"])

@@ -18,7 +18,7 @@ COUNTS = {
     "aml": 38 + 2679,
     "peco": 58,
     "ucb": 27,
-    "fedentopt": 404,
+    "fedentopt": 416,
     "stratify": 323 + 262,  # with the best epoch of each accuracy
     "aml_curves": 2 * 3000,
 }
@@ -44,7 +44,7 @@ DATASETS = (
 )
 UNSAYABLE = {"centralized", "several", "role Nc in {1,5,10,50}"}
 FURTHER = {  # metrics beside accuracy and loss
-    "fedentopt": {"test_accuracy_gain", "selection_entropy"},
+    "fedentopt": {"test_accuracy_gain", "selection_entropy", "bytes_down"},
     "stratify": {
         *("best_round", "tasks_saved", "seconds_unique_list", "seconds_mapping", "seconds_counts"),
         *("seconds_training", "client_seconds_training", "client_seconds_to_best"),

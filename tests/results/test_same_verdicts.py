@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cohort.commands.item_lines import _result_lines
 from cohort.results.claims.judge import write_judged
 from cohort.results.comparison import Comparison
 from cohort.results.files import write_metrics
@@ -20,6 +20,7 @@ from cohort.results.report.runs import StudyRuns
 from cohort.results.tables.tabulate import tabulate
 from tests.results.claims.samples import claim, final, frame, matrix
 
+result_lines = import_module("cohort.commands.try").result_lines
 ROOT = Path(__file__).resolve().parents[2]
 ACCURACIES = {
     "fedavg": (0.40, 0.41, 0.42, 0.41, 0.40),
@@ -75,7 +76,7 @@ def test_whether_a_paper_agrees(spec: dict[str, Any]) -> None:
     comparison = Comparison.read("tab1.json")
     page = shown_table(spec, RUNS)
     ((_, cells, _),) = page.lines
-    printed = list(_result_lines(comparison.results, NAMES, "full", against=False))
+    printed = list(result_lines(comparison, NAMES, against=False))
     rows = [
         Path("tab1.csv").read_text().splitlines(),
         columns("tab1.md", " | "),
@@ -93,7 +94,7 @@ def test_whether_a_paper_agrees(spec: dict[str, Any]) -> None:
 def test_whether_a_strategy_is_better(spec: dict[str, Any]) -> None:
     tabulate(spec, "main.parquet", ["tab1.json"])
     comparison = Comparison.read("tab1.json")
-    printed = list(_result_lines(comparison.results, NAMES, "full", against=True))
+    printed = list(result_lines(comparison, NAMES, against=True))
     for strategy, (verdict, word) in AGAINST.items():
         better = claim("gain", along="strategy", pairs=[[strategy, "fedavg"]])
         cells = [final(0, strategy=name, seed=seed) for name in ACCURACIES for seed in range(5)]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from cohort.core.sealed_json import to_sealed_json, write_sealed
+from cohort.core.sealed_json import write_sealed
 from cohort.results.claims.evidence import Evidence
 from cohort.results.claims.judged import JudgedComparison
 from cohort.results.files import read_experiment, write_metrics
@@ -428,20 +428,6 @@ def test_notes_and_warnings(spec: Spec, page: Write) -> None:
     content["cells"] = [one | {"generated": True} for one in content["cells"]]
     write_sealed(file, content)
     assert "Some runs used generated stand-in data" in page(spec)
-
-
-def test_a_table_of_sizes_needs_no_runs(spec: Spec, page: Write) -> None:
-    (table,) = spec["tables"]
-    sizes = {"dataset": "7", "model": "lenet5", "classes": 10, "clients": 100, "weights": 62006}
-    sizes |= {"label_bytes": 4000, "model_bytes": 248024, "bytes_ratio": 62.006}
-    papers = {"label_bytes": 4000, "model_bytes": 247000, "bytes_ratio": 61.75}
-    row = sizes | {f"paper_{name}": value for name, value in papers.items()}
-    Path(table["files"][-1]).write_text(to_sealed_json({"sizes": [row]}))
-    text = Tags(
-        page(spec | {"tables": [table | {"kind": "sizes", "metrics": "", "experiment": ""}]})
-    ).text
-    assert "7 0.004 0.004 0.247 0.248 61.75 62.01" in text
-    assert "Everywhere: Model lenet5, Classes 10, Clients 100." in text
 
 
 def test_a_page_without_any_run_shows_what_the_paper_says(spec: Spec, page: Write) -> None:

@@ -71,19 +71,13 @@ def test_each_strategy_has_its_own_lowest_seed(metrics: Path) -> None:
     assert "minibatches (%): of seeds 0 and 3." in (metrics.parent / "table.md").read_text()
 
 
-def test_the_highest_ones_first(metrics: Path):
-    result = lines(metrics, top=2)[1:]
-    assert [line.split(" | ")[0] for line in result] == ["| 1", "| 3"]
-
-
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
         ({"metric": "test_accuracy"}, "test_accuracy is for a table without client among its rows"),
         ({"rows": ["J"]}, "batch_accuracy is for a table with client among its rows"),
         ({"also": ["test_accuracy"]}, "also names the metric 'test_accuracy'"),
-        ({"paper": "Fig1"}, "can have neither paper, nor minus"),
-        ({"metric": "test_loss", "also": None, "rows": ["J"], "top": 3}, "top is for a table by"),
+        ({"paper": "Fig1"}, "can have neither paper nor minus"),
     ],
 )
 def test_mistakes(fields: dict[str, Any], sentence: str):

@@ -1,14 +1,12 @@
-"""`cohort cost`: the estimated time and memory of missing cells, on CPUs and on a GPU."""
+"""`cohort status --cost`: the estimated time and memory of missing cells, on CPUs and on a GPU."""
 
 from __future__ import annotations
 
-import argparse
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from cohort.commands.planning import add_json, add_studies, load_plan
-from cohort.commands.screen import print_json, prose, table
+from cohort.commands.screen import prose, table
 from cohort.core.durations import duration_text
 from cohort.pipeline.cell_states import CellStatus, find_slurm_logs, status_of
 from cohort.plan import Plan, all_studies
@@ -21,24 +19,6 @@ from cohort.training.cell import Cell
 
 Seconds = Callable[[Cell], float]
 TITLES = ("experiment", "cells", "missing", "one core", "one GPU", "taken/est.")
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the studies, --gpu and --json."""
-    add_studies(parser)
-    parser.add_argument(
-        "--gpu", default="", metavar="NAME", help=f"a GPU of {GPUS} (default: the first one)"
-    )
-    add_json(parser)
-
-
-def run(options: argparse.Namespace) -> None:
-    """Print the estimated cost of the studies."""
-    plan = load_plan(options)
-    if options.json:
-        print_json(summarize(plan, options.gpu))
-    else:
-        print_cost(plan, options.gpu)
 
 
 def print_cost(plan: Plan, gpu: str = "") -> None:

@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> None:
     if options.cell is not None:
         if options.released is not None:
             raise UserError("name a cell or give --released, not both")
-        check_cell_text(options.cell, study=ANY_OF, item="cohort reproduce {}")
+        check_cell_text(options.cell, study=ANY_OF, item="cohort try --on {}")
     plan = load_plan(options)
     if options.released is not None:
         if options.released < 1:

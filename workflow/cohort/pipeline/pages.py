@@ -10,7 +10,6 @@ from cohort.plan.axes import Values
 from cohort.plan.cost import START_SECONDS, round_seconds
 from cohort.plan.study import Experiment
 from cohort.results.series import FULL
-from cohort.results.tables.sizes import needs_no_runs
 
 
 def page_spec(plan: Plan, name: str, layout: Layout | None = None) -> Spec:
@@ -64,15 +63,13 @@ def _estimates(plan: Plan, experiment: Experiment) -> dict[str, float]:
 
 
 def _item_spec(plan: Plan, study: Study, name: str, layout: Layout) -> Spec:
-    """The spec of a figure or table with its files and command. Experiment and metrics are empty
-    for a table that needs no runs."""
+    """The spec of a figure or table with its metrics, files and command."""
     spec = spec_of(plan, study.name, name)
     files = layout.figure if name in study.figures else layout.table
     return spec | {
         "title": spec.get("title", name),
         "caption": spec.get("caption", ""),
-        "experiment": "" if needs_no_runs(spec) else spec["experiment"],
-        "metrics": "" if needs_no_runs(spec) else layout.metrics(study.name, spec["experiment"]),
+        "metrics": layout.metrics(study.name, spec["experiment"]),
         "files": files(study.name, name),
         "command": target_command(plan, f"{study.name}_{name}"),
     }

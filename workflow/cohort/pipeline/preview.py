@@ -24,7 +24,6 @@ from cohort.results.figures.draw import draw
 from cohort.results.files import read_experiment
 from cohort.results.report.index import write_index
 from cohort.results.report.page import write_page
-from cohort.results.tables.sizes import needs_no_runs
 from cohort.results.tables.tabulate import tabulate
 
 
@@ -105,7 +104,7 @@ def draw_requested(plan: Plan, requested: Iterable[tuple[str, str]]) -> Iterator
 def draw_item(plan: Plan, study: str, name: str) -> list[str]:
     """Draw one figure or table of a study from what exists; return its files."""
     layout, spec = Layout(plan.scale, partial=True), spec_of(plan, study, name)
-    metrics = "" if needs_no_runs(spec) else collect_partial(plan, study, spec["experiment"])
+    metrics = collect_partial(plan, study, spec["experiment"])
     if name in plan.study(study).figures:
         files = layout.figure(study, name)
         draw(spec, metrics, files)

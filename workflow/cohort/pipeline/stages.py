@@ -31,7 +31,6 @@ from cohort.pipeline.specs import (
 from cohort.plan import Plan, Study, all_studies, drawn_names
 from cohort.plan.requests import MAX_RUNTIME, Requests
 from cohort.results.paper import paper_files
-from cohort.results.tables.sizes import needs_no_runs
 from cohort.training.cell import Cell, read_cell
 
 Wildcards = Any
@@ -160,9 +159,8 @@ class Stages:
         study = self._study(wildcards)
         spec = _require_entry(study, "figure or table", wildcards.name, study.drawn_items())
         paper = study.paper_file(spec)
-        metrics = [] if needs_no_runs(spec) else [spec["experiment"]]
-        files = [self.plan.layout.metrics(study.name, experiment) for experiment in metrics]
-        return [*files, *([str(paper)] if paper else [])]
+        metrics = self.plan.layout.metrics(study.name, spec["experiment"])
+        return [metrics, *([str(paper)] if paper else [])]
 
     def spec(self, wildcards: Wildcards) -> str:
         """The spec of a figure or table as JSON, a param: a rerun when any of it changes."""

@@ -19,7 +19,6 @@ from cohort.pipeline.stages import (
 )
 from cohort.plan import Plan, all_studies, drawn_names
 from cohort.plan.loading import study_file
-from cohort.results.tables.sizes import needs_no_runs
 
 Target = Callable[[Wildcards], Files]
 DRAWN_FILE = re.compile(
@@ -125,10 +124,7 @@ class _Targets:
         spec = study.drawn_items().get(item_name)
         if spec is None and item_name != CLAIMS_TABLE:  # all its cells are skipped, as a note says
             return []
-        if spec is None:
-            experiments = study.claimed()
-        else:
-            experiments = [] if needs_no_runs(spec) else [spec["experiment"]]
+        experiments = study.claimed() if spec is None else [spec["experiment"]]
         if self.only:
             rows = self.plan.rows([study_name])
             wanted = [row for key in experiments for row in rows.get((study_name, key), [])]

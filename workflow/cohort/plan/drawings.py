@@ -9,13 +9,11 @@ from typing import Any
 
 from cohort.core.errors import UserError, suggest
 from cohort.plan.axes import Values
-from cohort.plan.wire_sizes import check_paper_item
 from cohort.results.at import check_at
 from cohort.results.figures import KINDS, Kind
 from cohort.results.measure import Item
 from cohort.results.paper import paper_file
 from cohort.results.series import label_text
-from cohort.results.tables.sizes import needs_no_runs
 from cohort.results.tables.spec import Leaderboard, Table
 
 Labels = tuple[str, ...]
@@ -31,9 +29,6 @@ def checked_facets(
     For a figure they are the labels of its panels and that of its hue, for a table, which may have
     gaps, the label along which it subtracts.
     """
-    if needs_no_runs(spec):
-        check_paper_item(spec, study)
-        return []
     item = _kind_of(spec).from_spec(spec)
     item.check()
     for label in (*item.shown(), *item.named()):

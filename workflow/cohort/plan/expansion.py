@@ -25,7 +25,6 @@ from cohort.plan.scale import (
     with_seeds,
 )
 from cohort.plan.study import Experiment, Row, Study
-from cohort.plan.wire_sizes import with_sizes
 from cohort.results.claims import Matrix
 from cohort.results.names import PANEL, SERIES
 
@@ -88,10 +87,6 @@ def _expanded_study(
     check_overrides(text.get("overrides", []), own_cells)
     papers = {key: extended[key].study if key in extended else name for key in full}
     shown, notes = _checked_facets(name, text, drawn, full, papers)
-    tables = {
-        key: with_sizes(spec, full[spec["experiment"]].cells, resolver.datasets)
-        for key, spec in drawn["tables"].items()
-    }
     experiments, scale_notes = _planned_experiments(name, full, shown, scale, resolver)
     study = Study(
         name=name,
@@ -100,12 +95,14 @@ def _expanded_study(
         source=text.get("source", {}),
         experiments=experiments,
         figures=drawn["figures"],
-        tables=tables,
+        tables=drawn["tables"],
         titles=_checked_titles(text, extended, full, resolver.strategies),
         claims=_resolved_claims(name, text.get("claims", {}), full),
         papers=papers,
         key_figure=drawings.checked_key_figure(text, drawn["figures"]),
-        findings=drawings.checked_findings(text, tables, {key: full[key].axes for key in full}),
+        findings=drawings.checked_findings(
+            text, drawn["tables"], {key: full[key].axes for key in full}
+        ),
         **{key: text[key] for key in ("question", "methods") if key in text},
     )
     return study, notes + scale_notes

@@ -17,7 +17,6 @@ from cohort.models import MODELS
 from cohort.results.claims import CLAIMS
 from cohort.results.figures import KINDS
 from cohort.results.names import FREE
-from cohort.results.tables.sizes import Sizes
 from cohort.results.tables.spec import Leaderboard, Table
 from cohort.training.cell import PARTS
 
@@ -155,8 +154,6 @@ def _table_schema() -> Schema:
     return {
         "type": "object",
         "if": {"required": ["kind"]},
-        "then": _component_schema(
-            {kind.name: kind for kind in (Leaderboard, Sizes)}, "kind", FRAME
-        ),
+        "then": _component_schema({Leaderboard.name: Leaderboard}, "kind", FRAME),
         "else": schema,
     }

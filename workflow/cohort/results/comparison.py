@@ -8,7 +8,6 @@ it, so that they agree.
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -20,9 +19,9 @@ from cohort.core.typed import from_json
 from cohort.results.agreement import JUDGED, Agreement, Printed, agreement, margin_of
 from cohort.results.at import at_in_words
 from cohort.results.best import Key, Runs, best_keys
-from cohort.results.choosing import choose, run_values
+from cohort.results.choosing import run_values
 from cohort.results.intervals import NOT_ENOUGH, Sample, paired_differences
-from cohort.results.measure import BASELINE, CLIENT, Measure
+from cohort.results.measure import BASELINE, Measure
 from cohort.results.names import METRICS, Names
 from cohort.results.paper import PaperValue
 from cohort.results.paper_match import PaperMatch
@@ -90,8 +89,8 @@ class Result:
 class Comparison:
     """All results of a figure or table, in the order in which they are shown.
 
-    `description` says in words what is seen in a figure that shows no means of its runs, and which
-    settings a table has chosen. Only a table that ranks strategies across settings has `standings`.
+    `description` says in words what is seen in a figure that shows no means of its runs. Only a
+    table that ranks strategies across settings has `standings`.
     """
 
     labels: list[str]
@@ -123,29 +122,21 @@ def compare(
     measures: Sequence[Measure],
     spec: Mapping[str, Any],
     metrics_file: str | Path,
-    *,
-    top: int | None = None,
 ) -> Comparison:
-    """Compare the runs of a metrics file by each measure of a figure or table.
-
-    With `top`, only so many clients remain: those with the highest value of the first measure.
-    """
+    """Compare the runs of a metrics file by each measure of a figure or table."""
     labels, names = list(measures[0].labels), Names.of(spec["look"])
     results: list[Result] = []
-    choice = choose(measures[0], metrics_file) if measures[0].best else None
     for measure in measures:
         metrics = read_metric(metrics_file, measure.metric)
         generated = is_generated(metrics)
         cells = run_values(measure, metrics)
-        cells = choice.keep(cells) if choice else cells
         results += _results_of_measure(measure, cells, spec, with_paper=not generated)
     return Comparison(
         labels=labels,
-        results=_highest_clients(results, top) if top else _ordered_results(results, labels, names),
+        results=_ordered_results(results, labels, names),
         scale=spec.get("scale", FULL),
         generated=generated,
         has_paper=bool(measures[0].paper) and not generated,
-        description=[choice.sentence(names)] if choice else [],
     )
 
 
@@ -230,21 +221,6 @@ def _setting(result: Result) -> Key:
     return tuple(
         value for label, value in result.labels.items() if label != "strategy" and "." not in label
     )
-
-
-def _highest_clients(results: Sequence[Result], count: int) -> list[Result]:
-    """The results of the `count` clients with the highest values of the first measure, the highest
-    first, in each combination of the other labels."""
-    first = (result for result in results if result.metric == results[0].metric)
-    counts: Counter[Key] = Counter()
-    order: dict[Key, int] = {}
-    for result in sorted(first, key=lambda result: -result.sample.mean):
-        others = tuple(value for label, value in result.labels.items() if label != CLIENT)
-        counts[others] += 1
-        if counts[others] <= count:
-            order[key_of(result)] = len(order)
-    chosen = [result for result in results if key_of(result) in order]
-    return sorted(chosen, key=lambda result: order[key_of(result)])
 
 
 def _ordered_results(

@@ -23,10 +23,9 @@ class Measure:
     of each run, by the labels that tell results apart.
 
     `paper` names the items of the paper that hold its values: single ones, or the last points of
-    `curves`. `minus` maps values of a label to those whose results are subtracted. Of the values of
-    the swept setting `best` one is chosen for each result. Results `over_settings` have runs that
-    differ in more than their seed, so that nothing is said of the differences between them. Runs
-    with a value of a label that is `left_out` do not count.
+    `curves`. `minus` maps values of a label to those whose results are subtracted. Results
+    `over_settings` have runs that differ in more than their seed, so that nothing is said of the
+    differences between them. Runs with a value of a label that is `left_out` do not count.
     """
 
     metric: str
@@ -36,7 +35,6 @@ class Measure:
     curves: bool = False
     over_settings: bool = False
     minus: Mapping[str, Mapping[str, str]] | None = None
-    best: str = ""
     left_out: Mapping[str, list[str]] = field(default_factory=dict)
 
     @property

@@ -14,11 +14,9 @@ from cohort.results.comparison import Comparison
 from cohort.results.figures import KINDS
 from cohort.results.figures.across import NOTHING_IN_COMMON
 from cohort.results.figures.alternative import alternative_text
-from cohort.results.names import Names
 from cohort.results.report.render import data_url, links, merged, with_suffix
 from cohort.results.report.runs import Coverage, StudyRuns
 from cohort.results.tables.layout import Entry
-from cohort.results.tables.sizes import lay_out_sizes, needs_no_runs, read_sizes
 from cohort.results.tables.tabulate import lay_out_table
 
 Spec = Mapping[str, Any]
@@ -127,7 +125,7 @@ def _item(item: Spec, spec: Spec, runs: StudyRuns, folder: Path) -> partial[Item
         caption=item["caption"],
         command=item["command"],
         links=links(item["files"], folder),
-        coverage=runs.coverage(experiment) if experiment else None,
+        coverage=runs.coverage(experiment),
         labels=merged(cell["labels"] for cell in runs.experiments.get(experiment, [])),
     )
 
@@ -154,11 +152,7 @@ def _table(item: Spec, spec: Spec, runs: StudyRuns, folder: Path) -> Item:
 
 def shown_table(item: Spec, runs: StudyRuns) -> Table:
     """Read an item's table from the JSON file that `tabulate` writes; lay it out for the page."""
-    file = with_suffix(item["files"], ".json")
-    if needs_no_runs(item):
-        layout = lay_out_sizes(read_sizes(file), Names.of(item["look"]))
-    else:
-        layout = lay_out_table(item, Comparison.read(file))
+    layout = lay_out_table(item, Comparison.read(with_suffix(item["files"], ".json")))
     lines = []
     for words, entries in layout.lines:
         cells = [(entry, _anchor(entry, item["experiment"], runs)) for entry in entries]

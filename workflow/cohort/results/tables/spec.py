@@ -74,9 +74,6 @@ class Table(Item):
         uniqueItems=True,
         help="the labels whose combinations are the rows; client for metrics of clients",
     )
-    top: int | None = parameter(
-        None, minimum=1, help="only so many clients: those with the highest first metric"
-    )
     columns: str = parameter("strategy", help="the label whose values are the columns")
     paper: str = parameter(
         "",
@@ -95,11 +92,6 @@ class Table(Item):
         help="a label, and for some of its values the one whose results are subtracted, seed by "
         "seed: {strategy: {loss: fedavg}}",
     )
-    best: str = parameter(
-        "",
-        help="a swept setting, e.g. lr: each result has the value that is best on validation "
-        "samples, or else in the first half of the seeds, and shows the others",
-    )
     joined: bool = parameter(
         False,
         help="all measures, or without also all values of columns, in one cell, separated by "
@@ -112,8 +104,7 @@ class Table(Item):
 
     def shown(self) -> tuple[str, ...]:
         """Every label by which the table distinguishes runs; it averages over seeds only."""
-        labels = (*self.facets(), self.best)
-        return tuple(label for label in labels if label not in ("", CLIENT))
+        return tuple(label for label in self.facets() if label != CLIENT)
 
     def named(self) -> dict[str, list[str]]:
         """The label values that `minus` mentions, by label, so that planning can check them."""
@@ -128,7 +119,6 @@ class Table(Item):
                 labels=self.facets(),
                 paper=self.paper,
                 minus=self.minus,
-                best=self.best,
             )
             for metric, at in metrics_with_at(self.metric, self.at, self.also)
         ]
@@ -139,14 +129,8 @@ class Table(Item):
         if self.metric not in available:
             wanted = "with" if self.metric in BY_CLIENT else "without"
             raise UserError(f"{self.metric} is for a table {wanted} {CLIENT} among its rows")
-        if is_by_client and (self.paper or self.minus or self.best):
-            raise UserError("a table by client can have neither paper, nor minus, nor best")
-        if self.best in self.facets():
-            raise UserError(f"best is '{self.best}', whose values are already in rows or columns")
-        if self.best:
-            check_better(self.metric, "none of its results is the best")
-        if self.top and not is_by_client:
-            raise UserError(f"top is for a table by {CLIENT}; leave it out")
+        if is_by_client and (self.paper or self.minus):
+            raise UserError("a table by client can have neither paper nor minus")
         check_measures(self.measures(), available)
         if unknown := set(self.minus or {}) - set(self.facets()):
             raise UserError(

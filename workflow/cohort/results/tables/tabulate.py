@@ -22,7 +22,6 @@ from cohort.results.tables.leaderboard import (
     leaderboard_numbers,
 )
 from cohort.results.tables.means import lay_out
-from cohort.results.tables.sizes import compute_sizes, lay_out_sizes, needs_no_runs
 from cohort.results.tables.spec import Leaderboard, Table
 
 NO_INTERVAL = (np.nan, np.nan)
@@ -34,18 +33,12 @@ def tabulate(
     """Write the table of `spec` to each output; its suffix (.json, .csv, .md, .tex) sets the
     format.
 
-    JSON holds the whole comparison, CSV its unrounded numbers. Tables of sizes do not read
-    `metrics_file`, and their JSON holds the sizes.
+    JSON holds the whole comparison, CSV its unrounded numbers.
     """
-    if needs_no_runs(spec):
-        numbers = compute_sizes(spec)
-        content = {"sizes": numbers.to_dict("records")}
-        layout = lay_out_sizes(numbers, Names.of(spec["look"]))
-    else:
-        comparison = compare_table(spec, metrics_file)
-        content, numbers = comparison.as_json(), numbers_of(comparison)
-        layout = lay_out_table(spec, comparison)
-        layout.notes.extend(restored_notes([metrics_file]))
+    comparison = compare_table(spec, metrics_file)
+    content, numbers = comparison.as_json(), numbers_of(comparison)
+    layout = lay_out_table(spec, comparison)
+    layout.notes.extend(restored_notes([metrics_file]))
     title, caption = spec.get("title", ""), spec.get("caption", "")
     formats = {
         ".json": lambda: to_sealed_json(content),
@@ -61,8 +54,7 @@ def compare_table(spec: Mapping[str, Any], metrics_file: str | Path) -> Comparis
     """Compare the runs that a table shows."""
     if spec.get("kind") == Leaderboard.name:
         return compare_across(spec, metrics_file)
-    table = Table.from_spec(spec)
-    return compare(table.measures(), spec, metrics_file, top=table.top)
+    return compare(Table.from_spec(spec).measures(), spec, metrics_file)
 
 
 def lay_out_table(spec: Mapping[str, Any], comparison: Comparison) -> Layout:
