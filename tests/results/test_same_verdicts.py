@@ -16,7 +16,6 @@ from cohort.results.files import write_metrics
 from cohort.results.names import Names
 from cohort.results.report.claims import page_claims
 from cohort.results.report.items import shown_table
-from cohort.results.report.runs import StudyRuns
 from cohort.results.tables.tabulate import tabulate
 from tests.results.claims.samples import claim, final, frame, matrix
 
@@ -38,7 +37,6 @@ VERDICTS = {"fedavg": "agrees", "fedentopt": "differs", "loss": "cannot tell"}
 AGAINST = {"fedentopt": ("held", "better"), "loss": ("undecided", "undecided")}
 """Whether a strategy is better than FedAvg: as a claim, and on the command line."""
 NAMES = Names(orders={}, titles={})
-RUNS = StudyRuns({}, NAMES)
 
 
 @pytest.fixture
@@ -74,8 +72,8 @@ def columns(file: str, separator: str) -> list[str]:
 def test_whether_a_paper_agrees(spec: dict[str, Any]) -> None:
     tabulate(spec, "main.parquet", ["tab1.json", "tab1.csv", "tab1.md", "tab1.tex"])
     comparison = Comparison.read("tab1.json")
-    page = shown_table(spec, RUNS)
-    ((_, cells, _),) = page.lines
+    page = shown_table(spec)
+    ((_, entries, _),) = page["lines"]
     printed = list(result_lines(comparison, NAMES, against=False))
     rows = [
         Path("tab1.csv").read_text().splitlines(),
@@ -83,9 +81,8 @@ def test_whether_a_paper_agrees(spec: dict[str, Any]) -> None:
         columns("tab1.tex", " & "),
     ]
     for strategy, verdict in VERDICTS.items():
-        index = [name for name, _ in page.columns].index(strategy)
-        entry, _ = cells[index]
-        assert entry.verdict == verdict
+        index = [name for name, _ in page["columns"]].index(strategy)
+        assert entries[index].verdict == verdict
         texts = [next(row for row in lines if re.search(rf"\b{strategy}\b", row)) for lines in rows]
         texts.append(next(row for row in printed if row.startswith(f"  {strategy} ")))
         assert all(re.search(rf"\b{verdict}\b", text) for text in texts), texts
@@ -109,7 +106,7 @@ def test_whether_a_strategy_is_better(spec: dict[str, Any]) -> None:
         claims = {"study": "s", "scale": "full", "claims": {"better": entry}}
         write_judged(claims | {"metrics": {"main": "main.parquet"}}, ["claims.json", "claims.csv"])
         quotes = {"better": {"quote": "", "against": "", "reading": ""}}
-        (shown,) = page_claims({"claims": ["claims.json"], "quotes": quotes}, RUNS).claims
-        assert shown.verdicts == [("our runs", verdict)]
+        ((_, (shown,)),) = page_claims({"claims": ["claims.json"], "quotes": quotes})["groups"]
+        assert shown["verdicts"] == [("our runs", verdict)]
         assert f",{verdict}," in Path("claims.csv").read_text()
         assert f" {word} (" in next(row for row in printed if row.startswith(f"  {strategy} "))

@@ -33,7 +33,7 @@ from cohort.results.claims.verdict import Judgment, judge_paper, judge_runs
 from cohort.results.files import restored_notes
 from cohort.results.names import Names
 from cohort.results.series import FULL, is_generated, read_metric
-from cohort.results.tables.forms import latex, markdown
+from cohort.results.tables.layout import latex, markdown
 
 TITLE = "Claims"
 NO_VERDICT = "no verdict"

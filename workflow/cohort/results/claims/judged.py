@@ -99,13 +99,12 @@ def lay_out(claims: Sequence[JudgedClaim], scale: str) -> Layout:
     layout = Layout(["Claim", "Where"], columns, prose=True)
     for claim in claims:
         runs = Entry(
-            claim.measured,
+            claim.measured + (DAGGER if claim.diverged else ""),
             f"{claim.n} of {claim.planned} runs",
-            mark=DAGGER if claim.diverged else "",
             more=claim.measured_evidence,
         )
         mark = DOUBLE_DAGGER if claim.doubtful else ""
-        paper = Entry(claim.paper, mark=mark, more=claim.paper_evidence)
+        paper = Entry(claim.paper + mark, more=claim.paper_evidence)
         entries = [runs, paper] if has_paper else [runs]
         layout.lines.append(([claim.says, claim.where], entries))
     layout.notes.extend(_notes(claims, scale, has_paper))
