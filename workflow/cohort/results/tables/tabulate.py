@@ -71,7 +71,7 @@ def numbers_of(comparison: Comparison) -> pd.DataFrame:
     for result in comparison.results:
         sample, paper, agreed = result.sample, result.paper, result.agreement
         low, high = result.interval if sample.n > 1 else (None, None)
-        row = result.labels | {"metric": result.metric, "at": result.at}
+        row: dict[str, Any] = {**result.labels, "metric": result.metric, "at": result.at}
         row |= {"mean": sample.mean, "sd": sample.sd, "low": low, "high": high, "n": sample.n}
         row |= {"planned": result.planned, "finished": result.finished}
         row |= {"diverged": result.diverged, "best": int(result.best)}
