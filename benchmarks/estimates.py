@@ -1,4 +1,4 @@
-"""How far the estimates of `cohort cost` are from the time that cells take."""
+"""How far the estimates of `cohort status --cost` are from the time that cells take."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def measure(kinds: dict[str, dict[str, Any]], folder: Path) -> Section:
         "Estimates of time",
         [
             "One cell of each kind on one core, on noise instead of images: the seconds of its "
-            "rounds, as its record has them and as `cohort cost` estimates them. The native code "
+            "rounds, as its record has them and as `cohort status --cost` estimates them. The native code "
             "is compiled before.",
             table(["cell", "measured", "estimated", "measured / estimated"], rows),
         ],

@@ -26,7 +26,8 @@ def write_contact_sheet(plan: Plan, layout: Layout, output: Path) -> None:
     sections = []
     for study in plan.listed:
         shown = [
-            (item, captions.get((study, item.id), ("", ""))) for item in drawn(plan, layout, study)
+            (item, captions.get((study, item["id"]), ("", "")))
+            for item in drawn(plan, layout, study)
         ]
         sections += [(study, plan.study(study).title, shown)] if shown else []
     html = render("contact_sheet.html.j2", sections=sections)
@@ -38,7 +39,7 @@ def drawn(plan: Plan, layout: Layout, study: str) -> Iterator[Item]:
     spec = page_spec(plan, study, layout)
     runs = StudyRuns(spec["experiments"], Names(orders={}, titles={}))
     folder = Path(layout.page(study)[0]).parent
-    yield from (item for item in figures_of(spec, runs, folder) if item.image)
+    yield from (item for item in figures_of(spec, runs, folder) if item["image"])
 
 
 def read_captions() -> dict[tuple[str, str], tuple[str, str]]:

@@ -7,26 +7,37 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
 from cohort.commands.cli import main
+from cohort.commands.run import make_data
+from cohort.core.errors import UserError
+from cohort.plan import load
+from tests.commands.conftest import STUDY
+
+
+def prepare() -> None:
+    """Prepare the data of the study `own`."""
+    plan = load({"studies": "own"})
+    make_data(plan, next(iter(plan.cells.values())).inputs["data"])
 
 
 def test_own_data_that_changed_since_they_were_added(project: Path):
     """Refused by the file that declares them; a raw file of an older entry is not taken for them."""
     np.savez("own.npz", x=np.arange(60.0).reshape(20, 3), y=np.arange(20) % 2)
     main(["data", "add", "own", "own.npz"])
-    shards = ["shards", "iid", "--dataset", "own", "--clients", "2"]
+    study = STUDY | {"settings": STUDY["settings"] | {"dataset": "own", "reserve": 1}}
+    Path("config/studies/own.yaml").write_text(yaml.safe_dump(study))
     stored = Path("my/data/own.npz")
     before = stored.read_bytes()
     stored.write_bytes(before + b"more")
-    with pytest.raises(SystemExit, match=r"own.npz has changed since my/datasets.yaml declared it"):
-        main(shards)
+    with pytest.raises(UserError, match=r"own.npz has changed since my/datasets.yaml declared it"):
+        prepare()
     stored.write_bytes(before)
-    main(shards)
     entry = Path("my/datasets.yaml").read_text()
     Path("my/datasets.yaml").write_text(entry.replace(hashlib.sha256(before).hexdigest(), "f" * 64))
-    with pytest.raises(SystemExit, match=r"my/datasets.yaml declared it as own"):
-        main(shards)
+    with pytest.raises(UserError, match=r"my/datasets.yaml declared it as own"):
+        prepare()
 
 
 def test_a_file_below_which_no_entry_can_stand(project: Path):

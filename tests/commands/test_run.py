@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import signal
-import sys
 from collections.abc import Callable
 from contextlib import nullcontext
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from cohort.cell.planned import write_plan
-from cohort.commands import item
 from cohort.commands.cli import main
 from cohort.commands.run import find_cell, run_cell
 from cohort.core.paths import plan_file
@@ -53,7 +51,7 @@ def test_a_cell_is_found_by_any_path_of_its_record(plan: Plan, output_of: Callab
     finish(cell)
     for path in (Path.cwd() / cell.path, f"../{Path.cwd().name}/{cell.path}", f"./{cell.path}"):
         assert find_cell(plan, str(path)) == cell
-        assert output_of("why", str(path)) == f"{cell.path}: nothing: it is done\n"
+        assert output_of("show", str(path)).splitlines()[-1] == f"{cell.path}: it is done"
 
 
 @pytest.mark.parametrize(
@@ -61,9 +59,8 @@ def test_a_cell_is_found_by_any_path_of_its_record(plan: Plan, output_of: Callab
     [
         ("verify demo", "; for a study: cohort verify --config studies=demo, or cohort verify "
          "--released --config studies=demo"),
-        ("verify demo.fig1", "; for a figure or table: cohort reproduce demo.fig1"),
-        ("why demo.fig1", "; for a figure or table: cohort show demo.fig1"),
-        ("why demo", "; for a study: cohort status demo"),
+        ("verify demo.fig1", "; for a figure or table: cohort try --on demo.fig1"),
+        ("show demo", "; for a study: cohort status demo"),
         ("run demo", "; for a study: snakemake demo"),
         ("run kxyz", ""),
     ],
@@ -84,5 +81,5 @@ def test_a_driver_saves_its_cells_after_ctrl_c(tmp_path: Path, monkeypatch: pyte
     signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in a background job
     Path("driver.py").write_text(DRIVER)
     with pytest.raises(KeyboardInterrupt):
-        item._trained(argparse.Namespace(command="driver"), output=sys.__stderr__)  # type: ignore[arg-type]
+        import_module("cohort.commands.try").run_driver("driver")
     assert Path("saved").exists()

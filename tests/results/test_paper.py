@@ -153,7 +153,7 @@ COUNTS = {
     "aml": 38 + 2679,
     "peco": 58,
     "ucb": 27,
-    "fedentopt": 404,
+    "fedentopt": 416,
     "stratify": 323 + 262,  # with the best epoch of each accuracy
     "aml_curves": 2 * 3000,
 }

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cohort.commands.item_lines import _result_lines
 from cohort.results.claims.judge import write_judged
 from cohort.results.comparison import Comparison
 from cohort.results.files import write_metrics
 from cohort.results.names import Names
 from cohort.results.report.claims import page_claims
 from cohort.results.report.items import shown_table
-from cohort.results.report.runs import StudyRuns
 from cohort.results.tables.tabulate import tabulate
 from tests.results.claims.samples import claim, final, frame, matrix
 
+result_lines = import_module("cohort.commands.try").result_lines
 ROOT = Path(__file__).resolve().parents[2]
 ACCURACIES = {
     "fedavg": (0.40, 0.41, 0.42, 0.41, 0.40),
@@ -37,7 +37,6 @@ VERDICTS = {"fedavg": "agrees", "fedentopt": "differs", "loss": "cannot tell"}
 AGAINST = {"fedentopt": ("held", "better"), "loss": ("undecided", "undecided")}
 """Whether a strategy is better than FedAvg: as a claim, and on the command line."""
 NAMES = Names(orders={}, titles={})
-RUNS = StudyRuns({}, NAMES)
 
 
 @pytest.fixture
@@ -73,18 +72,17 @@ def columns(file: str, separator: str) -> list[str]:
 def test_whether_a_paper_agrees(spec: dict[str, Any]) -> None:
     tabulate(spec, "main.parquet", ["tab1.json", "tab1.csv", "tab1.md", "tab1.tex"])
     comparison = Comparison.read("tab1.json")
-    page = shown_table(spec, RUNS)
-    ((_, cells, _),) = page.lines
-    printed = list(_result_lines(comparison.results, NAMES, "full", against=False))
+    page = shown_table(spec)
+    ((_, entries, _),) = page["lines"]
+    printed = list(result_lines(comparison, NAMES, against=False))
     rows = [
         Path("tab1.csv").read_text().splitlines(),
         columns("tab1.md", " | "),
         columns("tab1.tex", " & "),
     ]
     for strategy, verdict in VERDICTS.items():
-        index = [name for name, _ in page.columns].index(strategy)
-        entry, _ = cells[index]
-        assert entry.verdict == verdict
+        index = [name for name, _ in page["columns"]].index(strategy)
+        assert entries[index].verdict == verdict
         texts = [next(row for row in lines if re.search(rf"\b{strategy}\b", row)) for lines in rows]
         texts.append(next(row for row in printed if row.startswith(f"  {strategy} ")))
         assert all(re.search(rf"\b{verdict}\b", text) for text in texts), texts
@@ -93,7 +91,7 @@ def test_whether_a_paper_agrees(spec: dict[str, Any]) -> None:
 def test_whether_a_strategy_is_better(spec: dict[str, Any]) -> None:
     tabulate(spec, "main.parquet", ["tab1.json"])
     comparison = Comparison.read("tab1.json")
-    printed = list(_result_lines(comparison.results, NAMES, "full", against=True))
+    printed = list(result_lines(comparison, NAMES, against=True))
     for strategy, (verdict, word) in AGAINST.items():
         better = claim("gain", along="strategy", pairs=[[strategy, "fedavg"]])
         cells = [final(0, strategy=name, seed=seed) for name in ACCURACIES for seed in range(5)]
@@ -108,7 +106,7 @@ def test_whether_a_strategy_is_better(spec: dict[str, Any]) -> None:
         claims = {"study": "s", "scale": "full", "claims": {"better": entry}}
         write_judged(claims | {"metrics": {"main": "main.parquet"}}, ["claims.json", "claims.csv"])
         quotes = {"better": {"quote": "", "against": "", "reading": ""}}
-        (shown,) = page_claims({"claims": ["claims.json"], "quotes": quotes}, RUNS).claims
-        assert shown.verdicts == [("our runs", verdict)]
+        ((_, (shown,)),) = page_claims({"claims": ["claims.json"], "quotes": quotes})["groups"]
+        assert shown["verdicts"] == [("our runs", verdict)]
         assert f",{verdict}," in Path("claims.csv").read_text()
         assert f" {word} (" in next(row for row in printed if row.startswith(f"  {strategy} "))

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import subprocess
 
+from cohort.cell.settings import DEFAULTS, SHARD_KEYS
+from cohort.commands import run
+from cohort.plan import load
 from tests.workflow import forked
 from tests.workflow.conftest import Project
 
@@ -63,3 +67,12 @@ def files(project: Project) -> dict[str, str]:
         for path in result
         if path.suffix != ".lock" and path.name not in ("lease", "driver.lock")
     }
+
+
+def make_data(project: Project, dataset: str = "digits", **config: str) -> None:
+    """Download and prepare a data set, as cells of it would."""
+    with contextlib.chdir(project.root):
+        plan = load(config)
+        settings = {"dataset": dataset, "partition": "iid", "clients": 2, "seed": 0}
+        shards = plan.plan_shards({key: (DEFAULTS | settings)[key] for key in SHARD_KEYS})
+        run.make_data(plan, shards.inputs["data"])

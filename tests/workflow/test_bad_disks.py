@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cohort.records.record import read
-from tests.workflow.commands import cohort, fails, files
+from tests.workflow.commands import cohort, fails, files, make_data
 from tests.workflow.conftest import Project
 from tests.workflow.test_kill import assert_same_numbers, one_cell
 
@@ -30,10 +30,7 @@ def test_no_room_for_what_a_stage_makes(fresh: Project):
     )
     fails(fresh, f"{raw}: {GROWS}", "run", cell, limit=20_000)
     fails(fresh, f".h5: {GROWS}", "run", cell, limit=80_000, makes=raw)
-    assert (
-        cohort(fresh, "shards", "classes-2", "--dataset", "digits", "--clients", "10").returncode
-        == 0
-    )  # makes the data
+    make_data(fresh)
     fails(fresh, f".h5: {GROWS}", "run", cell, limit=8_000)
     assert not list(fresh.root.glob(f"{shards}*")) and len(list(fresh.root.glob(f"{data}*"))) == 1
     state = str(Path(cell).with_suffix(".state"))
@@ -73,10 +70,7 @@ def mounted() -> Iterator[Callable[..., Path]]:
 def test_a_disk_that_is_full(fresh: Project, finished_once: Project, mounted: Callable[..., Path]):
     """Also for the log, and for what is drawn after a failure."""
     cell, record = one_cell(fresh)
-    assert (
-        cohort(fresh, "shards", "classes-2", "--dataset", "digits", "--clients", "10").returncode
-        == 0
-    )
+    make_data(fresh)
     results = fresh.root / "results"
     shutil.rmtree(results, ignore_errors=True)
     results.mkdir()

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 import yaml
 
+from cohort.core.errors import UserError
 from cohort.data import fetch
 from cohort.records.record import read
 from tests.data import publishers
 from tests.data.publishers import Foreign
 from tests.data.row_publishers import samples, table
-from tests.workflow.commands import cohort, fails, files
+from tests.workflow.commands import cohort, fails, files, make_data
 from tests.workflow.conftest import Project
-from tests.workflow.test_command_line import said
 from tests.workflow.test_kill import assert_same_numbers
 
 PAGE = b"<!DOCTYPE html>\n<html><body>Please log in</body></html>"
@@ -141,9 +141,8 @@ def test_a_file_that_is_not_what_it_should_be(offline: Project, mistake: Any):
     good.parent.mkdir(parents=True)
     good.write_bytes(b"of before")
     before = files(offline)
-    options = ["--dataset", dataset, "--clients", "2", "--config", "data_mirror=mirror"]
-    output = said(offline, "shards", "iid", *options, fails=True)
-    assert sentence in output and re.search("^error: [^\n]*$", output, re.MULTILINE)
+    with pytest.raises(UserError, match=rf"\A[^\n]*{re.escape(sentence)}[^\n]*\Z"):
+        make_data(offline, dataset, data_mirror="mirror")
     after = files(offline)
     assert {path: after.get(path) for path in before} == before
     declared = {

@@ -138,16 +138,6 @@ def test_an_export_keeps_what_was_released_before(clone: Project, tmp_path: Path
     )
 
 
-def test_status_counts_what_is_released(exported: Project):
-    lines = cohort(exported, "status", "--released", "tiny").splitlines()
-    assert [line.split() for line in lines[1:-1]] == [
-        [f"tiny.{name}", str(count), str(count)] for name, count in CELLS.items()
-    ]
-    assert lines[-1].startswith(f"{RUNS} runs in resources/released, 0.")
-    facts = json.loads(cohort(exported, "status", "--released", "tiny", "--json"))
-    assert sum(count["released"] for count in facts["experiments"]) == RUNS
-
-
 def test_a_released_run_trained_again(exported: Project):
     """Bit-identical if it was trained on this kind of processor, else nearly the same."""
     text = cohort(exported, "verify", "--released")

@@ -161,35 +161,6 @@ def test_values_of_one_title_are_one_choice(
     assert browser.run(options) == ["all", "one", "fedentopt"]
 
 
-def test_costs_are_sorted_by_their_value(url: str, browser: Browser) -> None:
-    """Four runs of an hour are more than one of an hour and thirty seconds, whatever their words."""
-    browser.open(url)
-    heads = "[...document.querySelectorAll('#method thead button')]"
-    names = "[...document.querySelectorAll('#method tbody th')].map((head) => head.textContent)"
-    browser.run(f"{heads}[2].click()")
-    assert browser.run(names) == ["main", "later"]
-    browser.run(f"{heads}[2].click()")
-    assert browser.run(names) == ["later", "main"]
-
-
-def test_printed_tables_keep_the_heads_of_their_columns(url: str, browser: Browser) -> None:
-    browser.open(url)
-    browser("Emulation.setEmulatedMedia", media="print")
-    assert browser.run(HEADS) == 10
-    head = "document.querySelector('#tab1 thead button')"
-    assert browser.run(f"{head}.getBoundingClientRect().width") > 10
-    assert not browser.run("document.querySelector('.command button').checkVisibility()")
-    browser("Emulation.setEmulatedMedia", media="")
-
-
-def test_a_phone_gets_the_picture_of_its_own_and_sees_numbers(url: str, browser: Browser) -> None:
-    browser.open(url, 390)
-    source = "document.querySelector('picture').querySelector('source')"
-    assert browser.run(f"matchMedia({source}.media).matches")
-    number = "document.querySelector('#tab1 td.number').getBoundingClientRect()"
-    assert browser.run(f"{number}.right") < 390
-
-
 def test_a_column_is_sorted_by_its_numbers(url: str, browser: Browser) -> None:
     browser.open(url)
     values = "[...document.querySelectorAll('#tab1 tbody tr')].map((row) => parseFloat(row.cells[3].textContent))"

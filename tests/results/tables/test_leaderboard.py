@@ -136,8 +136,9 @@ def test_strategies_are_ranked_by_their_mean_rank_over_settings(tmp_path: Path) 
     words, entries = layout.lines[0]
     assert words == ["Team Darts"]
     assert layout.columns[0] == "Mean rank" and entries[0].value == "1.5"
-    assert entries[1].labels == {"strategy": "ucb"}, "leads to its runs"
-    assert not any(entry.best for entry in entries)
+    assert entries[0].labels == {"strategy": "ucb"}, "leads to its runs"
+    assert layout.columns[1:] == ["Ahead of FedAvg (%)", "Clients never chosen"]
+    assert not any("**" in entry.value for entry in entries)
     assert layout.notes[0] == NO_RANKING
     assert "partition" in layout.notes[1]
 
@@ -155,9 +156,8 @@ def test_where_friedmans_test_finds_a_difference_there_are_ranks(
     assert layout.columns[:2] == ["Rank", "Mean rank"]
     ranks = [line[1][0] for line in layout.lines]
     assert [(entry.value, entry.interval) for entry in ranks] == [
-        ("1", "[1, 1]"), ("2", "[2, 2]"), ("3", "[3, 3]"),
+        ("**1**", "[1, 1]"), ("**2**", "[2, 2]"), ("3", "[3, 3]"),
     ]  # fmt: skip
-    assert [entry.best for entry in ranks] == [True, True, False]
     assert "finds a difference (p = 0.05). Bold" in layout.notes[1]
 
 

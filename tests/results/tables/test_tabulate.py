@@ -13,8 +13,7 @@ import pytest
 
 from cohort.core.components import schema_of
 from cohort.results.files import write_metrics
-from cohort.results.tables.forms import latex
-from cohort.results.tables.layout import Layout
+from cohort.results.tables.layout import Layout, latex
 from cohort.results.tables.spec import Table
 from cohort.results.tables.tabulate import tabulate
 
@@ -30,7 +29,7 @@ roles-5,fedavg,test_accuracy,last,0.1,,,,1,1,1,1,0
 """
 NOTES = (
     "Test accuracy (%), last evaluation: mean ± standard deviation over seeds [95 % interval of the mean] (number of runs). "
-    "†: a run diverged; it counts with the worst value: the lowest accuracy, chance level at most, the largest loss, never for a target. –: not planned."
+    "†: a run diverged; it counts with the worst value: the lowest accuracy, chance level at most, the largest loss, never for a target. –: not planned, or no value in these runs."
 )
 MARKDOWN = rf"""**100% & more**
 
@@ -68,7 +67,7 @@ def test_finished_runs_without_a_value_are_not_awaited(
     write_metrics(metrics, frame.assign(metric=frame["metric"].where(measured, "train_loss")), {})
     text = written(spec, metrics, ".md")
     assert "| dir-0.1 | – (n = 0 of 2) | 60.00 (n = 1 of 2) |" in text
-    assert "–: not planned or no value in these runs." in text
+    assert "–: not planned, or no value in these runs." in text
 
 
 def test_latex_is_escaped(spec: Spec, metrics: Path) -> None:
@@ -76,7 +75,7 @@ def test_latex_is_escaped(spec: Spec, metrics: Path) -> None:
     assert r"\caption{100\% \& more. As in Table I.}" in text
     assert r"Partition & Fed|Avg \& co & fedent\_opt \\" in text
     assert (
-        r"iid & \begin{tabular}[t]{@{}r@{}}40.00$^\dagger$ $\pm$ 42.43 (2) \\ \scriptsize [0.00, 100.00]\end{tabular} & no result yet (n = 0 of 2) \\"
+        r"iid & \shortstack[r]{40.00$^\dagger$ $\pm$ 42.43 (2) \\ \scriptsize [0.00, 100.00]} & no result yet (n = 0 of 2) \\"
         in text
     )
     assert r"roles-5 & 10.00$^\dagger$ (1) & -- \\" in text

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from cohort.commands.planning import add_config, add_json, load_plan
-from cohort.commands.screen import print_json, prose, table
+from cohort.commands.screen import prose, report, table
 from cohort.core.errors import UserError, closest_choice, suggest
 from cohort.pipeline.partial_metrics import collect_partial
 from cohort.pipeline.specs import claims_spec
@@ -40,15 +40,15 @@ def run(options: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory(prefix="cohort-check-") as folder:
         spec = _judging_spec(plan, study, names, folder)
         claims = judged_claims(spec)
-    if options.json:
-        content = {"study": study, "scale": plan.scale, "claims": list(map(asdict, claims))}
-        print_json(content)
-    elif options.claim == study and not options.details:
-        for line in _overview(plan, claims, reproduces=spec["reproduces"]):
-            print(line)
+    if options.claim == study and not options.details:
+        lines = _overview(plan, claims, reproduces=spec["reproduces"])
     else:
-        for line in _details(plan, study, claims, reproduces=spec["reproduces"]):
-            print(line)
+        lines = _details(plan, study, claims, reproduces=spec["reproduces"])
+    report(
+        lines,
+        lambda: {"study": study, "scale": plan.scale, "claims": list(map(asdict, claims))},
+        as_json=options.json,
+    )
 
 
 def find_claims(text: str) -> tuple[str, list[str]]:

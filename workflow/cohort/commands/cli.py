@@ -4,36 +4,41 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import re
 import sys
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 
 import cohort
 from cohort.core.errors import UserError, closest_choice, explain_errors, suggest
 
-COMMANDS = {
-    "init": "make a folder in which snakemake runs Cohort, without a clone of its repository",
-    "status": "count the cells that are done, running, stopped, failed, waiting or missing",
-    "watch": "follow the cells that are running, with their rates and the time left",
-    "cost": "estimate the time and memory of the missing cells",
-    "why": "say what would make a cell train",
-    "draw": "draw figures, tables and a report from what exists, unfinished cells included",
-    "run": "train one cell without Snakemake",
-    "show": "print a record, or the files, cells, cost and command of a figure or table",
-    "compare": "compare two result trees, or the records of two git revisions",
-    "verify": "train a finished cell again in a temporary place, and compare it bit by bit",
-    "shards": "show how a partition deals a data set: sizes, classes, groups, entropy, overlap",
-    "try": "run a strategy of yours beside those of a figure or table, and compare",
-    "reproduce": "run what one figure or table shows, and compare it with the paper",
-    "check": "judge a claim by the paper's own values and the records that exist",
-    "export": "release the finished runs of studies as Parquet",
-    "restore": "turn released runs into records, which are not trained again",
-    "data": "add a data set of yours",
-    "prune": "list, or delete, the files of cells and shards that no study has at any scale",
-    "schema": "print a JSON Schema of study files, with which an editor completes and checks them",
-    "doctor": "check what training needs: Python, PyTorch, GPUs, SLURM, locks, disk, data",
-    "completion": "print a script that completes commands in bash, zsh or fish",
+GROUPS = {
+    "start": {
+        "init": "make a folder in which snakemake runs Cohort, without a clone",
+        "data": "add a data set of yours",
+        "restore": "turn released runs into records, which are not trained again",
+        "doctor": "check locks, GPUs, SLURM and data on this machine",
+    },
+    "plan and watch": {
+        "status": "count the cells that are done, running or missing; their cost",
+        "show": "print a record, why its cell would be trained, or a figure's files",
+    },
+    "compare": {
+        "try": "run a figure or table, with strategies of yours, and compare",
+        "check": "judge a claim by the paper's own values and the records",
+        "draw": "draw figures, tables and a report from what exists",
+    },
+    "trust and share": {
+        "verify": "train a finished cell again, and compare it bit by bit",
+        "export": "release the finished runs of studies as Parquet",
+        "run": "train one cell without Snakemake",
+        "prune": "list, or delete, what no study has at any scale",
+        "schema": "print a JSON Schema of study files, for editors",
+    },
 }
+COMMANDS = {name: text for group in GROUPS.values() for name, text in group.items()}
+INTRODUCTION = """\
+Which clients should train next? Plan, inspect, compare and clean up runs.
+To train whole studies, use snakemake.
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -56,32 +61,16 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Parse a command line. A mistake ends the program with the usage of the command, and with the
     command or option that was probably meant."""
     named = next((word for word in arguments if not word.startswith("-")), "")
-    parser = parser_of([named])
+    parser = _parser_of(named)
     if named and named not in COMMANDS:
         parser.error(f"there is no command '{named}'{suggest(named, COMMANDS)}")
     options, unknown = parser.parse_known_args(arguments)
     if unknown:
-        near = _nearest_option(options.parser, unknown[0])
+        known = (name for action in options.parser._actions for name in action.option_strings)
+        near = closest_choice(unknown[0].partition("=")[0], known)
         hint = f"; did you mean '{near}'?" if near else ""
         options.parser.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
     return options
-
-
-def _nearest_option(command: argparse.ArgumentParser, text: str) -> str:
-    """The option of a command whose name is most like an unknown one, or else the first whose help
-    has a word that begins so; empty if there is none."""
-    word = text.lstrip("-").partition("=")[0]
-    if not text.startswith("--") or not word:
-        return ""
-    helps = {
-        option.removeprefix("--"): action.help or ""
-        for action in command._actions
-        for option in action.option_strings
-        if option.startswith("--")
-    }
-    naming = (name for name, text in helps.items() if re.search(rf"\b{re.escape(word)}", text))
-    near = closest_choice(word, helps) or next(naming, "")
-    return f"--{near}" if near else ""
 
 
 def config_last(arguments: Sequence[str]) -> list[str]:
@@ -98,18 +87,26 @@ def config_last(arguments: Sequence[str]) -> list[str]:
     return kept + moved + words[end:]
 
 
-def parser_of(named: Container[str]) -> argparse.ArgumentParser:
-    """Make the parser with the names of all commands, and the arguments of those in `named`."""
+def _parser_of(named: str) -> argparse.ArgumentParser:
+    """Make the parser with the names of all commands, and the arguments of the one that is
+    named."""
+    listed = INTRODUCTION
+    for title, group in GROUPS.items():
+        listed += f"\n{title}:\n"
+        listed += "".join(f"  {name:9} {text}\n" for name, text in group.items())
     parser = argparse.ArgumentParser(
         prog="cohort",
-        description="Which clients should train next? Plan, inspect, compare and clean up runs. "
-        "To train whole studies, use snakemake.",
+        usage="cohort [-h] [--version] COMMAND ...",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description=listed,
     )
     parser.add_argument("--version", action="version", version=f"cohort {cohort.__version__}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(
+        prog="cohort", required=True, metavar="COMMAND", help=argparse.SUPPRESS
+    )
     for name, text in COMMANDS.items():
-        command = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
-        if name in named:
+        command = commands.add_parser(name, description=f"{text[0].upper()}{text[1:]}.")
+        if name == named:
             module = importlib.import_module(f"cohort.commands.{name}")
             module.add_arguments(command)
             command.set_defaults(run=module.run, parser=command)

@@ -1,14 +1,12 @@
-"""The estimated time of missing cells, and the jobs that a cluster sees."""
+"""`cohort status --cost`: the estimated time of missing cells, and the jobs that a cluster sees."""
 
 from __future__ import annotations
 
-import argparse
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from cohort.commands.planning import add_json, add_studies, load_plan
-from cohort.commands.screen import print_json, prose, table
+from cohort.commands.screen import prose, table
 from cohort.core.text import counted, duration_text
 from cohort.pipeline.cell_states import (
     CellStatus,
@@ -22,21 +20,6 @@ from cohort.plan.cost import MAX_RUNTIME, jobs_needed, resource_request
 from cohort.results.release.folder import release_folders, released_digests
 from cohort.results.series import FULL
 from cohort.training.cell import Cell
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the studies and --json."""
-    add_studies(parser)
-    add_json(parser)
-
-
-def run(options: argparse.Namespace) -> None:
-    """Print the estimated cost of the studies."""
-    plan = load_plan(options)
-    if options.json:
-        print_json(summarize(plan))
-    else:
-        print_cost(plan)
 
 
 def print_cost(plan: Plan) -> None:

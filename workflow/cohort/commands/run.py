@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> None:
     if file.suffix == ".json" and file.exists():
         run_cell(file, options.until, **given)
         return
-    check_cell_text(options.cell, study="snakemake {}", item="cohort reproduce {}")
+    check_cell_text(options.cell, study="snakemake {}", item="cohort try --on {}")
     with freeze_objects():
         plan = load_plan(options)
         cell = require_cell(plan, options.cell)

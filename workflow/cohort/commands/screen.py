@@ -6,19 +6,18 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from textwrap import fill
 from typing import Any
 
 WIDTH = 80
 COLORS = {
-    **dict.fromkeys(("done", "better", "ok"), "32"),  # green
-    **dict.fromkeys(("failed", "diverged", "worse"), "31"),  # red
+    **dict.fromkeys(("done", "ok"), "32"),  # green
+    **dict.fromkeys(("failed", "diverged"), "31"),  # red
     **dict.fromkeys(("stopped", "waiting", "warning"), "33"),  # yellow
     "running": "36",  # cyan
 }
-BLOCKS = "".join(map(chr, range(0x2581, 0x2589)))  # from the lowest to the full one
-GAP, MORE = "  ", "\N{HORIZONTAL ELLIPSIS}"
+GAP, MORE = "  ", "…"
 
 
 def is_terminal() -> bool:
@@ -37,21 +36,7 @@ def paint(text: str, meaning: str) -> str:
 def bar(share: float, width: int = 10) -> str:
     """A text bar that is filled by a share of its width."""
     filled = int(share * width)
-    return "\N{FULL BLOCK}" * filled + "\N{LIGHT SHADE}" * (width - filled)
-
-
-def sparkline(curve: Sequence[tuple[int, float]], rounds: int, width: int = 10) -> str:
-    """A text bar whose filled part shows a curve over so many rounds, scaled to its own range."""
-    values = [value for _, value in curve]
-    low, high = min(values, default=0.0), max(values, default=0.0)
-    filled = int(max((round for round, _ in curve), default=0) * width / rounds)
-    blocks = ""
-    for column in range(filled):
-        reached = [value for round, value in curve if round * width <= (column + 1) * rounds]
-        value = reached[-1] if reached else values[0]
-        height = (value - low) / (high - low) if high > low else 0.5
-        blocks += BLOCKS[int(height * (len(BLOCKS) - 1))]
-    return blocks + "\N{LIGHT SHADE}" * (width - filled)
+    return "█" * filled + "░" * (width - filled)
 
 
 def shortened(text: str, width: int) -> str:
@@ -64,6 +49,12 @@ def prose(text: str) -> str:
     if not is_terminal():
         return text
     return fill(text, WIDTH, break_on_hyphens=False, break_long_words=False)
+
+
+def columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """A line for each row, with its texts in left-aligned columns."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [GAP.join(map(str.ljust, row, widths)).rstrip() for row in rows]
 
 
 def table(
@@ -82,6 +73,15 @@ def table(
             meaning = colors[column] if line and colors and text != "0" else ""
             fields.append(paint(text.rjust(width), meaning))
         yield GAP.join(fields).rstrip()
+
+
+def report(lines: Iterable[str], data: Callable[[], Any], *, as_json: bool) -> None:
+    """Print lines for people or, `as_json`, data for other programs."""
+    if as_json:
+        print_json(data())
+        return
+    for line in lines:
+        print(line)
 
 
 def print_json(value: Any) -> None:

@@ -1,122 +1,220 @@
-"""`cohort show`: what a record holds, or what stands behind a figure or table."""
+"""`cohort show`: what stands behind a figure or table, or what a record holds and why its cell
+would be trained."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import textwrap
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cohort.commands.planning import add_config, add_json
-from cohort.commands.screen import WIDTH, print_json, table
+from cohort.commands.planning import add_config, load_plan
+from cohort.commands.run import check_cell_text, find_cell
+from cohort.commands.screen import WIDTH, paint, table
 from cohort.core.errors import UserError
 from cohort.core.files import relative_path
 from cohort.core.lazy import lazy
-from cohort.core.paths import records_matching
+from cohort.core.paths import records_in, records_matching
+from cohort.core.text import counted
 from cohort.records.record import Record, read
 
 if TYPE_CHECKING:
-    from cohort.commands import item_summary
-else:  # a record is shown without any planning
-    item_summary = lazy("cohort.commands.item_summary")
+    from cohort.commands import cost, item, status
+    from cohort.commands.item import Item
+    from cohort.pipeline import cell_states, stages
+    from cohort.pipeline.cell_states import CellStatus
+    from cohort.plan import Plan
+    from cohort.results import differences
+    from cohort.training.cell import Cell
+else:  # `cohort show --help` plans nothing
+    cost, item = lazy("cohort.commands.cost"), lazy("cohort.commands.item")
+    status = lazy("cohort.commands.status")
+    cell_states, stages = lazy("cohort.pipeline.cell_states"), lazy("cohort.pipeline.stages")
+    differences = lazy("cohort.results.differences")
+
+MOST_RECORDS = 5  # other records of a folder that are held against the cell
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what to show, the scale, and --json."""
+    """Add what to show, and the options that plan it."""
     parser.add_argument(
         "what",
         metavar="WHAT",
-        help="a record's path, a digest or the beginning of one, or a figure or table, "
-        "e.g. fedentopt.tab1",
+        help="a figure or table, e.g. fedentopt.tab1, or a cell: the path of its record, its "
+        "digest or the beginning of one",
     )
     add_config(parser)
-    add_json(parser)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print a record, or what stands behind a figure or table."""
-    if is_item(options.what):
-        item_summary.print_item(options.what, options)
+    """Print what stands behind a figure or table, or a record and the state of its cell."""
+    if _names_item(options.what):
+        for line in _item_lines(item.find_item(options.what, options)):
+            print(line)
         return
-    record = read(find_record(options.what))
-    if options.json:
-        print_json(summarize(record))
+    check_cell_text(options.what, study="cohort status {}", item="cohort show {}")
+    file = find_record(options.what)
+    record = read(file) if file else None
+    if record:
+        print("\n".join(_record_lines(record)), flush=True)
+    plan = load_plan(options)
+    cell = find_cell(plan, str(file) if file else options.what)
+    if cell:
+        lines = _cell_lines(plan, cell)
+    elif record and file:
+        lines = _unplanned_lines(plan, file, record)
     else:
-        print_record(record)
+        raise UserError(
+            f"there is no record of a cell '{options.what}', and no study has it at scale "
+            f"{plan.scale}; give the path of a record, or its digest"
+        )
+    for line in lines:
+        print(line)
 
 
-def is_item(text: str) -> bool:
+def _names_item(text: str) -> bool:
     """Whether a text looks like STUDY.NAME, not like a path or a digest."""
     return "." in text and "/" not in text and not text.endswith(".h5") and not Path(text).exists()
 
 
-def print_record(record: Record) -> None:
-    """Print a record's header, settings, traffic, and summaries of its metrics and its clients."""
-    summary = summarize(record)
+def _item_lines(shown: Item) -> Iterator[str]:
+    """Yield lines on a figure or table: its files, cells, time left and command."""
+    plan, spec, cells = shown.plan, shown.spec, shown.cells()
+    yield f"{shown.study}.{shown.name} at scale {plan.scale}: {spec.get('title') or 'no title'}"
+    for file in stages.output_files(plan, plan.study(shown.study), shown.name):
+        missing = "" if Path(file).exists() else paint("(not drawn yet)", "missing")
+        yield f"  {file}  {missing}".rstrip()
+    counts = Counter(cell.state for cell in cells)
+    states = (f"{counts[state]} {state}" for state in cell_states.STATES if counts[state])
+    yield f"{counted(len(cells), 'cell')} of {spec['experiment']}: {', '.join(states)}"
+    yield from status.time_left_lines(plan, cells)
+    yield from cost.released_lines(plan, [cell.cell for cell in cells if not cell.is_finished])
+    yield f"$ {shown.command}"
+
+
+def _record_lines(record: Record) -> Iterator[str]:
+    """Yield a record's header, settings and traffic, and summaries of its metrics and clients."""
     header = {key: value for key, value in record.header.items() if key != "settings"}
-    print(json.dumps(header, indent=1))
+    yield json.dumps(header, indent=1)
     settings = (f"{key}={value}" for key, value in record.header["settings"].items())
     text = "settings: " + ", ".join(settings)
-    print(textwrap.fill(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False))
+    yield textwrap.fill(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
     rows = []
-    for name, values in summary["metrics"].items():
-        numbers = (f"{values[key]:.6g}" for key in ("last", "lowest", "highest"))
-        rows.append((name, values["values"], *numbers))
-    for line in table(("metric", "values", "last", "lowest", "highest"), rows):
-        print(line)
+    for name, pairs in (record.history.metrics | record.history.cost).items():
+        values = np.array(pairs)[:, 1]
+        numbers = (f"{value:.6g}" for value in (values[-1], values.min(), values.max()))
+        rows.append((name, len(values), *numbers))
+    yield from table(("metric", "values", "last", "lowest", "highest"), rows)
     for what, sizes in record.history.traffic.items():
         up, down, between = sizes / 1e6
-        print(f"{what:18} sent in MB: {up:.6g} up, {down:.6g} down, {between:.6g} between clients")
-    clients = summary["clients"]
-    low, middle, high = clients["accuracy"]
-    print(
-        f"{clients['clients']} clients: chosen {clients['chosen'][0]} to {clients['chosen'][1]} "
-        f"times; accuracy on their own samples {low:.3f} / {middle:.3f} / {high:.3f} "
-        "(10th percentile, median, 90th)"
+        yield f"{what:18} sent in MB: {up:.6g} up, {down:.6g} down, {between:.6g} between clients"
+    accuracy, chosen = record.clients["accuracy"], record.clients["selected"]
+    low, middle, high = np.nanpercentile(accuracy, [10, 50, 90])
+    yield (
+        f"{len(accuracy)} clients: chosen {chosen.min()} to {chosen.max()} times; accuracy on "
+        f"their own samples {low:.3f} / {middle:.3f} / {high:.3f} (10th percentile, median, 90th)"
     )
 
 
-def summarize(record: Record) -> dict[str, Any]:
-    """For JSON: a record's header, a summary of each metric, bytes sent, a summary of clients."""
-    accuracy, selected = record.clients["accuracy"], record.clients["selected"]
-    return {
-        **record.header,
-        "metrics": {
-            name: _summarize_values(np.array(pairs)[:, 1])
-            for name, pairs in (record.history.metrics | record.history.cost).items()
-        },
-        "bytes_sent": {
-            what: dict(zip(("up", "down", "between_clients"), sizes.tolist(), strict=True))
-            for what, sizes in record.history.traffic.items()
-        },
-        "clients": {
-            "clients": len(accuracy),
-            "chosen": [int(selected.min()), int(selected.max())],
-            "accuracy": np.nanpercentile(accuracy, [10, 50, 90]).tolist(),
-        },
-    }
-
-
-def _summarize_values(values: np.ndarray) -> dict[str, float]:
-    return {
-        "values": len(values),
-        "last": float(values[-1]),
-        "lowest": float(values.min()),
-        "highest": float(values.max()),
-    }
-
-
-def find_record(text: str) -> Path:
-    """The path of the record with this path or this beginning of a digest. Raise UserError if no
-    digest, or several, begin so."""
+def find_record(text: str) -> Path | None:
+    """The path of the record with this path or this beginning of a digest; None if no digest
+    begins so. Raise UserError if several do."""
     if "/" in text or text.endswith(".h5"):
-        return Path(relative_path(text))
+        file = Path(relative_path(text))
+        return file if file.exists() else None
     matches = records_matching(text)
     if len(matches) > 1:
         raise UserError(f"'{text}' is the beginning of {len(matches)} digests; give more of it")
-    if not matches:
-        raise UserError(f"there is no record of a cell '{text}'; give its path or its digest")
-    return matches[0]
+    return matches[0] if matches else None
+
+
+def _cell_lines(plan: Plan, cell: Cell) -> Iterator[str]:
+    """Yield the state of a cell and, if it is not done, how other records in its folder differ
+    from it."""
+    state = cell_states.status_of(cell, cell_states.find_slurm_logs())
+    yield f"{cell.path}: {_sentence(state, _hindrance(plan, cell))}"
+    yield from cell_states.changed_sentences([state])
+    if state.is_finished:
+        return
+    folder, own = Path(cell.path).parent, f"seed{cell.settings.seed}-"
+    others = [file for file in records_in(folder) if file != Path(cell.path)]
+    same_seed = [file for file in others if file.name.startswith(own)]
+    for file in (same_seed or others)[:MOST_RECORDS]:
+        try:
+            neighbor = read(file)
+        except UserError as error:
+            yield f"  {error}"
+            continue
+        for difference in differences_from(neighbor, cell):
+            yield f"  {file.name} has {difference}"
+    if not others:
+        yield f"  there is no other record in {folder}"
+
+
+def _unplanned_lines(plan: Plan, file: Path, record: Record) -> Iterator[str]:
+    """Yield a line that no study has the cell of this record, and how the record differs from the
+    cells that came in its place."""
+    yield (
+        f"{file}: no study has this cell at scale {plan.scale} "
+        "(cohort prune lists those that none has at any)"
+    )
+    seed = record.header["settings"]["seed"]
+    for cell in plan.cells.values():
+        if Path(cell.path).parent == file.parent and cell.settings.seed == seed:
+            for difference in differences_from(record, cell):
+                yield f"  it has {difference}, {cell.digest}"
+
+
+def _hindrance(plan: Plan, cell: Cell) -> str:
+    """The reason why the cell cannot be trained here; empty if it can."""
+    for study in plan.studies.values():
+        for rows in study.skipped.values():
+            for row, reason in rows:
+                if row.digest == cell.digest:
+                    return reason
+    return ""
+
+
+def _sentence(state: CellStatus, hindrance: str) -> str:
+    """What the state of a cell means for its training."""
+    here = f"round {state.round} of {state.rounds}"
+    if hindrance:
+        return f"its record is missing, but it waits: {hindrance}"
+    return {
+        "done": "it is done",
+        "diverged": "it is done, and diverged",
+        "running": f"it is being trained, at {here}",
+        "stopped": f"its record is missing; it stopped at {here} and resumes there",
+        "failed": f"its record is missing; its last job failed: {state.reason or 'no log'}",
+        "missing": "its record is missing",
+    }[state.state]
+
+
+def differences_from(record: Record, cell: Cell) -> Iterator[str]:
+    """Describe how a record differs from a cell: settings, parameters, science versions."""
+    there = _flat(differences.settings_with_defaults(record.header["settings"]))
+    here, science = _flat(cell.plain_settings()), record.header["science"]
+    keys = [key for key in dict.fromkeys([*there, *here]) if there.get(key) != here.get(key)]
+    for key in keys:
+        yield f"{key} {there.get(key, 'unset')}, the cell {here.get(key, 'unset')}"
+    bumped = [key for key in science if science[key] != cell.science.get(key, science[key])]
+    for key in bumped:
+        yield f"science version {science[key]} of {key}, the cell {cell.science[key]}"
+    if not keys and not bumped:
+        yield "the settings of the cell, but data of another checksum or scaling"
+
+
+def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings, with parameters of a strategy's parts under keys like `selector.buffer`."""
+    by_name: dict[str, Any] = {}
+    for key, value in settings.items():
+        if isinstance(value, dict):
+            by_name |= {f"{key}.{name}": inner for name, inner in value.items()}
+        else:
+            by_name[key] = value
+    return by_name

@@ -1,15 +1,20 @@
-"""`cohort status`: how many cells are done, running, stopped, failed, waiting and missing."""
+"""`cohort status`: how many cells are done, running, stopped, failed, waiting and missing, and what
+the missing ones cost."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from cohort.commands.cost import released_lines
+from cohort.commands.cost import print_cost, released_lines
+from cohort.commands.cost import summarize as summarize_cost
 from cohort.commands.planning import add_json, add_studies, load_plan
 from cohort.commands.screen import (
     WIDTH,
@@ -18,11 +23,13 @@ from cohort.commands.screen import (
     paint,
     print_json,
     prose,
+    report,
     shortened,
     table,
 )
-from cohort.core.paths import CELLS, CLAIMS_TABLE, RELEASED
-from cohort.core.text import counted, duration_text
+from cohort.core.lazy import lazy
+from cohort.core.paths import CELLS
+from cohort.core.text import duration_text
 from cohort.pipeline.cell_states import (
     STATES,
     CellStatus,
@@ -34,74 +41,91 @@ from cohort.pipeline.cell_states import (
     waiting_cells,
 )
 from cohort.pipeline.slurm import held_jobs
-from cohort.pipeline.stages import output_files
-from cohort.plan import Plan, Study, all_studies
-from cohort.results.release.folder import read_release, release_folders
-from cohort.results.tables.sizes import needs_no_runs
+from cohort.plan import Plan
+
+if TYPE_CHECKING:
+    from rich import live, text
+else:  # only in a terminal
+    live, text = lazy("rich.live"), lazy("rich.text")
 
 Statuses = dict[tuple[str, str], list[CellStatus]]
 """The states of the cells of each experiment, by study and experiment."""
 
 ALWAYS = ("done", "missing")  # the states that have a column even if no cell is in them
 MOST_LISTED = 20  # cells of a state
+EVERY = 2.0  # seconds between two looks of --follow
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the studies, --released, and --json."""
+    """Add the studies, what to print instead of their status, and --json."""
     add_studies(parser)
-    parser.add_argument(
-        "--released",
+    instead = parser.add_mutually_exclusive_group()
+    instead.add_argument(
+        "--cost",
         action="store_true",
-        help="count the runs in the releases of these studies (default: of all that have one)",
+        help="estimate the time of the missing cells, and the jobs that a cluster sees",
+    )
+    instead.add_argument(
+        "--follow", action="store_true", help="follow the cells until all are done"
     )
     add_json(parser)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print the status of the studies."""
-    if options.released:
-        releases = read_releases()
-        options.studies = options.studies or sorted(releases)
-        print_released(load_plan(options), releases, as_json=options.json)
-        return
+    """Print the status of the studies, or their cost."""
     plan = load_plan(options)
-    if options.json:
-        print_json(summarize(plan))
+    if options.follow:
+        with contextlib.suppress(KeyboardInterrupt):
+            follow(plan)
+    elif options.cost and options.json:
+        print_json(summarize_cost(plan))
+    elif options.cost:
+        print_cost(plan)
     else:
-        print_status(plan)
+        by_experiment = statuses(plan, find_slurm_logs())
+        lines = status_lines(plan, by_experiment)
+        report(lines, lambda: summarize(plan, by_experiment), as_json=options.json)
 
 
-def read_releases() -> dict[str, set[str]]:
-    """Read the digests of the released runs by study."""
-    releases: dict[str, set[str]] = {}
-    for study, folder in release_folders(all_studies()).items():
-        releases[study] = {run.header["digest"] for run in read_release(folder)}
-    return releases
-
-
-def print_released(plan: Plan, releases: Mapping[str, set[str]], *, as_json: bool) -> None:
-    """Print how many cells of each experiment are released, and how large the releases are."""
-    counts = []
-    for (study, experiment), rows in plan.rows(plan.listed).items():
-        digests = {row.digest for row in rows}
-        released = len(digests & releases.get(study, set()))
-        counts.append(
-            {"study": study, "experiment": experiment, "cells": len(digests), "released": released}
-        )
-    places = release_folders(all_studies())
-    folders = [places[study] for study in plan.listed if study in releases]
-    size = sum(file.stat().st_size for folder in folders for file in folder.iterdir())
-    if as_json:
-        print_json({"experiments": counts, "bytes": size})
+def follow(plan: Plan) -> None:
+    """Print the status again and again until all cells are done: in a terminal in one place, else a
+    line for each cell that changes its state."""
+    if is_terminal():
+        with live.Live(auto_refresh=False) as screen:
+            for by_experiment in snapshots(plan):
+                lines = "\n".join(status_lines(plan, by_experiment))
+                screen.update(text.Text.from_ansi(lines), refresh=True)
         return
-    lines = [
-        [f"{count['study']}.{count['experiment']}", count["cells"], count["released"]]
-        for count in counts
-    ]
-    for line in table(["experiment", "cells", "released"], lines, ["", "", ""]):
-        print(line)
-    runs = sum(len(releases.get(study, ())) for study in plan.listed)
-    print(f"{counted(runs, 'run')} in {RELEASED}, {size / 1e6:.2f} MB")
+    for line in change_lines(snapshots(plan)):
+        print(line, flush=True)
+
+
+def snapshots(plan: Plan) -> Iterator[Statuses]:
+    """Yield the states of all cells every few seconds, until all that can be run here are done."""
+    finished: dict[str, CellStatus] = {}
+    while True:
+        by_experiment = statuses(plan, find_slurm_logs(), finished)
+        yield by_experiment
+        cells = unique_cells(by_experiment)
+        finished = {status.cell.digest: status for status in cells if status.is_finished}
+        if all(status.is_finished for status in runnable_cells(cells)):
+            return
+        time.sleep(EVERY)
+
+
+def change_lines(snapshots: Iterable[Statuses]) -> Iterator[str]:
+    """Yield a line on all cells, then one for each cell that changes its state."""
+    before: dict[str, str] = {}
+    for cells in map(unique_cells, snapshots):
+        done = f"{sum(status.is_finished for status in cells)} of {len(cells)}"
+        now = f"{datetime.now():%H:%M:%S}"
+        if not before:
+            yield f"{now}  {done} cells are done"
+        for status in cells:
+            if before.get(status.cell.digest, status.state) != status.state:
+                where = f" at {status.round}/{status.rounds}" if status.round else ""
+                yield f"{now}  {status.state}{where}  {cell_name(status)}  ({done} done)"
+        before = {status.cell.digest: status.state for status in cells}
 
 
 def statuses(
@@ -112,22 +136,19 @@ def statuses(
     `finished` cells, by digest, are not read again while their records exist.
     """
     rows = plan.rows(plan.listed)
-    names = dict.fromkeys(rows)
-    for study in plan.listed:
-        names |= dict.fromkeys((study, name) for name in plan.study(study).skipped)
-    by_digest = {
-        digest: status
-        for digest, status in (finished or {}).items()
-        if Path(status.cell.path).exists()
-    }
+    skipped = ((study, name) for study in plan.listed for name in plan.study(study).skipped)
+    by_digest = dict(finished or {})
     by_experiment = {}
-    for study, experiment in names:
-        for row in rows.get((study, experiment), []):
-            if row.digest not in by_digest:
-                by_digest[row.digest] = status_of(plan.cells[row.digest], slurm_logs)
-        here = [by_digest[row.digest] for row in rows.get((study, experiment), [])]
-        if here := here + waiting_cells(plan, study, experiment):
-            by_experiment[study, experiment] = here
+    for key in dict.fromkeys([*rows, *skipped]):
+        cells = waiting_cells(plan, *key)
+        for row in reversed(rows.get(key, [])):
+            status = by_digest.get(row.digest)
+            if status is None or not Path(status.cell.path).exists():
+                status = status_of(plan.cells[row.digest], slurm_logs)
+            by_digest[row.digest] = status
+            cells.insert(0, status)
+        if cells:
+            by_experiment[key] = cells
     return by_experiment
 
 
@@ -137,57 +158,67 @@ def unique_cells(by_experiment: Statuses) -> list[CellStatus]:
     return list({status.cell.digest: status for status in every}.values())
 
 
-def print_status(plan: Plan) -> None:
-    """Print a line for each experiment, figures drawn from records that are gone, the cells that
-    are under way, jobs that SLURM holds, the time left, released runs, and failures."""
-    slurm_logs = find_slurm_logs()
-    by_experiment = statuses(plan, slurm_logs)
+def status_lines(plan: Plan, by_experiment: Statuses) -> Iterator[str]:
+    """Yield a line for each experiment, the cells that are under way, jobs that SLURM holds, the
+    time left, released runs, and failures."""
     cells = unique_cells(by_experiment)
-    for line in _count_table(by_experiment):
-        print(line)
-    for (study, experiment), group in by_experiment.items():
-        missing = sum(not status.is_finished for status in runnable_cells(group))
-        drawn = _drawn_items(plan, plan.study(study), experiment)
-        if drawn and missing:
-            was, its = ("was", "its") if len(drawn) == 1 else ("were", "their")
-            sentence = f"{', '.join(drawn)} {was} drawn, but {missing} of {its} records are missing"
-            print(prose(f"  {sentence}: run snakemake again"))
+    yield from _count_table(by_experiment, cells)
     for state in ("running", "stopped"):
         here = [status for status in cells if status.state == state]
         for status in here[:MOST_LISTED]:
-            print(paint(under_way_line(status), state))
+            rate = f"{status.rate:.3g} rounds/s  " if status.rate else ""
+            line = f"{state} {status.round}/{status.rounds}  {rate}"
+            yield paint(line + shortened(cell_name(status), WIDTH - len(line)), state)
         if len(here) > MOST_LISTED:
-            print(f"{state}: {len(here) - MOST_LISTED} more (--json lists all)")
-    for job in held_jobs():
-        print(job)
+            yield f"{state}: {len(here) - MOST_LISTED} more (--json lists all)"
+    yield from map(str, held_jobs())
     if restored := sum(status.restored for status in cells):
-        print(f"restored from releases, not trained here: {restored}")
-    unfinished = [status.cell for status in cells if not status.is_finished]
-    for line in [*time_left_lines(plan, cells), *released_lines(plan, unfinished)]:
-        print(line)
-    for note in [*plan.notes, *changed_sentences(cells)]:
-        print(prose(note))
+        yield f"restored from releases, not trained here: {restored}"
+    yield from time_left_lines(plan, cells)
+    yield from released_lines(plan, [cell.cell for cell in cells if not cell.is_finished])
+    yield from map(prose, [*plan.notes, *changed_sentences(cells)])
+    slurm_logs = find_slurm_logs()
     for status in cells:
         if status.state == "failed":
-            print("\n" + paint(failure_text(status, slurm_logs), "failed"))
+            yield "\n" + paint(failure_text(status, slurm_logs), "failed")
 
 
-def summarize(plan: Plan) -> dict[str, Any]:
+def _count_table(by_experiment: Statuses, cells: Iterable[CellStatus]) -> Iterator[str]:
+    """Yield the lines of a table: one for each experiment, a column for each state that occurs."""
+    occurring = {*ALWAYS, *(status.state for status in cells)}
+    states = [state for state in STATES if state in occurring]
+    bars = [""] if is_terminal() else []
+    rows = []
+    for (study, experiment), group in by_experiment.items():
+        count = Counter(status.state for status in group)
+        done = bar(sum(status.is_finished for status in group) / len(group))
+        numbers = (count[state] for state in states)
+        rows.append([f"{study}.{experiment}", *numbers, *(done for _ in bars)])
+    yield from table(["experiment", *states, *bars], rows, ["", *states, *("done" for _ in bars)])
+
+
+def summarize(plan: Plan, by_experiment: Statuses) -> dict[str, Any]:
     """For JSON: counts of cells by state and of restored ones, every unfinished cell, held jobs,
     hours left, notes, and the cells that own files made in another version."""
-    by_experiment = statuses(plan, find_slurm_logs())
     cells = unique_cells(by_experiment)
-    counted = []
+    experiments = []
     for (study, experiment), group in by_experiment.items():
-        counts = _count_by_state(group)
+        counts = Counter(status.state for status in group)
         states = {state: counts[state] for state in STATES}
-        counted.append({"study": study, "experiment": experiment, "cells": len(group)} | states)
+        experiments.append({"study": study, "experiment": experiment, "cells": len(group)} | states)
     return {
         "scale": plan.scale,
-        "experiments": counted,
+        "experiments": experiments,
         "restored": sum(status.restored for status in cells),
-        "unfinished": [_entry(status) for status in cells if not status.is_finished],
-        "held_jobs": [asdict(job) for job in held_jobs()],
+        "unfinished": [
+            {
+                **{"digest": status.cell.digest, "path": status.cell.path, "state": status.state},
+                **{"round": status.round, "rounds": status.rounds, "reason": status.reason},
+            }
+            for status in cells
+            if not status.is_finished
+        ],
+        "held_jobs": list(map(asdict, held_jobs())),
         "hours_left": hours_left(plan, runnable_cells(cells)),
         "notes": plan.notes,
         "made_by_another": [
@@ -208,13 +239,6 @@ def cell_name(status: CellStatus) -> str:
     return status.cell.path.removeprefix(f"{CELLS}/").removesuffix(".h5")
 
 
-def under_way_line(status: CellStatus) -> str:
-    """A line on a cell that has begun: `running 12/400 3.2 rounds/s cifar10/...`."""
-    rate = f"{status.rate:.3g} rounds/s  " if status.rate else ""
-    text = f"{status.state} {status.round}/{status.rounds}  {rate}"
-    return text + shortened(cell_name(status), WIDTH - len(text))
-
-
 def time_left_lines(plan: Plan, cells: Iterable[CellStatus]) -> Iterator[str]:
     """Yield a line on the time left at the pace of finished cells, one for each kind of device, or
     as estimated if none has finished here."""
@@ -224,48 +248,3 @@ def time_left_lines(plan: Plan, cells: Iterable[CellStatus]) -> Iterator[str]:
         pace = f"at the pace of the cells done on {device}" if device else "of one CPU core"
         if hours:
             yield f"left: about {duration_text(3600 * hours)} {pace}"
-
-
-def _count_table(by_experiment: Statuses) -> Iterator[str]:
-    """Yield the lines of a table: one for each experiment, a column for each state that occurs."""
-    counts = {name: _count_by_state(group) for name, group in by_experiment.items()}
-    occurring = {*ALWAYS, *(status.state for status in unique_cells(by_experiment))}
-    states = [state for state in STATES if state in occurring]
-    rows = []
-    for (study, experiment), count in counts.items():
-        share = (count["done"] + count["diverged"]) / count.total()
-        bars = [bar(share)] if is_terminal() else []
-        rows.append([f"{study}.{experiment}", *(count[state] for state in states), *bars])
-    bars = [""] if is_terminal() else []
-    yield from table(["experiment", *states, *bars], rows, ["", *states, *("done" for _ in bars)])
-
-
-def _count_by_state(cells: Iterable[CellStatus]) -> Counter[str]:
-    return Counter(status.state for status in cells)
-
-
-def _entry(status: CellStatus) -> dict[str, Any]:
-    return {
-        "digest": status.cell.digest,
-        "path": status.cell.path,
-        "state": status.state,
-        "round": status.round,
-        "rounds": status.rounds,
-        "reason": status.reason,
-    }
-
-
-def _drawn_items(plan: Plan, study: Study, experiment: str) -> list[str]:
-    """The figures, tables and claims that show an experiment and whose files exist."""
-    names = [
-        name
-        for name, spec in study.drawn_items().items()
-        if spec["experiment"] == experiment and not needs_no_runs(spec)
-    ]
-    if experiment in study.claimed():
-        names.append(CLAIMS_TABLE)
-    return [name for name in names if _all_exist(output_files(plan, study, name))]
-
-
-def _all_exist(files: Iterable[str]) -> bool:
-    return all(Path(file).exists() for file in files)

@@ -1,46 +1,95 @@
-"""`cohort try`: strategies of yours compared with those of a figure or table."""
+"""`cohort try`: train what a figure or table lacks, with strategies of yours or without, and
+compare."""
 
 from __future__ import annotations
 
 import argparse
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+import shlex
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from cohort.commands.item import Item, add_run_arguments, find_item, run_item
+from cohort.commands.cost import total_lines
+from cohort.commands.item import Item, find_item
+from cohort.commands.planning import add_only
+from cohort.commands.screen import columns
 from cohort.core import user_files
 from cohort.core.errors import UserError, errors_at, suggest
 from cohort.core.files import write_text
+from cohort.core.paths import state_folder
+from cohort.core.text import counted
+from cohort.pipeline import preview
+from cohort.pipeline.cell_states import CellStatus, changed_sentences
+from cohort.pipeline.driver import lock_directory
+from cohort.pipeline.specs import look_of
+from cohort.pipeline.stages import output_files
 from cohort.plan import load
 from cohort.plan.yaml_files import read_yaml
-from cohort.results.ranks import Standings
-from cohort.results.tables.leaderboard import rank_interval
+from cohort.results.comparison import Comparison, Result
+from cohort.results.intervals import ALPHA
+from cohort.results.names import METRICS, Names
+from cohort.results.series import FULL, NO_VALUE
 
 LONGEST = 60  # letters of the name of a study
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the strategies, what to try them on, and --retrain."""
+    """Add the strategies, what to try them on, and whether to run."""
     parser.add_argument(
-        "strategies", nargs="+", metavar="STRATEGY", help="a strategy, e.g. of my/strategies.yaml"
+        "strategies",
+        nargs="*",
+        metavar="STRATEGY",
+        help="a strategy, e.g. of my/strategies.yaml; without one, the figure or table is compared "
+        "with the paper's",
     )
     parser.add_argument(
         "--on", required=True, metavar="STUDY.NAME", help="a figure or table, e.g. fedentopt.tab1"
     )
+    add_only(parser)
+    parser.add_argument("-n", "--dry-run", action="store_true", help="only say what it would cost")
     parser.add_argument(
         "--retrain",
         action="store_true",
         help="train those cells again that an earlier version of your files in my/ made",
     )
-    add_run_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run the strategies, compare them with those of the figure or table, and print all results."""
+    """Say which cells the figure or table shows and what the missing ones cost, train them, and
+    print the results, compared with FedAvg if strategies are named, else with the paper.
+
+    Raise a UserError for a damaged record, with which nothing could be drawn.
+    """
+    item = _item_with_strategies(options)
+    cells = item.cells()
+    for status in cells:
+        if status.state == "failed" and Path(status.cell.path).exists():
+            raise UserError(status.reason)
+    outdated = [status for status in cells if status.changed and options.retrain]
+    for line in _announcement(item, cells, outdated):
+        print(line, flush=True)
+    if not options.dry_run:
+        discard_results(outdated)
+        is_complete = run_driver(item.command)
+        for line in _outcome(item, is_complete=is_complete, against=bool(options.strategies)):
+            print(line)
+    if not (outdated and options.dry_run):
+        for sentence in changed_sentences(item.cells()):
+            print(sentence)
+
+
+def _item_with_strategies(options: argparse.Namespace) -> Item:
+    """The figure or table, of a new study in my/studies if it lacks some of the strategies."""
+    if not options.strategies:
+        return find_item(options.on, options)
     everything = {"scale": None, "only": None, "seeds": None}
     shown = find_item(options.on, argparse.Namespace(**vars(options) | everything))
     strategies = list(dict.fromkeys(options.strategies))
@@ -53,21 +102,7 @@ def run(options: argparse.Namespace) -> None:
     item = find_item(options.on, options, study, text)
     if text and not options.dry_run:
         write_text(_study_file(study), yaml.safe_dump(text, sort_keys=False))
-    comparison = run_item(item, options, against=True)
-    if comparison and comparison.standings and not options.json:
-        for name in strategies:
-            print(rank_line(comparison.standings, name))
-
-
-def rank_line(standings: Standings, strategy: str) -> str:
-    """A line on a strategy's rank, `mine: rank 3 of 17 [1, 6]`, or why it has none."""
-    entry = next((entry for entry in standings.entries if entry.strategy == strategy), None)
-    if entry is None:
-        return f"{strategy}: no rank, as no seed of a setting has finished with all strategies"
-    if standings.no_ranking:
-        return f"{strategy}: {standings.no_ranking}"
-    ends = rank_interval(entry)
-    return f"{strategy}: rank {entry.rank.value:.0f} of {len(standings.entries)} {ends}".rstrip()
+    return item
 
 
 def extending_study(item: Item, strategies: Sequence[str]) -> tuple[str, dict[str, Any]]:
@@ -80,34 +115,146 @@ def extending_study(item: Item, strategies: Sequence[str]) -> tuple[str, dict[st
         "title": f"{', '.join(strategies)} on {item.study}.{experiment}",
         "experiments": {experiment: extended},
     }
-    name = _free_name([*strategies, item.study, experiment], text)
+    name = study_name([*strategies, item.study, experiment], text["experiments"])
     with errors_at(f"{' and '.join(strategies)} cannot be tried on {item.study}.{item.name}"):
         for scale in item.plan.scales:
             load({"scale": scale, "studies": item.study, "only": ""}).check(_study_file(name), text)
     return name, text
 
 
-def _free_name(words: Sequence[str], text: Mapping[str, Any]) -> str:
-    """The name of the study of this text: with a digest if that of another has the same name, since
-    `a-b` and `a b` become the same letters."""
-    name = study_name(words)
-    file = _study_file(name)
-    if not file.exists() or read_yaml(file).get("experiments") == text["experiments"]:
-        return name
-    return _with_digest(name, " ".join(words))
-
-
-def _study_file(name: str) -> Path:
-    return Path(user_files.folder(), "studies", f"{name}.yaml")
-
-
-def study_name(words: Sequence[str]) -> str:
-    """The name `try_...` of a study made of these words; a digest ends one that is too long."""
+def study_name(words: Sequence[str], experiments: Mapping[str, Any]) -> str:
+    """The name `try_...` of the study of these words. A digest ends one that is too long, or that
+    another study has: `a-b` and `a b` become the same letters."""
     name = f"try_{re.sub(r'[^a-z0-9]+', '_', '_'.join(words))}"
-    if len(name) <= LONGEST:
+    file = _study_file(name)
+    is_taken = file.exists() and read_yaml(file).get("experiments") != experiments
+    if len(name) <= LONGEST and not is_taken:
         return name
-    return _with_digest(name, name)
+    return f"{name[: LONGEST - 9]}_{hashlib.sha256(' '.join(words).encode()).hexdigest()[:8]}"
 
 
-def _with_digest(name: str, text: str) -> str:
-    return f"{name[: LONGEST - 9]}_{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+def _study_file(study: str) -> Path:
+    return Path(user_files.folder(), "studies", f"{study}.yaml")
+
+
+def _announcement(
+    item: Item, cells: Sequence[CellStatus], outdated: Sequence[CellStatus]
+) -> Iterator[str]:
+    """Yield lines on what an item shows, and on what of it is missing."""
+    missing = [status.cell for status in cells if not status.is_finished or status in outdated]
+    where = f"{item.study}.{item.name} at scale {item.plan.scale}"
+    yield f"{where}: {counted(len(cells), 'cell')} of {item.spec['experiment']}"
+    for name, count in sorted(Counter(cell.settings.strategy for cell in missing).items()):
+        yield f"  {name}: {count} {'to train' if outdated else 'missing'}"
+    yield from item.plan.study(item.study).notes
+    yield from total_lines(item.plan, missing)
+    if item.command:
+        yield f"$ {item.command}"
+
+
+def run_driver(command: str) -> bool:
+    """Run a Snakemake command; return whether all went well."""
+    driver = subprocess.Popen([sys.executable, "-m", *shlex.split(command)])
+    try:
+        return driver.wait() == 0
+    except KeyboardInterrupt:
+        driver.wait()  # Ctrl-C reached it too: it saves its cells and ends
+        raise
+
+
+def discard_results(cells: Sequence[CellStatus]) -> None:
+    """Delete the records and checkpoints of cells, so that these are trained from the beginning."""
+    if not cells:
+        return
+    with lock_directory():  # no driver may be at work
+        for status in cells:
+            Path(status.cell.path).unlink(missing_ok=True)
+            shutil.rmtree(state_folder(status.cell.path), ignore_errors=True)
+
+
+def _outcome(item: Item, *, is_complete: bool, against: bool) -> Iterator[str]:
+    """Yield lines with the results of an item and the files of its drawing; draw a preview of what
+    was not drawn in full."""
+    if item.plan.config.get("only") or not is_complete:
+        files = preview.draw_item(item.plan, item.study, item.name)
+    else:
+        files = output_files(item.plan, item.plan.study(item.study), item.name)
+    if not is_complete:
+        yield "not all cells were trained; what exists is shown"
+    file = {Path(file).suffix: file for file in files}
+    comparison = Comparison.read(file[".json"])
+    if comparison.standings:
+        yield "\n" + Path(file[".md"]).read_text(encoding="utf-8")
+    else:
+        names = Names.of(look_of(item.plan, item.study, item.spec["experiment"]))
+        yield from result_lines(comparison, names, against=against)
+    yield "drawn: " + ", ".join(files)
+
+
+def result_lines(comparison: Comparison, names: Names, *, against: bool) -> Iterator[str]:
+    """Yield the results of each measure as aligned columns, below the settings that several share,
+    with the verdict against FedAvg or else against the paper."""
+    for title, results in comparison.by_measure().items():
+        yield f"\n{title}" + (" (generated data: no reproduction)" if comparison.generated else "")
+        pairs = {pair for result in results for pair in result.labels.items()}
+        values = Counter(label for label, _ in pairs)
+        varying = [label for label in results[0].labels if label == "strategy" or values[label] > 1]
+        own = [label for label in varying if label == "strategy" or "." in label]
+        rows = [["  ", "paper", "ours", "against FedAvg" if against else "difference"]]
+        groups: dict[str, list[int]] = {}
+        for index, result in enumerate(results, start=1):
+            setting = _phrases(result, [label for label in varying if label not in own], names)
+            groups.setdefault(setting, []).append(index)
+            verdict = _against(result) if against else _difference(result, comparison.scale)
+            name = f"  {_phrases(result, own, names)}"
+            rows.append([name, _paper(result), _ours(result), verdict])
+        head, *lines = columns(rows)
+        yield head
+        for setting, indices in groups.items():
+            yield from [setting] if setting else []
+            yield from (lines[index - 1] for index in indices)
+
+
+def _phrases(result: Result, labels: Sequence[str], names: Names) -> str:
+    shown = (label for label in labels if result.labels.get(label, NO_VALUE) != NO_VALUE)
+    return ", ".join(names.phrase(label, result.labels[label]) for label in shown)
+
+
+def _paper(result: Result) -> str:
+    metric = METRICS[result.metric]
+    paper = result.paper
+    return NO_VALUE if paper is None else f"{paper.value * metric.scale:.{metric.digits}f}"
+
+
+def _ours(result: Result) -> str:
+    if not result.values:
+        return f"{NO_VALUE} (0 of {result.planned})"
+    metric = METRICS[result.metric]
+    ours = result.sample.scaled(metric.scale)
+    spread = f" ± {ours.half_width():.{metric.digits}f}" if ours.n > 1 else ""
+    diverged = f", {result.diverged} diverged" if result.diverged else ""
+    return f"{ours.mean:.{metric.digits}f}{spread} ({ours.n} of {result.planned}{diverged})"
+
+
+def _against(result: Result) -> str:
+    """The verdict against FedAvg, and the one-sided bounds behind it."""
+    if result.against is None or not result.against.n:
+        return ""
+    metric = METRICS[result.metric]
+    contrast = result.against.scaled(metric.scale)
+    signed = f"+.{metric.digits}f"
+    bounds = f"{contrast.mean:{signed}}, one seed"
+    if contrast.n > 1:
+        low, high = contrast.interval(2 * ALPHA)
+        bounds = f"{contrast.mean:{signed}}, {low:{signed}} to {high:{signed}}"
+    return f"{contrast.verdict(metric.better)} ({bounds})"
+
+
+def _difference(result: Result, scale: str) -> str:
+    """The difference from the paper's value, and the verdict on it."""
+    if result.paper is None or not result.values:
+        return ""
+    metric = METRICS[result.metric]
+    verdict = result.verdict if scale == FULL else f"no verdict at scale {scale}"
+    difference = f"{result.difference * metric.scale:+.{metric.digits}f}"
+    return ", ".join(filter(None, (difference, verdict)))

@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> None:
     if options.cell is not None:
         if options.released is not None:
             raise UserError("name a cell or give --released, not both")
-        check_cell_text(options.cell, study=ANY_OF, item="cohort reproduce {}")
+        check_cell_text(options.cell, study=ANY_OF, item="cohort try --on {}")
     if options.released is not None and options.released < 1:
         raise UserError(f"--released is {options.released}, but must be at least 1")
     plan = load_plan(options)

@@ -27,7 +27,6 @@ FINISHED_STATES = ("done", "diverged")
 SLURM_LOGS = Path(".snakemake/slurm_logs/rule_train")
 START_SECONDS = 60.0  # at most, from the start of a job to the start of its cell
 STOPPED = "error: stopped "  # begins the last line of a cell that a signal stopped
-ACCURACY = re.compile(r"round (\d+)/\d+  test accuracy (\S+) ")
 PROGRESS = re.compile(r"round (\d+)/\d+ .* (\S+) rounds/s ")
 
 
@@ -200,13 +199,6 @@ def _status_by_record(cell: Cell) -> CellStatus:
         changed=_changed_files(provenance),
         restored=restored,
     )
-
-
-def logged_accuracies(cell: Cell) -> list[tuple[int, float]]:
-    """The test accuracies by round in the log of an unfinished cell, each round once."""
-    log = train_log(cell.path)
-    matches = ACCURACY.findall(log.read_text(errors="replace")) if log.exists() else []
-    return sorted({int(round): float(value) for round, value in matches}.items())
 
 
 def _changed_files(provenance: Mapping[str, Any]) -> tuple[str, ...]:

@@ -65,7 +65,7 @@ from cohort.results.intervals import (
 from cohort.results.names import METRICS, Names
 from cohort.results.paper import doubts
 from cohort.results.series import FULL, is_generated, read_metric
-from cohort.results.tables.forms import latex, markdown
+from cohort.results.tables.layout import latex, markdown
 
 TITLE = "Claims"
 NO_VERDICT = "no verdict"

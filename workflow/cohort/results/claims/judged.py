@@ -148,10 +148,10 @@ def lay_out(claims: Sequence[JudgedClaim], scale: str) -> Layout:
     for claim in claims:
         runs = f"{claim.n} of {claim.planned} runs"
         mark = DAGGER if claim.diverged else ""
-        entries = [Entry(claim.measured, runs, mark=mark, more=claim.measured_evidence)]
+        entries = [Entry(claim.measured + mark, runs, more=claim.measured_evidence)]
         if has_paper:
             mark = DOUBLE_DAGGER if claim.doubtful else ""
-            entries.append(Entry(claim.paper, mark=mark, more=claim.paper_evidence))
+            entries.append(Entry(claim.paper + mark, more=claim.paper_evidence))
         layout.lines.append(([claim.says, claim.where], entries))
     layout.notes.extend(_notes(claims, scale, has_paper))
     return layout

@@ -12,17 +12,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from cohort.core import user_files
 from cohort.core.files import write_text
 from cohort.core.text import counted
 from cohort.results.claims.judged import HELD, LEANS_HELD, LEANS_NOT_HELD, NOT_HELD
 from cohort.results.comparison import Comparison
 from cohort.results.measure import BASELINE
 from cohort.results.names import Names
-from cohort.results.report.claims import Claims, page_claims
+from cohort.results.report.claims import page_claims
 from cohort.results.report.items import key_figure, sections
 from cohort.results.report.render import FILTERS, links, merged, render, with_suffix
-from cohort.results.report.runs import Cell, StudyRuns
+from cohort.results.report.runs import StudyRuns
 from cohort.results.series import GENERATED
 from cohort.results.tables.leaderboard import rank_interval, rank_text
 from cohort.results.tables.spec import STRATEGY, Leaderboard
@@ -35,7 +34,7 @@ def write_page(spec: Spec, outputs: Sequence[str | Path]) -> None:
     page, card_file = map(Path, outputs)
     names = Names(orders={}, titles={key: dict(value) for key, value in spec["titles"].items()})
     runs = StudyRuns(spec["experiments"], names)
-    claims = page_claims(spec, runs) if spec["claims"] else None
+    claims = page_claims(spec) if spec["claims"] else None
     shown = sections(spec, runs, page.parent)
     card = _card(spec, runs, claims, names)
     html = render(
@@ -48,9 +47,8 @@ def write_page(spec: Spec, outputs: Sequence[str | Path]) -> None:
         key_figure=key_figure(spec, shown),
         runs=runs,
         experiments=[(name, runs.coverage(name)) for name in runs.experiments],
-        made=_provenance_counts(runs.finished()),
+        made=_provenance_counts(runs),
         choices=_choices(runs, names),
-        made_by_another=_made_by_another(spec, runs),
         generated=GENERATED if card["generated"] else "",
     )
     write_text(page, html)
@@ -72,8 +70,9 @@ def _choices(runs: StudyRuns, names: Names) -> list[tuple[str, str, list[tuple[s
     return choices
 
 
-def _provenance_counts(cells: Sequence[Cell]) -> list[tuple[str, list[tuple[str, int]]]]:
+def _provenance_counts(runs: StudyRuns) -> list[tuple[str, list[tuple[str, int]]]]:
     """Count runs by device, trainer, commit and versions."""
+    cells = runs.finished()
     kinds: dict[str, list[str]] = {
         "Device": [", ".join(cell["devices"]) for cell in cells],
         "Trainer": [cell["trainer"] for cell in cells],
@@ -83,57 +82,7 @@ def _provenance_counts(cells: Sequence[Cell]) -> list[tuple[str, list[tuple[str,
     return [(title, Counter(values).most_common()) for title, values in kinds.items() if values]
 
 
-def _made_by_another(spec: Spec, runs: StudyRuns) -> list[str]:
-    """A sentence for each of the user's own files of which some record was made with another
-    version than the spec's."""
-    changed = (
-        user_files.changed_files(cell["my"], lambda module: spec["my"].get(module, ""))
-        for cell in runs.finished()
-    )
-    return user_files.changed_sentences("record", changed)
-
-
-def _finding(runs: StudyRuns, claims: Claims | None) -> str:
-    """A sentence on finished runs, and how many claims the paper's numbers and ours bear out."""
-    total = runs.coverage().runs
-    finished = total.done + total.diverged
-    ours = (
-        f"{finished:,} of {counted(total.planned, 'run')} {'is' if total.planned == 1 else 'are'}"
-    )
-    judged = []
-    for whose, counts in claims.totals if claims else []:
-        words = dict(counts)
-        held, against = words.get(HELD, 0), words.get(NOT_HELD, 0)
-        leaning = words.get(LEANS_HELD, 0) + words.get(LEANS_NOT_HELD, 0)
-        if held or against or leaning:
-            leans = f" ({leaning} lean{'s' if leaning == 1 else ''})" if leaning else ""
-            judged.append(f"{whose} bear out {held} and contradict {against}{leans}")
-    if not judged or not claims:
-        return f"{ours} finished."
-    return f"{ours} finished. Of {counted(len(claims.claims), 'claim')}, {'; '.join(judged)}."
-
-
-def leader_sentences(tables: Sequence[Spec], names: Names) -> str:
-    """Sentences on who leads each leaderboard, and where FedAvg is, each with the interval of its
-    rank: `Leaderboard: of 17, FedEntOpt is 1 [1, 4].` One without intervals has too few runs."""
-    sentences = []
-    for item in tables:
-        if item.get("kind") == Leaderboard.name:
-            standings = Comparison.read(with_suffix(item["files"], ".json")).standings
-            if standings and standings.no_ranking:
-                sentences.append(f"{item['title']}: {standings.no_ranking}")
-                continue
-            entries = standings.entries if standings else []
-            shown = [*entries[:1], *(entry for entry in entries[1:] if entry.strategy == BASELINE)]
-            ranks = (
-                f"{names.value(STRATEGY, entry.strategy)} is {rank_text(entry)}" for entry in shown
-            )
-            if entries and rank_interval(entries[0]):
-                sentences.append(f"{item['title']}: of {len(entries)}, {' and '.join(ranks)}.")
-    return " ".join(sentences)
-
-
-def _card(spec: Spec, runs: StudyRuns, claims: Claims | None, names: Names) -> dict[str, Any]:
+def _card(spec: Spec, runs: StudyRuns, claims: Spec | None, names: Names) -> dict[str, Any]:
     """The card of a study, plain data that the index shows of it."""
     coverage, finished = runs.coverage(), runs.finished()
     return {
@@ -146,8 +95,46 @@ def _card(spec: Spec, runs: StudyRuns, claims: Claims | None, names: Names) -> d
         "restored": coverage.restored,
         "spent": coverage.spent,
         "to_go": coverage.to_go,
-        "verdicts": claims.totals if claims else [],
+        "verdicts": claims["totals"] if claims else [],
         "date": max((cell["started"][:10] for cell in finished), default=""),
         "commits": list(dict(Counter(cell["commit"] for cell in finished).most_common())),
         "generated": any(cell.get("generated") for cell in runs.cells.values()),
     }
+
+
+def _finding(runs: StudyRuns, claims: Spec | None) -> str:
+    """A sentence on finished runs, and how many claims the paper's numbers and ours bear out."""
+    total = runs.coverage().runs
+    are = "is" if total.planned == 1 else "are"
+    ours = f"{total.done + total.diverged:,} of {counted(total.planned, 'run')} {are}"
+    judged = []
+    for whose, counts in claims["totals"] if claims else []:
+        words = dict(counts)
+        held, against = words.get(HELD, 0), words.get(NOT_HELD, 0)
+        leaning = words.get(LEANS_HELD, 0) + words.get(LEANS_NOT_HELD, 0)
+        if held or against or leaning:
+            leans = f" ({leaning} lean{'s' if leaning == 1 else ''})" if leaning else ""
+            judged.append(f"{whose} bear out {held} and contradict {against}{leans}")
+    if not judged or not claims:
+        return f"{ours} finished."
+    return f"{ours} finished. Of {counted(claims['count'], 'claim')}, {'; '.join(judged)}."
+
+
+def leader_sentences(tables: Sequence[Spec], names: Names) -> str:
+    """Sentences on who leads each leaderboard, and where FedAvg is, each with the interval of its
+    rank: `Leaderboard: of 17, FedEntOpt is 1 [1, 4].` One without intervals has too few runs."""
+    sentences = []
+    for item in tables:
+        if item.get("kind") != Leaderboard.name:
+            continue
+        standings = Comparison.read(with_suffix(item["files"], ".json")).standings
+        entries = standings.entries if standings else []
+        if standings and standings.no_ranking:
+            sentences.append(f"{item['title']}: {standings.no_ranking}")
+        elif entries and rank_interval(entries[0]):
+            shown = [*entries[:1], *(entry for entry in entries[1:] if entry.strategy == BASELINE)]
+            ranks = (
+                f"{names.value(STRATEGY, entry.strategy)} is {rank_text(entry)}" for entry in shown
+            )
+            sentences.append(f"{item['title']}: of {len(entries)}, {' and '.join(ranks)}.")
+    return " ".join(sentences)

@@ -51,6 +51,7 @@ def render(template: str, **content: Any) -> str:
     environment.filters |= {
         "duration": duration_text,
         "attributes": attributes,
+        "bold": bold,
         "counted": counted,
         "linked": linked,
     }
@@ -63,6 +64,15 @@ def linked(text: str) -> Markup:
     link = Markup('<a href="{0}">{0}</a>')
     return Markup("").join(
         link.format(part) if index % 2 else part for index, part in enumerate(parts)
+    )
+
+
+def bold(text: str) -> Markup:
+    """The text as HTML, with what stands between ** in bold."""
+    parts = text.split("**")
+    strong = Markup("<strong>{}</strong>")
+    return Markup("").join(
+        strong.format(part) if index % 2 else part for index, part in enumerate(parts)
     )
 
 

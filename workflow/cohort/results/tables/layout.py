@@ -1,11 +1,14 @@
-"""A table laid out for readers: rounded and titled, the same in every format."""
+"""A table laid out for readers, rounded and titled, as Markdown and LaTeX."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+import operator
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress
+from textwrap import fill
 
 from cohort.core.metric import Metric
 from cohort.results.comparison import Result
@@ -18,49 +21,85 @@ DIVERGED = (
     "most, the largest loss, never for a target."
 )
 NO_RESULT_YET = "no result yet"
+SLASH = " / "
+WIDE = 5  # columns
+LONGEST = 18  # letters of a line of a column's title
+MINUS = re.compile(r"(?<![\w-])-(?=\d|\$\\infty)")
+BOLD = re.compile(r"\*\*(.+?)\*\*")
+LATEX = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "±": r"$\pm$",
+    NO_VALUE: "--",
+    DAGGER: r"$^\dagger$",
+    DOUBLE_DAGGER: r"$^\ddagger$",
+    "✗": r"$\times$",
+    "∞": r"$\infty$",
+}
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One cell: `value` (bold if `best`), footnote `mark`, `count` in parentheses, `more` text.
-
-    The value of several runs is their mean, with its deviation `sd` and `interval`; `labels` say of
-    which runs it is. A cell of several results has `parts`, each an entry of its own. `paper` is
-    the paper's value, with the `difference` from it and the `verdict` on that.
-    """
+    """A cell as text: our `value`, between ** if it is the best, with the number of runs (`count`)
+    and its `interval`, then the paper's value and the `verdict` on the difference. Several results
+    in one cell are separated by slashes. `labels` say of which runs it is."""
 
     value: str = ""
     count: str = ""
-    best: bool = False
-    mark: str = ""
     more: str = ""
-    sd: str = ""
     interval: str = ""
-    labels: Mapping[str, str] = field(default_factory=dict)
-    parts: tuple[Entry, ...] = ()
-    paper: Entry | None = None
-    difference: str = ""
+    paper: str = ""
     verdict: str = ""
-
-    @property
-    def pieces(self) -> tuple[Entry, ...]:
-        """The entries that are separated by slashes: the parts, or the cell itself."""
-        return self.parts or (self,)
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def has_runs(self) -> bool:
         """Whether there is a result of our runs."""
-        return any(piece.value not in ("", NO_VALUE, NO_RESULT_YET) for piece in self.pieces)
-
-    @property
-    def has_paper(self) -> bool:
-        """Whether there is a value of the paper."""
-        return any(piece.paper for piece in self.pieces)
+        values = {value.rstrip(DAGGER) for value in self.value.split(SLASH)}
+        return bool(values - {"", NO_VALUE, NO_RESULT_YET})
 
     @property
     def is_empty(self) -> bool:
         """Whether there is no number."""
-        return not (self.has_runs or self.has_paper)
+        return not (self.has_runs or self.paper)
+
+    @property
+    def lines(self) -> list[str]:
+        """What a reader sees in the cell, line by line."""
+        count = f" ({self.count})" if self.count else ""
+        more = f": {self.more}" if self.more else ""
+        ours = [f"{self.value}{count}{more}", self.interval]
+        paper = f"paper {self.paper}" if self.paper else ""
+        shown = [*(ours if self.has_runs or not paper else []), paper, self.verdict]
+        return [line for line in shown if line]
+
+
+def slashed(entries: Sequence[Entry]) -> Entry:
+    """Several results in one cell."""
+    counts = [entry.count for entry in entries if entry.has_runs] or [entries[0].count]
+    return Entry(
+        SLASH.join(entry.value for entry in entries),
+        counts[0] if len(set(counts)) == 1 else SLASH.join(counts),
+        paper=_joined(entry.paper for entry in entries),
+        verdict=_joined(entry.verdict for entry in entries),
+        labels=entries[0].labels,
+    )
+
+
+def _joined(texts: Iterable[str]) -> str:
+    """The texts separated by slashes, a dash for an empty one; empty if all are."""
+    parts = list(texts)
+    return SLASH.join(part or NO_VALUE for part in parts) if any(parts) else ""
 
 
 @dataclass(frozen=True)
@@ -87,27 +126,29 @@ class Layout:
         """Without the rows and columns that have no number, and with what all rows share as a
         constant."""
         rows = [line for line in self.lines if not _are_empty(line[1])]
-        by_head = zip(*(words for words, _ in rows), strict=True)
-        by_column = zip(*(entries for _, entries in rows), strict=True)
-        has_number = [not _are_empty(entries) for entries in by_column]
-        varies = [len(set(words)) > 1 for words in by_head]
+        words, entries = zip(*rows, strict=True) if rows else ((), ())
+        has_number = [not _are_empty(column) for column in zip(*entries, strict=True)]
+        varies = [len(set(column)) > 1 for column in zip(*words, strict=True)]
         varies = varies if any(varies) else [index == 0 for index in range(len(varies))]
-        count, lines = _shared_count(rows), []
-        for words, entries in rows:
-            kept = [_without(count, entry) for entry in compress(entries, has_number)]
-            lines.append((list(compress(words, varies)), kept))
+        counts = {entry.count for line in entries for entry in line if not entry.is_empty}
+        count = counts.pop() if len(counts) == 1 and min(counts).isdigit() else ""
+        lines = []
+        for line_words, line in rows:
+            shown = list(compress(line, has_number))
+            if count:
+                shown = [replace(it, count="") if it.count == count else it for it in shown]
+            lines.append((list(compress(line_words, varies)), shown))
         same = zip(self.heads, rows[0][0] if rows else self.heads, varies, strict=False)
         constants = [f"{head} {word}" for head, word, is_varied in same if not is_varied]
         constants += [f"{count} run{'' if count == '1' else 's'}"] if count else []
         left_out = len(self.lines) - len(rows)
         notes = [f"Rows without any number are left out ({left_out})."] if left_out else []
-        return Layout(
-            list(compress(self.heads, varies)),
-            list(compress(self.columns, has_number)),
-            lines,
-            [*notes, *self.notes],
-            constants,
-        )
+        heads, columns = compress(self.heads, varies), compress(self.columns, has_number)
+        return Layout(list(heads), list(columns), lines, [*notes, *self.notes], constants)
+
+
+def _are_empty(entries: Iterable[Entry]) -> bool:
+    return all(entry.is_empty for entry in entries)
 
 
 def rounded(value: float, metric: Metric) -> str:
@@ -122,15 +163,86 @@ def short_titles(measures: Mapping[str, list[Result]]) -> list[str]:
     return short if len(set(short)) == len(short) else list(measures)
 
 
-def _shared_count(lines: Iterable[tuple[list[str], list[Entry]]]) -> str:
-    """The number of runs of every entry with a number, if that is the same and none is missing."""
-    counts = {entry.count for _, entries in lines for entry in entries if not entry.is_empty}
-    return counts.pop() if len(counts) == 1 and min(counts).isdigit() else ""
+def markdown(layout: Layout, title: str, caption: str) -> str:
+    """Render a GitHub-flavored Markdown table under its title."""
+    rules = ["---"] * len(layout.heads) + ["---" if layout.prose else "---:"] * len(layout.columns)
+    lines = [[*layout.heads, *layout.columns], rules]
+    for words, entries in layout.lines:
+        lines.append([*words, *("<br>".join(entry.lines) for entry in entries)])
+    rows = "\n".join("| " + " | ".join(map(escape_markdown, line)) + " |" for line in lines)
+    parts = [
+        f"**{title}**" if title else "",
+        " ".join(filter(None, (caption, layout.everywhere))),
+        rows if layout.lines else "",
+        " ".join(layout.notes),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _are_empty(entries: Iterable[Entry]) -> bool:
-    return all(entry.is_empty for entry in entries)
+def latex(layout: Layout, title: str, caption: str) -> str:
+    """Render a LaTeX table, which needs the package booktabs; a wide one spans both columns of a
+    page, and one of prose, which needs longtable, several pages."""
+    titles = (
+        _stacked(map(escape_latex, fill(word, LONGEST).splitlines())) for word in layout.columns
+    )
+    header = [*map(escape_latex, layout.heads), *titles]
+    body, above = [], [""] * len(layout.heads)
+    for words, entries in layout.lines:
+        cells = map(_latex_entry, entries)
+        body.append([*map(escape_latex, _unrepeated(words, above)), *cells])
+        above = words
+    sentences = [
+        part.removesuffix(".") + "." for part in (title, caption, layout.everywhere) if part
+    ]
+    text = rf"\caption{{{escape_latex(' '.join(sentences))}}}" if sentences else ""
+    heads, columns = len(layout.heads), len(layout.columns)
+    if layout.prose:
+        outer, kind, end = "footnotesize", "longtable", r" \\"
+        aligned = rf"p{{{0.9 / (heads + columns):.2f}\linewidth}}" * (heads + columns)
+    else:
+        outer, kind, end = "table" if columns < WIDE else "table*", "tabular", ""
+        aligned = "l" * heads + "r" * columns or "l"
+    begin = [rf"\begin{{{kind}}}{{{aligned}}}", *([text + end] if text else [])]
+    lines = [
+        rf"% \usepackage{{booktabs{',longtable' if layout.prose else ''}}}",
+        rf"\begin{{{outer}}}",
+        r"\centering\footnotesize\setlength{\tabcolsep}{4pt}",
+        *(begin if layout.prose else reversed(begin)),
+        r"\toprule",
+        " & ".join(header) + r" \\",
+        r"\midrule",
+        *([r"\endhead"] if layout.prose else []),
+        *(" & ".join(line) + r" \\" for line in body),
+        r"\bottomrule",
+        rf"\end{{{kind}}}",
+        r"\par\smallskip " + escape_latex(" ".join(layout.notes)),
+        rf"\end{{{outer}}}",
+    ]
+    return "\n".join(lines) + "\n"
 
 
-def _without(count: str, entry: Entry) -> Entry:
-    return replace(entry, count="") if entry.count == count else entry
+def escape_markdown(text: str) -> str:
+    """Escape what would end a cell of a Markdown table."""
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def escape_latex(text: str) -> str:
+    """Escape LaTeX's special characters; a minus is not a hyphen."""
+    return MINUS.sub("$-$", "".join(LATEX.get(letter, letter) for letter in text))
+
+
+def _latex_entry(entry: Entry) -> str:
+    first, *others = (BOLD.sub(r"\\textbf{\1}", escape_latex(line)) for line in entry.lines or [""])
+    return _stacked([first, *(rf"\scriptsize {line}" for line in others)])
+
+
+def _stacked(lines: Iterable[str]) -> str:
+    """Lines of LaTeX one below the other in one cell."""
+    stacked = r" \\ ".join(lines)
+    return rf"\shortstack[r]{{{stacked}}}" if r" \\ " in stacked else stacked
+
+
+def _unrepeated(words: Sequence[str], above: Sequence[str]) -> list[str]:
+    """The words of a line, without those that it begins with as the line above does."""
+    same = min([*map(operator.eq, words, above), False].index(False), len(words) - 1)
+    return [""] * same + list(words[same:])

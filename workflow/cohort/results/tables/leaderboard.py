@@ -42,40 +42,29 @@ def compare_across(spec: Mapping[str, Any], metrics_file: str | Path) -> Compari
 def leaderboard_numbers(comparison: Comparison) -> DataFrame:
     """A leaderboard as a table of numbers in the metrics' stored units, a row per strategy, the
     best first; further measures have the column `metric at`."""
-    standings = comparison.standings
+    standings, rows = comparison.standings, []
     assert standings
-    return pd.DataFrame([_row(entry, standings, comparison) for entry in standings.entries])
-
-
-def _row(standing: Standing, standings: Standings, comparison: Comparison) -> dict[str, Any]:
-    further = {
-        f"{result.metric} {result.at}": result.sample.mean
-        for result in comparison.results
-        if result.labels[STRATEGY] == standing.strategy
-    }
-    apart = standing.difference
-    return {
-        "rank": standing.rank.value,
-        **_ends("rank", standing.rank),
-        "strategies": len(standings.entries),
-        "strategy": standing.strategy,
-        "mean_rank": standing.mean_rank,
-        "leads": int(standing.leads),
-        "interquartile_mean": standing.score.value,
-        **_ends("interquartile_mean", standing.score),
-        "ahead_of_fedavg": standing.ahead.value if standing.ahead else math.nan,
-        **_ends("ahead_of_fedavg", standing.ahead),
-        "minus_fedavg": apart.value if apart else math.nan,
-        **_ends("minus_fedavg", apart),
-        "settings": standings.settings,
-        "runs": standings.runs,
-        **further,
-    }
-
-
-def _ends(name: str, estimate: Estimate | None) -> dict[str, float]:
-    low, high = (estimate and estimate.interval) or (math.nan, math.nan)
-    return {f"{name}_low": low, f"{name}_high": high}
+    for standing in standings.entries:
+        row = {"strategy": standing.strategy, "strategies": len(standings.entries)}
+        estimates = {
+            "rank": standing.rank,
+            "interquartile_mean": standing.score,
+            "ahead_of_fedavg": standing.ahead,
+            "minus_fedavg": standing.difference,
+        }
+        for name, estimate in estimates.items():
+            low, high = (estimate and estimate.interval) or (math.nan, math.nan)
+            value = estimate.value if estimate else math.nan
+            row |= {name: value, f"{name}_low": low, f"{name}_high": high}
+        row |= {"mean_rank": standing.mean_rank, "leads": int(standing.leads)}
+        row |= {"settings": standings.settings, "runs": standings.runs}
+        row |= {
+            f"{result.metric} {result.at}": result.sample.mean
+            for result in comparison.results
+            if result.labels[STRATEGY] == standing.strategy
+        }
+        rows.append(row)
+    return pd.DataFrame(rows)
 
 
 def lay_out_leaderboard(comparison: Comparison, names: Names) -> Layout:
@@ -83,45 +72,25 @@ def lay_out_leaderboard(comparison: Comparison, names: Names) -> Layout:
     standings, measures = comparison.standings, comparison.by_measure()
     assert standings
     first = next(iter(measures))
-    metric = METRICS[measures.pop(first)[0].metric]
-    signed = replace(metric, signed=True)
-    points = " (points)" if metric.unit == "%" else ""
-    layout = Layout(
-        [names.title(STRATEGY)],
-        [
-            *("Rank", "Mean rank", f"{metric.label}, interquartile mean"),
-            *(f"Minus FedAvg{points}", SHARE.label),
-            *short_titles(measures),
-        ],
-    )
+    del measures[first]  # by which the strategies are ranked
+    columns = ["Rank", "Mean rank", SHARE.label, *short_titles(measures)]
+    layout = Layout([names.title(STRATEGY)], columns)
     for standing in standings.entries:
         own = {STRATEGY: standing.strategy}
-        means = [
-            Entry(rounded(result.sample.mean, METRICS[result.metric]), labels=own)
-            for results in measures.values()
-            for result in results
-            if result.labels == own
-        ]
+        rank = f"{standing.rank.value:.0f}"
+        rank = f"**{rank}**" if standing.leads else rank
         entries = [
-            Entry() if standings.no_ranking else _rank(standing),
-            Entry(f"{standing.mean_rank:.1f}"),
-            replace(_estimated(standing.score, metric), labels=own),
-            _estimated(standing.difference, signed),
-            _estimated(standing.ahead, SHARE),
-            *means,
+            Entry() if standings.no_ranking else Entry(rank, interval=rank_interval(standing)),
+            Entry(f"{standing.mean_rank:.1f}", labels=own),
+            _ahead(standing.ahead),
         ]
+        for results in measures.values():
+            means = (result.sample.mean for result in results if result.labels == own)
+            metric = METRICS[results[0].metric]
+            entries.append(Entry(rounded(next(means, math.nan), metric), labels=own))
         layout.lines.append(([names.value(STRATEGY, standing.strategy)], entries))
     layout.notes.extend(_notes(comparison, standings, first))
     return layout.condensed()
-
-
-def _rank(standing: Standing) -> Entry:
-    return Entry(
-        f"{standing.rank.value:.0f}",
-        best=standing.leads,
-        interval=rank_interval(standing),
-        labels={STRATEGY: standing.strategy},
-    )
 
 
 def rank_interval(standing: Standing) -> str:
@@ -137,14 +106,12 @@ def rank_text(standing: Standing) -> str:
     return f"{standing.rank.value:.0f} {rank_interval(standing)}".rstrip()
 
 
-def _estimated(estimate: Estimate | None, metric: Metric) -> Entry:
+def _ahead(estimate: Estimate | None) -> Entry:
     if estimate is None:
         return Entry(NO_VALUE)
-    value = rounded(estimate.value, metric)
-    if estimate.interval is None:
-        return Entry(value)
-    low, high = (rounded(end, metric) for end in estimate.interval)
-    return Entry(value, interval=f"[{low}, {high}]")
+    low, high = estimate.interval or (math.nan, math.nan)
+    interval = f"[{rounded(low, SHARE)}, {rounded(high, SHARE)}]" if estimate.interval else ""
+    return Entry(rounded(estimate.value, SHARE), interval=interval)
 
 
 def _notes(comparison: Comparison, standings: Standings, measure: str) -> list[str]:
@@ -157,9 +124,8 @@ def _notes(comparison: Comparison, standings: Standings, measure: str) -> list[s
         "each strategy.",
         "[95 % intervals] are over seeds, not over settings: what other seeds would change, by a "
         "bootstrap of the seeds within each setting, paired over strategies.",
-        "Minus FedAvg: the mean difference from it over settings, paired by seed, with Student's t "
-        "interval. Ahead: the share of seeds in which it is ahead of FedAvg, a tie half. "
-        "Further columns are means over all runs.",
+        "Ahead: the share of seeds in which it is ahead of FedAvg, a tie half. Further columns are "
+        "means over all runs.",
     ]
     if standings.no_ranking:
         notes.insert(0, standings.no_ranking)
@@ -170,10 +136,8 @@ def _notes(comparison: Comparison, standings: Standings, measure: str) -> list[s
             "over these settings at 5 %, does not tell it apart from the first.",
         )
     if standings.left_out:
-        notes.append(
-            f"{counted(standings.left_out, 'run')} left out, since not all strategies have "
-            "their seed."
-        )
+        left_out = counted(standings.left_out, "run")
+        notes.append(f"{left_out} left out, since not all strategies have their seed.")
     if any(result.diverged for result in comparison.results):
         notes.append(DIVERGED.capitalize())
     return notes

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import get_args
 
+from cohort.core.metric import Metric
 from cohort.results.comparison import Comparison, Result
 from cohort.results.intervals import Verdict
 from cohort.results.names import METRICS, Names, listed
@@ -20,18 +21,24 @@ from cohort.results.tables.layout import (
     DIVERGED,
     DOUBLE_DAGGER,
     NO_RESULT_YET,
+    SLASH,
     Entry,
     Layout,
     rounded,
     short_titles,
+    slashed,
 )
 
 AGREEMENT = (
     "Agrees: the 90 % interval of the difference lies within 2 points, near 0 and 100 % within "
     "half of the distance to them; differs: its 95 % interval lies outside."
 )
+BOLD = (
+    "Bold: of at least five seeds, the best mean and all that cannot be separated from it "
+    "(t-tests at 5 % with Holm's correction, paired by seed)."
+)
+DASH = f"{NO_VALUE}: not planned, or no value in these runs."
 MEASURE = "Measure"  # the head of a column of them
-NO_VALUE_MEANS = {False: "not planned", True: "no value in these runs"}  # whether runs are counted
 NOTHING = "Nothing of it is planned at this scale."
 
 
@@ -44,21 +51,26 @@ def lay_out(comparison: Comparison, names: Names, *, joined: bool = False) -> La
     results = comparison.results
     if not results:
         return Layout([], [], notes=comparison.description or [NOTHING])
-    measures = comparison.by_measure()
     entries = list(map(_entry, results))
     layout = _table(comparison, entries, names, joined=joined).condensed()
-    separator = " / " if joined else "; "
-    measured = "" if set(layout.columns) <= set(measures) else f"{separator.join(measures)}: "
+    measures = comparison.by_measure()
+    measured = f"{(SLASH if joined else '; ').join(measures)}: "
+    measured = "" if set(layout.columns) <= set(measures) else measured
     interval = "" if joined else "[95 % interval of the mean] "
     seeds = sorted(set().union(*(result.values for result in results)))
     note = f"{measured}mean ± standard deviation over seeds {interval}(number of runs)."
     if seeds and all(len(result.values) < 2 for result in results):
         note = f"{measured}of seed{'s' if len(seeds) > 1 else ''} {listed(seeds)}."
-    layout.notes.append(note[0].upper() + note[1:])
-    layout.notes.extend([*comparison.description, *_notes(entries)])
-    layout.notes.extend(_paper_notes(comparison) if comparison.has_paper else [])
-    layout.notes.extend(_dash_notes(layout))
-    layout.notes.extend([GENERATED.capitalize() + "."] if comparison.generated else [])
+    notes = {
+        note[0].upper() + note[1:]: True,
+        " ".join(comparison.description): bool(comparison.description),
+        BOLD: any(result.best for result in results),
+        f"{DAGGER}: {DIVERGED}": any(DAGGER in entry.value for entry in entries),
+        **dict.fromkeys(_paper_notes(comparison), comparison.has_paper),
+        DASH: any(NO_VALUE in entry.value for _, line in layout.lines for entry in line),
+        GENERATED.capitalize() + ".": comparison.generated,
+    }
+    layout.notes.extend(note for note, is_needed in notes.items() if is_needed)
     return layout
 
 
@@ -82,8 +94,8 @@ def _table(
     if joined and len(labels) > 1:
         *labels, last = labels
         parts = ordered(last)
-        cells = {row: _slashed(line) for row, line in _lines(cells, parts).items()}
-        words = " / ".join(names.value(last, part) for part in parts)
+        cells = {row: slashed(line) for row, line in _lines(cells, parts).items()}
+        words = SLASH.join(names.value(last, part) for part in parts)
         notes += [] if last == MEASURE else [f"{names.title(last)}: {words}."]
     *heads, across = labels
     columns = ordered(across)
@@ -106,66 +118,40 @@ def _lines(
     return rows
 
 
-def _slashed(entries: Sequence[Entry]) -> Entry:
-    counts = [entry.count for entry in entries if entry.has_runs] or [entries[0].count]
-    count = counts[0] if len(set(counts)) == 1 else " / ".join(counts)
-    return Entry(count=count, labels=entries[0].labels, parts=tuple(entries))
-
-
 def _entry(result: Result) -> Entry:
     """Our value of a result beside the paper's."""
-    entry = replace(_measured(result), labels=result.labels)
-    if result.paper is None:
-        return entry
-    paper, metric = result.paper, METRICS[result.metric]
-    difference = round(result.difference * metric.scale, metric.digits) + 0.0  # -0.0 is a plain 0
-    return replace(
-        entry,
-        paper=Entry(
-            rounded(paper.value, metric),
-            sd="" if paper.sd is None else f"± {rounded(paper.sd, metric).lstrip('+')}",
-            mark=DOUBLE_DAGGER if paper.doubtful else "",
-        ),
-        difference=f"{difference:+.{metric.digits}f}" if result.values else "",
+    n, planned, metric = len(result.values), result.planned, METRICS[result.metric]
+    paper = _paper(result, metric) if result.paper else ""
+    if n > 1:  # the mean of whole numbers is none
+        metric = replace(metric, digits=max(1, metric.digits))
+    value, interval, mark = rounded(result.sample.mean, metric), "", DAGGER * bool(result.diverged)
+    if not n and result.diverged == planned:
+        value, mark = "diverged", ""
+    elif not n:
+        value = NO_VALUE if result.finished == planned else NO_RESULT_YET
+    value = f"**{value}**{mark}" if result.best else f"{value}{mark}"
+    if n > 1:
+        low, high = (rounded(end, metric) for end in result.interval)
+        value += f" ± {rounded(result.sample.sd, metric).lstrip('+')}"
+        interval = f"[{low}, {high}]"
+    return Entry(
+        value,
+        f"{n}" if n == planned else f"n = {n} of {planned}",
+        interval=interval,
+        paper=paper,
         verdict=result.verdict if result.verdict in get_args(Verdict) else "",
+        labels=result.labels,
     )
 
 
-def _measured(result: Result) -> Entry:
-    n, planned, metric = len(result.values), result.planned, METRICS[result.metric]
-    if n > 1:  # the mean of whole numbers is none
-        metric = replace(metric, digits=max(1, metric.digits))
-    count = f"{n}" if n == planned else f"n = {n} of {planned}"
-    if result.diverged == planned and not n:
-        return Entry("diverged", count)
-    mark = DAGGER if result.diverged else ""
-    if not n:
-        return Entry(NO_VALUE if result.finished == planned else NO_RESULT_YET, count, mark=mark)
-    mean = rounded(result.sample.mean, metric)
-    if n == 1:
-        return Entry(mean, count, result.best, mark)
-    low, high = (rounded(end, metric) for end in result.interval)
-    sd, interval = f"± {rounded(result.sample.sd, metric).lstrip('+')}", f"[{low}, {high}]"
-    return Entry(mean, count, result.best, mark, sd=sd, interval=interval)
-
-
-def _notes(entries: list[Entry]) -> list[str]:
-    notes = []
-    if any(entry.best for entry in entries):
-        notes.append(
-            "Bold: of at least five seeds, the best mean and all that cannot be separated from it "
-            "(t-tests at 5 % with Holm's correction, paired by seed)."
-        )
-    if any(entry.mark for entry in entries):
-        notes.append(f"{DAGGER}: {DIVERGED}")
-    return notes
-
-
-def _dash_notes(layout: Layout) -> list[str]:
-    pieces = [piece for _, line in layout.lines for entry in line for piece in entry.pieces]
-    counted = {bool(piece.count) for piece in pieces if piece.value == NO_VALUE}
-    meanings = [NO_VALUE_MEANS[is_counted] for is_counted in sorted(counted)]
-    return [f"{NO_VALUE}: {' or '.join(meanings)}."] if meanings else []
+def _paper(result: Result, metric: Metric) -> str:
+    """The paper's value with its deviation, and the difference of our mean from it."""
+    assert result.paper
+    sd, mark = result.paper.sd, DOUBLE_DAGGER if result.paper.doubtful else ""
+    spread = "" if sd is None else f" ± {rounded(sd, metric).lstrip('+')}"
+    difference = round(result.difference * metric.scale, metric.digits) + 0.0  # -0.0 is a plain 0
+    apart = f" ({difference:+.{metric.digits}f})" if result.values else ""
+    return f"{rounded(result.paper.value, metric)}{mark}{spread}{apart}"
 
 
 def _paper_notes(comparison: Comparison) -> list[str]:

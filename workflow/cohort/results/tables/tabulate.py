@@ -6,26 +6,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from cohort.core.files import write_text
 from cohort.core.sealed_json import to_sealed_json
-from cohort.results.comparison import Comparison, Result, compare
+from cohort.results.comparison import Comparison, compare
 from cohort.results.files import restored_notes
 from cohort.results.names import Names
-from cohort.results.tables.forms import latex, markdown
-from cohort.results.tables.layout import Layout
+from cohort.results.tables.layout import Layout, latex, markdown
 from cohort.results.tables.leaderboard import (
     compare_across,
     lay_out_leaderboard,
     leaderboard_numbers,
 )
 from cohort.results.tables.means import lay_out
-from cohort.results.tables.sizes import compute_sizes, lay_out_sizes, needs_no_runs
 from cohort.results.tables.spec import Leaderboard, Table
-
-NO_INTERVAL = (np.nan, np.nan)
 
 
 def tabulate(
@@ -34,22 +29,17 @@ def tabulate(
     """Write the table of `spec` to each output; its suffix (.json, .csv, .md, .tex) sets the
     format.
 
-    JSON holds the whole comparison, CSV its unrounded numbers. Tables of sizes do not read
-    `metrics_file`, and their JSON holds the sizes.
+    JSON holds the whole comparison, CSV its unrounded numbers.
     """
-    if needs_no_runs(spec):
-        numbers = compute_sizes(spec)
-        content = {"sizes": numbers.to_dict("records")}
-        layout = lay_out_sizes(numbers, Names.of(spec["look"]))
-    else:
-        comparison = compare_table(spec, metrics_file)
-        content, numbers = comparison.as_json(), numbers_of(comparison)
-        layout = lay_out_table(spec, comparison)
-        layout.notes.extend(restored_notes([metrics_file]))
+    comparison = compare_table(spec, metrics_file)
+    layout = lay_out_table(spec, comparison)
+    layout.notes.extend(restored_notes([metrics_file]))
     title, caption = spec.get("title", ""), spec.get("caption", "")
     formats = {
-        ".json": lambda: to_sealed_json(content),
-        ".csv": lambda: numbers.to_csv(index=False, lineterminator="\n", float_format="%.10g"),
+        ".json": lambda: to_sealed_json(comparison.as_json()),
+        ".csv": lambda: numbers_of(comparison).to_csv(
+            index=False, lineterminator="\n", float_format="%.10g"
+        ),
         ".md": lambda: markdown(layout, title, caption),
         ".tex": lambda: latex(layout, title, caption),
     }
@@ -73,49 +63,23 @@ def lay_out_table(spec: Mapping[str, Any], comparison: Comparison) -> Layout:
 
 
 def numbers_of(comparison: Comparison) -> pd.DataFrame:
-    """Convert a comparison to a table of unrounded numbers in the metrics' stored units: a row for
-    each result, or for each strategy of a leaderboard."""
+    """A comparison as a table of unrounded numbers in the metrics' stored units: a row for each
+    result, or for each strategy of a leaderboard."""
     if comparison.standings:
         return leaderboard_numbers(comparison)
     rows = []
     for result in comparison.results:
-        rows.append(_measured(result) | (_compared(result) if comparison.has_paper else {}))
+        sample, paper, agreed = result.sample, result.paper, result.agreement
+        low, high = result.interval if sample.n > 1 else (None, None)
+        row: dict[str, Any] = {**result.labels, "metric": result.metric, "at": result.at}
+        row |= {"mean": sample.mean, "sd": sample.sd, "low": low, "high": high, "n": sample.n}
+        row |= {"planned": result.planned, "finished": result.finished}
+        row |= {"diverged": result.diverged, "best": int(result.best)}
+        if comparison.has_paper:
+            low, high = agreed.interval if agreed and agreed.interval else (None, None)
+            row |= {"paper": paper and paper.value, "paper_sd": paper and paper.sd}
+            row |= {"difference": result.difference, "difference_low": low, "difference_high": high}
+            row |= {"margin": result.margin, "verdict": result.verdict}
+            row |= {key: getattr(paper, key, "") for key in ("item", "source", "doubtful")}
+        rows.append(row)
     return pd.DataFrame(rows, columns=None if rows else comparison.labels)
-
-
-def _measured(result: Result) -> dict[str, Any]:
-    """The columns of a result that say what our runs are."""
-    sample = result.sample
-    low, high = result.interval if sample.n > 1 else NO_INTERVAL
-    return {
-        **result.labels,
-        "metric": result.metric,
-        "at": result.at,
-        "mean": sample.mean,
-        "sd": sample.sd,
-        "low": low,
-        "high": high,
-        "n": sample.n,
-        "planned": result.planned,
-        "finished": result.finished,
-        "diverged": result.diverged,
-        "best": int(result.best),
-    }
-
-
-def _compared(result: Result) -> dict[str, Any]:
-    """The columns of a result that compare it with a paper."""
-    paper, agreed = result.paper, result.agreement
-    low, high = agreed.interval if agreed and agreed.interval else NO_INTERVAL
-    return {
-        "paper": paper.value if paper else np.nan,
-        "paper_sd": paper.sd if paper else np.nan,
-        "difference": result.difference,
-        "difference_low": low,
-        "difference_high": high,
-        "margin": result.margin,
-        "verdict": result.verdict,
-        "item": paper.item if paper else "",
-        "source": paper.source if paper else "",
-        "doubtful": paper.doubtful if paper else "",
-    }
