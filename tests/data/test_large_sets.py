@@ -3,20 +3,48 @@ separate processes."""
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from cohort.cell.planned import PlannedFile, plan_file, write_plan
-from tools.data_table import measure_loading, peak_mb, run_alone
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 SIDE = 224
 ROW = 3 * SIDE * SIDE
 TEST = 4
+
+
+def run_alone(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function in a process of its own, to measure memory apart; return its result."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(function, arguments)
+
+
+def peak_mb() -> float:
+    """Peak memory of this process alone; getrusage would start from its parent's."""
+    status = Path("/proc/self/status").read_text()
+    return float(status.partition("VmHWM:")[2].split()[0]) * 1024 / 1e6
+
+
+def loading_mb(folder: str) -> float:
+    """The growth of the process's peak memory while both splits are loaded as a cell does."""
+    import torch
+
+    from cohort.data import samples
+
+    torch.zeros(1)
+    before, file = peak_mb(), Path(folder, "data.h5")
+    assert [
+        samples.load(file, part, torch.device("cpu"), torch.float32) for part in ("train", "test")
+    ]
+    return peak_mb() - before
 
 
 def write_npz(rows: int) -> None:
@@ -60,7 +88,7 @@ def measured(rows: int, folder: Path) -> tuple[float, float]:
     }
     raw = {"pathmnist_224.npz": "resources/raw/pathmnist-224/pathmnist_224.npz"}
     write_plan(PlannedFile("data.h5", "k0123456789ab", facts, {}, raw))
-    return run_alone(prepare, str(folder)), run_alone(measure_loading, str(folder))[1]
+    return run_alone(prepare, str(folder)), run_alone(loading_mb, str(folder))
 
 
 @pytest.mark.slow
