@@ -73,7 +73,7 @@ setup: .venv/ready
 	$(BIN)/cohort schema > study.schema.json  # for editors
 	touch $@
 
-house: setup  # which subpackage imports which, into docs/design.md
+house: setup  # the lines of each subpackage, a budget, into docs/design.md
 	$(BIN)/python -m tools.house
 
 format: setup

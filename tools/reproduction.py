@@ -18,10 +18,8 @@ from cohort.core.paths import CLAIMS_TABLE, RELEASED
 from cohort.plan import Plan, load
 from cohort.plan.yaml_files import read_yaml
 from cohort.records.record import Record
-from cohort.results.at import at_in_words
 from cohort.results.claims.decision import HELD, NOT_HELD
 from cohort.results.claims.judged import JudgedClaim
-from cohort.results.comparison import Result
 from cohort.results.intervals import ENOUGH_SEEDS, NOT_ENOUGH
 from cohort.results.release.folder import read_release
 from tools.study import (
@@ -158,15 +156,8 @@ def _agreements(study: str, name: str, title: str) -> Iterator[list[str]]:
             *(verdicts[verdict] for verdict in VERDICTS),
             sum(result.difference > 0 for result in group),
         ]
-        ends = (f"{100 * r.difference:+.2f} ({_cell(r, group)})" for r in (group[0], group[-1]))
+        ends = (f"{100 * result.difference:+.2f}" for result in (group[0], group[-1]))
         yield [title, whose, *map(str, counts), *ends]
-
-
-def _cell(result: Result, group: Sequence[Result]) -> str:
-    """What tells a result from the others of its group."""
-    cells = [other.labels | {"at": at_in_words(other.at)} for other in group]
-    own = result.labels | {"at": at_in_words(result.at)}
-    return ", ".join(own[label] for label in own if len({cell[label] for cell in cells}) > 1)
 
 
 def _agreement_section(rows: Sequence[Sequence[str]]) -> str:
