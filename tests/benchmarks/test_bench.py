@@ -60,12 +60,6 @@ def test_the_table_of_a_workload(monkeypatch: pytest.MonkeyPatch, tmp_path):
     ]
 
 
-def test_an_unknown_part(capsys: pytest.CaptureFixture[str]):
-    with pytest.raises(SystemExit):
-        command.main(["W9"])
-    assert "there is no part W9; choose from W1, W2, W2b, W3" in capsys.readouterr().err
-
-
 def test_replacing_a_section_keeps_the_rest_of_the_page():
     text = put_section("# Title\n\nBefore.\n", "W1", "one\n")
     text = put_section(text + "\nBetween.\n", "W2", "two\n")

@@ -78,12 +78,6 @@ def test_a_trial_on_a_cpu_runs_every_piece(lean: dict[str, str], tmp_path: Path)
     assert "| W2a " in text and "commit c1" in text
 
 
-def test_an_unknown_piece(capsys: pytest.CaptureFixture[str]):
-    with pytest.raises(SystemExit):
-        command.main(["round"])
-    assert "there is no piece round; choose from checks, rounds, all" in capsys.readouterr().err
-
-
 def test_a_piece_that_hangs_is_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
