@@ -18,7 +18,6 @@ import torch
 
 from benchmarks import machine
 from benchmarks.gpu.results import put_entry
-from cohort.training.job.device import device_name
 
 LEAST = 3  # sweeps, however slow
 
@@ -69,8 +68,8 @@ class Report:
 
     def _save(self) -> None:
         entry = {
-            "device": device_name(self.device),
-            "driver": _driver() if self.device.type == "cuda" else "none",
+            "device": "a CPU" if self.is_trial else torch.cuda.get_device_name(self.device),
+            "driver": "none" if self.is_trial else _driver(),
             "python": platform.python_version(),
             "torch": torch.__version__,
             "date": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
