@@ -52,7 +52,7 @@ gpu:
 bench-against: setup  # is the working tree slower than a revision? make bench-against BASE=main ONLY="W1 W2"
 	$(BIN)/python -m benchmarks.against $(BASE) $(ONLY)
 
-bench-peers: benchmarks/.environments/flower/ready benchmarks/.environments/pfl/ready benchmarks/.environments/fedlab/ready
+bench-peers: benchmarks/.environments/flower/ready benchmarks/.environments/pfl/ready
 	@for python in $(BLAZEFL_PYTHON) python3.14t python3.13t python3.14 python3.13 python3.12 $(PYTHON); do \
 		if $$python -c 'import sys; sys.exit(sys.version_info < (3, 12))' 2>/dev/null; then \
 			exec $(MAKE) PYTHON=$$python benchmarks/.environments/blazefl/ready; \
@@ -73,7 +73,7 @@ setup: .venv/ready
 	$(BIN)/cohort schema > study.schema.json  # for editors
 	touch $@
 
-house: setup  # which subpackage imports which, into docs/design.md
+house: setup  # the lines of each subpackage, a budget, into docs/design.md
 	$(BIN)/python -m tools.house
 
 format: setup

@@ -1,37 +1,59 @@
 """`python -m benchmarks.against REVISION [PART ...]`: is the working tree slower than a revision?
 
-Both trees take turns in one run, in random order, so that a busy machine slows both down alike.
+Both trees take turns in one run, in random order, so that a busy machine slows both down alike. The
+old tree runs its own variant `ours` on work drawn by this one.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from benchmarks import evaluation, growth, planning, start, work
-from benchmarks.contest import OURS, OURS_PER_MACHINE, Entry, Outcome, contest, largest_difference
+from benchmarks import work
+from benchmarks.contest import (
+    DIFFERENT,
+    OURS,
+    OURS_PER_MACHINE,
+    Entry,
+    contest,
+    largest_difference,
+)
 from benchmarks.machine import commit, describe_machine
 from benchmarks.peers import ROOT
-from benchmarks.processes import Command, Failed
-from benchmarks.project import copy_project
-from benchmarks.results import DIFFERENT
-from benchmarks.sweeps import Summary, time_interleaved, times_faster
+from benchmarks.processes import Command, Failed, middle_half, time_interleaved, times_faster
+from benchmarks.project import add_study, copy_project, digests, environment
 from benchmarks.tables import number, table
-from benchmarks.workloads import W1, W2, W2A, W3, W4, Workload
+from benchmarks.workloads import W1, W2, W2A, W3, Workload
 
 TOLERANCE = 0.03
 PASSES = 3  # each with new processes, as some processes stay slower than others of the same program
 TITLES = ("part", "quantity", "old", "new", "new / old", "middle half", "pairs", "verdict")
+BOTH = (OURS_PER_MACHINE, OURS)
+
+SMALL = {"dataset": "digits", "clients": 10, "cohort": 1, "rounds": 2, "batch": 64}
+START = SMALL | {"model": "aml-lenet", "evaluate_every": 2, "lr": 0.01}
+START_AXES = {"partition": ["iid"], "J": ["J1"], "strategy": ["fedavg"], "seed": [0]}
+CELLS = 20_000  # of a dry run
+CELLS_AXES = {
+    "partition": ["iid", "classes-1", "classes-2", "classes-3", "dir-0.1"],
+    "J": ["J1", "J2", "J4", "J8"],
+    "strategy": ["fedavg", "loss"],
+    "seed": list(range(25)),
+}
+PER_RATE = 1_000  # cells of these axes for each learning rate
+LARGE = (
+    replace(W2, name="300 clients", J="J4", clients=1000, cohort=300, size=50, batch=16),
+    replace(W1, name="vgg11", model="vgg11", classes=10, J="J2", batch=32),
+)
 
 
 class Trees(NamedTuple):
@@ -55,25 +77,20 @@ class Comparison:
     new: Sequence[float]
 
     @property
-    def ratio(self) -> float:
-        """New over old: the median over pairs."""
-        return times_faster(self.new, self.old)
-
-    @property
     def worse(self) -> bool:
-        """Whether the new tree exceeds the old one by more than the tolerance."""
-        return self.ratio > 1 + TOLERANCE
+        """Whether the median ratio exceeds 1 by more than the tolerance."""
+        return times_faster(self.new, self.old) > 1 + TOLERANCE
 
     def row(self) -> list[str]:
         """The row of the table under TITLES."""
         ratios = [new / old for old, new in zip(self.old, self.new, strict=True)]
-        low, high = Summary.of(ratios).quarters
+        low, high = middle_half(ratios)
         return [
             self.part,
             self.quantity,
             number(median(self.old)),
             number(median(self.new)),
-            f"{self.ratio:.3f}",
+            f"{median(ratios):.3f}",
             f"{low:.3f} to {high:.3f}",
             str(len(ratios)),
             f"**worse by more than {100 * TOLERANCE:.0f}%**" if self.worse else "ok",
@@ -83,18 +100,25 @@ class Comparison:
 def parts(tiny: bool) -> Mapping[str, Part]:
     """The comparable parts of the benchmark by name; with `tiny`, scaled down."""
 
-    def rounds(workload: Workload, entries: Sequence[Entry], sweeps: int) -> Part:
+    def rounds(workload: Workload, entries: Sequence[Entry], sweeps: int, **options: bool) -> Part:
         load = workload.tiny() if tiny else workload
-        return partial(compare_rounds, load, entries, 2 if tiny else sweeps)
+        count = 2 if tiny else sweeps
+        return lambda trees, folder: compare_rounds(load, entries, count, trees, folder, **options)
+
+    def large(trees: Trees, folder: Path) -> list[Comparison]:
+        comparisons = compare_planning(1_000 if tiny else CELLS, trees, folder / "planning")
+        for workload in LARGE:
+            part = rounds(workload, (OURS_PER_MACHINE,), 3, alone=False)
+            comparisons += part(trees, folder / workload.model)
+        return comparisons
 
     return {
-        "W1": rounds(W1, (OURS_PER_MACHINE, OURS), 4),
-        "W2": rounds(W2, (OURS_PER_MACHINE, OURS), 5),
-        "W2a": rounds(W2A, (OURS_PER_MACHINE, OURS), 3),
+        "W1": rounds(W1, BOTH, 4),
+        "W2": rounds(W2, BOTH, 5),
+        "W2a": rounds(W2A, BOTH, 3),
         "W3": rounds(W3, (OURS,), 20),
-        "W4": rounds(W4, (evaluation.OURS_PER_MACHINE, evaluation.OURS), 4),
-        "W5": partial(compare_starts, 2 if tiny else 15),
-        "W6": partial(compare_large_sizes, tiny),
+        "W5": lambda trees, folder: compare_starts(2 if tiny else 15, trees, folder),
+        "W6": large,
     }
 
 
@@ -108,50 +132,72 @@ def compare_rounds(
     alone: bool = True,
 ) -> list[Comparison]:
     """Compare two trees by a round's seconds and memory; both read the same samples and weights."""
-    work.draw_and_count(workload, folder)
-    old, new = (_entries_of_tree(tree, side, entries) for side, tree in trees._asdict().items())
+    work.draw(workload, folder)
+    old, new = (
+        [replace(entry, title=f"{side}: {entry.title}", tree=tree) for entry in entries]
+        for side, tree in trees._asdict().items()
+    )
     outcomes = []
     for _ in range(PASSES):
         outcomes.append(contest([*old, *new], folder, sweeps, alone=alone))
         if problems := outcomes[-1].problems():
             raise Failed("; ".join(problems))
     comparisons = []
-    for entry, before, after in zip(entries, old, new, strict=True):
-        seconds = (_all_seconds(outcomes, side.title) for side in (before, after))
+    for entry, *sides in zip(entries, old, new, strict=True):
+        titles = [side.title for side in sides]
+        seconds = ([s for outcome in outcomes for s in outcome.seconds[name]] for name in titles)
         comparisons.append(Comparison(workload.name, f"s/round, {entry.title}", *seconds))
         if alone:
-            _check_answers(outcomes[0], before.title, after.title)
-            memory = (_all_peaks(outcomes, side.title) for side in (before, after))
+            before, after = (outcomes[0].answers[title] for title in titles)
+            difference = largest_difference(after, before)
+            if not difference <= DIFFERENT:
+                raise Failed(
+                    f"the results of {' and '.join(titles)} differ by {number(difference)}"
+                )
+            memory = ([outcome.peak_mb[title] for outcome in outcomes] for title in titles)
             comparisons.append(Comparison(workload.name, f"memory in MB, {entry.title}", *memory))
     return comparisons
 
 
 def compare_starts(sweeps: int, trees: Trees, folder: Path) -> list[Comparison]:
     """Compare two trees by the time from the start of a cell's process to its first checkpoint."""
-    old, new = map(start.cells, _project_folders(trees, folder))
-    comparisons = []
-    for name in (start.CELL, start.BY_NAME):
-        comparisons += _compare_commands("W5", name, old[name], new[name], sweeps)
-    return comparisons
+    old, new = (_start(project) for project in _projects(trees, folder))
+    return _compare_commands("W5", "a cell from its plan file", old, new, sweeps)
 
 
-def compare_large_sizes(tiny: bool, trees: Trees, folder: Path) -> list[Comparison]:
-    """Compare two source trees at one large size of each workload of W6: a dry run of many cells,
-    rounds of many clients, and rounds of a large network."""
-    cells = growth.CELLS[0] if tiny else growth.CELLS[-1]
-    old, new = (planning.dry_run(project, cells) for project in _project_folders(trees, folder))
-    comparisons = _compare_commands("W6", f"dry run of {cells:,} cells", old, new, 1 if tiny else 4)
-    points = {
-        "300 clients": replace(growth.CLIENTS, cohort=300),
-        "vgg11": replace(growth.NETWORK, model="vgg11"),
-    }
-    for name, point in points.items():
-        load = (point.tiny() if tiny else point, (OURS_PER_MACHINE,), 1 if tiny else 3)
-        for comparison in compare_rounds(*load, trees, folder / name, alone=False):
-            comparisons.append(
-                replace(comparison, part="W6", quantity=f"{comparison.quantity}, {name}")
-            )
-    return comparisons
+def _start(project: Path) -> Command:
+    """Prepare a cell in a project folder; return the command that starts it."""
+    add_study(project, "start", START, START_AXES)
+    (digest,) = digests(project, "start")
+
+    def reset() -> None:
+        for state in (project / "results/cells").rglob("*.state"):
+            shutil.rmtree(state)
+
+    def run(cell: str, *options: str) -> Command:
+        command = [sys.executable, "-m", "cohort", "run", cell, "--until", "1", *options]
+        return Command(command, environment(project, os.environ), project, before=reset)
+
+    run(digest, "--config", "studies=start").run()  # prepares data and shards, writes the plan file
+    return run(f"results/plan/{digest}.json")
+
+
+def compare_planning(cells: int, trees: Trees, folder: Path) -> list[Comparison]:
+    """Compare two trees by a dry run of so many cells."""
+    rates = [number / 1000 for number in range(1, cells // PER_RATE + 1)]
+    settings = SMALL | {"model": "small-mlp", "cohort": 3, "rounds": 4, "reserve": 60}
+    snakemake = str(Path(sys.executable).with_name("snakemake"))
+    command = [snakemake, "-n", "-q", "--config", "studies=cells"]
+    projects = _projects(trees, folder)
+    for project in projects:
+        add_study(project, "cells", settings, CELLS_AXES | {"lr": rates})
+    old, new = (Command(command, environment(p, os.environ), p) for p in projects)
+    return _compare_commands("W6", f"dry run of {cells:,} cells", old, new, 4)
+
+
+def _projects(trees: Trees, folder: Path) -> tuple[Path, Path]:
+    """Project folders of both trees: the old one, which was checked out for this, and a copy."""
+    return trees.old, copy_project(folder, trees.new)
 
 
 def _compare_commands(
@@ -166,35 +212,10 @@ def _compare_commands(
     ]
 
 
-def _project_folders(trees: Trees, folder: Path) -> tuple[Path, Path]:
-    """The project folders of the old and the new source tree: the old tree itself, which was
-    checked out for this benchmark, and a copy of the new one."""
-    return trees.old, copy_project(folder, trees.new)
-
-
-def _entries_of_tree(tree: Path, side: str, entries: Sequence[Entry]) -> list[Entry]:
-    return [replace(entry, title=f"{side}: {entry.title}", tree=tree) for entry in entries]
-
-
-def _all_seconds(outcomes: Sequence[Outcome], title: str) -> list[float]:
-    return [taken for outcome in outcomes for taken in outcome.seconds[title]]
-
-
-def _all_peaks(outcomes: Sequence[Outcome], title: str) -> list[float]:
-    return [outcome.peak_mb[title] for outcome in outcomes]
-
-
-def _check_answers(outcome: Outcome, old: str, new: str) -> None:
-    difference = largest_difference(outcome.answers[new], outcome.answers[old])
-    if not difference <= DIFFERENT:
-        raise Failed(f"the results of '{new}' and '{old}' differ by {number(difference)}")
-
-
 def compare(names: Sequence[str], parts_by_name: Mapping[str, Part], trees: Trees) -> int:
     """Compare the named parts, print the table, and return the exit status."""
     comparisons, failures = [], []
     for name in names:
-        started = time.monotonic()
         print(f"{name} ...", file=sys.stderr, flush=True)
         with tempfile.TemporaryDirectory() as folder:
             try:
@@ -203,10 +224,8 @@ def compare(names: Sequence[str], parts_by_name: Mapping[str, Part], trees: Tree
                 failures.append(f"{name}: {error}")
                 continue
         comparisons += measured
-        print(f"{name}: {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
         print(table(TITLES, [comparison.row() for comparison in measured]), flush=True)
-    for failure in failures:
-        print(failure, file=sys.stderr)
+    print(*failures, sep="\n", end="\n" if failures else "", file=sys.stderr)
     return int(bool(failures) or any(comparison.worse for comparison in comparisons))
 
 
@@ -224,14 +243,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="benchmarks.against", description="Compare the working tree with a revision of it."
     )
     parser.add_argument("revision", help="the old tree: a commit, tag or branch")
-    parser.add_argument(
-        "parts", nargs="*", metavar="PART", help=f"one of {', '.join(parts(False))}; default: all"
-    )
+    names = ", ".join(parts(False))
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"one of {names}; default: all")
     parser.add_argument("--tiny", action="store_true", help="few small rounds, to try the command")
     options = parser.parse_args(arguments)
     parts_by_name = parts(options.tiny)
     if unknown := [name for name in options.parts if name not in parts_by_name]:
-        parser.error(f"there is no part {unknown[0]}; choose from {', '.join(parts_by_name)}")
+        parser.error(f"there is no part {unknown[0]}; choose from {names}")
     command = ["python", "-m", "benchmarks.against", options.revision, *options.parts]
     with tempfile.TemporaryDirectory() as temporary:
         trees = Trees(Path(temporary) / "old", ROOT)

@@ -12,9 +12,9 @@ import numpy as np
 
 from benchmarks.machine import cores
 from benchmarks.peers import PEERS, ROOT, environment, python_of
-from benchmarks.processes import Failed, Workers
-from benchmarks.rates import OPERATIONS
-from benchmarks.sweeps import time_interleaved, times_faster
+from benchmarks.processes import Failed, Workers, time_interleaved, times_faster
+
+DIFFERENT = 1e-4  # of the largest weight: more than rounding explains
 
 
 @dataclass(frozen=True)
@@ -35,34 +35,26 @@ class Entry:
     def live(self, folder: Path) -> Workers:
         """Start the variant's processes, ready to work on the workload drawn into `folder`."""
         python = python_of(self.peer) if self.peer else Path(sys.executable)
-        command = [
-            str(python),
-            "-m",
-            f"benchmarks.variants.{self.module}",
-            str(folder),
-            *self.options,
-        ]
+        module = f"benchmarks.variants.{self.module}"
+        command = [str(python), "-m", module, str(folder), *self.options]
         log = folder / f"{self.module}.log"
         return Workers([command] * self.processes, environment(self.tree), log, self.tree)
 
 
 ONE_THREAD = ("--threads", "1")
 OURS = Entry("ours, one process", "ours")
-OURS_AVX2 = Entry("ours, AVX2 code, one process", "ours", options=("--avx2",))
 OURS_PER_MACHINE = Entry(f"ours, {cores()} processes", "ours", cores())
-SERIAL, BATCHED = (
-    Entry(f"ours, the {name} trainer", "ours", options=("--trainer", name))
-    for name in ("serial", "batched")
-)
+SERIAL = Entry("ours, the serial trainer", "ours", options=("--trainer", "serial"))
 PLAIN = Entry("plain loop", "plain")
 PLAIN_ONE_THREAD = Entry("plain loop, one thread", "plain", options=ONE_THREAD)
-FLOWER, PFL, FEDLAB = (Entry(PEERS[name], name) for name in ("flower", "pfl", "fedlab"))
-PFL_ONE_THREAD = Entry("pfl, one thread", "pfl", options=ONE_THREAD)
+EAGER = Entry(
+    "plain loop without DataLoader, one thread", "plain", options=(*ONE_THREAD, "--style", "eager")
+)
+FLOWER, PFL = (Entry(PEERS[name], name) for name in ("flower", "pfl"))
 BLAZEFL, BLAZEFL_THREADS = (
     Entry(f"BlazeFL, {cores()} {style}", "blazefl", options=(*ONE_THREAD, "--style", style))
     for style in ("processes", "threads")
 )
-RATES = {style: Entry(style, "rate", cores(), ("--style", style)) for style in OPERATIONS}
 
 
 @dataclass
@@ -83,10 +75,13 @@ class Outcome:
         theirs, own = (self.seconds.get(entry.title) for entry in (reference, ours))
         return times_faster(theirs, own) if theirs and own else None
 
-    def memory_ratio(self, ours: Entry, reference: Entry) -> float | None:
-        """Peak memory of `ours` divided by the reference's; None if either was not measured."""
-        own, theirs = (self.peak_mb.get(entry.title) for entry in (ours, reference))
-        return own / theirs if own and theirs else None
+    def differences(self, reference: str) -> dict[str, float]:
+        """How far each variant's result is from the reference's, by title."""
+        others = {title: answer for title, answer in self.answers.items() if title != reference}
+        answer = self.answers.get(reference)
+        if answer is None:
+            return {}
+        return {title: largest_difference(other, answer) for title, other in others.items()}
 
     def problems(self) -> list[str]:
         """A sentence for each variant that failed."""
@@ -103,36 +98,28 @@ def contest(entries: Sequence[Entry], folder: Path, rounds: int, *, alone: bool 
         missing=[entry.title for entry in entries if entry.peer and python_of(entry.peer) is None]
     )
     for title in outcome.missing:
-        _log(f"{title}: not installed, left out (make bench-peers)")
+        print(f"    {title}: not installed, left out (make bench-peers)", file=sys.stderr)
     available = [entry for entry in entries if entry.title not in outcome.missing]
-    for entry in available:
-        if alone and entry not in RATES.values():
-            _measure_alone(entry, folder, outcome)
-    _time_in_turns(
-        [entry for entry in available if entry.title not in outcome.failed], folder, rounds, outcome
-    )
+    for entry in available if alone else ():
+        _measure_alone(entry, folder, outcome)
+    with ExitStack() as stack:
+        variants = {}
+        for entry in available:
+            try:
+                if entry.title not in outcome.failed:
+                    variants[entry.title] = stack.enter_context(entry.live(folder))
+            except Failed as error:
+                outcome.failed[entry.title] = str(error)
+        outcome.seconds, failed = time_interleaved(variants, rounds)
+        outcome.failed |= failed
     return outcome
-
-
-def differences_to(reference: Entry, outcome: Outcome) -> dict[str, float]:
-    """Relative difference of each variant's result from the reference's, by title."""
-    if reference.title not in outcome.answers:
-        return {}
-    answer = outcome.answers[reference.title]
-    return {
-        title: largest_difference(other, answer)
-        for title, other in outcome.answers.items()
-        if title != reference.title
-    }
 
 
 def largest_difference(answer: np.ndarray, reference: np.ndarray) -> float:
     """The maximum absolute difference divided by the largest absolute reference value."""
-    return (
-        float(np.abs(answer - reference).max() / np.abs(reference).max())
-        if answer.shape == reference.shape
-        else float("inf")
-    )
+    if answer.shape != reference.shape:
+        return float("inf")
+    return float(np.abs(answer - reference).max() / np.abs(reference).max())
 
 
 def _measure_alone(entry: Entry, folder: Path, outcome: Outcome) -> None:
@@ -141,7 +128,7 @@ def _measure_alone(entry: Entry, folder: Path, outcome: Outcome) -> None:
     Nothing else runs, because the proportional set size counts pages shared with other variants
     only in part.
     """
-    _log(f"{entry.title}, alone")
+    print(f"    {entry.title}, alone", file=sys.stderr, flush=True)
     try:
         with entry.live(folder) as live:
             live.run()
@@ -149,19 +136,3 @@ def _measure_alone(entry: Entry, folder: Path, outcome: Outcome) -> None:
             outcome.peak_mb[entry.title] = live.peak_mb()
     except Failed as error:
         outcome.failed[entry.title] = str(error)
-
-
-def _time_in_turns(entries: Sequence[Entry], folder: Path, rounds: int, outcome: Outcome) -> None:
-    with ExitStack() as stack:
-        variants = {}
-        for entry in entries:
-            try:
-                variants[entry.title] = stack.enter_context(entry.live(folder))
-            except Failed as error:
-                outcome.failed[entry.title] = str(error)
-        outcome.seconds, failed = time_interleaved(variants, rounds, _log)
-        outcome.failed |= failed
-
-
-def _log(text: str) -> None:
-    print(f"    {text}", file=sys.stderr, flush=True)

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shlex
 import subprocess
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from benchmarks.peers import ROOT
-from cohort.core.lazy import lazy
-
-if TYPE_CHECKING:
-    import psutil
-else:
-    psutil = lazy("psutil")
 
 PACKAGES = ("torch", "numpy", "snakemake")
 
@@ -36,22 +30,14 @@ def has_avx512() -> bool:
 def describe_machine(command: Sequence[str], commit: str, load: float) -> str:
     """A paragraph for a report: date, command, commit, hardware, load and package versions."""
     versions = ", ".join(f"{package} {version(package)}" for package in PACKAGES)
-    memory = psutil.virtual_memory().total / 2**30
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    names = re.findall(r"^model name\s*: (.*)", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     return (
         f"Measured {datetime.now(UTC):%Y-%m-%d %H:%M} UTC by `{shlex.join(command)}` at commit "
-        f"{commit} on {_processor()} {'with' if has_avx512() else 'without'} AVX-512, {cores()} cores, "
-        f"{memory:.0f} GiB, {platform.system()} {platform.release()}; load at the start {load:.1f}. "
-        f"Python {platform.python_version()}, {versions}."
+        f"{commit} on {(names or [platform.machine()])[0]} {'with' if has_avx512() else 'without'} "
+        f"AVX-512, {cores()} cores, {memory:.0f} GiB, {platform.system()} {platform.release()}; load "
+        f"at the start {load:.1f}. Python {platform.python_version()}, {versions}."
     )
-
-
-def _processor() -> str:
-    names = [
-        line.partition(":")[2].strip()
-        for line in Path("/proc/cpuinfo").read_text().splitlines()
-        if line.startswith("model name")
-    ]
-    return names[0] if names else platform.machine()
 
 
 def commit(*revision: str) -> str:

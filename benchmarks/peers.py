@@ -8,7 +8,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
-PEERS = {"flower": "Flower", "pfl": "pfl", "fedlab": "FedLab", "blazefl": "BlazeFL"}
+PEERS = {"flower": "Flower", "pfl": "pfl", "blazefl": "BlazeFL"}
 
 
 def python_of(peer: str, environments: Path = HERE / ".environments") -> Path | None:

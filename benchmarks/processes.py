@@ -1,16 +1,24 @@
-"""Measured processes: workers that wait for each round, and commands started for each round."""
+"""Measured processes: workers that wait for each round, and commands started for each round.
+
+Each sweep runs every variant once in random order, so that a busy machine slows all of them alike;
+ratios are taken within a sweep.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import random
 import signal
+import statistics
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,13 +33,6 @@ else:
 EXIT_TIMEOUT_SECONDS = 20  # before a worker is killed
 SAMPLING_SECONDS = 0.05  # between two samples of memory
 MB = 1e6
-
-
-class Variant(Protocol):
-    """Anything whose rounds can be timed."""
-
-    def run(self) -> float:
-        """Run one round and return its seconds."""
 
 
 class Failed(Exception):
@@ -56,7 +57,16 @@ class Workers:
             with self.log.open("a") as log:
                 for command in self.commands:
                     self.processes.append(
-                        _spawn(command, self.environment, log.fileno(), self.folder)
+                        subprocess.Popen(
+                            command,
+                            cwd=self.folder,
+                            env=self.environment,
+                            stdin=subprocess.PIPE,
+                            stdout=subprocess.PIPE,
+                            stderr=log,
+                            text=True,
+                            start_new_session=True,
+                        )
                     )
             self._expect(READY)
         except BaseException:
@@ -162,31 +172,51 @@ class Command:
 
 def pss_mb(process: subprocess.Popen[str]) -> float:
     """Proportional set size (PSS) of a process and its children: shared pages count in part."""
-    try:
+    total = 0.0
+    with contextlib.suppress(psutil.Error):  # it has ended
         parent = psutil.Process(process.pid)
-        family = [parent, *parent.children(recursive=True)]
-    except psutil.Error:
-        return 0.0
-    return sum(map(_process_pss_mb, family))
+        for each in (parent, *parent.children(recursive=True)):
+            with contextlib.suppress(psutil.Error):
+                total += each.memory_full_info().pss / MB
+    return total
 
 
-def _process_pss_mb(process: psutil.Process) -> float:
-    try:
-        return float(process.memory_full_info().pss) / MB
-    except psutil.Error:
-        return 0.0
+def time_interleaved(
+    variants: Mapping[str, Workers | Command],
+    rounds: int,
+    *,
+    warm: bool = True,
+) -> tuple[dict[str, list[float]], dict[str, str]]:
+    """Time `rounds` sweeps; return the seconds of each variant and the reason of each failure.
+
+    With `warm`, one more sweep runs first and is not counted. A variant that fails is left out.
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in variants}
+    failures: dict[str, str] = {}
+    for sweep in range(0 if warm else 1, rounds + 1):
+        order = [name for name in variants if name not in failures]
+        random.shuffle(order)
+        for name in order:
+            try:
+                taken = variants[name].run()
+            except Failed as error:
+                failures[name] = str(error)
+                seconds.pop(name)
+            else:
+                if sweep:
+                    seconds[name].append(taken)
+        print(f"    sweep {sweep} of {rounds}", file=sys.stderr, flush=True)
+    return seconds, failures
 
 
-def _spawn(
-    command: Sequence[str], environment: Mapping[str, str], log: int, folder: Path | None
-) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        command,
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=log,
-        text=True,
-        start_new_session=True,
-    )
+def times_faster(reference: Sequence[float], ours: Sequence[float]) -> float:
+    """Speedup over the reference: the median over sweeps of the ratio within each sweep."""
+    return statistics.median(slow / fast for slow, fast in zip(reference, ours, strict=True))
+
+
+def middle_half(values: Sequence[float]) -> tuple[float, float]:
+    """The quartiles of at least one value."""
+    if len(values) == 1:
+        return values[0], values[0]
+    low, _, high = statistics.quantiles(values, n=4, method="inclusive")
+    return low, high

@@ -1,51 +1,25 @@
-"""Sections, goals, tables and numbers in Markdown."""
+"""Sections, tables and numbers in Markdown."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from benchmarks.sweeps import Summary
-
 NOTHING = "-"
-
-
-@dataclass(frozen=True)
-class Goal:
-    """A bound on a measured value: a minimum if `at_least`, else a maximum."""
-
-    text: str
-    bound: float
-    measured: float | None
-    at_least: bool = True
-
-    @property
-    def verdict(self) -> str:
-        """Whether the bound is reached."""
-        if self.measured is None:
-            return "not measured"
-        is_reached = self.measured >= self.bound if self.at_least else self.measured <= self.bound
-        return "reached" if is_reached else "not reached"
 
 
 @dataclass
 class Section:
-    """The results of one part of the benchmark: paragraphs, goals and failures."""
+    """The results of one part of the benchmark: paragraphs and failures."""
 
     title: str
     text: list[str] = field(default_factory=list)
-    goals: list[Goal] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
 
     def markdown(self) -> str:
         """The section in Markdown."""
-        rows = [
-            [goal.text, _bound(goal), number(goal.measured), f"**{goal.verdict}**"]
-            for goal in self.goals
-        ]
-        goals = [table(["goal", "bound", "measured", "verdict"], rows)] if rows else []
         failures = ["\n".join(f"- {line}" for line in self.failures)] if self.failures else []
-        return "\n\n".join([f"## {self.title}", *self.text, *goals, *failures]) + "\n"
+        return "\n\n".join([f"## {self.title}", *self.text, *failures]) + "\n"
 
 
 def table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -68,15 +42,13 @@ def number(value: float | None, digits: int = 3) -> str:
     )
 
 
-def seconds(summary: Summary, unit: float = 1.0) -> list[str]:
-    """Format median, minimum and interquartile range as three table cells."""
-    low, high = summary.quarters
-    return [
-        number(summary.median / unit),
-        number(summary.minimum / unit),
-        f"{number(low / unit)} to {number(high / unit)}",
-    ]
-
-
-def _bound(goal: Goal) -> str:
-    return f"{'≥' if goal.at_least else '≤'} {goal.bound:g}"
+def put_section(text: str, name: str, section: str, command: str = "make bench") -> str:
+    """Return a page's text with this section between its markers, which are appended if missing."""
+    begin, end = f"<!-- {name}: made by `{command}` -->", f"<!-- end of {name} -->"
+    if begin not in text:
+        text = f"{text.rstrip()}\n\n{begin}\n{end}\n".lstrip()
+    before, _, rest = text.partition(begin)
+    _, marker, after = rest.partition(end)
+    if not marker:
+        raise ValueError(f"the page lacks the marker '{end}'; put it after section {name}")
+    return f"{before}{begin}\n{section.strip()}\n{end}{after}"

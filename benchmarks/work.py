@@ -53,17 +53,15 @@ class Work:
         return (round - 1) % len(self.cohorts)
 
 
-def draw_and_count(workload: Workload, folder: Path) -> dict[str, int]:
-    """Draw a workload into a new folder; return its `weights`, and FLOPs of `forward` and `round`.
+def draw(workload: Workload, folder: Path) -> None:
+    """Draw a workload into a new folder.
 
-    Drawing runs in a child process: if this process loaded torch, it would share those pages with
-    the variants and so reduce their proportional set sizes.
+    It runs in a child process: if this process loaded torch, it would share those pages with the
+    variants and so reduce their proportional set sizes.
     """
     folder.mkdir(parents=True)
     write_description(workload, folder)
     subprocess.run([sys.executable, "-m", "benchmarks.draw", folder], env=environment(), check=True)
-    facts: dict[str, int] = json.loads((folder / "facts.json").read_text())
-    return facts
 
 
 def write_description(workload: Workload, folder: Path) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from cohort.cell.settings import local_work
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Workload:
     """Federated training with `clients` clients of `size` samples, `cohort` of them per round."""
 
@@ -52,80 +52,22 @@ class Workload:
             epoch, step_of_epoch = divmod(step, self.per_epoch)
             yield orders[epoch, step_of_epoch * self.batch : (step_of_epoch + 1) * self.batch]
 
-    @property
-    def samples(self) -> int:
-        """Samples processed in a round, over all clients and steps."""
-        orders = np.zeros((self.epochs, self.size), dtype=np.int8)
-        return self.cohort * sum(len(batch) for batch in self.batches(orders))
-
     def tiny(self) -> Workload:
         """A small version that runs in a second, to check that the benchmark works."""
         amount, epochs = local_work(self.J)
         less = f"J{min(amount, 2)}{'e' if epochs else ''}"
-        return replace(
-            self,
-            clients=4,
-            cohort=2,
-            size=min(self.size, 20),
-            batch=min(self.batch, 8),
-            J=less,
-            rounds=3,
-        )
+        size, batch = min(self.size, 20), min(self.batch, 8)
+        return replace(self, clients=4, cohort=2, size=size, batch=batch, J=less, rounds=3)
 
 
 # Learning rates are low so that rounding differences between variants stay small over a round.
-W1 = Workload(
-    name="W1",
-    title="LeNet of the AML project",
-    model="aml-lenet",
-    shape=(3, 32, 32),
-    classes=100,
-    J="J4",
-    rounds=7,
-)
-W2 = Workload(
-    name="W2",
-    title="LeNet-5, five epochs",
-    model="lenet5",
-    shape=(1, 32, 32),
-    classes=10,
-    J="J5e",
-    lr=0.003,
-    weight_decay=5e-4,
-    rounds=9,
-)
-W2A = replace(
-    W2,
-    name="W2a",
-    title="LeNet-5, five epochs of augmented images",
-    shape=(3, 32, 32),
-    augmentation="jitter-flip-gray",
-    rounds=3,
-)
-W2B = replace(
-    W2,
-    name="W2b",
-    title="LeNet-5, the benchmark of BlazeFL",
-    shape=(3, 32, 32),
-    cohort=100,
-    batch=50,
-    momentum=0.0,
-    weight_decay=0.0,
-    rounds=5,
-)
-W3 = Workload(
-    name="W3",
-    title="One sample per step",
-    model="conv32-conv64",
-    shape=(1, 28, 28),
-    classes=10,
-    J="J1e",
-    clients=1,
-    cohort=1,
-    size=400,
-    batch=1,
-    lr=0.001,
-    momentum=0.0,
-    rounds=15,
-)
-W4 = replace(W1, name="W4", title="Evaluation of 10,000 samples", clients=20, rounds=6)
+RGB = (3, 32, 32)
+W1 = Workload("W1", "LeNet of the AML project", "aml-lenet", RGB, 100, "J4", rounds=7)
+W2 = Workload("W2", "LeNet-5, five epochs", "lenet5", (1, 32, 32), 10, "J5e", rounds=9)
+W2 = replace(W2, lr=0.003, weight_decay=5e-4)
+W2A = replace(W2, name="W2a", title="LeNet-5, five epochs of augmented images", rounds=3)
+W2A = replace(W2A, shape=RGB, augmentation="jitter-flip-gray")
+W2B = replace(W2, name="W2b", title="LeNet-5, the benchmark of BlazeFL", shape=RGB, rounds=5)
+W2B = replace(W2B, cohort=100, batch=50, momentum=0.0, weight_decay=0.0)
+W3 = Workload("W3", "One sample per step", "conv32-conv64", (1, 28, 28), 10, "J1e", rounds=15)
+W3 = replace(W3, clients=1, cohort=1, size=400, batch=1, lr=0.001, momentum=0.0)

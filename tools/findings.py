@@ -8,30 +8,19 @@ from __future__ import annotations
 
 import re
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import chdir
 from dataclasses import replace
-from pathlib import Path
 
 from cohort.core.metric import Metric
-from cohort.core.paths import RELEASED
-from cohort.core.sealed_json import write_sealed
-from cohort.pipeline.specs import claims_spec, experiment_plan, frozen_experiment_path, spec_of
-from cohort.plan import Plan
 from cohort.plan.axes import Values
-from cohort.results.claims.judge import judged_claims
 from cohort.results.claims.judged import JudgedClaim
-from cohort.results.collect import EMPTY, Result, collect, result_of_record
 from cohort.results.comparison import Comparison
 from cohort.results.names import METRICS
-from cohort.results.release.folder import read_release
 from cohort.results.tables.layout import rounded
 from cohort.results.tables.leaderboard import SHARE, rank_text
-from cohort.results.tables.tabulate import compare_table
 from tools.cells import plan_all
+from tools.study import collect_results, compared_table, judged, released_results, work_folder
 
-ROOT = Path(__file__).resolve().parents[1]
 NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?"
 NUMERAL = rf"(?<![\w.])(?<![A-Za-z][-(]){NUMBER}"
 """A number in a sentence; what follows a letter, as in `Dir(0.1)` or `CIFAR-10`, is a name."""
@@ -55,17 +44,12 @@ def released_values(study: str, findings: Iterable[Values]) -> dict[str, str]:
         for comparison in claims[name]["comparisons"]
         for point in comparison["points"]
     }
-    with tempfile.TemporaryDirectory() as folder, chdir(folder):
-        for source in ("config", "resources"):
-            Path(source).symlink_to(ROOT / source)
-        _collect(plan, study, experiments)
-        judged = claims_spec(plan, study)
-        judged["claims"] = {name: claims[name] for name in names if name in claims}
-        parts = {claim.claim: list(_claim_parts(claim)) for claim in judged_claims(judged)}
+    with work_folder():
+        collect_results(plan, study, released_results(study), experiments)
+        claimed = judged(plan, study, names.keys() & claims.keys())
+        parts = {claim.claim: list(_claim_parts(claim)) for claim in claimed}
         for name in names.keys() - claims.keys():
-            spec = spec_of(plan, study, name)
-            metrics = plan.layout.metrics(study, spec["experiment"])
-            parts[name] = list(_table_parts(compare_table(spec, metrics)))
+            parts[name] = list(_table_parts(compared_table(plan, study, name)))
     return {
         reference: _value_at(reference, parts[reference.split(", ")[0]]) for reference in references
     }
@@ -88,21 +72,6 @@ def problems(finding: Values, shown: Mapping[str, str]) -> Iterator[str]:
 
 def _numbers(text: str) -> list[float]:
     return [float(number.replace(",", "")) for number in re.findall(rf"[-+]?{NUMBER}", text)]
-
-
-def _collect(plan: Plan, study: str, experiments: Iterable[str]) -> None:
-    """Write the metrics of a study's experiments by its released runs."""
-    records = {record.header["digest"]: record for record in read_release(Path(RELEASED, study))}
-    for experiment in experiments:
-        content = experiment_plan(plan, study, experiment)
-        digests = {cell["path"]: cell["digest"] for cell in content["cells"]}
-
-        def result_of(path: str, digests: Mapping[str, str] = digests) -> Result:
-            record = records.get(digests[path])
-            return result_of_record(record) if record else Result("missing", EMPTY.iloc[:0])
-
-        write_sealed(file := frozen_experiment_path(content), content, sync=False)
-        collect(file, plan.layout.metrics(study, experiment), result_of=result_of)
 
 
 def _value_at(reference: str, parts: Iterable[Part]) -> str:

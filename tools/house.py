@@ -1,16 +1,16 @@
-"""`python -m tools.house` (`make house`): the structure of the package, as a table in docs/design.md.
+"""`python -m tools.house` (`make house`): the size of each subpackage, as a table in docs/design.md.
 
-Which subpackage imports which, and how long files and functions are.
+Its lines are a budget: tests/tools/test_house.py fails where a subpackage exceeds them.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
-from benchmarks.page import put_section
+from benchmarks.tables import put_section, table
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "workflow" / "cohort"
@@ -33,18 +33,9 @@ LAYERS = (
     ("commands",),
 )
 
+THIN = 120  # lines
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 COMPREHENSIONS = ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp
-
-
-class Place(NamedTuple):
-    """A place in a file of the package: a line, a function's name or an imported name."""
-
-    file: Path
-    what: str
-
-    def __str__(self) -> str:
-        return f"{self.file.relative_to(PACKAGE)}: {self.what}"
 
 
 def subpackage_of(file: Path) -> str:
@@ -52,11 +43,6 @@ def subpackage_of(file: Path) -> str:
     first, *rest = file.relative_to(PACKAGE).with_suffix("").parts
     inner = f"{first}/{rest[0]}" if rest else first
     return inner if inner in sum(LAYERS, ()) else first
-
-
-def imported_subpackage(name: str) -> str:
-    """The subpackage of an imported module, or of a name in it."""
-    return subpackage_of(PACKAGE.joinpath(*name.split(".")[1:]))
 
 
 def modules() -> dict[str, list[Path]]:
@@ -84,16 +70,23 @@ def imported_names(node: ast.AST) -> list[str]:
     return []
 
 
+def package_imports() -> Iterator[tuple[Path, str]]:
+    """Pairs of a file and what of the package it imports, wherever: at its top, inside a function,
+    under TYPE_CHECKING or lazily."""
+    for file in files():
+        for node in ast.walk(tree_of(file)):
+            yield from ((file, name) for name in imported_names(node) if "cohort." in name)
+
+
 def subpackage_imports() -> set[tuple[str, str]]:
-    """Pairs of subpackages (importer, imported), wherever a file imports: at its top, inside a
-    function, under TYPE_CHECKING or lazily."""
-    files_of, pairs = modules(), set()
-    for importer, contents in files_of.items():
-        for file in contents:
-            for node in ast.walk(tree_of(file)):
-                names = [name for name in imported_names(node) if name.startswith("cohort.")]
-                pairs |= {(importer, imported_subpackage(name)) for name in names}
-    return {pair for pair in pairs if pair[0] != pair[1] and pair[1] in files_of}
+    """Pairs of subpackages (importer, imported)."""
+    names = modules()
+    pairs = {
+        (subpackage_of(file), subpackage_of(PACKAGE.joinpath(*name.split(".")[1:])))
+        for file, name in package_imports()
+        if any(file in within for within in names.values())
+    }
+    return {pair for pair in pairs if pair[0] != pair[1] and pair[1] in names}
 
 
 def functions(file: Path) -> Iterator[Function]:
@@ -108,29 +101,28 @@ def length_of(function: Function) -> int:
     return (function.end_lineno or function.lineno) - function.lineno + 1
 
 
-def inner_imports() -> list[Place]:
-    """Find every import inside a function, by the name of the module."""
-    imports = []
-    for file in files():
-        statements: dict[int, ast.Import | ast.ImportFrom] = {}
-        for function in functions(file):
-            for node in ast.walk(function):
-                if isinstance(node, ast.Import | ast.ImportFrom):
-                    statements[node.lineno] = node
-        imports += [Place(file, imported_names(node)[0]) for node in statements.values()]
-    return imports
+def inner_imports() -> list[str]:
+    """Find every import inside a function: its file and the module."""
+    return sorted(
+        {
+            f"{file.relative_to(PACKAGE)}: {imported_names(node)[0]}"
+            for file in files()
+            for function in functions(file)
+            for node in ast.walk(function)
+            if isinstance(node, ast.Import | ast.ImportFrom)
+        }
+    )
 
 
-def nested_comprehensions() -> list[Place]:
+def nested_comprehensions() -> list[str]:
     """Find every comprehension, or generator expression, that contains another one."""
-    nested = []
-    for file in files():
-        outer = (node for node in ast.walk(tree_of(file)) if isinstance(node, COMPREHENSIONS))
-        for node in outer:
-            inner = [part for part in ast.walk(node) if isinstance(part, COMPREHENSIONS)]
-            if len(inner) > 1:
-                nested.append(Place(file, f"line {node.lineno}"))
-    return nested
+    return [
+        f"{file.relative_to(PACKAGE)}: line {node.lineno}"
+        for file in files()
+        for node in ast.walk(tree_of(file))
+        if isinstance(node, COMPREHENSIONS)
+        and sum(isinstance(part, COMPREHENSIONS) for part in ast.walk(node)) > 1
+    ]
 
 
 def tree_of(file: Path) -> ast.Module:
@@ -143,26 +135,61 @@ def lines_of(file: Path) -> int:
     return len(file.read_text(encoding="utf-8").splitlines())
 
 
-def layer_table() -> str:
-    """The subpackages as a Markdown table, from the top layer down."""
-    rows = [
-        "| subpackage | imports | files | lines | longest file | longest function |",
-        "|---|---|---|---|---|---|",
+def thin_modules() -> list[str]:
+    """The modules of less than 120 lines that fewer than two files of the package, its rules and
+    scripts import: each is part of another one's subject. What is started by name is none."""
+    importers: dict[Path, set[Path]] = {file: set() for file in files()}
+    scripts = [*PACKAGE.parent.glob("scripts/*.py"), *(ROOT / "rules").glob("*.smk")]
+    named = [
+        (file, name)
+        for file in [*scripts, ROOT / "Snakefile"]
+        for name in re.findall(r"cohort(?:\.\w+)+", file.read_text(encoding="utf-8"))
     ]
-    files_of, imports = modules(), sorted(subpackage_imports())
-    for subpackage in (name for layer in reversed(LAYERS) for name in layer):
-        below = ", ".join(other for importer, other in imports if importer == subpackage) or "-"
-        lines = [lines_of(file) for file in files_of[subpackage]]
-        bodies = [length_of(body) for file in files_of[subpackage] for body in functions(file)]
-        sizes = f"{len(lines)} | {sum(lines)} | {max(lines)} | {max(bodies, default=0)}"
-        rows.append(f"| `{subpackage}` | {below} | {sizes} |")
-    return "\n".join(rows)
+    for file, name in [*package_imports(), *named]:
+        module = PACKAGE.joinpath(*name.split(".")[1:]).with_suffix(".py")
+        if module in importers and module != file:
+            importers[module].add(file)
+    return [
+        str(file.relative_to(PACKAGE))
+        for file, others in importers.items()
+        if len(others) < 2
+        and lines_of(file) < THIN
+        and not file.name.startswith("__")
+        and file.parent.name != "commands"
+    ]
+
+
+def budgets() -> dict[str, int]:
+    """The lines that docs/design.md allows each subpackage."""
+    page = DESIGN.read_text(encoding="utf-8").partition("<!-- house:")[2]
+    rows = re.findall(r"^\| `([\w/]+)` +\| (\d+) +\|", page, re.MULTILINE)
+    return {subpackage: int(lines) for subpackage, lines in rows}
+
+
+def lines_by_subpackage() -> dict[str, int]:
+    """The lines of each subpackage, from the top layer down."""
+    files_of = modules()
+    return {
+        subpackage: sum(map(lines_of, files_of.get(subpackage, [])))
+        for layer in reversed(LAYERS)
+        for subpackage in layer
+    }
+
+
+def size_table() -> str:
+    """The sizes of the subpackages as a Markdown table, from the top layer down."""
+    rows, files_of = [], modules()
+    for subpackage, lines in lines_by_subpackage().items():
+        within = files_of.get(subpackage, [])
+        longest = max(map(lines_of, within), default=0)
+        rows.append([f"`{subpackage}`", str(lines), str(len(within)), str(longest)])
+    return table(["subpackage", "lines", "files", "longest file"], rows)
 
 
 def main() -> None:
     """Write the table of subpackages between its marks in docs/design.md."""
     text = DESIGN.read_text(encoding="utf-8")
-    page = put_section(text, "house", layer_table(), "make house")
+    page = put_section(text, "house", size_table(), "make house")
     DESIGN.write_text(page, encoding="utf-8")
 
 

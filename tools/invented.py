@@ -6,12 +6,8 @@ words shows there as a diff, also in studies whose runs were not trained yet.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import tempfile
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,23 +15,13 @@ import pandas as pd
 
 from cohort.cell.evaluations import is_evaluated, resolve_last
 from cohort.core.files import write_text
-from cohort.core.sealed_json import write_sealed
-from cohort.pipeline.specs import (
-    Spec,
-    claims_spec,
-    experiment_plan,
-    frozen_experiment_path,
-    spec_of,
-)
 from cohort.plan import Plan
-from cohort.results.claims.judge import write_judged
-from cohort.results.collect import EMPTY, Result, collect
+from cohort.results.collect import EMPTY, Result
 from cohort.results.names import METRICS
-from cohort.results.tables.tabulate import tabulate
 from cohort.training.cell import Cell
 from tools.cells import plan_all
+from tools.study import ROOT, collect_results, markdown_tables, work_folder
 
-ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "tests/results/golden"
 STUDIES = ("aml", "fedentopt", "peco", "stratify", "ucb")
 DIVERGED, MISSING = 60, 200  # one run in so many
@@ -44,43 +30,15 @@ DIVERGED, MISSING = 60, 200  # one run in so many
 def page(study: str) -> str:
     """The tables and the verdicts of a study, from invented runs, in Markdown."""
     plan = plan_all(study)
-    layout = plan.layout
     metrics = sorted(set(METRICS) & _words(plan, study))
-    with _temporary_folder():
-        for experiment in plan.study(study).experiments:
-            _collect(plan, experiment_plan(plan, study, experiment), metrics)
-        files = []
-        for name in plan.study(study).tables:
-            spec = spec_of(plan, study, name)
-            tabulate(spec, layout.metrics(study, spec["experiment"]), layout.table(study, name))
-            files += layout.table(study, name)
-        if plan.study(study).claims:
-            write_judged(claims_spec(plan, study, layout), layout.claims(study))
-            files += layout.claims(study)
-        texts = [
-            Path(file).read_text(encoding="utf-8").strip() for file in files if file.endswith(".md")
-        ]
-    return "\n\n".join(texts) + "\n"
 
+    def result_of(digest: str) -> Result:
+        cell = plan.cells[digest]
+        return invented_result(cell, plan.dataset_info(cell)["classes"], metrics)
 
-@contextlib.contextmanager
-def _temporary_folder() -> Iterator[None]:
-    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        for name in ("config", "resources"):
-            Path(name).symlink_to(ROOT / name)
-        yield
-
-
-def _collect(plan: Plan, content: Spec, metrics: list[str]) -> None:
-    """Write these metrics of an experiment, from invented results of its cells."""
-    cells = {cell.path: cell for cell in plan.cells.values()}
-    write_sealed(file := frozen_experiment_path(content), content, sync=False)
-    target = plan.layout.metrics(content["study"], content["experiment"])
-
-    def result_of(path: str) -> Result:
-        return invented_result(cells[path], plan.dataset_info(cells[path])["classes"], metrics)
-
-    collect(file, target, result_of=result_of)
+    with work_folder():
+        collect_results(plan, study, result_of)
+        return "\n\n".join(markdown_tables(plan, study).values()) + "\n"
 
 
 def _words(plan: Plan, study: str) -> set[str]:

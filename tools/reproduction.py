@@ -1,45 +1,78 @@
-"""`python -m tools.reproduction STUDY`: bring docs/reproduction/STUDY.md up to date.
+"""`python -m tools.reproduction [STUDY ...]`: what the documents say of released runs.
 
-Its tables come from the released runs, its findings from the study. The rest is written by hand.
+With studies, the findings and tables of their pages docs/reproduction/STUDY.md. Without any, the
+findings and counts of README.md, docs/reproduction.md, and docs/contradictions.md. The rest of
+these pages is written by hand.
 """
 
 from __future__ import annotations
 
-import functools
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import chdir, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks.page import put_section
-from cohort.commands.cli import main as cohort
+from cohort.results.claims.decision import HELD, NOT_HELD
+
+from benchmarks.tables import put_section, table
 from cohort.core.paths import CLAIMS_TABLE, RELEASED
-from cohort.pipeline import preview
-from cohort.plan import load
+from cohort.plan import Plan, load
 from cohort.plan.yaml_files import read_yaml
 from cohort.records.record import Record
-from cohort.results.claims.judged import JudgedClaim, read_judged
-from cohort.results.comparison import Comparison
-from cohort.results.intervals import NOT_ENOUGH
+from cohort.results.claims.judged import JudgedClaim
+from cohort.results.intervals import ENOUGH_SEEDS, NOT_ENOUGH
 from cohort.results.release.folder import read_release
-from cohort.results.release.restoring import restore
+from tools.study import (
+    ROOT,
+    collect_results,
+    compared_table,
+    judged,
+    markdown_tables,
+    released_results,
+    work_folder,
+)
 
-ROOT = Path(__file__).resolve().parents[1]
-PAGES = ROOT / "docs" / "reproduction"
+README, DOCS = ROOT / "README.md", ROOT / "docs"
+PAGES = DOCS / "reproduction"
+COMMAND = "python -m tools.reproduction"
+PAPERS = ("aml", "peco", "ucb", "fedentopt", "stratify")
+TABLES = (
+    ("fedentopt", "tab1", "FedEntOpt, Table I: CIFAR-10, LeNet-5"),
+    ("stratify", "tab1", "Stratify, Table I: MNIST"),
+    ("peco", "tab2", "PECO, Table II: CNN"),
+    ("ucb", "results", "UCB, results"),
+)
+VERDICTS = ("agrees", "differs", "cannot tell")
 WAITING = f"| {NOT_ENOUGH} ("
 """What begins the cell of a claim with too few runs."""
 PAPER = "| paper "
 """What begins a cell that has the paper's value only."""
 
 
-def update(text: str, study: str) -> str:
+def update_study(text: str, study: str) -> str:
     """Replace the findings and tables of a study's page by those of the study and of its released
     runs."""
-    command = f"python -m tools.reproduction {study}"
-    text = put_section(text, "findings", listed(study), command)
-    return put_section(text, "tables", section(study), command)
+    text = put_section(text, "findings", listed(study), f"{COMMAND} {study}")
+    return put_section(text, "tables", section(study), f"{COMMAND} {study}")
+
+
+def update_documents() -> dict[Path, str]:
+    """The text of README.md and of the pages on all papers, brought up to date, by file."""
+    claims = {study: _released_claims(study) for study in PAPERS}
+    agreeing = agreements()
+    sections = {
+        README: {"showdown": listed("showdown"), "results": _summary(agreeing, claims)},
+        DOCS / "reproduction.md": {"results": _agreement_section(agreeing)},
+        DOCS / "contradictions.md": {"contradictions": _contradictions(claims)},
+    }
+    texts = {}
+    for file, parts in sections.items():
+        text = file.read_text(encoding="utf-8")
+        for name, made in parts.items():
+            text = put_section(text, name, made, COMMAND)
+        texts[file] = text
+    return texts
 
 
 def listed(study: str) -> str:
@@ -50,46 +83,26 @@ def listed(study: str) -> str:
 
 def section(study: str) -> str:
     """Markdown: how a study's released runs were made, its tables, and verdicts on its claims."""
+    with _released(study) as plan:
+        texts = markdown_tables(plan, study)
+    names = sorted(texts, key=lambda name: (name == CLAIMS_TABLE, name))
+    tables = (rows_with_runs(texts[name]) for name in names)
     runs = read_release(ROOT / RELEASED / study)
-    return "\n\n".join([_provenance_text(study, runs), *_tables(study)])
+    return "\n\n".join([_provenance_text(study, runs), *filter(None, tables)])
 
 
 @contextmanager
-def in_restored_folder(study: str) -> Iterator[None]:
-    """Work, in this block, in a temporary folder with only the released runs of a study, if any."""
-    with tempfile.TemporaryDirectory() as work, chdir(work):
-        for name in ("config", "resources", "rules", "Snakefile"):
-            Path(name).symlink_to(ROOT / name)
-        folder = Path(RELEASED, study)
-        if folder.exists():
-            restore(folder, str(folder), load({"studies": study}).cells)
-        yield
+def _released(study: str) -> Iterator[Plan]:
+    """Work, in this block, in a temporary folder with the metrics of a study's released runs."""
+    with work_folder():
+        plan = load({"studies": study})
+        collect_results(plan, study, released_results(study))
+        yield plan
 
 
-@functools.cache
-def comparison(study: str, table: str) -> Comparison:
-    """Compare the released runs of a study by one of its tables."""
-    with in_restored_folder(study):
-        files = preview.draw_item(load({"studies": study}), study, table)
-        return Comparison.read(next(file for file in files if file.endswith(".json")))
-
-
-def judge_released(study: str) -> list[JudgedClaim]:
-    """Judge a study's claims by its released runs and by the paper's own values."""
-    with in_restored_folder(study):
-        files = preview.draw_claims(load({"studies": study}), study)
-        return read_judged(next(file for file in files if file.endswith(".json")))
-
-
-def _tables(study: str) -> list[str]:
-    """The tables of a study's released runs in Markdown."""
-    with in_restored_folder(study):
-        cohort(["draw", study])
-        files = Path("results/full/partial/tables", study).glob("*.md")
-        names = sorted((file.stem for file in files), key=lambda name: (name == CLAIMS_TABLE, name))
-        texts = [Path("results/full/partial/tables", study, f"{name}.md") for name in names]
-        tables = (rows_with_runs(file.read_text(encoding="utf-8").strip()) for file in texts)
-        return [table for table in tables if table]
+def _released_claims(study: str) -> list[JudgedClaim]:
+    with _released(study) as plan:
+        return judged(plan, study)
 
 
 def rows_with_runs(table: str) -> str:
@@ -121,11 +134,79 @@ def _provenance_text(study: str, runs: Sequence[Record]) -> str:
     )
 
 
+def agreements() -> list[list[str]]:
+    """For each table, and apart for the paper's own method and for others, how the printed numbers
+    that have enough released seeds compare with ours."""
+    return [row for source in TABLES for row in _agreements(*source)]
+
+
+def _agreements(study: str, name: str, title: str) -> Iterator[list[str]]:
+    with _released(study) as plan:
+        methods = tuple(plan.study(study).methods)
+        results = [
+            result
+            for result in compared_table(plan, study, name).results
+            if result.agreement and result.sample.n >= ENOUGH_SEEDS
+        ]
+    for is_own, whose in ((True, "its own method"), (False, "others")):
+        group = [r for r in results if r.labels["strategy"].startswith(methods) == is_own]
+        group.sort(key=lambda result: abs(result.difference))
+        verdicts = Counter(result.verdict for result in group)
+        counts = [
+            len(group),
+            *(verdicts[verdict] for verdict in VERDICTS),
+            sum(result.difference > 0 for result in group),
+        ]
+        ends = (f"{100 * result.difference:+.2f}" for result in (group[0], group[-1]))
+        yield [title, whose, *map(str, counts), *ends]
+
+
+def _agreement_section(rows: Sequence[Sequence[str]]) -> str:
+    titles = ["source", "numbers of", "printed", *VERDICTS, "ours higher", "nearest", "furthest"]
+    return (
+        f"{table(titles, rows)}\n\nNumbers printed beside at least {ENOUGH_SEEDS} seeds of ours; "
+        "differences are ours less the printed ones, in points."
+    )
+
+
+def _summary(rows: Sequence[Sequence[str]], claims: dict[str, list[JudgedClaim]]) -> str:
+    """A paragraph on how many printed numbers agree and how many claims hold."""
+    printed, agrees, differs, unclear = (
+        sum(int(row[column]) for row in rows) for column in range(2, 6)
+    )
+    every = [claim for judged_ones in claims.values() for claim in judged_ones]
+    measured = Counter(claim.measured for claim in every)
+    undecided = len(every) - measured[HELD] - measured[NOT_HELD] - measured[NOT_ENOUGH]
+    return (
+        f"Of {printed} printed numbers with at least {ENOUGH_SEEDS} seeds of ours beside them, {agrees} agree, "
+        f"{differs} differ, and the seeds cannot tell for {unclear} ([which](docs/reproduction.md)). Of {len(every)} "
+        f"claims {sum(claim.paper == NOT_HELD for claim in every)} are contradicted by "
+        f"[their own paper's numbers](docs/contradictions.md); by the released runs {measured[HELD]} hold, "
+        f"{measured[NOT_HELD]} do not, and {undecided} are undecided; the others wait for runs."
+    )
+
+
+def _contradictions(claims: dict[str, list[JudgedClaim]]) -> str:
+    items = []
+    for study, judged_ones in claims.items():
+        entries = read_yaml(ROOT / "config/studies" / f"{study}.yaml")["claims"]
+        for name in (claim.claim for claim in judged_ones if claim.paper == NOT_HELD):
+            entry = entries[name]
+            items.append(
+                f"- **`{study}.{name}`**, {entry['where']}: “{entry['quote']}”\n"
+                f"  *Numbers:* {entry['against']}\n  *Reading:* {entry['reading']}"
+            )
+    return "\n".join(items)
+
+
 def main(studies: Sequence[str]) -> None:
-    """Bring the pages of these studies up to date."""
-    for study in studies:
-        page = PAGES / f"{study}.md"
-        page.write_text(update(page.read_text(encoding="utf-8"), study), encoding="utf-8")
+    """Bring the pages of these studies, or those on all papers, up to date."""
+    texts = {
+        page: update_study(page.read_text(encoding="utf-8"), page.stem)
+        for page in (PAGES / f"{study}.md" for study in studies)
+    }
+    for file, text in (texts or update_documents()).items():
+        file.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import pandas as pd
 
-from benchmarks.page import put_section
-from benchmarks.peers import ROOT
-from benchmarks.tables import NOTHING, table
+from benchmarks.tables import NOTHING, put_section, table
 from cohort.core.paths import RELEASED
 from cohort.plan import Plan, load
 from cohort.results.across import Scores, values_left_out
 from cohort.results.ranks import Standings, standings_of
 from cohort.results.series import runs_without
 from cohort.results.tables.leaderboard import rank_text
+from tools.study import ROOT
 
 COMMAND = "python -m tools.showdown"
 STUDY = "showdown"
@@ -98,16 +97,15 @@ def markdown(plan: Plan, name: str) -> str:
     for standing in standings.entries:
         mean, apart, ahead = means.loc[standing.strategy], standing.difference, standing.ahead
         ends = apart.interval if apart and apart.interval else ()
+        interval = ", ".join(f"{100 * end:.2f}" for end in ends)
         rows.append(
             [
                 NOTHING if standings.no_ranking else rank_text(standing),
                 f"{standing.mean_rank:.1f}",
                 plan.strategies[standing.strategy]["title"],
                 f"{100 * standing.score.value:.2f}",
-                NOTHING
-                if apart is None
-                else f"{100 * apart.value:+.2f} [{', '.join(f'{100 * end:.2f}' for end in ends)}]",
-                NOTHING if ahead is None else f"{100 * ahead.value:.0f}",
+                f"{100 * apart.value:+.2f} [{interval}]" if apart else NOTHING,
+                f"{100 * ahead.value:.0f}" if ahead else NOTHING,
                 f"{mean['simulated_seconds']:.1f}",
                 f"{mean['bytes_down'] / 1000:.0f}",
                 f"{mean['gini']:.2f}",
@@ -121,34 +119,24 @@ def accuracies_by_setting(plan: Plan, name: str) -> str:
     setting of its experiment."""
     standings, _ = leaderboard(plan, name)
     runs = _measured(plan, plan.study(STUDY).tables[name]["experiment"])
-    titles = plan.study(STUDY).titles.get("partition", {})
-    named = runs.assign(partition=runs["partition"].map(lambda name: titles.get(name, name)))
-    axes = [axis for axis in ("partition", "clients") if axis in named]
-    named["column"] = named[axes].astype(str).agg(", ".join, axis=1)
-    means = 100 * named.groupby(["strategy", "column"])["value"].mean()
-    columns = list(named["column"].unique())
-    rows = [
-        [
-            plan.strategies[standing.strategy]["title"],
-            *(f"{means[standing.strategy, column]:.2f}" for column in columns),
-        ]
-        for standing in standings.entries
-    ]
+    runs["partition"] = runs["partition"].replace(plan.study(STUDY).titles.get("partition", {}))
+    axes = [axis for axis in ("partition", "clients") if axis in runs]
+    runs["column"] = runs[axes].astype(str).agg(", ".join, axis=1)
+    means = 100 * runs.groupby(["strategy", "column"])["value"].mean()
+    columns = list(runs["column"].unique())
+    rows = []
+    for standing in standings.entries:
+        accuracies = [f"{means[standing.strategy, column]:.2f}" for column in columns]
+        rows.append([plan.strategies[standing.strategy]["title"], *accuracies])
     return table(["selector", *columns], rows)
-
-
-def findings(plan: Plan) -> str:
-    """The findings of the study as a numbered Markdown list."""
-    return "\n".join(
-        f"{number}. {finding['text']}"
-        for number, finding in enumerate(plan.study(STUDY).findings, start=1)
-    )
 
 
 def update(text: str) -> str:
     """The page with findings, and the tables of all leaderboards, between its markers."""
     plan = load({"studies": STUDY})
-    text = put_section(text, "findings", findings(plan), COMMAND)
+    numbered = enumerate(plan.study(STUDY).findings, start=1)
+    findings = "\n".join(f"{number}. {finding['text']}" for number, finding in numbered)
+    text = put_section(text, "findings", findings, COMMAND)
     parts = []
     for name in leaderboards(plan):
         parts += [f"**{plan.study(STUDY).tables[name]['title']}**", markdown(plan, name)]

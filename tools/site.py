@@ -1,7 +1,7 @@
 """`python -m tools.site FOLDER`: the pages as a static site, from the runs that exist.
 
 It draws every listed study, and gathers the index, the pages, the figures and tables that they link
-to, a page of all figures beside the papers' captions, and the released runs. Any web server can serve the folder.
+to, and the released runs. Any web server can serve the folder.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from cohort.plan import Plan, load
 from cohort.plan.loading import all_studies
 from cohort.results.release.folder import MANIFEST
 from cohort.results.report.index import write_index
-from tools.contact_sheet import write_contact_sheet
 
-RUNS, FIGURES = "runs.parquet", "figures.html"
+RUNS = "runs.parquet"
 
 
 def make_site(plan: Plan, site: Path) -> None:
@@ -38,8 +37,7 @@ def make_site(plan: Plan, site: Path) -> None:
         shutil.copy(card, site / card.name)
         html = page.read_text(encoding="utf-8")
         (site / page.name).write_text(html.replace('="../', '="'), encoding="utf-8")
-    write_contact_sheet(plan, layout, site / FIGURES)
-    write_index(site / "index.html", _releases(site / "released"), figures=FIGURES)
+    write_index(site / "index.html", _releases(site / "released"))
 
 
 def _releases(copies: Path) -> list[tuple[str, str, int]]:

@@ -6,14 +6,14 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.gpu.report import Report
+from benchmarks.gpu.piece import Report
 from tests.gpu.checks import CHECKS, CUDA_ONLY
 
 
 def measure(report: Report) -> None:
     """Run every check; on a CPU, name those that are skipped."""
     checks = CHECKS if report.is_trial else (*CHECKS, *CUDA_ONLY)
-    report.plan(len(checks))
+    report.steps = len(checks)
     for check in checks:
         name = check.__name__.replace("_", " ")
         with report.step(name), tempfile.TemporaryDirectory() as folder:

@@ -7,31 +7,24 @@ from collections.abc import Iterator
 from dataclasses import replace
 from statistics import median
 
-import numpy as np
 import torch
+from cohort.training.job.precision import set_up
 
 from benchmarks.contest import largest_difference
 from benchmarks.draw import draw_work
-from benchmarks.gpu.report import Report
-from benchmarks.gpu.timing import interleaved_seconds
-from benchmarks.networks import build, forward_operations
-from benchmarks.sweeps import times_faster
+from benchmarks.gpu.piece import Report, interleaved_seconds
+from benchmarks.processes import times_faster
 from benchmarks.variants.inputs import flat
 from benchmarks.variants.ours import task_of
 from benchmarks.work import Work
-from benchmarks.workloads import W1, W2, W2A, W2B, W3, Workload
-from cohort.training.job.machine import set_up
+from benchmarks.workloads import W1, W2, W2A, W2B, W3
 from cohort.training.state import RunState
 
-VGG11, RESNET18, EFFICIENTNET = (
+VGG11, RESNET18 = (
     replace(W1, name=name, title=name, model=model, classes=10)
-    for name, model in (
-        ("VGG-11", "vgg11"),
-        ("ResNet-18", "resnet18"),
-        ("EfficientNet-B0", "efficientnet-b0"),
-    )
+    for name, model in (("VGG-11", "vgg11"), ("ResNet-18", "resnet18"))
 )
-WORKLOADS = (W1, W2, W2A, W2B, W3, VGG11, RESNET18, EFFICIENTNET)
+WORKLOADS = (W1, W2, W2A, W2B, W3, VGG11, RESNET18)
 TRAINERS = ("serial", "batched")  # the reference first
 MOST = 20  # rounds of each
 
@@ -56,7 +49,7 @@ def measure(report: Report) -> None:
     """Time the serial and the batched trainer on each workload."""
     set_up("float32", report.device)
     workloads = [each.tiny() for each in (W2A, W3)] if report.is_trial else WORKLOADS
-    report.plan(len(workloads))
+    report.steps = len(workloads)
     for workload in workloads:
         with report.step(workload.title) as until:
             _time_trainers(draw_work(workload), report, until)
@@ -79,28 +72,12 @@ def _time_trainers(given: Work, report: Report, until: float) -> None:
                 "max": max(seconds),
                 "rounds": len(seconds),
                 f"vs {reference}": times_faster(taken[reference], seconds),
-                "TFLOPS": operations(given.workload) / median(seconds) / 1e12,
-                "us/layer": 1e6 * median(seconds) / layers_in_turn(given.workload, trainer),
                 "memory, MB": player.memory_mb,
-                "difference": _difference(player.weights, players[reference].weights),
+                "difference": None
+                if trainer == reference
+                else largest_difference(player.weights, players[reference].weights),
             }
         )
-
-
-def operations(workload: Workload) -> int:
-    """The floating-point operations of a round."""
-    return 3 * forward_operations(workload) * workload.samples
-
-
-def layers_in_turn(workload: Workload, trainer: str) -> int:
-    """How many layers follow one another in a round: those of each step of each client, or of the
-    clients that step together."""
-    layers = sum(next(layer.children(), None) is None for layer in build(workload).modules())
-    return layers * workload.steps * (1 if trainer == "batched" else workload.cohort)
-
-
-def _difference(weights: np.ndarray, reference: np.ndarray) -> float | None:
-    return None if weights is reference else largest_difference(weights, reference)
 
 
 def _reset_peak(device: torch.device) -> int:

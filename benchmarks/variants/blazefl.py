@@ -21,7 +21,7 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from benchmarks.machine import cores
 from benchmarks.protocol import serve
-from benchmarks.variants.inputs import Augmented, EpochBatches, arguments, flat, network, shard
+from benchmarks.variants.inputs import EpochBatches, arguments, flat, network, shard
 from benchmarks.work import SEED, Work, read_work
 
 ENDLESS = 10**6
@@ -48,9 +48,7 @@ class Clients(PartitionedDataset):
 
     def get_dataset(self, type_: StrEnum, cid: int) -> Dataset[Any]:
         """A client's samples."""
-        given = _work(self.folder)
-        augmented = given.workload.augmentation != "none"
-        return Augmented(given, cid) if augmented else TensorDataset(*shard(given, cid))
+        return TensorDataset(*shard(_work(self.folder), cid))
 
     def set_dataset(self, type_: StrEnum, cid: int, dataset: Dataset[Any]) -> None:
         """Keep nothing: samples never change."""
@@ -58,12 +56,9 @@ class Clients(PartitionedDataset):
     def get_dataloader(
         self, type_: StrEnum, cid: int, batch_size: int | None = None, generator: Any = None
     ) -> DataLoader[Any]:
-        """A client's loader, which indexes tensors with whole batches if nothing is augmented."""
+        """A client's loader, which indexes tensors with whole batches."""
         batches = EpochBatches(_work(self.folder), self.round, cid)
-        data = self.get_dataset(type_, cid)
-        if isinstance(data, TensorDataset):
-            return DataLoader(data, batch_size=None, sampler=batches)
-        return DataLoader(data, batch_sampler=batches)
+        return DataLoader(self.get_dataset(type_, cid), batch_size=None, sampler=batches)
 
 
 def trainer_of(given: Work, style: str, **options: Any) -> Any:
@@ -87,20 +82,15 @@ def trainer_of(given: Work, style: str, **options: Any) -> Any:
     )
 
 
-def add_momentum(given: Work) -> None:
-    """Give BlazeFL's trainers, which name only a learning rate, the workload's momentum and weight
-    decay."""
-    load = given.workload
-    settings: Any = {"momentum": load.momentum, "weight_decay": load.weight_decay}
-    mock.patch.object(torch.optim, "SGD", functools.partial(torch.optim.SGD, **settings)).start()
-
-
 def main() -> None:
     """Serve FedAvg rounds; the result is the global weights."""
     multiprocessing.set_start_method("fork")  # or workers would import torch anew in each round
     options = arguments()
     given, clients = _work(options.folder), Clients(options.folder)
-    add_momentum(given)
+    load = given.workload
+    # BlazeFL's trainers name only a learning rate.
+    settings: Any = {"momentum": load.momentum, "weight_decay": load.weight_decay}
+    mock.patch.object(torch.optim, "SGD", functools.partial(torch.optim.SGD, **settings)).start()
     shared = {
         "model_selector": Networks(options.folder),
         "model_name": "",
@@ -108,7 +98,6 @@ def main() -> None:
         "device": "cpu",
         "seed": SEED,
     }
-    load = given.workload
     server = FedAvgBaseServerHandler(
         **shared,
         global_round=ENDLESS,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import torch
@@ -11,12 +11,10 @@ from flwr.app import ArrayRecord, ConfigRecord, Context, Message, MetricRecord, 
 from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
 from flwr.serverapp.strategy import FedAvg
-from torch import Tensor
 from torch.nn.functional import cross_entropy
-from torch.utils.data import DataLoader
 
 from benchmarks.protocol import Channel
-from benchmarks.variants.inputs import Augmented, flat, network, shard
+from benchmarks.variants.inputs import flat, network, shard
 from benchmarks.work import Work, read_work
 
 client_app = ClientApp()
@@ -35,9 +33,10 @@ def train(message: Message, context: Context) -> Message:
     optimizer = torch.optim.SGD(
         model.parameters(), lr=load.lr, momentum=load.momentum, weight_decay=load.weight_decay
     )
-    for images, labels in _batches(given, round, client):
+    inputs, labels = shard(given, client)
+    for batch in given.batches(round, client):
         optimizer.zero_grad()
-        loss = cross_entropy(model(images), labels)
+        loss = cross_entropy(model(inputs[batch]), labels[batch])
         loss.backward()
         optimizer.step()
     metrics = MetricRecord({"num-examples": load.size, "loss": float(loss.detach())})
@@ -51,17 +50,6 @@ def train(message: Message, context: Context) -> Message:
 def _work(folder: str) -> Work:
     torch.set_num_threads(1)
     return read_work(Path(folder))
-
-
-def _batches(given: Work, round: int, client: int) -> Iterator[list[Tensor]]:
-    if given.workload.augmentation != "none":
-        images = Augmented(given, client)
-        for order in given.epochs(round, client):
-            yield from DataLoader(images, given.workload.batch, sampler=order.tolist())
-        return
-    inputs, labels = shard(given, client)
-    for batch in given.batches(round, client):
-        yield [inputs[batch], labels[batch]]
 
 
 class DrivenFedAvg(FedAvg):

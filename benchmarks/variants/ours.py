@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from unittest import mock
 
 import numpy as np
 import torch
+from cohort.training.job.precision import set_up
 
 from benchmarks.protocol import serve
 from benchmarks.variants.inputs import arguments, flat, network
@@ -14,9 +14,7 @@ from benchmarks.work import MEAN, SCALE, SEED, STD, Work, read_work
 from cohort.cell.settings import Settings
 from cohort.data.samples import Samples
 from cohort.data.shards import Shards
-from cohort.native.target import avx2
 from cohort.selection.simple import Random
-from cohort.training.job.machine import set_up
 from cohort.training.objectives import CrossEntropy
 from cohort.training.procedures import parse_procedure
 from cohort.training.servers import Average
@@ -64,7 +62,7 @@ def samples_of(given: Work, device: torch.device = CPU) -> Samples:
 
 
 def _settings(given: Work) -> Settings:
-    names = (
+    names = [
         "model",
         "J",
         "clients",
@@ -74,7 +72,7 @@ def _settings(given: Work) -> Settings:
         "momentum",
         "weight_decay",
         "augmentation",
-    )
+    ]
     options = {name: getattr(given.workload, name) for name in names}
     return Settings(
         dataset="none",
@@ -95,16 +93,9 @@ def _shards(given: Work) -> Shards:
     )
 
 
-def generate_avx2() -> None:
-    """Make native code use vectors of AVX2, whatever the processor offers."""
-    mock.patch("cohort.native.network.host", avx2).start()
-
-
 def main() -> None:
     """Serve FedAvg rounds; the result is the global weights."""
     options = arguments()
-    if options.avx2:
-        generate_avx2()
     device = torch.device(options.device)
     set_up("float32", device)
     task = task_of(read_work(options.folder), options.trainer, device)

@@ -18,10 +18,9 @@ from pfl.metrics import Metrics, Weighted
 from pfl.model.pytorch import PyTorchModel
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
-from torch.utils.data import DataLoader
 
 from benchmarks.protocol import Channel
-from benchmarks.variants.inputs import Augmented, arguments, flat, network, shard
+from benchmarks.variants.inputs import arguments, flat, network, shard
 from benchmarks.work import Work, read_work
 from cohort.cell.settings import local_work
 
@@ -51,7 +50,6 @@ class ClientDataset(Dataset):
     def __init__(self, given: Work, round: int, client: int):
         super().__init__(raw_data=shard(given, client), user_id=str(client))
         self.given, self.orders = given, iter(given.epochs(round, client).tolist())
-        self.augmented = Augmented(given, client) if given.workload.augmentation != "none" else None
 
     def iter(self, batch_size: int | None) -> Iterator[Any]:
         """Yield the batches of the next epoch.
@@ -60,8 +58,6 @@ class ClientDataset(Dataset):
         """
         if batch_size in (None, len(self)):
             yield self.raw_data
-        elif self.augmented:
-            yield from DataLoader(self.augmented, batch_size, sampler=next(self.orders))
         else:
             images, labels = self.raw_data
             for batch in torch.tensor(next(self.orders)).split(batch_size):

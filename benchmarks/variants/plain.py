@@ -8,11 +8,10 @@ from itertools import count
 
 import torch
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
+from torch.utils.data import DataLoader, Subset, TensorDataset
 
 from benchmarks.protocol import serve
 from benchmarks.variants.inputs import (
-    Augmented,
     arguments,
     flat,
     network,
@@ -28,7 +27,10 @@ class Loop:
     def __init__(self, given: Work, style: str):
         self.given, self.workload, self.style = given, given.workload, style
         self.model, self.criterion = network(given), nn.CrossEntropyLoss()
-        self.clients = self._clients()
+        everything = TensorDataset(standardized(given.values), torch.from_numpy(given.labels))
+        samples = range(len(given.labels))
+        shards = (samples[given.shard(client)] for client in range(given.workload.clients))
+        self.clients = [Subset(everything, shard) for shard in shards]
 
     def round(self, round: int) -> None:
         """Train the round's cohort and average its weights."""
@@ -62,18 +64,6 @@ class Loop:
             yield from DataLoader(
                 self.clients[client], self.workload.batch, sampler=order[:taken].tolist()
             )
-
-    def _clients(self) -> list[Dataset[tuple[Tensor, ...]]]:
-        clients = range(self.workload.clients)
-        if self.workload.augmentation != "none":
-            return [Augmented(self.given, client) for client in clients]
-        everything = TensorDataset(
-            standardized(self.given.values), torch.from_numpy(self.given.labels)
-        )
-        return [
-            Subset(everything, range(len(self.given.labels))[self.given.shard(client)])
-            for client in clients
-        ]
 
 
 def _mean(states: Sequence[dict[str, Tensor]], name: str) -> Tensor | int:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from benchmarks import against
-from benchmarks.against import Comparison, Trees, check_out, compare, compare_rounds
+from benchmarks.against import Comparison, Trees, compare, compare_rounds
 from benchmarks.contest import Entry
 from benchmarks.peers import ROOT
-from benchmarks.processes import Failed
+from benchmarks.processes import Failed, times_faster
 from benchmarks.workloads import W3
 
 VARIANT = """
@@ -41,7 +39,7 @@ def fake_tree(folder: Path, seconds: float, megabytes: int = 0, answer: float = 
 def test_each_side_runs_its_own_tree(tmp_path: Path):
     trees = Trees(fake_tree(tmp_path / "old", 0.05), fake_tree(tmp_path / "new", 0.1, 100))
     time, memory = compare_rounds(W3.tiny(), ENTRIES, 2, trees, tmp_path / "work")
-    assert time.ratio == pytest.approx(2, abs=0.3) and time.worse
+    assert 1.7 < times_faster(time.new, time.old) < 2.3 and time.worse
     assert len(time.old) == len(time.new) == 2 * against.PASSES
     assert 70 < memory.new[0] - memory.old[0] < 130 and memory.worse
     back = compare_rounds(W3.tiny(), ENTRIES, 1, Trees(*reversed(trees)), tmp_path / "again")
@@ -51,34 +49,16 @@ def test_each_side_runs_its_own_tree(tmp_path: Path):
 @pytest.mark.long
 def test_trees_with_different_weights_cannot_be_compared(tmp_path: Path):
     old, new = (fake_tree(tmp_path / name, 0, answer=len(name)) for name in ("old", "newer"))
-    with pytest.raises(Failed, match=r"'new: ours' and 'old: ours' differ by 0\.667"):
+    with pytest.raises(Failed, match=r"old: ours and new: ours differ by 0\.667"):
         compare_rounds(W3.tiny(), ENTRIES, 1, Trees(old, new), tmp_path / "work")
 
 
-@pytest.mark.long
-def test_a_tree_that_cannot_start_is_named(tmp_path: Path):
-    trees = Trees(fake_tree(tmp_path / "old", 0), tmp_path)
-    with pytest.raises(Failed, match="new: ours: failed"):
-        compare_rounds(W3.tiny(), ENTRIES, 1, trees, tmp_path / "work")
-
-
-@pytest.mark.parametrize(
-    ("new", "ratio", "worse"),
-    [
-        ([1.03, 4.12, 1.03], "1.030", False),
-        ([1.04, 4.16, 1.0], "1.040", True),
-        ([9.0, 4.0, 0.5], "1.000", False),
-    ],
-)
-def test_the_ratio_is_the_median_over_pairs(new: Sequence[float], ratio: str, worse: bool):
-    comparison = Comparison("W1", "s/round", [1.0, 4.0, 1.0], new)
-    assert comparison.worse is worse and comparison.row()[4] == ratio
-    assert comparison.row()[-1] == ("**worse by more than 3%**" if worse else "ok")
-
-
-def test_the_spread_is_that_of_the_ratios():
-    row = Comparison("W1", "s/round", [1.0, 2.0, 4.0], [1.0, 2.2, 4.8]).row()
-    assert row == ["W1", "s/round", "2.00", "2.20", "1.100", "1.050 to 1.150", "3", row[-1]]
+def test_the_ratio_is_the_median_over_pairs():
+    """Of 1.00, 1.03 and 1.04, and of 1.04, 1.04 and 1.00."""
+    close = Comparison("W1", "s/round", [1.0, 4.0, 1.0], [1.0, 4.12, 1.04])
+    far = Comparison("W1", "s/round", [1.0, 4.0, 1.0], [1.04, 4.16, 1.0])
+    assert not close.worse and close.row()[4:] == ["1.030", "1.015 to 1.035", "3", "ok"]
+    assert far.worse and far.row()[-1] == "**worse by more than 3%**"
 
 
 def test_exit_status(capsys: pytest.CaptureFixture[str], tmp_path: Path):
@@ -99,31 +79,10 @@ def test_exit_status(capsys: pytest.CaptureFixture[str], tmp_path: Path):
     assert "| same | s " in printed.out and "fail: out of memory" in printed.err
 
 
-def test_checking_out_leaves_the_repository_alone(tmp_path: Path):
-    repository, folder = tmp_path / "repository", tmp_path / "old"
-    repository.mkdir()
-
-    def git(*arguments: str) -> str:
-        identity = ["-c", "user.name=x", "-c", "user.email=x@x"]
-        command = ["git", "-C", str(repository), *identity, *arguments]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
-
-    git("init", "--quiet")
-    for text in ("first", "second"):
-        (repository / "file").write_text(text)
-        git("add", "file")
-        git("commit", "--quiet", "--message", text)
-    (repository / "file").write_text("uncommitted")
-    check_out("HEAD~1", folder, repository)
-    assert (folder / "file").read_text() == "first"
-    assert (repository / "file").read_text() == "uncommitted"
-    assert git("worktree", "list").count("\n") == 1
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["HEAD", "W9"], "there is no part W9; choose from W1, W2, W2a, W3, W4, W5, W6"),
+        (["HEAD", "W9"], "there is no part W9; choose from W1, W2, W2a, W3, W5, W6"),
         (["no-such-revision"], "git has no revision 'no-such-revision'"),
     ],
 )
@@ -138,5 +97,5 @@ def test_bad_arguments(arguments: list[str], message: str, capsys: pytest.Captur
 def test_the_working_tree_against_its_last_commit(capsys: pytest.CaptureFixture[str]):
     against.main(["HEAD", "W5", "--tiny"])
     printed = capsys.readouterr()
-    assert printed.out.count("\n| W5 ") == 4
+    assert printed.out.count("\n| W5 ") == 2
     assert "Old: " in printed.out and "failed" not in printed.err

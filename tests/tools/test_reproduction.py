@@ -1,27 +1,42 @@
-"""The pages of docs/reproduction are those of the released runs."""
+"""README and the pages of docs that show results are those of the released runs."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from cohort.core.paths import RELEASED
-from tools import reproduction
+from tests.conftest import ROOT
+from tools import reproduction, showdown
 
 PAGES = [
-    pytest.param(page, id=page.stem, marks=pytest.mark.long if page.stem == "fedentopt" else ())
+    page
     for page in sorted(reproduction.PAGES.glob("*.md"))
-    if (reproduction.ROOT / RELEASED / page.stem).exists()
+    if (ROOT / RELEASED / page.stem).exists()
 ]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", PAGES)
-def test_a_page_is_current(page: Path):
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_page_is_current(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    command = f"python -m tools.reproduction {page.stem}"
-    assert reproduction.update(text, page.stem) == text, f"run `{command}`"
+    command = f"{reproduction.COMMAND} {page.stem}"
+    assert reproduction.update_study(text, page.stem) == text, f"run `{command}`"
+
+
+@pytest.mark.slow
+def test_the_documents_on_all_papers_are_current() -> None:
+    for file, text in reproduction.update_documents().items():
+        assert file.read_text(encoding="utf-8") == text, f"run `{reproduction.COMMAND}`"
+
+
+@pytest.mark.slow
+def test_the_showdown_is_current() -> None:
+    text = showdown.PAGE.read_text(encoding="utf-8")
+    assert showdown.update(text) == text, "run `python -m tools.showdown`"
 
 
 def test_rows_that_wait_for_runs_are_left_out() -> None:
@@ -34,3 +49,40 @@ def test_rows_that_wait_for_runs_are_left_out() -> None:
     assert reproduction.rows_with_runs(f"{head}{lacking}\n{printed}") == ""
     assert reproduction.rows_with_runs(f"{head}{ours}\n{printed}") == f"{head}{ours}\n\n{note}"
     assert reproduction.rows_with_runs(f"{head}{judged}\n{lacking}") == f"{head}{judged}\n\n{note}"
+
+
+def test_counts_are_those_of_the_verdicts_on_the_pages() -> None:
+    """Read again from the text of each study's page."""
+    section = (ROOT / "docs/reproduction.md").read_text().partition("<!-- results: ")[2]
+    rows = [[cell.strip() for cell in row.split("|")[1:-1]] for row in section.splitlines()]
+    heads = {
+        "fedentopt": "**Table I: baselines**",
+        "stratify": "**Table I: single-sample learning**",
+        "peco": "**Table II: PECO and the loss-based choice**",
+        "ucb": "**Results**",
+    }
+    for study, _, title in reproduction.TABLES:
+        counted = [row[2:6] for row in rows if row and row[0] == title]
+        page = (ROOT / f"docs/reproduction/{study}.md").read_text()
+        table = page.partition(heads[study])[2].partition("\n\n**")[0].partition("Bold: ")[0]
+        verdicts = [len(re.findall(rf"\b{verdict}\b", table)) for verdict in reproduction.VERDICTS]
+        sums = [sum(map(int, column)) for column in zip(*counted, strict=True)]
+        assert sums == [sum(verdicts), *verdicts]
+
+
+def test_amls_numbers_are_those_of_the_curves() -> None:
+    page = (ROOT / "docs/reproduction/aml.md").read_text()
+    for name in ("iid", "sampled-50-51"):
+        curve = pd.read_csv(ROOT / f"docs/curves/aml_{name}_J4e_seed0.csv").query("round >= 20")
+        ahead = 100 * (curve["test_accuracy"] - curve["authors_test_accuracy"]).mean()
+        assert f"averages {ahead:.2f} points above the authors'" in page
+
+
+def test_the_speed_in_the_readme_is_that_of_the_performance_page() -> None:
+    section = (ROOT / "docs/performance.md").read_text().split("<!-- W2: ")[1]
+    seconds = [
+        float(re.search(rf"^\| {variant} +\| ([\d.]+)", section, re.MULTILINE)[1])
+        for variant in (r"ours, 2 processes", "Flower", "plain loop")
+    ]
+    sentence = "takes {:.2f} seconds, where Flower takes {:.1f} and a plain PyTorch loop {:.1f}"
+    assert sentence.format(*seconds) in (ROOT / "README.md").read_text()

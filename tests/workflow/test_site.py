@@ -23,7 +23,7 @@ def test_every_link_of_the_site_leads_to_a_file_in_it(finished: Project) -> None
     with contextlib.chdir(finished.root):
         make_site(load(), site)
     linked = set()
-    for page in (site / name for name in ("index.html", "tiny.html", "figures.html")):
+    for page in (site / name for name in ("index.html", "tiny.html")):
         for url in LINK.findall(page.read_text(encoding="utf-8")):
             if "/" in url or url.endswith(".html"):
                 linked.add(url)
@@ -32,7 +32,4 @@ def test_every_link_of_the_site_leads_to_a_file_in_it(finished: Project) -> None
     assert [url for url in local if not (site / unquote(url)).exists()] == []
     assert not any(url.startswith((".", "/")) for url in local)
     index = (site / "index.html").read_text(encoding="utf-8")
-    assert 'href="figures.html"' in index
-    sheet = (site / "figures.html").read_text(encoding="utf-8")
-    assert re.findall(r'src="figures/tiny/(\w+)\.png"', sheet) == list(finished.study()["figures"])
     assert re.search(r'href="released/tiny/runs.parquet">tiny</a> \(6 runs\)', index)

@@ -13,14 +13,12 @@ from cohort.results.report.render import render
 PREVIEWS = "../partial/report"  # from the folder of the pages
 
 
-def write_index(
-    output: str | Path, releases: Sequence[tuple[str, str, int]] = (), figures: str = ""
-) -> None:
+def write_index(output: str | Path, releases: Sequence[tuple[str, str, int]] = ()) -> None:
     """Write the index of the pages in its folder, from their cards, those with the most finished
     runs first; leave it if nothing changed.
 
     A study without a page is shown by its preview. `releases` have a study's name, the name of the
-    file of its released runs, and their number; `figures` is the page of all figures.
+    file of its released runs, and their number.
     """
     output = Path(output)
     cards = _cards(output.parent, "")
@@ -28,7 +26,7 @@ def write_index(
     previews = _cards(output.parent / PREVIEWS, f"{PREVIEWS}/")
     cards += [(url, card) for url, card in previews if card["name"] not in pages]
     cards.sort(key=lambda entry: (-entry[1]["runs"]["done"], entry[1]["name"]))
-    html = render("index.html.j2", cards=cards, releases=releases, figures=figures)
+    html = render("index.html.j2", cards=cards, releases=releases)
     if not output.exists() or output.read_text(encoding="utf-8") != html:
         write_text(output, html)
 

@@ -1,0 +1,98 @@
+"""A study's tables and verdicts from any results, in a folder of their own and without Snakemake."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from cohort.core.paths import CLAIMS_TABLE, RELEASED
+from cohort.core.sealed_json import write_sealed
+from cohort.pipeline.specs import claims_spec, experiment_plan, frozen_experiment_path, spec_of
+from cohort.plan import Plan
+from cohort.results.claims.judge import judged_claims, write_judged
+from cohort.results.claims.judged import JudgedClaim
+from cohort.results.collect import EMPTY, Result, collect, result_of_record
+from cohort.results.comparison import Comparison
+from cohort.results.release.folder import read_release
+from cohort.results.tables.tabulate import compare_table, tabulate
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@contextlib.contextmanager
+def work_folder() -> Iterator[None]:
+    """Work, in this block, in a temporary folder with the project's config and papers' values."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        for name in ("config", "resources"):
+            Path(name).symlink_to(ROOT / name)
+        yield
+
+
+def collect_results(
+    plan: Plan,
+    study: str,
+    result_of: Callable[[str], Result],
+    experiments: Iterable[str] | None = None,
+) -> None:
+    """Write the metrics of a study's experiments, of all by default, from each cell's result by
+    its digest."""
+    for experiment in plan.study(study).experiments if experiments is None else experiments:
+        content = experiment_plan(plan, study, experiment)
+        digests = {cell["path"]: cell["digest"] for cell in content["cells"]}
+
+        def result_of_path(path: str, digests: dict[str, str] = digests) -> Result:
+            return result_of(digests[path])
+
+        write_sealed(file := frozen_experiment_path(content), content, sync=False)
+        collect(file, plan.layout.metrics(study, experiment), result_of=result_of_path)
+
+
+def released_results(study: str) -> Callable[[str], Result]:
+    """The result of a cell, by its digest, as the study's released runs have it."""
+    source = [{"release": f"{RELEASED}/{study}"}]
+    folder = ROOT / RELEASED / study
+    records = {
+        record.header["digest"]: replace(record, header=record.header | {"restored": source})
+        for record in (read_release(folder) if folder.exists() else [])
+    }
+
+    def result_of(digest: str) -> Result:
+        known = digest in records
+        return result_of_record(records[digest]) if known else Result("missing", EMPTY.iloc[:0])
+
+    return result_of
+
+
+def compared_table(plan: Plan, study: str, name: str) -> Comparison:
+    """What the collected results say in a table."""
+    spec = spec_of(plan, study, name)
+    return compare_table(spec, plan.layout.metrics(study, spec["experiment"]))
+
+
+def judged(plan: Plan, study: str, names: Iterable[str] | None = None) -> list[JudgedClaim]:
+    """The verdicts on a study's claims, on all by default, by the collected results."""
+    spec = claims_spec(plan, study)
+    chosen = set(spec["claims"] if names is None else names)
+    spec["claims"] = {name: claim for name, claim in spec["claims"].items() if name in chosen}
+    return judged_claims(spec)
+
+
+def markdown_tables(plan: Plan, study: str) -> dict[str, str]:
+    """A study's tables by name, and last the one of its claims, from the collected results."""
+    layout, texts = plan.layout, {}
+    for name in plan.study(study).tables:
+        spec, files = spec_of(plan, study, name), layout.table(study, name)
+        tabulate(spec, layout.metrics(study, spec["experiment"]), files)
+        texts[name] = _markdown(files)
+    if plan.study(study).claims:
+        write_judged(claims_spec(plan, study, layout), layout.claims(study))
+        texts[CLAIMS_TABLE] = _markdown(layout.claims(study))
+    return texts
+
+
+def _markdown(files: Iterable[str]) -> str:
+    (file,) = (Path(file) for file in files if file.endswith(".md"))
+    return file.read_text(encoding="utf-8").strip()
