@@ -5,12 +5,15 @@ from __future__ import annotations
 import base64
 import json
 import re
+import shutil
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pandas as pd
+import pytest
 
 from cohort.core.sealed_json import write_sealed
 from cohort.results.claims.judged import Evidence, JudgedComparison
@@ -30,6 +33,7 @@ from tests.results.report.conftest import (
 )
 
 Write = Callable[[Spec], str]
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 HOSTILE = """</title><script>alert("1")</script> & 'more'"""
 
 
@@ -379,16 +383,11 @@ def test_an_empty_setting_is_left_out(spec: Spec, page: Write) -> None:
 
 def test_runs_state_what_they_have_alone_and_what_all_share(spec: Spec, page: Write) -> None:
     html = page(spec)
-    shared, group = (
-        re.search(rf"{begin}.*?</dl>", html, re.DOTALL)
-        for begin in ("Settings that all", 'id="kda0')
-    )
+    shared = re.search("Settings that all.*?</dl>", html, re.DOTALL)
+    group = re.search('id="kda0.*?</details>', html, re.DOTALL)
     assert shared is not None and group is not None
-    assert (
-        "selector.name</dt><dd>random" in shared[0]
-        and "rounds" in shared[0]
-        and "rounds" not in group[0]
-    )
+    assert "selector.name</dt><dd>random" in shared[0] and "rounds</dt><dd>10" in shared[0]
+    assert "rounds" not in html[html.index('<section id="runs">') :]
     assert (
         "Xeon &lt;1&gt; (3 runs)" in html and "abc0" in group[0] and "2026-02-15 10:00" in group[0]
     )
@@ -442,3 +441,28 @@ def test_comparisons_without_a_verdict_are_counted():
     ]
     judged = replace(CLAIM, comparisons=compared)
     assert hold_counts(judged) == ["paper's numbers: 1 of 3 hold, 1 without a verdict"]
+
+
+@pytest.mark.skipif(not CHROMIUM, reason="there is no chromium (apt-get install chromium)")
+def test_the_script_runs(spec: Spec, page: Write, tmp_path: Path) -> None:
+    """Tables can be sorted, commands copied, and a link to runs unfolds them."""
+    page(spec)
+    url = (tmp_path / "report/demo.html").as_uri() + "#kda0000000000"
+    options = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        f"--user-data-dir={tmp_path}/chromium",
+    ]
+    dumped = subprocess.run(
+        [CHROMIUM, *options, "--dump-dom", url],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    assert (
+        "<button>Copy</button>" in dumped.stdout
+        and '<th scope="col"><button>Partition' in dumped.stdout
+    )
+    assert re.search(r'<details class="group" open="">.*?id="kda0000000000"', dumped.stdout, re.S)

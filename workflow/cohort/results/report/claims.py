@@ -21,7 +21,7 @@ from cohort.results.claims.judged import (
     read_judged,
 )
 from cohort.results.intervals import NOT_ENOUGH
-from cohort.results.report.render import merged, with_suffix
+from cohort.results.report.render import with_suffix
 from cohort.results.series import NO_RUNS
 
 CONTRADICTED = "Contradicted by the paper's own numbers"
@@ -81,17 +81,14 @@ def _claim(claim: JudgedClaim, quotes: Mapping[str, str], has_paper: bool) -> di
         f"Doubtful: {claim.doubtful}.": claim.doubtful,
     }
     parts = [part for comparison in claim.comparisons for part in comparison.sides.values()]
-    points = (point for comparison in claim.comparisons for point in comparison.points)
     return {
         "judged": claim,
         "quotes": quotes,
-        "ours": ours,
         "verdicts": verdicts,
         "lacks_seeds": lacks_seeds,  # which is said above the numbers
         "notes": [note for note, is_needed in notes.items() if is_needed],
         "counts": hold_counts(claim),
         "has_numbers": any(numbers.mean for part in parts for numbers in part.numbers),
-        "labels": merged(point.labels for point in points),
     }
 
 

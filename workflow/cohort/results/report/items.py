@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from cohort.results.comparison import Comparison
 from cohort.results.figures import KINDS, alternative_text
 from cohort.results.figures.kind import NOTHING_IN_COMMON
-from cohort.results.report.render import data_url, links, merged, with_suffix
+from cohort.results.report.render import data_url, links, with_suffix
 from cohort.results.report.runs import StudyRuns
-from cohort.results.tables.layout import Entry
 from cohort.results.tables.tabulate import lay_out_table
 
 Spec = Mapping[str, Any]
@@ -87,7 +86,6 @@ def _item(item: Spec, spec: Spec, runs: StudyRuns, folder: Path, **fields: Any) 
         number, title = table[1], table[2][:1].upper() + table[2][1:]
     elif spec["source"] and (figure := FIGURE.fullmatch(item["name"])):
         number = f"Fig. {figure[1]}"  # fig05 of a paper is its Fig. 5
-    cells = runs.experiments.get(item["experiment"], [])
     return {
         "id": item["name"],
         "heading": ": ".join(filter(None, (number, title))),
@@ -96,7 +94,6 @@ def _item(item: Spec, spec: Spec, runs: StudyRuns, folder: Path, **fields: Any) 
         "experiment": item["experiment"],
         "links": links(item["files"], folder),
         "coverage": runs.coverage(item["experiment"]),
-        "labels": merged(cell["labels"] for cell in cells),
         "image": "",
         "table": None,
         **fields,
@@ -104,22 +101,15 @@ def _item(item: Spec, spec: Spec, runs: StudyRuns, folder: Path, **fields: Any) 
 
 
 def shown_table(item: Spec) -> dict[str, Any]:
-    """Read an item's table from the JSON file that `tabulate` writes; lay it out for the page, each
-    row and column with the label values that its entries share."""
+    """Read an item's table from the JSON file that `tabulate` writes; lay it out for the page."""
     layout = lay_out_table(item, Comparison.read(with_suffix(item["files"], ".json")))
-    by_column = zip(*(entries for _, entries in layout.lines), strict=True)
     return {
         "head": SEPARATOR.join(layout.heads),
-        "columns": list(zip(layout.columns, map(_shared_labels, by_column), strict=True)),
+        "columns": layout.columns,
         "lines": [
-            (SEPARATOR.join(words).replace(" = ", EQUALS), entries, _shared_labels(entries))
+            (SEPARATOR.join(words).replace(" = ", EQUALS), entries)
             for words, entries in layout.lines
         ],
         "everywhere": layout.everywhere,
         "notes": layout.notes,
     }
-
-
-def _shared_labels(entries: Iterable[Entry]) -> dict[str, list[str]]:
-    labels = merged(entry.labels for entry in entries if entry.labels)
-    return {name: values for name, values in labels.items() if len(values) == 1}

@@ -6,7 +6,7 @@ The HTML is in `templates/`; this package gathers what the templates show.
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -20,7 +20,7 @@ from cohort.results.measure import BASELINE
 from cohort.results.names import Names
 from cohort.results.report.claims import page_claims
 from cohort.results.report.items import key_figure, sections
-from cohort.results.report.render import FILTERS, links, merged, render, with_suffix
+from cohort.results.report.render import links, render, with_suffix
 from cohort.results.report.runs import StudyRuns
 from cohort.results.series import GENERATED
 from cohort.results.tables.leaderboard import rank_interval, rank_text
@@ -48,26 +48,10 @@ def write_page(spec: Spec, outputs: Sequence[str | Path]) -> None:
         runs=runs,
         experiments=[(name, runs.coverage(name)) for name in runs.experiments],
         made=_provenance_counts(runs),
-        choices=_choices(runs, names),
         generated=GENERATED if card["generated"] else "",
     )
     write_text(page, html)
     write_text(card_file, json.dumps(card))
-
-
-def _choices(runs: StudyRuns, names: Names) -> list[tuple[str, str, list[tuple[str, str]]]]:
-    """The choices of the page's filters: for each label its name, its title, and pairs of the
-    values, separated by spaces, and the title that they share."""
-    labels = merged(cell["labels"] for cells in runs.experiments.values() for cell in cells)
-    choices = []
-    for label, title in FILTERS.items():
-        by_title: defaultdict[str, list[str]] = defaultdict(list)
-        for value in labels.get(label, []):
-            by_title[names.value(label, value)].append(value)
-        options = [(" ".join(values), name) for name, values in by_title.items()]
-        if len(options) > 1:
-            choices.append((label.lower(), title, options))
-    return choices
 
 
 def _provenance_counts(runs: StudyRuns) -> list[tuple[str, list[tuple[str, int]]]]:
