@@ -16,7 +16,6 @@ from matplotlib.figure import Figure
 from cohort.results.figures.draw import make_figure
 from cohort.results.figures.style import COLORS, OWN, Style, deviation_limits
 from tests.results.figures.samples import NAMES
-from tests.results.figures.test_draw import note
 
 Draw = Callable[..., Figure]
 Metrics = Callable[..., Path]
@@ -41,19 +40,6 @@ def sides(axes: Any) -> set[str]:
 
 def lines(axes: Any) -> list[list[list[float]]]:
     return [np.asarray(line.get_xydata()).tolist() for line in axes.lines if len(line.get_xdata())]
-
-
-def test_panels_of_a_phone_lie_one_below_the_other(drawn: Draw) -> None:
-    """Two data sets and two partitions, of which one combination has no runs: three panels."""
-    places = [("iid", "a"), ("iid", "b"), ("dir-0.1", "a"), ("dir-0.1", "b")]
-    runs = [({"partition": one, "model": other}, {1: 0.5}) for one, other in places[:3]]
-    missing: Any = ({"partition": "dir-0.1", "model": "b", "status": "missing"}, {})
-    for is_narrow, width in ((False, 2), (True, 1)):
-        panels: Spec = {"rows": "partition", "columns": "model", "is_narrow": is_narrow}
-        figure = drawn([*runs, missing], **panels)
-        assert len(figure.axes) == 3 and columns(figure) == width
-        assert "1 panel without runs left out" in note(figure)
-        assert (figure.get_figwidth() < 4) == is_narrow
 
 
 def test_panels_without_planned_cells_are_left_out(drawn: Draw) -> None:

@@ -33,7 +33,7 @@ NO_DATES = {".png": {"Software": None}, ".pdf": {"CreationDate": None}}
 
 def draw(spec: Mapping[str, Any], metrics_file: str | Path, outputs: Sequence[str | Path]) -> None:
     """Draw the figure of `spec` to each output; its suffix sets the format: .png, .pdf,
-    .narrow.png for a phone, or .json for the comparison of its runs."""
+    or .json for the comparison of its runs."""
     with mpl.rc_context():
         apply_theme()
         figure = make_figure(spec, metrics_file)
@@ -41,18 +41,13 @@ def draw(spec: Mapping[str, Any], metrics_file: str | Path, outputs: Sequence[st
             if output.suffix == ".json":
                 write_sealed(output, compare_figure(spec, metrics_file).as_json(), sync=False)
                 continue
-            is_narrow = output.name.endswith(".narrow.png")
-            drawn = make_figure(spec, metrics_file, is_narrow=True) if is_narrow else figure
             metadata = NO_DATES[output.suffix] | {"Title": spec.get("title", "")}
             with atomic_write(output) as temporary:
-                drawn.savefig(temporary, metadata=metadata)
+                figure.savefig(temporary, metadata=metadata)
 
 
-def make_figure(
-    spec: Mapping[str, Any], metrics_file: str | Path, *, is_narrow: bool = False
-) -> Figure:
-    """Draw the figure of `spec` with matplotlib's current settings; the panels of one that
-    `is_narrow` lie one below the other."""
+def make_figure(spec: Mapping[str, Any], metrics_file: str | Path) -> Figure:
+    """Draw the figure of `spec` with matplotlib's current settings."""
     parts = []
     for kind in KINDS[spec["kind"]].from_spec(spec).by_metric():
         metrics = kind.select(read_metric(metrics_file, *kind.metrics()))
@@ -64,7 +59,7 @@ def make_figure(
         remarks.append(f"some of the paper's values are doubtful: {reasons}")
     if is_generated(parts[0][1]):
         remarks = [GENERATED]
-    return sheet(parts, Style.of(spec["look"]), remarks, is_narrow=is_narrow)
+    return sheet(parts, Style.of(spec["look"]), remarks)
 
 
 def compare_figure(spec: Mapping[str, Any], metrics_file: str | Path) -> Comparison:

@@ -24,7 +24,6 @@ from cohort.results.figures.style import (
     NARROWEST,
     NOTE,
     PAGE_WIDTH,
-    PHONE_WIDTH,
     Style,
     grid_cell,
     say,
@@ -43,20 +42,16 @@ Panels = dict[tuple[int, int], dict[str, str]]
 Grid = dict[tuple[int, int], Axes]
 
 
-def sheet(
-    parts: Sequence[Part], style: Style, remarks: Sequence[str] = (), *, is_narrow: bool = False
-) -> Figure:
-    """Draw a whole figure, its parts side by side, with a note to which `remarks` are added. The
-    panels of a narrow one lie one below the other."""
+def sheet(parts: Sequence[Part], style: Style, remarks: Sequence[str] = ()) -> Figure:
+    """Draw a whole figure, with a note to which `remarks` are added."""
     kinds, (kind, metrics, _) = [kind for kind, *_ in parts], parts[0]
     cells = cells_of(metrics)
     planned = arrange(kind, cells, style)
     begun = begun_panels(planned, cells)
-    panels = rearranged(begun, len(parts), is_narrow=is_narrow)
+    panels, starts = place_parts(begun, len(parts))
     hues = cells[kind.hue].nunique() if kind.hue in cells else 1
     share_x = len({kind.x_title(style) for kind in kinds}) == 1
-    size = len(parts), hues
-    figure, grids = make_grids(panels, kind, size, share_x=share_x, is_narrow=is_narrow)
+    figure, grids = make_grids(panels, starts, kind, hues, share_x=share_x)
     measured = [kind.measure(metrics) for kind, metrics, _ in parts]
     for part, rows, grid in zip(parts, measured, grids, strict=True):
         first = next(iter(grid.values()))
@@ -110,37 +105,35 @@ def begun_panels(planned: Panels, cells: DataFrame) -> Panels:
     return {divmod(index, width): labels for index, labels in enumerate(begun.values())}
 
 
-def rearranged(panels: Panels, parts: int, *, is_narrow: bool) -> Panels:
-    """Rearrange the panels of one of a figure's `parts` (metrics): one below the other on a phone,
-    or in one row if those of all parts would otherwise be too narrow side by side."""
-    if is_narrow:
-        return {(row, 0): labels for row, labels in enumerate(panels.values())}
-    if parts > 1 and _extent(panels)[1] * parts > MOST_COLUMNS >= len(panels):
-        return {(0, column): labels for column, labels in enumerate(panels.values())}
-    return panels
+def place_parts(panels: Panels, parts: int) -> tuple[Panels, list[tuple[int, int]]]:
+    """The panels of a part (metric), and the row and column at which each part begins: side by side
+    where they fit, else one below the other with its panels in a row; single panels wrap."""
+    rows, columns = (1 + max(numbers) for numbers in zip(*panels, strict=True))
+    if len(panels) == 1:
+        width = _even(parts, MOST_PARTS)
+        return panels, [divmod(part, width) for part in range(parts)]
+    if columns * parts <= MOST_COLUMNS:
+        return panels, [(0, part * columns) for part in range(parts)]
+    if parts > 1 and len(panels) <= MOST_COLUMNS:
+        panels, rows = {(0, x): labels for x, labels in enumerate(panels.values())}, 1
+    return panels, [(part * rows, 0) for part in range(parts)]
 
 
 def make_grids(
-    panels: Panels, kind: Kind, size: tuple[int, int], *, share_x: bool, is_narrow: bool
+    panels: Panels, starts: Sequence[tuple[int, int]], kind: Kind, hues: int, *, share_x: bool
 ) -> tuple[Figure, list[Grid]]:
-    """Make an empty figure, and for each of its parts (metrics) a grid with all panels; `size` is
-    the number of parts and of hues.
+    """Make an empty figure, and for each of its parts (metrics) a grid with all panels.
 
     All panels share their x axis, or else those of a part, which share their y axis as well.
     """
-    parts, hues = size
-    starts = _starts(panels, parts, is_narrow)
-    rows, columns = _extent(panels)
-    down = rows + max(row for row, _ in starts)
-    across = columns + max(column for _, column in starts)
-    page = PHONE_WIDTH if is_narrow else PAGE_WIDTH
-    width, height = kind.panel_size(max(NARROWEST, page / across), hues)
+    parts = len(starts)
+    down = 1 + max(row for row, _ in panels) + max(row for row, _ in starts)
+    across = 1 + max(column for _, column in panels) + max(column for _, column in starts)
+    width, height = kind.panel_size(max(NARROWEST, PAGE_WIDTH / across), hues)
     figure = Figure(figsize=(width * across, height * down + FRAME), layout="constrained")
     FigureCanvasAgg(figure)
-    share_y = parts == 1 and not (is_narrow and kind.shared_y == "row")
-    subplots = figure.subplots(
-        down, across, sharex=share_x, sharey=kind.shared_y if share_y else False, squeeze=False
-    )
+    share_y = kind.shared_y if parts == 1 else False
+    subplots = figure.subplots(down, across, sharex=share_x, sharey=share_y, squeeze=False)
     for axes in subplots.flat:
         axes.locator_params(axis="both", min_n_ticks=FEWEST_TICKS)
     grids: list[Grid] = []
@@ -157,23 +150,6 @@ def make_grids(
             if not share_x:
                 axes.sharex(first)
     return figure, grids
-
-
-def _starts(panels: Panels, parts: int, is_narrow: bool) -> list[tuple[int, int]]:
-    """The row and the column at which each part begins: side by side, or one below the other if
-    they are many; parts of a single panel wrap."""
-    rows, columns = _extent(panels)
-    if is_narrow or (columns > 1 and columns * parts > MOST_COLUMNS):
-        return [(part * rows, 0) for part in range(parts)]
-    if len(panels) == 1:
-        width = _even(parts, MOST_PARTS)
-        return [divmod(part, width) for part in range(parts)]
-    return [(0, part * columns) for part in range(parts)]
-
-
-def _extent(panels: Panels) -> tuple[int, int]:
-    """The number of rows and of columns of one part."""
-    return 1 + max(row for row, _ in panels), 1 + max(column for _, column in panels)
 
 
 def _even(panels: int, most: int = MOST_COLUMNS) -> int:

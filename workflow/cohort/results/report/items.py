@@ -74,7 +74,6 @@ def _figure(item: Spec, spec: Spec, runs: StudyRuns, folder: Path) -> Item:
         return shown
     return shown | {
         "image": data_url(with_suffix(item["files"], ".png")),
-        "narrow": data_url(with_suffix(item["files"], ".narrow.png")),
         "seen": alternative_text(item, comparison),
     }
 

@@ -24,7 +24,6 @@ FORMATS = {
     ".md": "Markdown",
     ".tex": "LaTeX",
     ".json": "JSON",
-    ".narrow.png": "PNG for a phone",
 }
 CLASSES = {
     **{"held": "good", "not held": "bad", "undecided": "open", "tie": "open"},
@@ -77,7 +76,7 @@ def links(files: Iterable[str | Path], folder: Path) -> list[tuple[str, str]]:
     return [
         (
             quote(Path(os.path.relpath(file, folder)).as_posix()),
-            FORMATS["".join(Path(file).suffixes)],
+            FORMATS[Path(file).suffix],
         )
         for file in files
     ]
@@ -89,5 +88,5 @@ def data_url(picture: Path) -> str:
 
 
 def with_suffix(files: Iterable[str | Path], suffix: str) -> Path:
-    """The first of the files with this suffix, such as `.narrow.png`."""
-    return next(Path(file) for file in files if "".join(Path(file).suffixes) == suffix)
+    """The first of the files with this suffix, such as `.png`."""
+    return next(Path(file) for file in files if Path(file).suffix == suffix)
