@@ -14,7 +14,7 @@ from cohort.core.lazy import lazy
 from cohort.results.figures.style import HEIGHT, PAPER_LINE, SHORTEST, TALLEST, WIDEST, Style
 from cohort.results.measure import CLIENT, Item, Measure
 from cohort.results.names import BY_ROUND, METRICS, Names, span
-from cohort.results.paper_match import PaperMatch
+from cohort.results.paper import PaperMatch
 
 if TYPE_CHECKING:
     import matplotlib.lines as mpl_lines

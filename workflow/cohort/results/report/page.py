@@ -23,8 +23,8 @@ from cohort.results.report.items import key_figure, sections
 from cohort.results.report.render import links, render, with_suffix
 from cohort.results.report.runs import StudyRuns
 from cohort.results.series import GENERATED
-from cohort.results.tables.leaderboard import rank_interval, rank_text
 from cohort.results.tables.spec import STRATEGY, Leaderboard
+from cohort.results.tables.tabulate import rank_interval, rank_text
 
 Spec = Mapping[str, Any]
 

@@ -26,7 +26,7 @@ from cohort.results.figures.style import (
     paper_name,
 )
 from cohort.results.names import BY_ROUND, BY_STEP, METRICS
-from cohort.results.paper_match import PaperMatch
+from cohort.results.paper import PaperMatch
 from cohort.results.series import finite_rows, shares_of
 
 if TYPE_CHECKING:
