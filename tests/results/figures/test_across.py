@@ -15,10 +15,11 @@ from matplotlib.figure import Figure
 
 from cohort.core.errors import UserError
 from cohort.results.across import Scores, interquartile_means
-from cohort.results.figures import KINDS, alternative_text
+from cohort.results.figures import KINDS
 from cohort.results.figures.draw import compare_figure, make_figure
 from cohort.results.figures.kinds import interval
 from cohort.results.figures.style import COLORS
+from cohort.results.report.items import alternative_text
 from tests.results.figures.samples import LOOK, PARTITIONS, SEEDS, WORK, Fate, sample
 
 Metrics = Callable[..., Path]

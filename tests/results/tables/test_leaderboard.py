@@ -15,7 +15,6 @@ from cohort.results.comparison import Comparison
 from cohort.results.files import write_metrics
 from cohort.results.names import Names
 from cohort.results.ranks import Standing
-from cohort.results.report.page import leader_sentences
 from cohort.results.tables.spec import Leaderboard
 from cohort.results.tables.tabulate import lay_out_leaderboard, tabulate
 
@@ -89,23 +88,6 @@ def position_interval(strategy: str) -> tuple[float, float]:
         positions.append(1 + sum(total < totals[strategy] for total in totals.values()))
     low, high = np.quantile(np.repeat(positions, 1250), [0.025, 0.975])
     return float(low), float(high)
-
-
-def test_a_page_says_who_leads_and_where_random_selection_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tables = [{"kind": "means"}, SPEC | {"title": "Board", "files": [tmp_path / "board.json"]}]
-    names = Names(orders={}, titles={"strategy": {"ucb": "UCB", "fedavg": "Random"}})
-    board(tmp_path)
-    assert leader_sentences(tables, names) == f"Board: {NO_RANKING}"
-    settings = ("iid", "dir-0.1", "dir-0.5", "classes-2")  # with p = exp(-4)
-    clear = {"loss": (0.1, 0.2), "fedavg": (0.5, 0.6), "ucb": (0.55, 0.7)}
-    for runs in (2, 1):
-        alike = {name: dict.fromkeys(settings, seeds[:runs]) for name, seeds in clear.items()}
-        monkeypatch.setitem(globals(), "ACCURACY", alike)
-        board(tmp_path)
-        sentence = "Board: of 3, UCB is 1 [1, 1] and Random is 2 [2, 2]." if runs == 2 else ""
-        assert leader_sentences(tables, names) == sentence  # too few runs have no intervals
 
 
 def test_strategies_are_ranked_by_their_mean_rank_over_settings(tmp_path: Path) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from cohort.results.comparison import Comparison
-from cohort.results.figures import KINDS, alternative_text
+from cohort.results.figures import KINDS
 from cohort.results.figures.kind import NOTHING_IN_COMMON
+from cohort.results.names import METRICS, Names
 from cohort.results.report.render import data_url, links, with_suffix
 from cohort.results.report.runs import StudyRuns
 from cohort.results.tables.tabulate import lay_out_table
@@ -76,6 +77,25 @@ def _figure(item: Spec, spec: Spec, runs: StudyRuns, folder: Path) -> Item:
         "image": data_url(with_suffix(item["files"], ".png")),
         "seen": alternative_text(item, comparison),
     }
+
+
+def alternative_text(item: Spec, comparison: Comparison) -> str:
+    """A picture's alternative text: its title and what the comparison says, or else the mean of
+    each value of its hue."""
+    kind, names = KINDS[item["kind"]].from_spec(item), Names.of(item["look"])
+    metric, texts = METRICS[kind.metric], [str(item["title"]).rstrip("."), *comparison.description]
+    values: defaultdict[str, list[float]] = defaultdict(list)
+    for result in comparison.results:
+        if result.metric == kind.metric and kind.hue in result.labels:
+            values[result.labels[kind.hue]] += result.values.values()
+    means = [
+        f"{names.value(kind.hue, value)} {metric.scale * sum(runs) / len(runs):.{metric.digits}f}"
+        for value, runs in values.items()
+        if runs
+    ]
+    if means and not comparison.description:
+        texts.append(f"Means of {metric.label}: {'; '.join(means)}")
+    return ". ".join(texts) + "."
 
 
 def _item(item: Spec, spec: Spec, runs: StudyRuns, folder: Path, **fields: Any) -> Item:

@@ -15,16 +15,12 @@ from typing import Any
 from cohort.core.files import write_text
 from cohort.core.text import counted
 from cohort.results.claims.judged import HELD, LEANS_HELD, LEANS_NOT_HELD, NOT_HELD
-from cohort.results.comparison import Comparison
-from cohort.results.measure import BASELINE
 from cohort.results.names import Names
 from cohort.results.report.claims import page_claims
 from cohort.results.report.items import key_figure, sections
-from cohort.results.report.render import links, render, with_suffix
+from cohort.results.report.render import links, render
 from cohort.results.report.runs import StudyRuns
 from cohort.results.series import GENERATED
-from cohort.results.tables.spec import STRATEGY, Leaderboard
-from cohort.results.tables.tabulate import rank_interval, rank_text
 
 Spec = Mapping[str, Any]
 
@@ -36,7 +32,7 @@ def write_page(spec: Spec, outputs: Sequence[str | Path]) -> None:
     runs = StudyRuns(spec["experiments"], names)
     claims = page_claims(spec) if spec["claims"] else None
     shown = sections(spec, runs, page.parent)
-    card = _card(spec, runs, claims, names)
+    card = _card(spec, runs, claims)
     html = render(
         "page.html.j2",
         spec=spec,
@@ -66,13 +62,12 @@ def _provenance_counts(runs: StudyRuns) -> list[tuple[str, list[tuple[str, int]]
     return [(title, Counter(values).most_common()) for title, values in kinds.items() if values]
 
 
-def _card(spec: Spec, runs: StudyRuns, claims: Spec | None, names: Names) -> dict[str, Any]:
+def _card(spec: Spec, runs: StudyRuns, claims: Spec | None) -> dict[str, Any]:
     """The card of a study, plain data that the index shows of it."""
     coverage, finished = runs.coverage(), runs.finished()
     return {
         **{key: spec[key] for key in ("name", "title", "question", "source", "scale", "command")},
         "finding": _finding(runs, claims),
-        "leaders": leader_sentences(spec["tables"], names),
         "left_out": spec["notes"],
         "runs": asdict(coverage.runs),
         "phrase": coverage.runs.phrase,
@@ -102,23 +97,3 @@ def _finding(runs: StudyRuns, claims: Spec | None) -> str:
     if not judged or not claims:
         return f"{ours} finished."
     return f"{ours} finished. Of {counted(claims['count'], 'claim')}, {'; '.join(judged)}."
-
-
-def leader_sentences(tables: Sequence[Spec], names: Names) -> str:
-    """Sentences on who leads each leaderboard, and where FedAvg is, each with the interval of its
-    rank: `Leaderboard: of 17, FedEntOpt is 1 [1, 4].` One without intervals has too few runs."""
-    sentences = []
-    for item in tables:
-        if item.get("kind") != Leaderboard.name:
-            continue
-        standings = Comparison.read(with_suffix(item["files"], ".json")).standings
-        entries = standings.entries if standings else []
-        if standings and standings.no_ranking:
-            sentences.append(f"{item['title']}: {standings.no_ranking}")
-        elif entries and rank_interval(entries[0]):
-            shown = [*entries[:1], *(entry for entry in entries[1:] if entry.strategy == BASELINE)]
-            ranks = (
-                f"{names.value(STRATEGY, entry.strategy)} is {rank_text(entry)}" for entry in shown
-            )
-            sentences.append(f"{item['title']}: of {len(entries)}, {' and '.join(ranks)}.")
-    return " ".join(sentences)
