@@ -23,6 +23,7 @@ from cohort.core.sealed_json import write_sealed
 from cohort.core.text import counted
 from cohort.results.comparison import Comparison, compare
 from cohort.results.figures import KINDS, Kind
+from cohort.results.figures.kinds.interval import Interval
 from cohort.results.figures.style import (
     ENDS,
     FEWEST_TICKS,
@@ -95,7 +96,7 @@ def compare_figure(spec: Mapping[str, Any], metrics_file: str | Path) -> Compari
     """Compare the runs that a figure shows, described in words where it shows no means."""
     kind = KINDS[spec["kind"]].from_spec(spec)
     comparison = compare(kind.measures(), spec, metrics_file)
-    if comparison.generated or not kind.is_across:
+    if comparison.generated or not isinstance(kind, Interval):
         return comparison
     metrics = read_metric(metrics_file, *kind.metrics())
     description = kind.describe(metrics, Style.of(spec["look"]))

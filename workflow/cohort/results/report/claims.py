@@ -46,7 +46,6 @@ def page_claims(spec: Mapping[str, Any]) -> dict[str, Any]:
         groups[heading].append(_claim(claim, spec["quotes"][claim.claim], has_paper))
     shown = [(heading, claims) for heading, claims in groups.items() if claims]
     return {
-        "count": len(judged),
         "totals": totals,
         "notes": [f"{MEASURED} {BRACKETS}", *([PAPER] if has_paper else []), TOO_FEW],
         "groups": [(ALL, shown[0][1])] if [heading for heading, _ in shown] == [OTHERS] else shown,

@@ -10,7 +10,6 @@ from typing import Any
 
 from cohort.results.comparison import Comparison
 from cohort.results.figures import KINDS
-from cohort.results.figures.kind import NOTHING_IN_COMMON
 from cohort.results.names import METRICS, Names
 from cohort.results.report.render import data_url, links, with_suffix
 from cohort.results.report.runs import StudyRuns
@@ -27,34 +26,20 @@ SEPARATOR, EQUALS = " · ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"
 
 
 def sections(spec: Spec, runs: StudyRuns, folder: Path) -> list[dict[str, Any]]:
-    """The sections of a page that are not empty: tables, figures, and figures across settings. The
-    notes of a section are those that several of its tables share."""
+    """The sections of a page that are not empty: tables and figures; URLs are relative to a folder.
+    The notes of a section are those that several of its tables share."""
     tables = []
     for item in spec["tables"]:
         table = shown_table(item)
         tables.append(_item(item, spec, runs, folder, table=table if table["columns"] else None))
-    figures = figures_of(spec, runs, folder)
-    across = [item for item in figures if item["is_across"]]
-    shown = (
-        ("tables", "Tables", "table", tables),
-        ("figures", "Figures", "figure", [item for item in figures if not item["is_across"]]),
-        ("across", "Across settings", "figure", across),
-    )
+    figures = [_figure(item, spec, runs, folder) for item in spec["figures"]]
     counts = Counter(note for it in tables if it["table"] for note in it["table"]["notes"])
     notes = [note for note, count in counts.items() if count > 1]
-    return [
-        {
-            **{"id": name, "title": title, "noun": noun, "entries": entries},
-            "notes": notes if name == "tables" else [],
-        }
-        for name, title, noun, entries in shown
-        if entries
+    shown = [
+        {"id": "tables", "title": "Tables", "noun": "table", "entries": tables, "notes": notes},
+        {"id": "figures", "title": "Figures", "noun": "figure", "entries": figures, "notes": []},
     ]
-
-
-def figures_of(spec: Spec, runs: StudyRuns, folder: Path) -> list[Item]:
-    """Every figure of a study; the URLs of its files are relative to a folder."""
-    return [_figure(item, spec, runs, folder) for item in spec["figures"]]
+    return [section for section in shown if section["entries"]]
 
 
 def key_figure(spec: Spec, shown: Sequence[Mapping[str, Any]]) -> Item | None:
@@ -66,13 +51,11 @@ def key_figure(spec: Spec, shown: Sequence[Mapping[str, Any]]) -> Item | None:
 
 
 def _figure(item: Spec, spec: Spec, runs: StudyRuns, folder: Path) -> Item:
-    shown = _item(item, spec, runs, folder, is_across=KINDS[item["kind"]].is_across)
+    shown = _item(item, spec, runs, folder)
     counted = shown["coverage"].runs
     if counted.missing == counted.planned:
         return shown
     comparison = Comparison.read(with_suffix(item["files"], ".json"))
-    if set(comparison.description) == {NOTHING_IN_COMMON}:
-        return shown
     return shown | {
         "image": data_url(with_suffix(item["files"], ".png")),
         "seen": alternative_text(item, comparison),

@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from cohort.core.files import write_text
-from cohort.core.text import counted
-from cohort.results.claims.judged import HELD, LEANS_HELD, LEANS_NOT_HELD, NOT_HELD
 from cohort.results.names import Names
 from cohort.results.report.claims import page_claims
 from cohort.results.report.items import key_figure, sections
@@ -67,7 +65,6 @@ def _card(spec: Spec, runs: StudyRuns, claims: Spec | None) -> dict[str, Any]:
     coverage, finished = runs.coverage(), runs.finished()
     return {
         **{key: spec[key] for key in ("name", "title", "question", "source", "scale", "command")},
-        "finding": _finding(runs, claims),
         "left_out": spec["notes"],
         "runs": asdict(coverage.runs),
         "phrase": coverage.runs.phrase,
@@ -79,21 +76,3 @@ def _card(spec: Spec, runs: StudyRuns, claims: Spec | None) -> dict[str, Any]:
         "commits": list(dict(Counter(cell["commit"] for cell in finished).most_common())),
         "generated": any(cell.get("generated") for cell in runs.cells.values()),
     }
-
-
-def _finding(runs: StudyRuns, claims: Spec | None) -> str:
-    """A sentence on finished runs, and how many claims the paper's numbers and ours bear out."""
-    total = runs.coverage().runs
-    are = "is" if total.planned == 1 else "are"
-    ours = f"{total.done + total.diverged:,} of {counted(total.planned, 'run')} {are}"
-    judged = []
-    for whose, counts in claims["totals"] if claims else []:
-        words = dict(counts)
-        held, against = words.get(HELD, 0), words.get(NOT_HELD, 0)
-        leaning = words.get(LEANS_HELD, 0) + words.get(LEANS_NOT_HELD, 0)
-        if held or against or leaning:
-            leans = f" ({leaning} lean{'s' if leaning == 1 else ''})" if leaning else ""
-            judged.append(f"{whose} bear out {held} and contradict {against}{leans}")
-    if not judged or not claims:
-        return f"{ours} finished."
-    return f"{ours} finished. Of {counted(claims['count'], 'claim')}, {'; '.join(judged)}."

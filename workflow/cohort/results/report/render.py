@@ -17,14 +17,6 @@ from cohort.core.text import counted, duration_text
 from cohort.results.claims.judged import HOLDS, MARKS
 
 ADDRESS = re.compile(r"(https://[^\s()<>]*[^\s()<>.,;:])")
-FORMATS = {
-    ".png": "PNG",
-    ".pdf": "PDF",
-    ".csv": "CSV",
-    ".md": "Markdown",
-    ".tex": "LaTeX",
-    ".json": "JSON",
-}
 CLASSES = {
     **{"held": "good", "not held": "bad", "undecided": "open", "tie": "open"},
     **{"leans towards held": "good leans", "leans towards not held": "bad leans"},
@@ -72,11 +64,11 @@ def bold(text: str) -> Markup:
 
 
 def links(files: Iterable[str | Path], folder: Path) -> list[tuple[str, str]]:
-    """The relative URL of each file, and the name of its format."""
+    """The relative URL of each file, and its format."""
     return [
         (
             quote(Path(os.path.relpath(file, folder)).as_posix()),
-            FORMATS[Path(file).suffix],
+            Path(file).suffix.removeprefix("."),
         )
         for file in files
     ]

@@ -49,7 +49,6 @@ class Interval(Kind):
     """
 
     name: ClassVar[str] = "interval"
-    is_across: ClassVar[bool] = True
     shared_y: ClassVar[bool | Literal["row"]] = False  # strategies, which differ between panels
     has_legend = False
     status_notes: ClassVar[Mapping[str, str]] = {
@@ -136,6 +135,7 @@ class Interval(Kind):
         return [*remarks, *super().remarks(measured), INTERVALS]
 
     def describe(self, metrics: DataFrame, names: Names) -> list[str]:
+        """Sentences that put the figure into words, one for each panel."""
         number = f"{{:.{METRICS[self.metric].digits}f}}".format
         texts = []
         for title, panel in self._panels(self.measure(self.select(metrics))):
