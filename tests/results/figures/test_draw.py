@@ -99,15 +99,13 @@ def test_a_panel_without_runs_is_left_out_and_a_hue_says_so(spec: Spec, metrics:
     assert "2 panels without runs left out" in note(figure)
 
 
-def test_the_note_says_what_a_band_is_and_whose(
+def test_the_note_says_what_a_band_is(
     spec: Spec, bars: Spec, metrics: Metrics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(curves, "FEW_CURVES", 2)
-    own = spec | {"look": spec["look"] | {"methods": ["fedentopt"]}}
-    notes = [note(make_figure(each, metrics())) for each in (spec, own, bars)]
+    notes = [note(make_figure(each, metrics())) for each in (spec, bars)]
     assert "SD" not in notes[0], "of three curves none has a band"
-    assert "; band: ± 1 SD over seeds (FedEntOpt only)" in notes[1]
-    assert "; whisker: ± 1 SD over seeds" in notes[2]
+    assert "; whisker: ± 1 SD over seeds" in notes[1]
 
 
 def test_the_alternative_text_is_the_title_and_the_means(spec: Spec, metrics: Metrics) -> None:

@@ -169,7 +169,7 @@ def test_items_have_the_numbers_of_their_paper(spec: Spec, page: Write) -> None:
     source = {"authors": "A", "title": "B"}
     named = [table | {"title": "Table IV: medical images"}]
     text = Tags(page(spec | {"source": source, "tables": named})).text
-    for heading in ("Fig. 1: Title of fig1", "Table IV: Medical images"):
+    for heading in ("Fig. 1: Title of fig1", "Table IV: medical images"):
         assert text.count(heading) >= 2  # in the list, and as a heading
     assert "Fig. 1" not in Tags(page(spec)).text  # which reproduces no paper
 

@@ -21,7 +21,6 @@ Item = dict[str, Any]
 is nothing to show yet."""
 
 FIGURE = re.compile(r"fig0*(\d+)")
-TABLE = re.compile(r"(Table [IVX0-9]+)(?:: |$)(.*)")
 SEPARATOR, EQUALS = " · ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"
 
 
@@ -83,14 +82,11 @@ def alternative_text(item: Spec, comparison: Comparison) -> str:
 
 def _item(item: Spec, spec: Spec, runs: StudyRuns, folder: Path, **fields: Any) -> Item:
     """What figures and tables share, and these fields."""
-    number, title = "", str(item["title"])
-    if table := TABLE.fullmatch(title):
-        number, title = table[1], table[2][:1].upper() + table[2][1:]
-    elif spec["source"] and (figure := FIGURE.fullmatch(item["name"])):
-        number = f"Fig. {figure[1]}"  # fig05 of a paper is its Fig. 5
+    figure = FIGURE.fullmatch(item["name"]) if spec["source"] else None
+    number = f"Fig. {figure[1]}: " if figure else ""  # fig05 of a paper is its Fig. 5
     return {
         "id": item["name"],
-        "heading": ": ".join(filter(None, (number, title))),
+        "heading": f"{number}{item['title']}",
         "caption": item["caption"],
         "command": item["command"],
         "experiment": item["experiment"],
