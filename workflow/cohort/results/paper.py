@@ -1,5 +1,5 @@
-"""Reads papers' values from `resources/paper_values`, whose README explains the columns, and matches
-them with our results by their labels."""
+"""Reads papers' values from `resources/paper_values`, whose README explains the columns, and
+matches them with our results by their labels."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The base of every kind of figure: what a study can set, and how one panel is drawn.
 
-`sheet.py` lays out the panels, the legend and the note; a kind measures and draws.
+`draw.py` lays out the panels, the legend and the note; a kind measures and draws.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Compares the runs of a table and writes it as JSON, CSV, Markdown and LaTeX: means as papers print
-them, or a leaderboard of strategies ranked across the settings of an experiment."""
+"""Compares the runs of a table and writes it as JSON, CSV, Markdown and LaTeX: means as papers
+print them, or a leaderboard of strategies ranked across the settings of an experiment."""
 
 from __future__ import annotations
 

@@ -113,8 +113,8 @@ class Shards(Kind):
     area of a bubble, which even for one sample is large enough to be seen.
 
     Of several seeds the first one with a record is drawn; cells with the same shards, such as those
-    of other strategies, count as one. All panels have one scale of samples. The panels of a row share their
-    y axis, so use `rows: dataset` for data sets with different numbers of classes.
+    of other strategies, count as one. All panels have one scale of samples. The panels of a row
+    share their y axis, so use `rows: dataset` for data sets with different numbers of classes.
     """
 
     name: ClassVar[str] = "shards"
