@@ -14,7 +14,7 @@ from cohort.plan import Plan, load
 from cohort.results.across import Scores, values_left_out
 from cohort.results.ranks import Standings, standings_of
 from cohort.results.series import runs_without
-from cohort.results.tables.leaderboard import rank_text
+from cohort.results.tables.tabulate import rank_text
 from tools.study import ROOT
 
 COMMAND = "python -m tools.showdown"

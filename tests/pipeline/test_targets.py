@@ -24,7 +24,6 @@ from cohort.plan import load
         (["aml_written", "aml"], [("aml_written", ""), ("aml", "")]),
         (["demo_fig1", "demo_claims"], [("demo", "fig1"), ("demo", "claims")]),
         (["results/full/figures/demo/fig1.png"], [("demo", "fig1")]),
-        (["results/full/figures/demo/fig1.narrow.png"], [("demo", "fig1")]),
         (["results/full/report/aml.html", "aml"], [("aml", "")]),
         (["results/full/report/index.html"], [("demo", ""), ("ucb", "")]),
         (["results/full/metrics/demo/main.parquet", "demo_fig99", "train"], []),

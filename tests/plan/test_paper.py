@@ -80,8 +80,7 @@ def test_without_an_item_nothing_is_added(drawn: Callable[..., Plan]):
 
 def test_the_authors_curve_of_aml_fits_its_cells(project: Path):
     """The labels that a study of this paper has, with the committed values."""
-    from cohort.results.paper import read_paper
-    from cohort.results.paper_match import match_values
+    from cohort.results.paper import match_values, read_paper
 
     cell = {
         "dataset": "cifar100",

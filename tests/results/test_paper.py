@@ -11,8 +11,7 @@ from cohort.core.errors import UserError
 from cohort.models import MODELS
 from cohort.partition import parse_partition
 from cohort.plan.resolution import HINTS
-from cohort.results.paper import SOURCES, doubts, paper_file, read_paper
-from cohort.results.paper_match import match_values
+from cohort.results.paper import SOURCES, doubts, match_values, paper_file, read_paper
 from tests.conftest import ROOT
 
 LABELS = ["dataset", "model", "partition", "strategy", "selector.buffer"]

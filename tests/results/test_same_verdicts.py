@@ -73,7 +73,7 @@ def test_whether_a_paper_agrees(spec: dict[str, Any]) -> None:
     tabulate(spec, "main.parquet", ["tab1.json", "tab1.csv", "tab1.md", "tab1.tex"])
     comparison = Comparison.read("tab1.json")
     page = shown_table(spec)
-    ((_, entries, _),) = page["lines"]
+    ((_, entries),) = page["lines"]
     printed = list(result_lines(comparison, NAMES, against=False))
     rows = [
         Path("tab1.csv").read_text().splitlines(),
@@ -81,7 +81,7 @@ def test_whether_a_paper_agrees(spec: dict[str, Any]) -> None:
         columns("tab1.tex", " & "),
     ]
     for strategy, verdict in VERDICTS.items():
-        index = [name for name, _ in page["columns"]].index(strategy)
+        index = page["columns"].index(strategy)
         assert entries[index].verdict == verdict
         texts = [next(row for row in lines if re.search(rf"\b{strategy}\b", row)) for lines in rows]
         texts.append(next(row for row in printed if row.startswith(f"  {strategy} ")))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-from cohort.results.collect import TYPES
+from cohort.results.collect import TYPES, costs_to_baseline
 from cohort.results.series import value_per_cell
-from cohort.results.to_baseline import costs_to_baseline
 
 ACCURACIES = {  # evaluated in rounds 2, 4, ... 14
     "fedavg": [0.2, 0.5, 0.7, 0.6, 0.8, 0.7, 0.7],  # the last ten rounds: mean 0.7, from round 6 on

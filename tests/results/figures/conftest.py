@@ -34,9 +34,7 @@ def drawn(tmp_path: Path) -> Callable[..., Figure]:
     """Return a function that draws runs, each given by its labels and its values by round, client
     or label; the rest is the spec's. Strategies are in the order of their runs."""
 
-    def draw(
-        runs: Runs, *, by: str = "round", look: Any = None, is_narrow: bool = False, **spec: Any
-    ) -> Figure:
+    def draw(runs: Runs, *, by: str = "round", look: Any = None, **spec: Any) -> Figure:
         metric, rows, strategies = spec.setdefault("metric", "test_accuracy"), [], []
         for number, (labels, values) in enumerate(runs):
             head = {"digest": f"k{number}", "strategy": "s0", "seed": 0, "metric": metric} | labels
@@ -46,7 +44,7 @@ def drawn(tmp_path: Path) -> Callable[..., Figure]:
         write_metrics(tmp_path / "runs.parquet", frame_of(rows), {})
         usual = {"orders": {"strategy": strategies, "seed": [0, 1]}, "strategies": strategies}
         spec = {"kind": "curves", "look": usual | (look or {})} | spec
-        return make_figure(spec, tmp_path / "runs.parquet", is_narrow=is_narrow)
+        return make_figure(spec, tmp_path / "runs.parquet")
 
     return draw
 

@@ -15,10 +15,11 @@ from matplotlib.figure import Figure
 
 from cohort.core.errors import UserError
 from cohort.results.across import Scores, interquartile_means
-from cohort.results.figures import KINDS, alternative_text
+from cohort.results.figures import KINDS
 from cohort.results.figures.draw import compare_figure, make_figure
 from cohort.results.figures.kinds import interval
 from cohort.results.figures.style import COLORS
+from cohort.results.report.items import alternative_text
 from tests.results.figures.samples import LOOK, PARTITIONS, SEEDS, WORK, Fate, sample
 
 Metrics = Callable[..., Path]
@@ -67,7 +68,7 @@ def test_intervals(metrics: Metrics) -> None:
         assert point == pytest.approx([estimate.value])
         assert to_hex(axes.lines[2 * row].get_color()).upper() == COLORS[row]
     assert axes.get_xlabel() == "Test accuracy (%),\ninterquartile mean"
-    assert note(figure).startswith("36 runs; 4 settings (partition and J), 3 seeds in each; ")
+    assert note(figure).startswith("36 runs; 36 of them, in 4 settings, with a seed that all strat")
 
 
 def test_intervals_of_many_stand_by_value_in_one_color(
@@ -88,9 +89,7 @@ def test_only_what_all_strategies_have(metrics: Metrics) -> None:
     points = [line.get_xdata() for line in figure.axes[0].lines[1::2]]
     actual = interquartile_means(left)
     assert np.ravel(points) == pytest.approx([estimate.value for estimate in actual.values()])
-    assert "; 3 settings (partition and J), 2 to 3 seeds in each; " in note(figure)
-    # two of each of four seeds
-    assert "; 8 runs left out, since not all strategies have their seed" in note(figure)
+    assert "; 24 of them, in 3 settings, with a seed that all strategies have; " in note(figure)
 
 
 def test_a_panel_for_each_partition_names_its_own_strategies(metrics: Metrics) -> None:
@@ -103,7 +102,7 @@ def test_a_panel_for_each_partition_names_its_own_strategies(metrics: Metrics) -
     runs = np.sort(rows.values[0, kept])  # six: half of the second and of the fifth
     middle = (runs[1] / 2 + runs[2] + runs[3] + runs[4] / 2) / 3
     assert figure.axes[0].lines[1].get_xdata() == pytest.approx([middle])
-    assert "; 2 settings (J), 3 seeds in each; " in note(figure)
+    assert "; 30 of them, in 4 settings, with a seed" in note(figure)
 
 
 def test_without_a_strategy(metrics: Metrics) -> None:

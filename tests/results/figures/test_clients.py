@@ -164,27 +164,3 @@ def test_strategies_share_a_panel_and_one_sample_of_thousands_is_still_seen(draw
     assert bubbles(axes) == pytest.approx({(0, 0): large, (0, 1): SMALLEST**2, (1, 1): large / 2})
     for ticks in (axes.get_xticks(), axes.get_yticks()):
         assert {0, 1} <= set(ticks) and all(tick == int(tick) for tick in ticks)
-
-
-def test_many_clients_and_classes_are_a_heat_map(drawn: Draw) -> None:
-    """The color of 100 of 400 samples is that of half the diameter of 400: the middle shade."""
-    counts = np.zeros((100, 100), dtype=int)
-    counts[3, 40], counts[99, 99], counts[7, 0] = 400, 100, 1
-    figure = dealt(drawn, {("a", "fedavg", 0): counts})
-    (axes,) = figure.axes
-    mesh = axes.collections[0]
-    field = mesh.get_array()
-    assert field.shape == (100, 100) and (field[40, 3], field[99, 99], field[0, 7]) == (400, 100, 1)
-    assert field.mask.sum() == 9997
-    figure.draw_without_rendering()
-    assert to_hex(mesh.to_rgba(100)).upper() == COLORS[0]
-    assert axes.get_xlim()[0] <= -0.5 and axes.get_xlim()[1] >= 99.5
-    samples = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert samples == ["20 samples", "100 samples", "400 samples"]
-
-
-def test_rows_have_their_own_y_axes(drawn: Draw) -> None:
-    cells = {("a", "fedavg", 0): np.ones((5, 3)), ("b", "fedavg", 0): np.ones((5, 40))}
-    first, second = dealt(drawn, cells, columns=None, rows="partition").axes
-    assert first.get_ylim() == pytest.approx((-0.6, 2.6))
-    assert second.get_ylim() == pytest.approx((-0.6, 39.6))

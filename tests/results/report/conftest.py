@@ -147,8 +147,7 @@ def spec(tmp_path: Path) -> Spec:
         write_metrics(tmp_path / f"{name}.parquet", metrics(own), experiment)
     drawn = tmp_path / "drawn"
     drawn.mkdir()
-    for ending in ("png", "narrow.png"):
-        (drawn / f"fig1.{ending}").write_bytes(PNG)
+    (drawn / "fig1.png").write_bytes(PNG)
     write(drawn / "tab1.json", comparison(TABLE))
     write(drawn / "fig1.json", comparison(CURVES))
     write_claims(drawn / "claims.json", CLAIM)
@@ -176,8 +175,8 @@ def spec(tmp_path: Path) -> Spec:
             for name, own in experiments.items()
         },
         "figures": [
-            figure | item(tmp_path, "fig1", "main", ("png", "pdf", "json", "narrow.png")),
-            figure | item(tmp_path, "fig2", "later", ("png", "pdf", "json", "narrow.png")),
+            figure | item(tmp_path, "fig1", "main", ("png", "pdf", "json")),
+            figure | item(tmp_path, "fig2", "later", ("png", "pdf", "json")),
         ],
         "tables": [table | item(tmp_path, "tab1", "main", ("csv", "md", "tex", "json"))],
         "claims": [str(drawn / f"claims.{ending}") for ending in ("csv", "md", "tex", "json")],

@@ -5,14 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pandas as pd
 import pytest
 
-from cohort.core.components import schema_of
-from cohort.core.errors import UserError
-from cohort.results.files import read_metrics, write_metrics
-from cohort.results.tables.spec import Table
+from cohort.results.files import write_metrics
 from cohort.results.tables.tabulate import tabulate
 
 FIELDS: dict[str, Any] = {"metric": "batch_accuracy", "also": ["selected"], "rows": ["client"]}
@@ -57,34 +53,6 @@ def test_each_client_of_the_first_seed(metrics: Path):
         "| 2 | – | 5 |",
         "| 3 | 70.00 | 6 |",
     ]
-
-
-def test_each_strategy_has_its_own_lowest_seed(metrics: Path) -> None:
-    frame = read_metrics(metrics)
-    other = frame[frame["seed"] == 1].assign(strategy="loss", digest="other", seed=3)
-    write_metrics(metrics, pd.concat([frame, other]), {})
-    assert lines(metrics, also=None)[1:] == [
-        "| 0 | 50.00 | 10.00 |",
-        "| 1 | 90.00 | 10.00 |",
-        "| 3 | 70.00 | 10.00 |",
-    ]
-    assert "minibatches (%): of seeds 0 and 3." in (metrics.parent / "table.md").read_text()
-
-
-@pytest.mark.parametrize(
-    ("fields", "sentence"),
-    [
-        ({"metric": "test_accuracy"}, "test_accuracy is for a table without client among its rows"),
-        ({"rows": ["J"]}, "batch_accuracy is for a table with client among its rows"),
-        ({"also": ["test_accuracy"]}, "also names the metric 'test_accuracy'"),
-        ({"paper": "Fig1"}, "can have neither paper nor minus"),
-    ],
-)
-def test_mistakes(fields: dict[str, Any], sentence: str):
-    jsonschema.validate(FIELDS, schema_of(Table))
-    Table(**FIELDS).check()
-    with pytest.raises(UserError, match=sentence):
-        Table(**FIELDS | fields).check()
 
 
 def test_measures_stay_in_their_order_within_a_row(metrics: Path):

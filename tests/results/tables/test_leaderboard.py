@@ -14,10 +14,9 @@ from cohort.core.errors import UserError
 from cohort.results.comparison import Comparison
 from cohort.results.files import write_metrics
 from cohort.results.names import Names
-from cohort.results.report.page import leader_sentences
-from cohort.results.tables.leaderboard import lay_out_leaderboard
+from cohort.results.ranks import Standing
 from cohort.results.tables.spec import Leaderboard
-from cohort.results.tables.tabulate import tabulate
+from cohort.results.tables.tabulate import lay_out_leaderboard, tabulate
 
 ACCURACY = {  # by strategy, setting and seed
     "fedavg": {"iid": (0.90, 0.92), "dir-0.1": (0.50, 0.60)},
@@ -55,9 +54,7 @@ def rows(strategy: str, setting: str, seed: int, accuracy: float) -> list[dict[s
     return [run | {"metric": metric, "value": value} for metric, value in values.items()]
 
 
-def board(
-    folder: Path, spec: dict[str, Any] = SPEC, lacking: str = ""
-) -> tuple[Comparison, pd.DataFrame]:
+def board(folder: Path, spec: dict[str, Any] = SPEC, lacking: str = "") -> Comparison:
     table = [
         row
         for strategy, settings in ACCURACY.items()
@@ -68,9 +65,13 @@ def board(
     ]
     frame = pd.DataFrame(table).astype({"round": "Int64", "client": "Int64"})
     write_metrics(folder / "metrics.parquet", frame, {})
-    files = [folder / "board.json", folder / "board.csv"]
-    tabulate(spec, folder / "metrics.parquet", files)
-    return Comparison.read(files[0]), pd.read_csv(files[1])
+    tabulate(spec, folder / "metrics.parquet", [folder / "board.json", folder / "board.csv"])
+    return Comparison.read(folder / "board.json")
+
+
+def standings(comparison: Comparison) -> list[Standing]:
+    assert comparison.standings
+    return comparison.standings.entries
 
 
 def position_interval(strategy: str) -> tuple[float, float]:
@@ -89,48 +90,26 @@ def position_interval(strategy: str) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def test_a_page_says_who_leads_and_where_random_selection_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tables = [{"kind": "means"}, SPEC | {"title": "Board", "files": [tmp_path / "board.json"]}]
-    names = Names(orders={}, titles={"strategy": {"ucb": "UCB", "fedavg": "Random"}})
-    board(tmp_path)
-    assert leader_sentences(tables, names) == f"Board: {NO_RANKING}"
-    settings = ("iid", "dir-0.1", "dir-0.5", "classes-2")  # with p = exp(-4)
-    clear = {"loss": (0.1, 0.2), "fedavg": (0.5, 0.6), "ucb": (0.55, 0.7)}
-    for runs in (2, 1):
-        alike = {name: dict.fromkeys(settings, seeds[:runs]) for name, seeds in clear.items()}
-        monkeypatch.setitem(globals(), "ACCURACY", alike)
-        board(tmp_path)
-        sentence = "Board: of 3, UCB is 1 [1, 1] and Random is 2 [2, 2]." if runs == 2 else ""
-        assert leader_sentences(tables, names) == sentence  # too few runs have no intervals
-
-
 def test_strategies_are_ranked_by_their_mean_rank_over_settings(tmp_path: Path) -> None:
-    comparison, numbers = board(tmp_path)
+    comparison = board(tmp_path)
     # IID: fedavg 0.91, ucb 0.905, loss 0.81. Dir(0.1): ucb 0.62, and 0.55 for both others, which share ranks 2 and 3.
-    assert numbers["strategy"].tolist() == ["ucb", "fedavg", "loss"]
-    assert numbers["mean_rank"].tolist() == [1.5, 1.75, 2.75]
-    assert numbers["rank"].tolist() == [1, 2, 3]
-    assert numbers["strategies"].tolist() == [3] * 3
-    assert numbers["settings"].tolist() == [2] * 3
-    assert numbers["runs"].tolist() == [4] * 3
-    for strategy, low, high in numbers[["strategy", "rank_low", "rank_high"]].itertuples(
-        index=False
-    ):
-        assert (low, high) == pytest.approx(position_interval(strategy), abs=1e-9)
+    ucb, fedavg, loss = standings(comparison)
+    assert [entry.strategy for entry in (ucb, fedavg, loss)] == ["ucb", "fedavg", "loss"]
+    assert [entry.mean_rank for entry in (ucb, fedavg, loss)] == [1.5, 1.75, 2.75]
+    for place, entry in enumerate((ucb, fedavg, loss), 1):
+        assert entry.rank.value == place
+        assert entry.rank.interval == pytest.approx(position_interval(entry.strategy), abs=1e-9)
     # Ahead of FedAvg: ucb in the first seed of each setting, loss in the second one of Dir(0.1).
-    assert numbers["ahead_of_fedavg"].tolist()[::2] == [0.5, 0.25]
-    assert np.isnan(numbers["ahead_of_fedavg"][1])
+    assert ucb.ahead and loss.ahead and fedavg.ahead is None
+    assert (ucb.ahead.value, loss.ahead.value) == (0.5, 0.25)
     # Minus FedAvg, by seed: ucb 0.08 and -0.015, loss -0.10 and 0. The quantile of one degree of freedom is 12.7062.
-    for column, values in {
-        "minus_fedavg": [0.0325, np.nan, -0.05],
-        "minus_fedavg_low": [0.0325 - 0.0475 * 12.7062, np.nan, -0.05 - 0.05 * 12.7062],
-    }.items():
-        assert numbers[column].tolist() == pytest.approx(values, abs=1e-5, nan_ok=True)
+    assert ucb.difference and loss.difference and loss.difference.interval
+    assert ucb.difference.value == pytest.approx(0.0325)
+    assert loss.difference.interval[0] == pytest.approx(-0.05 - 0.05 * 12.7062, abs=1e-5)
     # The middle half of four equally weighted runs are the two in the middle.
-    assert numbers["interquartile_mean"].tolist() == pytest.approx([0.775, 0.75, 0.75])
-    assert numbers["never_selected last"].tolist() == [3, 6, 4]
+    scores = [entry.score.value for entry in (ucb, fedavg, loss)]
+    assert scores == pytest.approx([0.775, 0.75, 0.75])
+    assert pd.read_csv(tmp_path / "board.csv")["rank.value"].tolist() == [1, 2, 3]
 
     layout = lay_out_leaderboard(comparison, Names.of(SPEC["look"]))
     words, entries = layout.lines[0]
@@ -151,7 +130,7 @@ def test_where_friedmans_test_finds_a_difference_there_are_ranks(
     alike = {name: dict.fromkeys(settings, seeds) for name, seeds in
              {"fedavg": (0.5, 0.6), "ucb": (0.55, 0.65), "loss": (0.1, 0.2)}.items()}  # fmt: skip
     monkeypatch.setitem(globals(), "ACCURACY", alike)
-    comparison, _ = board(tmp_path)
+    comparison = board(tmp_path)
     layout = lay_out_leaderboard(comparison, Names.of(SPEC["look"]))
     assert layout.columns[:2] == ["Rank", "Mean rank"]
     ranks = [line[1][0] for line in layout.lines]
@@ -161,30 +140,19 @@ def test_where_friedmans_test_finds_a_difference_there_are_ranks(
     assert "finds a difference (p = 0.05). Bold" in layout.notes[1]
 
 
-def test_settings_can_be_left_out(tmp_path: Path) -> None:
-    comparison, numbers = board(tmp_path, SPEC | {"without": {"partition": ["iid"]}})
-    assert numbers["strategy"].tolist() == ["ucb", "fedavg", "loss"]
-    assert numbers["rank"].tolist() == [1, 2, 2]
-    assert numbers["settings"].tolist() == [1] * 3
+def test_settings_strategies_and_runs_can_be_left_out(tmp_path: Path) -> None:
+    comparison = board(tmp_path, SPEC | {"without": {"partition": ["iid"]}})
+    assert [entry.rank.value for entry in standings(comparison)] == [1, 2, 2]
     assert {len(result.values) for result in comparison.results} == {2}, "nor in further means"
-
-
-def test_runs_whose_seed_others_lack_are_left_out_and_said(tmp_path: Path) -> None:
-    comparison, numbers = board(tmp_path, lacking="loss iid 1")
-    assert comparison.standings is not None
-    assert comparison.standings.left_out == 2
-    assert numbers["runs"].tolist() == [3] * 3
-    notes = " ".join(lay_out_leaderboard(comparison, Names.of(SPEC["look"])).notes)
-    assert "2 runs left out" in notes
-
-
-def test_a_strategy_can_be_left_out(tmp_path: Path) -> None:
-    comparison, numbers = board(tmp_path, SPEC | {"without": {"strategy": "ucb"}})
-    assert numbers["strategy"].tolist() == ["fedavg", "loss"]
-    assert numbers["leads"].tolist() == [0, 0], "of two strategies Nemenyi's test says nothing"
+    comparison = board(tmp_path, SPEC | {"without": {"strategy": "ucb"}})
+    assert [entry.strategy for entry in standings(comparison)] == ["fedavg", "loss"]
+    assert not any(entry.leads for entry in standings(comparison)), "two are too few for a test"
     layout = lay_out_leaderboard(comparison, Names.of(SPEC["look"]))
-    assert layout.columns[0] == "Rank"
-    assert "Bold" not in " ".join(layout.notes)
+    assert layout.columns[0] == "Rank" and "Bold" not in " ".join(layout.notes)
+    comparison = board(tmp_path, lacking="loss iid 1")
+    assert comparison.standings
+    assert (comparison.standings.left_out, comparison.standings.runs) == (2, 3)
+    assert "2 runs left out" in str(lay_out_leaderboard(comparison, Names.of(SPEC["look"])).notes)
 
 
 def test_what_nobody_is_better_at_ranks_nobody() -> None:

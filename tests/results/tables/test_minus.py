@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
-from cohort.core.errors import UserError
 from cohort.results.files import write_metrics
-from cohort.results.tables.spec import Table
 from cohort.results.tables.tabulate import tabulate
 
 NAN = float("nan")
@@ -89,86 +86,8 @@ def test_differences_seed_by_seed(spec: dict[str, Any], metrics: Path) -> None:
     ]
 
 
-def test_gains_have_a_sign(spec: dict[str, Any], metrics: Path) -> None:
-    lines = written(spec, metrics, ".md")
-    assert lines[0] == "| Strategy | LeNet | large |"
-    assert lines[2] == "| with | -10.00† ± 28.28 (2)<br>[-264.12, +244.12] | -5.00 (n = 1 of 2) |"
-    assert "Gain in test accuracy (points), last evaluation" in lines[4]
-
-
 def test_comparison_with_the_papers_differences(spec: dict[str, Any], metrics: Path) -> None:
     """-10 - 7.67 is -17.67, and -5 - -1.55 is -3.45; the paper's accuracy is not used."""
     lines = written(spec | {"paper": "TableII"}, metrics, ".md")
     small = "-10.00† ± 28.28 (2)<br>[-264.12, +244.12]<br>paper +7.67 (-17.67)<br>cannot tell"
     assert lines[2] == f"| with | {small} | -5.00 (n = 1 of 2)<br>paper -1.55‡ (-3.45) |"
-
-
-def test_joined_as_papers_print_pairs(spec: dict[str, Any], metrics: Path) -> None:
-    lines = written(spec | {"paper": "TableII", "joined": True}, metrics, ".md")
-    assert lines[0] == "| with |"
-    ours = "-10.00† ± 28.28 / -5.00 (2 / n = 1 of 2)"
-    assert lines[2] == f"| {ours}<br>paper +7.67 (-17.67) / -1.55‡ (-3.45)<br>cannot tell / – |"
-    assert lines[4].startswith("Model: LeNet / large. Gain in test accuracy (points)")
-
-
-def test_each_part_of_a_joined_cell_is_bold_by_itself(spec: dict[str, Any], metrics: Path) -> None:
-    """`more` gains 20 points less than `with` in the small model, and 30 more in the large one, give
-    or take 0.2 from seed to seed."""
-    accuracies = {
-        "small": {"without": 0.4, "with": 0.7, "more": 0.5},
-        "large": {"without": 0.4, "with": 0.5, "more": 0.8},
-    }
-    first = pd.read_parquet(metrics).iloc[[0]]
-    cells = [
-        first.assign(
-            model=model,
-            strategy=strategy,
-            seed=seed,
-            value=value + 0.01 * seed + 0.001 * (strategy == "more") * (seed % 3),
-            digest=f"{model} {strategy} {seed}".replace(" ", "-"),
-        )
-        for model, values in accuracies.items()
-        for strategy, value in values.items()
-        for seed in range(5)
-    ]
-    write_metrics(metrics, pd.concat(cells), {})
-    both = {
-        "paper": "TableII",
-        "joined": True,
-        "minus": {"strategy": {"with": "without", "more": "without"}},
-    }
-    bold = r"\*\*\+\S+\*\* ± 0\.\d\d"
-    heads, _, line = written(spec | both, metrics, ".md")[2:5]
-    results = dict(zip(heads.split(" | "), line.split(" | "), strict=True))
-    assert re.match(rf"\| {bold} / [^*]*<br>", results["| with"])
-    assert re.match(rf"[^*]* / {bold} \|", results["more |"])
-    tex = "\n".join(written(spec | both, metrics, ".tex"))
-    assert tex.count(r"\textbf{+") == 2
-
-
-def test_nothing_to_subtract_from(spec: dict[str, Any], metrics: Path) -> None:
-    table = spec | {
-        "paper": "TableII",
-        "joined": True,
-        "minus": {"strategy": {"nobody": "without"}},
-    }
-    lines = written(table, metrics, ".md")
-    assert lines == ["Nothing of it is planned at this scale."]
-
-
-@pytest.mark.parametrize(
-    ("fields", "sentence"),
-    [
-        (
-            {"metric": "test_loss", "minus": MINUS},
-            "minus cannot subtract test_loss, of which no gain is known",
-        ),
-        (
-            {"minus": {"J": {"J8": "J4"}}},
-            r"minus names 'J', which is neither in rows nor columns \(model, strategy\)",
-        ),
-    ],
-)
-def test_mistakes(fields: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(UserError, match=sentence):
-        Table(**({"metric": "test_accuracy", "rows": ["model"]} | fields)).check()

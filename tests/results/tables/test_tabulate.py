@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pandas as pd
 import pytest
 
-from cohort.core.components import schema_of
+from cohort.core.errors import UserError
+from cohort.core.sealed_json import to_sealed_json
+from cohort.results.comparison import Comparison
 from cohort.results.files import write_metrics
 from cohort.results.tables.layout import Layout, latex
 from cohort.results.tables.spec import Table
@@ -159,70 +161,6 @@ def test_runs_without_common_seeds_are_compared_unpaired(
     assert best == ["1", "0"]
 
 
-def test_measures_are_marked_each_by_its_own_best_and_direction(
-    spec: Spec, frame: pd.DataFrame, tmp_path: Path
-) -> None:
-    """`a` is more accurate by 20 points, `b` has the lower loss, and both send 5 MB; a norm is
-    neither better high nor low."""
-    accurate = pd.read_parquet(contest(frame, tmp_path, **CLEAR))
-    is_a = accurate["strategy"] == "a"
-    measures = {"test_loss": 2.0 + is_a, "bytes_up": 5e6, "update_norm": 1.0 + is_a}
-    tables = [
-        accurate,
-        *(accurate.assign(metric=key, value=value) for key, value in measures.items()),
-    ]
-    file = tmp_path / "measures.parquet"
-    write_metrics(file, pd.concat(tables).astype({"metric": "string"}), {})
-    lines = written(spec | {"also": list(measures)}, file, ".md").splitlines()
-    bold = {
-        line.split(" | ")[0]: [cell.startswith("**") for cell in line.split(" | ")[1:]]
-        for line in lines[6:8]
-    }
-    assert bold == {"| a": [True, False, True, False], "| b": [False, True, True, False]}
-    assert lines[2] == "As in Table I Everywhere: Partition iid, 5 runs."
-
-
-def test_data_sets_and_partitions_are_not_rivals(
-    spec: Spec, frame: pd.DataFrame, tmp_path: Path
-) -> None:
-    """Without strategies, the values of J are compared on each partition, not the partitions, which
-    lie farther apart."""
-    cells = pd.read_parquet(contest(frame, tmp_path, **CLEAR))
-    cells["J"] = cells["strategy"].map({"a": "J4", "b": "J8"})
-    cells["strategy"] = "fedavg"
-    easy = cells.assign(
-        partition="dir-0.1", value=cells["value"] - 0.5, digest="e" + cells["digest"]
-    )
-    file = tmp_path / "conditions.parquet"
-    write_metrics(file, pd.concat([cells, easy]), {})
-    for rows, columns in (("J", "partition"), ("partition", "J")):
-        table = spec | {"rows": [rows], "columns": columns}
-        lines = written(table, file, ".csv").splitlines()[1:]
-        best = {frozenset(line.split(",")[:2]): line[-1] for line in lines}
-        assert best == {
-            frozenset({partition, J}): mark
-            for partition in ("iid", "dir-0.1")
-            for J, mark in (("J4", "1"), ("J8", "0"))
-        }
-    alone = written(
-        spec | {"rows": ["dataset"], "columns": "partition"}, _with_dataset(file), ".csv"
-    )
-    assert {line[-1] for line in alone.splitlines()[1:]} == {"0"}
-
-
-def _with_dataset(file: Path) -> Path:
-    cells = pd.read_parquet(file).query("J == 'J4'")
-    write_metrics(file.with_name("dataset.parquet"), cells.assign(dataset="digits"), {})
-    return file.with_name("dataset.parquet")
-
-
-def test_the_lowest_loss_is_best(spec: Spec, frame: pd.DataFrame, tmp_path: Path) -> None:
-    file = contest(frame, tmp_path, **CLEAR)
-    write_metrics(file, pd.read_parquet(file).assign(metric="test_loss"), {})
-    line = written(spec | {"metric": "test_loss"}, file, ".md").splitlines()[6]
-    assert line.startswith("| iid | 0.820 ±") and "| **0.620** ±" in line
-
-
 def test_an_experiment_without_any_run_has_a_table(
     spec: Spec, frame: pd.DataFrame, tmp_path: Path
 ) -> None:
@@ -246,22 +184,54 @@ def test_the_same_numbers_give_the_same_bytes(
         )
 
 
-def test_the_schema() -> None:
-    schema = schema_of(Table)
-    jsonschema.Draft202012Validator.check_schema(schema)
-    jsonschema.validate({"metric": "test_accuracy", "rows": ["partition", "J"]}, schema)
-    for wrong in (
-        {"rows": []},
-        {"rows": ["J"], "metric": "class_accuracy"},
-        {"rows": ["J"], "colums": "strategy"},
-    ):
-        with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate({"metric": "test_accuracy"} | wrong, schema)
-
-
-def test_facets_are_rows_and_columns() -> None:
-    assert Table(metric="test_loss", rows=["partition", "J"]).facets() == (
-        "partition",
-        "J",
-        "strategy",
+def test_conditions_are_no_rivals_and_a_low_loss_is_best(
+    spec: Spec, frame: pd.DataFrame, tmp_path: Path
+) -> None:
+    """Without strategies, the values of J are compared on each partition, not the partitions, which
+    lie farther apart."""
+    cells = pd.read_parquet(contest(frame, tmp_path, **CLEAR))
+    cells["J"] = cells["strategy"].map({"a": "J4", "b": "J8"})
+    cells = cells.assign(strategy="fedavg", metric="test_loss")
+    easy = cells.assign(
+        partition="dir-0.1", value=cells["value"] - 0.5, digest="e" + cells["digest"]
     )
+    file = tmp_path / "conditions.parquet"
+    write_metrics(file, pd.concat([cells, easy]), {})
+    for rows, columns in (("J", "partition"), ("partition", "J")):
+        table = spec | {"rows": [rows], "columns": columns, "metric": "test_loss"}
+        lines = written(table, file, ".csv").splitlines()[1:]
+        best = {frozenset(line.split(",")[:2]) for line in lines if line.endswith("1")}
+        assert best == {frozenset({partition, "J8"}) for partition in ("iid", "dir-0.1")}
+
+
+def test_its_file_holds_a_comparison_whole_and_sealed(spec: Spec, metrics: Path) -> None:
+    text = written(spec, metrics, ".json")
+    file = metrics.parent / "table.json"
+    assert to_sealed_json(Comparison.read(file).as_json()) == text
+    content = json.loads(text)
+    content["results"][0]["diverged"] += 1
+    file.write_text(json.dumps(content))
+    with pytest.raises(UserError, match=r"table\.json: cannot be read as a comparison"):
+        Comparison.read(file)
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"also": ["test_los"]}, "also names the metric 'test_los', which is not known; did you"),
+        ({"also": ["test_loss first"]}, "also: 'first' is not a value of at"),
+        ({"also": ["test_loss", "test_loss last"]}, "also names a measure twice"),
+        ({"metric": "test_loss", "minus": {"J": {"J8": "J4"}}}, "minus cannot subtract test_loss"),
+        ({"minus": {"K": {"a": "b"}}}, "minus names 'K', which is neither in rows nor columns"),
+        ({"rows": ["client"]}, "test_accuracy is for a table without client among its rows"),
+        ({"metric": "accuracy"}, "accuracy is for a table with client among its rows"),
+        (
+            {"rows": ["client"], "metric": "accuracy", "paper": "Fig1"},
+            "can have neither paper nor minus",
+        ),
+    ],
+)
+def test_mistakes(fields: Spec, sentence: str) -> None:
+    with pytest.raises(UserError) as error:
+        Table(**{"metric": "test_accuracy", "rows": ["J"]} | fields).check()
+    assert sentence in str(error.value)

@@ -20,7 +20,7 @@ PLAN_FOLDER = f"{RESULTS}/plan"
 RUN_OPTIONS = Path(PLAN_FOLDER, "run.json")
 DRIVER_LOCK = Path(PLAN_FOLDER, "driver.lock")
 
-FIGURE_FORMATS = ("png", "pdf", "json", "narrow.png")
+FIGURE_FORMATS = ("png", "pdf", "json")
 TABLE_FORMATS = ("csv", "md", "tex", "json")
 CLAIMS_TABLE = "claims"  # the name of the table that a study's claims are judged in
 CELL_FOLDERS = ("dataset", "model", "partition", "J", "strategy")

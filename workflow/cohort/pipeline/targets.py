@@ -22,7 +22,7 @@ from cohort.plan.loading import study_file
 
 Target = Callable[[Wildcards], Files]
 DRAWN_FILE = re.compile(
-    rf"{RESULTS}/\w+/(?:(?:figures|tables)/(\w+)/(\w+)\.(?:narrow\.)?\w+|"
+    rf"{RESULTS}/\w+/(?:(?:figures|tables)/(\w+)/(\w+)\.\w+|"
     r"report/(?!index\.)(\w+)\.(?:html|json))"
 )
 

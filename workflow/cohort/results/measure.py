@@ -9,8 +9,7 @@ from typing import Any
 
 from cohort.core.components import Component
 from cohort.results.names import GAIN, METRICS
-from cohort.results.paper import read_paper
-from cohort.results.paper_match import Cell, PaperMatch, match_values
+from cohort.results.paper import Cell, PaperMatch, match_values, read_paper
 
 BASELINE = "fedavg"  # the strategy that all others are compared with
 CLIENT = "client"

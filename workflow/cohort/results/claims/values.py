@@ -19,11 +19,11 @@ from cohort.results.paper import (
     PaperFile,
     PaperValue,
     doubts,
+    match_values,
     open_paper,
     paper_files,
     split_items,
 )
-from cohort.results.paper_match import match_values
 from cohort.results.series import (
     BELOW_CHANCE,
     NO_VALUE,

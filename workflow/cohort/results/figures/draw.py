@@ -1,39 +1,69 @@
-"""Draws one figure; the same numbers always give the same bytes."""
+"""Draws one figure: a grid of panels, one legend above them, and a note on the runs below. The same
+numbers always give the same bytes."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from math import ceil
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import matplotlib as mpl
+import pandas as pd
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from pandas import DataFrame
 
 from cohort.core.files import atomic_write
 from cohort.core.sealed_json import write_sealed
+from cohort.core.text import counted
 from cohort.results.comparison import Comparison, compare
 from cohort.results.figures import KINDS, Kind
-from cohort.results.figures.sheet import sheet
-from cohort.results.figures.style import Style, apply_theme
-from cohort.results.paper import doubts
-from cohort.results.paper_match import PaperMatch
+from cohort.results.figures.kinds.interval import Interval
+from cohort.results.figures.style import (
+    ENDS,
+    FEWEST_TICKS,
+    FRAME,
+    LABEL_SIZE,
+    LETTER,
+    NARROWEST,
+    NOTE,
+    PAGE_WIDTH,
+    Style,
+    apply_theme,
+    grid_cell,
+    say,
+)
+from cohort.results.names import listed, word
+from cohort.results.paper import PaperMatch, doubts
 from cohort.results.series import (
     FULL,
     GENERATED,
+    NO_RUNS,
     cells_of,
+    count_runs,
     is_generated,
     label_columns,
     read_metric,
 )
 
 NO_DATES = {".png": {"Software": None}, ".pdf": {"CreationDate": None}}
+MOST_COLUMNS = 4  # of a grid that may wrap
+MOST_PARTS = 3  # side by side, of a single panel each
+Part = tuple[Kind, DataFrame, Sequence[PaperMatch]]
+"""One metric of a figure: its kind, the metrics of its cells, and the paper's values for it."""
+Panels = dict[tuple[int, int], dict[str, str]]
+"""The label values that the runs of each panel share, by the panel's row and column."""
+Grid = dict[tuple[int, int], Axes]
 
 
 def draw(spec: Mapping[str, Any], metrics_file: str | Path, outputs: Sequence[str | Path]) -> None:
     """Draw the figure of `spec` to each output; its suffix sets the format: .png, .pdf,
-    .narrow.png for a phone, or .json for the comparison of its runs."""
+    or .json for the comparison of its runs."""
     with mpl.rc_context():
         apply_theme()
         figure = make_figure(spec, metrics_file)
@@ -41,18 +71,13 @@ def draw(spec: Mapping[str, Any], metrics_file: str | Path, outputs: Sequence[st
             if output.suffix == ".json":
                 write_sealed(output, compare_figure(spec, metrics_file).as_json(), sync=False)
                 continue
-            is_narrow = output.name.endswith(".narrow.png")
-            drawn = make_figure(spec, metrics_file, is_narrow=True) if is_narrow else figure
             metadata = NO_DATES[output.suffix] | {"Title": spec.get("title", "")}
             with atomic_write(output) as temporary:
-                drawn.savefig(temporary, metadata=metadata)
+                figure.savefig(temporary, metadata=metadata)
 
 
-def make_figure(
-    spec: Mapping[str, Any], metrics_file: str | Path, *, is_narrow: bool = False
-) -> Figure:
-    """Draw the figure of `spec` with matplotlib's current settings; the panels of one that
-    `is_narrow` lie one below the other."""
+def make_figure(spec: Mapping[str, Any], metrics_file: str | Path) -> Figure:
+    """Draw the figure of `spec` with matplotlib's current settings."""
     parts = []
     for kind in KINDS[spec["kind"]].from_spec(spec).by_metric():
         metrics = kind.select(read_metric(metrics_file, *kind.metrics()))
@@ -64,14 +89,14 @@ def make_figure(
         remarks.append(f"some of the paper's values are doubtful: {reasons}")
     if is_generated(parts[0][1]):
         remarks = [GENERATED]
-    return sheet(parts, Style.of(spec["look"]), remarks, is_narrow=is_narrow)
+    return sheet(parts, Style.of(spec["look"]), remarks)
 
 
 def compare_figure(spec: Mapping[str, Any], metrics_file: str | Path) -> Comparison:
     """Compare the runs that a figure shows, described in words where it shows no means."""
     kind = KINDS[spec["kind"]].from_spec(spec)
     comparison = compare(kind.measures(), spec, metrics_file)
-    if comparison.generated or not kind.is_across:
+    if comparison.generated or not isinstance(kind, Interval):
         return comparison
     metrics = read_metric(metrics_file, *kind.metrics())
     description = kind.describe(metrics, Style.of(spec["look"]))
@@ -95,3 +120,232 @@ def _paper_matches(kind: Kind, spec: Mapping[str, Any], metrics: DataFrame) -> l
                 value for value in match.values if (value.round or 0) <= rounds.max()
             ]
     return matches
+
+
+def sheet(parts: Sequence[Part], style: Style, remarks: Sequence[str] = ()) -> Figure:
+    """Draw a whole figure, with a note to which `remarks` are added."""
+    kinds, (kind, metrics, _) = [kind for kind, *_ in parts], parts[0]
+    cells = cells_of(metrics)
+    planned = arrange(kind, cells, style)
+    begun = begun_panels(planned, cells)
+    panels, starts = place_parts(begun, len(parts))
+    hues = cells[kind.hue].nunique() if kind.hue in cells else 1
+    share_x = len({kind.x_title(style) for kind in kinds}) == 1
+    figure, grids = make_grids(panels, starts, kind, hues, share_x=share_x)
+    measured = [kind.measure(metrics) for kind, metrics, _ in parts]
+    for part, rows, grid in zip(parts, measured, grids, strict=True):
+        first = next(iter(grid.values()))
+        titles = _titles(panels, style, grid_cell(first)[0])
+        for (place, labels), title in zip(panels.items(), titles, strict=True):
+            _draw_panel(part, grid[place], labels, rows, cells, style)
+            grid[place].set_title(title)
+        if not len(rows):
+            first.set(xticks=[], yticks=[])  # the panels share their axes
+    _name_axes(kinds, figure, grids, style)
+    drawn = pd.concat([select(cells, labels) for labels in begun.values()])
+    empty = len(planned) - len(begun)
+    left_out = [f"{counted(empty, 'panel')} without runs left out"] if empty else []
+    text = "; ".join([note(kind, measured[0], drawn, style), *left_out, *remarks])
+    width = int(figure.get_figwidth() / LETTER / 0.92)
+    figure.supxlabel(fill(text, width), x=0.99, ha="right", **NOTE)
+    legend_height = _add_legend(figure, _entries(kind, grids, measured[0], cells, style))
+    figure.set_figheight(figure.get_figheight() + legend_height)
+    return figure
+
+
+def arrange(kind: Kind, cells: DataFrame, style: Style) -> Panels:
+    """Make a panel for each value of `rows` and `columns` that has planned cells, and place it;
+    columns alone wrap to a grid."""
+    orders = {label: style.ordered(label, cells[label]) for label in kind.panels()}
+    if not orders or cells.empty:
+        return {(0, 0): {}}
+    if kind.rows and kind.columns:
+        planned = set(zip(cells[kind.rows], cells[kind.columns], strict=True))
+        return {
+            (y, x): {kind.rows: row, kind.columns: column}
+            for y, row in enumerate(orders[kind.rows])
+            for x, column in enumerate(orders[kind.columns])
+            if (row, column) in planned
+        }
+    ((label, values),) = orders.items()
+    width = 1 if kind.rows else _even(len(values))
+    return {divmod(index, width): {label: value} for index, value in enumerate(values)}
+
+
+def begun_panels(planned: Panels, cells: DataFrame) -> Panels:
+    """The panels that have runs, without gaps between them; all if there are none."""
+    runs = cells[cells["status"] != "missing"]
+    begun = {place: labels for place, labels in planned.items() if len(select(runs, labels))}
+    if len(begun) in (0, len(planned)):
+        return planned
+    rows, columns = (sorted(set(numbers)) for numbers in zip(*begun, strict=True))
+    if len(begun) == len(rows) * len(columns):
+        return {(rows.index(y), columns.index(x)): labels for (y, x), labels in begun.items()}
+    width = min(len(columns), _even(len(begun)))
+    return {divmod(index, width): labels for index, labels in enumerate(begun.values())}
+
+
+def place_parts(panels: Panels, parts: int) -> tuple[Panels, list[tuple[int, int]]]:
+    """The panels of a part (metric), and the row and column at which each part begins: side by side
+    where they fit, else one below the other with its panels in a row; single panels wrap."""
+    rows, columns = (1 + max(numbers) for numbers in zip(*panels, strict=True))
+    if len(panels) == 1:
+        width = _even(parts, MOST_PARTS)
+        return panels, [divmod(part, width) for part in range(parts)]
+    if columns * parts <= MOST_COLUMNS:
+        return panels, [(0, part * columns) for part in range(parts)]
+    if parts > 1 and len(panels) <= MOST_COLUMNS:
+        panels, rows = {(0, x): labels for x, labels in enumerate(panels.values())}, 1
+    return panels, [(part * rows, 0) for part in range(parts)]
+
+
+def make_grids(
+    panels: Panels, starts: Sequence[tuple[int, int]], kind: Kind, hues: int, *, share_x: bool
+) -> tuple[Figure, list[Grid]]:
+    """Make an empty figure, and for each of its parts (metrics) a grid with all panels.
+
+    All panels share their x axis, or else those of a part, which share their y axis as well.
+    """
+    parts = len(starts)
+    down = 1 + max(row for row, _ in panels) + max(row for row, _ in starts)
+    across = 1 + max(column for _, column in panels) + max(column for _, column in starts)
+    width, height = kind.panel_size(max(NARROWEST, PAGE_WIDTH / across), hues)
+    figure = Figure(figsize=(width * across, height * down + FRAME), layout="constrained")
+    FigureCanvasAgg(figure)
+    share_y = kind.shared_y if parts == 1 else False
+    subplots = figure.subplots(down, across, sharex=share_x, sharey=share_y, squeeze=False)
+    for axes in subplots.flat:
+        axes.locator_params(axis="both", min_n_ticks=FEWEST_TICKS)
+    grids: list[Grid] = []
+    for row, column in starts:
+        grids.append({(y, x): subplots[row + y][column + x] for y, x in sorted(panels)})
+    used = [axes for grid in grids for axes in grid.values()]
+    for axes in subplots.flat:
+        if axes not in used:
+            axes.remove()
+    for first, *others in (grid.values() for grid in grids if parts > 1):
+        for axes in others:
+            if kind.shared_y:
+                axes.sharey(first)
+            if not share_x:
+                axes.sharex(first)
+    return figure, grids
+
+
+def _even(panels: int, most: int = MOST_COLUMNS) -> int:
+    """The number of panels in a row if as few rows as possible are filled evenly."""
+    return ceil(panels / ceil(panels / most))
+
+
+def select(frame: DataFrame, labels: dict[str, str]) -> DataFrame:
+    """The rows that belong to a panel."""
+    for label, value in labels.items():
+        frame = frame[frame[label] == value]
+    return frame
+
+
+def note(kind: Kind, measured: DataFrame, cells: DataFrame, style: Style) -> str:
+    """Text below the figure: how many runs it shows, what their spread is, and what the marks of
+    incomplete ones mean."""
+    runs = count_runs(cells)
+    parts = [runs.phrase if runs.planned else NO_RUNS]
+    if runs.done == runs.planned and len(measured):
+        parts = [kind.count(measured)]
+    if kind.averaged():
+        labels = listed([word(label) for label in kind.averaged()])
+        parts.append(f"runs that differ in {labels} are averaged")
+    return "; ".join([*parts, *kind.deviations(measured, cells, style), *kind.remarks(measured)])
+
+
+def _draw_panel(
+    part: Part,
+    axes: Axes,
+    labels: dict[str, str],
+    measured: DataFrame,
+    cells: DataFrame,
+    style: Style,
+) -> None:
+    """Draw the measured rows and the paper's values of a panel, or say why it is empty."""
+    kind, _, paper = part
+    rows = select(measured, labels)
+    if len(rows):
+        kind.draw(axes, rows, cells, style)
+        matches = [
+            match for match in paper if match.values and labels.items() <= match.labels.items()
+        ]
+        if matches:
+            kind.draw_paper(axes, matches, cells, style)
+        axes.set(xlabel="", ylabel="")  # seaborn sets the names of columns
+    else:
+        statuses = set(select(cells, labels)["status"])
+        reason = "diverged" if statuses == {"diverged"} else "no values yet"
+        say(axes, NO_RUNS if statuses <= {"missing"} else reason)
+    if kind.limits:
+        axes.set_ylim(*kind.limits)
+
+
+def _titles(panels: Panels, style: Style, width: float) -> list[str]:
+    parts = []
+    for labels in panels.values():
+        parts.append([style.phrase(*label) for label in reversed(labels.items())])
+    one_line = [", ".join(words) for words in parts]
+    fits = max(map(len, one_line)) * LETTER < 0.92 * width
+    return one_line if fits else [",\n".join(words) for words in parts]
+
+
+def _name_axes(kinds: list[Kind], figure: Figure, grids: list[Grid], style: Style) -> None:
+    """Title the axes; seaborn may have hidden the titles of axes without tick labels."""
+    has_shared_title = len({row for row, _ in grids[0]}) > 1 and len(kinds) == 1
+    if has_shared_title:
+        figure.supylabel(kinds[0].y_title(), fontsize=LABEL_SIZE)
+    for kind, grid in zip(kinds, grids, strict=True):
+        for (row, column), axes in grid.items():
+            first = grid[row, min(other for at, other in grid if at == row)]
+            is_first = axes is first
+            is_named = is_first or not (kind.shared_y or _y_names(axes) == _y_names(first))
+            axes.tick_params(axis="y", labelleft=is_named)
+            if is_first and not has_shared_title:
+                room = int((grid_cell(axes)[1] - ENDS / 2) / LETTER)
+                title = fill(kind.y_title().replace(" (", "\N{NO-BREAK SPACE}("), room)
+                axes.set_ylabel(title.replace("\N{NO-BREAK SPACE}", " "), visible=True)
+            is_last = (row + 1, column) not in grid
+            axes.tick_params(axis="x", labelbottom=is_last or not kind.rows)
+            if is_last:
+                axes.set_xlabel(kind.x_title(style), visible=True)
+
+
+def _y_names(axes: Axes) -> list[str]:
+    return [label.get_text() for label in axes.get_yticklabels()]
+
+
+def _entries(
+    kind: Kind, grids: list[Grid], measured: DataFrame, cells: DataFrame, style: Style
+) -> dict[str, Artist]:
+    """The legend's handles by their text: the hues, then everything labeled in a panel."""
+    entries: dict[str, Artist] = {}
+    if kind.has_legend:
+        drawn = set(measured[kind.hue])
+        for hue, color in kind.colors(cells, style).items():
+            suffix = f" ({NO_RUNS})" if drawn and hue not in drawn else ""
+            entries[style.phrase(kind.hue, hue) + suffix] = kind.handle(hue, style, color)
+    for axes in (axes for grid in grids for axes in grid.values()):
+        handles, labels = axes.get_legend_handles_labels()
+        entries |= dict(zip(labels, handles, strict=True))
+    return entries
+
+
+def _add_legend(figure: Figure, entries: dict[str, Artist]) -> float:
+    """Put a legend above the panels in as few rows as fit, and return its height in inches."""
+    for columns in range(len(entries), 0, -1):
+        legend = figure.legend(
+            list(entries.values()),
+            list(entries),
+            loc="outside upper center",
+            ncols=_even(len(entries), columns),
+            handlelength=2.8,
+        )
+        box = legend.get_window_extent()
+        if columns == 1 or box.width < figure.bbox.width * 0.98:
+            return float(box.height / figure.dpi)
+        legend.remove()
+    return 0.0

@@ -1,6 +1,6 @@
 """The base of every kind of figure: what a study can set, and how one panel is drawn.
 
-`sheet.py` lays out the panels, the legend and the note; a kind measures and draws.
+`draw.py` lays out the panels, the legend and the note; a kind measures and draws.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from cohort.core.components import parameter
 from cohort.core.lazy import lazy
 from cohort.results.figures.style import HEIGHT, PAPER_LINE, SHORTEST, TALLEST, WIDEST, Style
 from cohort.results.measure import CLIENT, Item, Measure
-from cohort.results.names import BY_ROUND, METRICS, Names, span
-from cohort.results.paper_match import PaperMatch
+from cohort.results.names import BY_ROUND, METRICS, span
+from cohort.results.paper import PaperMatch
 
 if TYPE_CHECKING:
     import matplotlib.lines as mpl_lines
@@ -34,8 +34,6 @@ class Kind(Item):
 
     # What the note says of unfinished and of diverged runs, if there are any.
     status_notes: ClassVar[Mapping[str, str]] = {}
-    # Whether it compares across settings, for which a page has a section.
-    is_across: ClassVar[bool] = False
     # Whether the panels share one y axis: all of them, or those of a row.
     shared_y: ClassVar[bool | Literal["row"]] = True
     # The height of a panel: a share of its width, and at most so many inches.
@@ -125,10 +123,6 @@ class Kind(Item):
         self, axes: Axes, matches: list[PaperMatch], cells: DataFrame, style: Style
     ) -> None:
         """Draw a paper's values over one panel; only kinds with a field `paper` need this."""
-
-    def describe(self, metrics: DataFrame, names: Names) -> list[str]:
-        """Sentences that put the figure into words; none if the means of its runs say it."""
-        return []
 
     def x_title(self, style: Style) -> str:
         """The title of the x axis."""

@@ -20,7 +20,6 @@ else:
     mpl, seaborn = lazy("matplotlib"), lazy("seaborn")
 
 PAGE_WIDTH = 7.0  # inches: the text width of a two-column paper
-PHONE_WIDTH = 3.5  # inches: of a figure that is read on a phone
 NARROWEST, WIDEST = 1.75, 3.4  # inches: the width of a panel
 HEIGHT = 0.68  # of a panel's width
 SHORTEST, TALLEST = 1.4, 1.9  # inches: the height of a panel, with its title and ticks

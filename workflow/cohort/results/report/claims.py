@@ -21,7 +21,7 @@ from cohort.results.claims.judged import (
     read_judged,
 )
 from cohort.results.intervals import NOT_ENOUGH
-from cohort.results.report.render import merged, with_suffix
+from cohort.results.report.render import with_suffix
 from cohort.results.series import NO_RUNS
 
 CONTRADICTED = "Contradicted by the paper's own numbers"
@@ -46,7 +46,6 @@ def page_claims(spec: Mapping[str, Any]) -> dict[str, Any]:
         groups[heading].append(_claim(claim, spec["quotes"][claim.claim], has_paper))
     shown = [(heading, claims) for heading, claims in groups.items() if claims]
     return {
-        "count": len(judged),
         "totals": totals,
         "notes": [f"{MEASURED} {BRACKETS}", *([PAPER] if has_paper else []), TOO_FEW],
         "groups": [(ALL, shown[0][1])] if [heading for heading, _ in shown] == [OTHERS] else shown,
@@ -81,17 +80,14 @@ def _claim(claim: JudgedClaim, quotes: Mapping[str, str], has_paper: bool) -> di
         f"Doubtful: {claim.doubtful}.": claim.doubtful,
     }
     parts = [part for comparison in claim.comparisons for part in comparison.sides.values()]
-    points = (point for comparison in claim.comparisons for point in comparison.points)
     return {
         "judged": claim,
         "quotes": quotes,
-        "ours": ours,
         "verdicts": verdicts,
         "lacks_seeds": lacks_seeds,  # which is said above the numbers
         "notes": [note for note, is_needed in notes.items() if is_needed],
         "counts": hold_counts(claim),
         "has_numbers": any(numbers.mean for part in parts for numbers in part.numbers),
-        "labels": merged(point.labels for point in points),
     }
 
 

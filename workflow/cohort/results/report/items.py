@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from cohort.results.comparison import Comparison
-from cohort.results.figures import KINDS, alternative_text
-from cohort.results.figures.kind import NOTHING_IN_COMMON
-from cohort.results.report.render import data_url, links, merged, with_suffix
+from cohort.results.figures import KINDS
+from cohort.results.names import METRICS, Names
+from cohort.results.report.render import data_url, links, with_suffix
 from cohort.results.report.runs import StudyRuns
-from cohort.results.tables.layout import Entry
 from cohort.results.tables.tabulate import lay_out_table
 
 Spec = Mapping[str, Any]
@@ -22,39 +21,24 @@ Item = dict[str, Any]
 is nothing to show yet."""
 
 FIGURE = re.compile(r"fig0*(\d+)")
-TABLE = re.compile(r"(Table [IVX0-9]+)(?:: |$)(.*)")
 SEPARATOR, EQUALS = " · ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"
 
 
 def sections(spec: Spec, runs: StudyRuns, folder: Path) -> list[dict[str, Any]]:
-    """The sections of a page that are not empty: tables, figures, and figures across settings. The
-    notes of a section are those that several of its tables share."""
+    """The sections of a page that are not empty: tables and figures; URLs are relative to a folder.
+    The notes of a section are those that several of its tables share."""
     tables = []
     for item in spec["tables"]:
         table = shown_table(item)
         tables.append(_item(item, spec, runs, folder, table=table if table["columns"] else None))
-    figures = figures_of(spec, runs, folder)
-    across = [item for item in figures if item["is_across"]]
-    shown = (
-        ("tables", "Tables", "table", tables),
-        ("figures", "Figures", "figure", [item for item in figures if not item["is_across"]]),
-        ("across", "Across settings", "figure", across),
-    )
+    figures = [_figure(item, spec, runs, folder) for item in spec["figures"]]
     counts = Counter(note for it in tables if it["table"] for note in it["table"]["notes"])
     notes = [note for note, count in counts.items() if count > 1]
-    return [
-        {
-            **{"id": name, "title": title, "noun": noun, "entries": entries},
-            "notes": notes if name == "tables" else [],
-        }
-        for name, title, noun, entries in shown
-        if entries
+    shown = [
+        {"id": "tables", "title": "Tables", "noun": "table", "entries": tables, "notes": notes},
+        {"id": "figures", "title": "Figures", "noun": "figure", "entries": figures, "notes": []},
     ]
-
-
-def figures_of(spec: Spec, runs: StudyRuns, folder: Path) -> list[Item]:
-    """Every figure of a study; the URLs of its files are relative to a folder."""
-    return [_figure(item, spec, runs, folder) for item in spec["figures"]]
+    return [section for section in shown if section["entries"]]
 
 
 def key_figure(spec: Spec, shown: Sequence[Mapping[str, Any]]) -> Item | None:
@@ -66,37 +50,48 @@ def key_figure(spec: Spec, shown: Sequence[Mapping[str, Any]]) -> Item | None:
 
 
 def _figure(item: Spec, spec: Spec, runs: StudyRuns, folder: Path) -> Item:
-    shown = _item(item, spec, runs, folder, is_across=KINDS[item["kind"]].is_across)
+    shown = _item(item, spec, runs, folder)
     counted = shown["coverage"].runs
     if counted.missing == counted.planned:
         return shown
     comparison = Comparison.read(with_suffix(item["files"], ".json"))
-    if set(comparison.description) == {NOTHING_IN_COMMON}:
-        return shown
     return shown | {
         "image": data_url(with_suffix(item["files"], ".png")),
-        "narrow": data_url(with_suffix(item["files"], ".narrow.png")),
         "seen": alternative_text(item, comparison),
     }
 
 
+def alternative_text(item: Spec, comparison: Comparison) -> str:
+    """A picture's alternative text: its title and what the comparison says, or else the mean of
+    each value of its hue."""
+    kind, names = KINDS[item["kind"]].from_spec(item), Names.of(item["look"])
+    metric, texts = METRICS[kind.metric], [str(item["title"]).rstrip("."), *comparison.description]
+    values: defaultdict[str, list[float]] = defaultdict(list)
+    for result in comparison.results:
+        if result.metric == kind.metric and kind.hue in result.labels:
+            values[result.labels[kind.hue]] += result.values.values()
+    means = [
+        f"{names.value(kind.hue, value)} {metric.scale * sum(runs) / len(runs):.{metric.digits}f}"
+        for value, runs in values.items()
+        if runs
+    ]
+    if means and not comparison.description:
+        texts.append(f"Means of {metric.label}: {'; '.join(means)}")
+    return ". ".join(texts) + "."
+
+
 def _item(item: Spec, spec: Spec, runs: StudyRuns, folder: Path, **fields: Any) -> Item:
     """What figures and tables share, and these fields."""
-    number, title = "", str(item["title"])
-    if table := TABLE.fullmatch(title):
-        number, title = table[1], table[2][:1].upper() + table[2][1:]
-    elif spec["source"] and (figure := FIGURE.fullmatch(item["name"])):
-        number = f"Fig. {figure[1]}"  # fig05 of a paper is its Fig. 5
-    cells = runs.experiments.get(item["experiment"], [])
+    figure = FIGURE.fullmatch(item["name"]) if spec["source"] else None
+    number = f"Fig. {figure[1]}: " if figure else ""  # fig05 of a paper is its Fig. 5
     return {
         "id": item["name"],
-        "heading": ": ".join(filter(None, (number, title))),
+        "heading": f"{number}{item['title']}",
         "caption": item["caption"],
         "command": item["command"],
         "experiment": item["experiment"],
         "links": links(item["files"], folder),
         "coverage": runs.coverage(item["experiment"]),
-        "labels": merged(cell["labels"] for cell in cells),
         "image": "",
         "table": None,
         **fields,
@@ -104,22 +99,15 @@ def _item(item: Spec, spec: Spec, runs: StudyRuns, folder: Path, **fields: Any) 
 
 
 def shown_table(item: Spec) -> dict[str, Any]:
-    """Read an item's table from the JSON file that `tabulate` writes; lay it out for the page, each
-    row and column with the label values that its entries share."""
+    """Read an item's table from the JSON file that `tabulate` writes; lay it out for the page."""
     layout = lay_out_table(item, Comparison.read(with_suffix(item["files"], ".json")))
-    by_column = zip(*(entries for _, entries in layout.lines), strict=True)
     return {
         "head": SEPARATOR.join(layout.heads),
-        "columns": list(zip(layout.columns, map(_shared_labels, by_column), strict=True)),
+        "columns": layout.columns,
         "lines": [
-            (SEPARATOR.join(words).replace(" = ", EQUALS), entries, _shared_labels(entries))
+            (SEPARATOR.join(words).replace(" = ", EQUALS), entries)
             for words, entries in layout.lines
         ],
         "everywhere": layout.everywhere,
         "notes": layout.notes,
     }
-
-
-def _shared_labels(entries: Iterable[Entry]) -> dict[str, list[str]]:
-    labels = merged(entry.labels for entry in entries if entry.labels)
-    return {name: values for name, values in labels.items() if len(values) == 1}

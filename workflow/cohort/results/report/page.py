@@ -6,25 +6,19 @@ The HTML is in `templates/`; this package gathers what the templates show.
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from cohort.core.files import write_text
-from cohort.core.text import counted
-from cohort.results.claims.judged import HELD, LEANS_HELD, LEANS_NOT_HELD, NOT_HELD
-from cohort.results.comparison import Comparison
-from cohort.results.measure import BASELINE
 from cohort.results.names import Names
 from cohort.results.report.claims import page_claims
 from cohort.results.report.items import key_figure, sections
-from cohort.results.report.render import FILTERS, links, merged, render, with_suffix
+from cohort.results.report.render import links, render
 from cohort.results.report.runs import StudyRuns
 from cohort.results.series import GENERATED
-from cohort.results.tables.leaderboard import rank_interval, rank_text
-from cohort.results.tables.spec import STRATEGY, Leaderboard
 
 Spec = Mapping[str, Any]
 
@@ -36,7 +30,7 @@ def write_page(spec: Spec, outputs: Sequence[str | Path]) -> None:
     runs = StudyRuns(spec["experiments"], names)
     claims = page_claims(spec) if spec["claims"] else None
     shown = sections(spec, runs, page.parent)
-    card = _card(spec, runs, claims, names)
+    card = _card(spec, runs, claims)
     html = render(
         "page.html.j2",
         spec=spec,
@@ -48,26 +42,10 @@ def write_page(spec: Spec, outputs: Sequence[str | Path]) -> None:
         runs=runs,
         experiments=[(name, runs.coverage(name)) for name in runs.experiments],
         made=_provenance_counts(runs),
-        choices=_choices(runs, names),
         generated=GENERATED if card["generated"] else "",
     )
     write_text(page, html)
     write_text(card_file, json.dumps(card))
-
-
-def _choices(runs: StudyRuns, names: Names) -> list[tuple[str, str, list[tuple[str, str]]]]:
-    """The choices of the page's filters: for each label its name, its title, and pairs of the
-    values, separated by spaces, and the title that they share."""
-    labels = merged(cell["labels"] for cells in runs.experiments.values() for cell in cells)
-    choices = []
-    for label, title in FILTERS.items():
-        by_title: defaultdict[str, list[str]] = defaultdict(list)
-        for value in labels.get(label, []):
-            by_title[names.value(label, value)].append(value)
-        options = [(" ".join(values), name) for name, values in by_title.items()]
-        if len(options) > 1:
-            choices.append((label.lower(), title, options))
-    return choices
 
 
 def _provenance_counts(runs: StudyRuns) -> list[tuple[str, list[tuple[str, int]]]]:
@@ -82,13 +60,11 @@ def _provenance_counts(runs: StudyRuns) -> list[tuple[str, list[tuple[str, int]]
     return [(title, Counter(values).most_common()) for title, values in kinds.items() if values]
 
 
-def _card(spec: Spec, runs: StudyRuns, claims: Spec | None, names: Names) -> dict[str, Any]:
+def _card(spec: Spec, runs: StudyRuns, claims: Spec | None) -> dict[str, Any]:
     """The card of a study, plain data that the index shows of it."""
     coverage, finished = runs.coverage(), runs.finished()
     return {
         **{key: spec[key] for key in ("name", "title", "question", "source", "scale", "command")},
-        "finding": _finding(runs, claims),
-        "leaders": leader_sentences(spec["tables"], names),
         "left_out": spec["notes"],
         "runs": asdict(coverage.runs),
         "phrase": coverage.runs.phrase,
@@ -100,41 +76,3 @@ def _card(spec: Spec, runs: StudyRuns, claims: Spec | None, names: Names) -> dic
         "commits": list(dict(Counter(cell["commit"] for cell in finished).most_common())),
         "generated": any(cell.get("generated") for cell in runs.cells.values()),
     }
-
-
-def _finding(runs: StudyRuns, claims: Spec | None) -> str:
-    """A sentence on finished runs, and how many claims the paper's numbers and ours bear out."""
-    total = runs.coverage().runs
-    are = "is" if total.planned == 1 else "are"
-    ours = f"{total.done + total.diverged:,} of {counted(total.planned, 'run')} {are}"
-    judged = []
-    for whose, counts in claims["totals"] if claims else []:
-        words = dict(counts)
-        held, against = words.get(HELD, 0), words.get(NOT_HELD, 0)
-        leaning = words.get(LEANS_HELD, 0) + words.get(LEANS_NOT_HELD, 0)
-        if held or against or leaning:
-            leans = f" ({leaning} lean{'s' if leaning == 1 else ''})" if leaning else ""
-            judged.append(f"{whose} bear out {held} and contradict {against}{leans}")
-    if not judged or not claims:
-        return f"{ours} finished."
-    return f"{ours} finished. Of {counted(claims['count'], 'claim')}, {'; '.join(judged)}."
-
-
-def leader_sentences(tables: Sequence[Spec], names: Names) -> str:
-    """Sentences on who leads each leaderboard, and where FedAvg is, each with the interval of its
-    rank: `Leaderboard: of 17, FedEntOpt is 1 [1, 4].` One without intervals has too few runs."""
-    sentences = []
-    for item in tables:
-        if item.get("kind") != Leaderboard.name:
-            continue
-        standings = Comparison.read(with_suffix(item["files"], ".json")).standings
-        entries = standings.entries if standings else []
-        if standings and standings.no_ranking:
-            sentences.append(f"{item['title']}: {standings.no_ranking}")
-        elif entries and rank_interval(entries[0]):
-            shown = [*entries[:1], *(entry for entry in entries[1:] if entry.strategy == BASELINE)]
-            ranks = (
-                f"{names.value(STRATEGY, entry.strategy)} is {rank_text(entry)}" for entry in shown
-            )
-            sentences.append(f"{item['title']}: of {len(entries)}, {' and '.join(ranks)}.")
-    return " ".join(sentences)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -17,17 +17,6 @@ from cohort.core.text import counted, duration_text
 from cohort.results.claims.judged import HOLDS, MARKS
 
 ADDRESS = re.compile(r"(https://[^\s()<>]*[^\s()<>.,;:])")
-FILTERS = {"dataset": "Data set", "partition": "Partition", "J": "J", "strategy": "Strategy"}
-"""The labels by which a page can be filtered, with their titles."""
-FORMATS = {
-    ".png": "PNG",
-    ".pdf": "PDF",
-    ".csv": "CSV",
-    ".md": "Markdown",
-    ".tex": "LaTeX",
-    ".json": "JSON",
-    ".narrow.png": "PNG for a phone",
-}
 CLASSES = {
     **{"held": "good", "not held": "bad", "undecided": "open", "tie": "open"},
     **{"leans towards held": "good leans", "leans towards not held": "bad leans"},
@@ -46,11 +35,9 @@ def render(template: str, **content: Any) -> str:
     environment.globals |= {
         "marks": MARKS | dict.fromkeys(HOLDS, "✓"),
         "classes": CLASSES,
-        "filters": FILTERS,
     }
     environment.filters |= {
         "duration": duration_text,
-        "attributes": attributes,
         "bold": bold,
         "counted": counted,
         "linked": linked,
@@ -76,27 +63,12 @@ def bold(text: str) -> Markup:
     )
 
 
-def attributes(labels: Mapping[str, Iterable[str]]) -> dict[str, str]:
-    """The HTML attributes of an element by which the page's filter finds it: its label values."""
-    values = {name: " ".join(labels[name]) for name in FILTERS if labels.get(name)}
-    return {f"data-{name.lower()}": text for name, text in values.items()}
-
-
-def merged(many: Iterable[Mapping[str, str]]) -> dict[str, list[str]]:
-    """Merge several sets of labels: all values of each label, each once."""
-    values_by_label: dict[str, dict[str, None]] = {}
-    for labels in many:
-        for name, value in labels.items():
-            values_by_label.setdefault(name, {})[value] = None
-    return {name: list(values) for name, values in values_by_label.items()}
-
-
 def links(files: Iterable[str | Path], folder: Path) -> list[tuple[str, str]]:
-    """The relative URL of each file, and the name of its format."""
+    """The relative URL of each file, and its format."""
     return [
         (
             quote(Path(os.path.relpath(file, folder)).as_posix()),
-            FORMATS["".join(Path(file).suffixes)],
+            Path(file).suffix.removeprefix("."),
         )
         for file in files
     ]
@@ -108,5 +80,5 @@ def data_url(picture: Path) -> str:
 
 
 def with_suffix(files: Iterable[str | Path], suffix: str) -> Path:
-    """The first of the files with this suffix, such as `.narrow.png`."""
-    return next(Path(file) for file in files if "".join(Path(file).suffixes) == suffix)
+    """The first of the files with this suffix, such as `.png`."""
+    return next(Path(file) for file in files if Path(file).suffix == suffix)

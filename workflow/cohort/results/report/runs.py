@@ -5,9 +5,8 @@ Runs that differ in their seed only are a group, which the numbers on the page l
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -34,12 +33,10 @@ class Coverage:
 
 @dataclass(frozen=True)
 class Group:
-    """Finished runs that differ in their seed only; `rest` are the settings that tell the group
-    from others of its name, `own` all that not every run of the study has."""
+    """Finished runs that differ in their seed only; `own` are the settings, besides those in its
+    name, that not every run of the study has."""
 
     name: str
-    labels: dict[str, list[str]]
-    rest: dict[str, str]
     own: dict[str, str]
     runs: list[Cell]
 
@@ -80,54 +77,41 @@ class StudyRuns:
         cells = self.experiments.get(experiment, [])
         names = tuple(name for name in labels if cells and name in cells[0]["labels"])
         if (experiment, *names) not in self._anchors:
-            anchors: dict[tuple[str, ...], str] = {}
+            anchors = self._anchors[experiment, *names] = {}
+            group_of = {
+                run["digest"]: group.runs[0]["digest"]
+                for group in self.groups
+                for run in group.runs
+            }
             for cell in cells:
                 key = tuple(cell["labels"].get(name, NO_VALUE) for name in names)
-                if cell["digest"] in self._group_of:
-                    anchors.setdefault(key, self._group_of[cell["digest"]])
-            self._anchors[experiment, *names] = anchors
+                if cell["digest"] in group_of:
+                    anchors.setdefault(key, group_of[cell["digest"]])
         return self._anchors[experiment, *names].get(tuple(labels[name] for name in names), "")
 
     @cached_property
     def common(self) -> dict[str, str]:
         """The settings that all finished runs have, as text."""
-        return _common([cell["settings"] for cell in self.finished()])
+        first, *others = [texts(cell["settings"]) for cell in self.finished()] or [{}]
+        shared = set(first.items()).intersection(*(settings.items() for settings in others))
+        return {key: value for key, value in first.items() if (key, value) in shared}
 
     @cached_property
     def groups(self) -> list[Group]:
-        """The groups of finished runs, in the order of the study."""
-        by_settings: dict[str, list[Cell]] = {}
+        """The groups of finished runs, in the order of the study. A setting that is empty says
+        nothing."""
+        by_settings: dict[tuple[tuple[str, str], ...], list[Cell]] = {}
         for cell in self.finished():
-            settings = {key: value for key, value in cell["settings"].items() if key != "seed"}
-            by_settings.setdefault(json.dumps(settings, sort_keys=True), []).append(cell)
-        by_place: dict[tuple[str, ...], list[list[Cell]]] = {}
-        for cells in by_settings.values():
-            place = tuple(str(cells[0]["settings"][key]) for key in PLACE)
-            by_place.setdefault(place, []).append(cells)
-        groups = []
-        for same in by_place.values():
-            shared = _common([cells[0]["settings"] for cells in same])
-            groups += [self._group(cells, shared) for cells in same]
-        return groups
-
-    @cached_property
-    def _group_of(self) -> dict[str, str]:
-        return {
-            run["digest"]: group.runs[0]["digest"] for group in self.groups for run in group.runs
-        }
-
-    def _group(self, cells: list[Cell], shared: Mapping[str, str]) -> Group:
-        runs = sorted(cells, key=lambda cell: cell["settings"]["seed"])
-        settings = texts(runs[0]["settings"])
-        labels = {key: [settings[key]] for key in PLACE}
-        words = [self._names.value(key, settings[key]) for key in PLACE]
-        return Group(
-            name=" · ".join(words),
-            labels=labels,
-            rest=_other(settings, {**shared, **labels}),
-            own=_other(settings, {**self.common, **labels}),
-            runs=runs,
-        )
+            settings = texts(cell["settings"]) | {"seed": ""}
+            by_settings.setdefault(tuple(sorted(settings.items())), []).append(cell)
+        groups: dict[str, list[Group]] = {}
+        for items, cells in by_settings.items():
+            settings, known = dict(items), {*PLACE, *self.common}
+            name = " · ".join(self._names.value(key, settings[key]) for key in PLACE)
+            own = {key: value for key, value in items if value and key not in known}
+            runs = sorted(cells, key=lambda cell: cell["settings"]["seed"])
+            groups.setdefault(name, []).append(Group(name, own, runs))
+        return [group for same in groups.values() for group in same]
 
 
 def texts(labels: Mapping[str, Any]) -> dict[str, str]:
@@ -139,16 +123,3 @@ def texts(labels: Mapping[str, Any]) -> dict[str, str]:
         else:
             flat[name] = label_text(value)
     return flat
-
-
-def _common(many: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """The settings, as text, that have the same value in all runs."""
-    first, *others = list(map(texts, many)) or [{}]
-    shared = set(first.items()).intersection(*(settings.items() for settings in others))
-    return dict(item for item in first.items() if item in shared)
-
-
-def _other(settings: Mapping[str, str], shared: Mapping[str, Any]) -> dict[str, str]:
-    """The settings that are not shared; an empty one says nothing, and neither does the seed."""
-    own = {key: value for key, value in settings.items() if key not in shared and value}
-    return {key: value for key, value in own.items() if key != "seed"}

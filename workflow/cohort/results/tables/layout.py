@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -186,11 +185,9 @@ def latex(layout: Layout, title: str, caption: str) -> str:
         _stacked(map(escape_latex, fill(word, LONGEST).splitlines())) for word in layout.columns
     )
     header = [*map(escape_latex, layout.heads), *titles]
-    body, above = [], [""] * len(layout.heads)
-    for words, entries in layout.lines:
-        cells = map(_latex_entry, entries)
-        body.append([*map(escape_latex, _unrepeated(words, above)), *cells])
-        above = words
+    body = [
+        [*map(escape_latex, words), *map(_latex_entry, entries)] for words, entries in layout.lines
+    ]
     sentences = [
         part.removesuffix(".") + "." for part in (title, caption, layout.everywhere) if part
     ]
@@ -240,9 +237,3 @@ def _stacked(lines: Iterable[str]) -> str:
     """Lines of LaTeX one below the other in one cell."""
     stacked = r" \\ ".join(lines)
     return rf"\shortstack[r]{{{stacked}}}" if r" \\ " in stacked else stacked
-
-
-def _unrepeated(words: Sequence[str], above: Sequence[str]) -> list[str]:
-    """The words of a line, without those that it begins with as the line above does."""
-    same = min([*map(operator.eq, words, above), False].index(False), len(words) - 1)
-    return [""] * same + list(words[same:])

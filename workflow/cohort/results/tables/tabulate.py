@@ -1,26 +1,56 @@
-"""Writes one table as JSON, CSV, Markdown and LaTeX."""
+"""Compares the runs of a table and writes it as JSON, CSV, Markdown and LaTeX: means as papers
+print them, or a leaderboard of strategies ranked across the settings of an experiment."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pandas as pd
 
 from cohort.core.files import write_text
+from cohort.core.metric import Metric
 from cohort.core.sealed_json import to_sealed_json
-from cohort.results.comparison import Comparison, compare
+from cohort.core.text import counted
+from cohort.results.across import Estimate, ordered_scores, runs_by_setting, values_left_out
+from cohort.results.comparison import Comparison, Result, compare
 from cohort.results.files import restored_notes
-from cohort.results.names import Names
-from cohort.results.tables.layout import Layout, latex, markdown
-from cohort.results.tables.leaderboard import (
-    compare_across,
-    lay_out_leaderboard,
-    leaderboard_numbers,
+from cohort.results.intervals import Verdict
+from cohort.results.names import METRICS, Names, listed
+from cohort.results.paper import doubts
+from cohort.results.ranks import Standing, Standings, standings_of
+from cohort.results.series import FULL, GENERATED, NO_VALUE, read_metric, runs_without
+from cohort.results.tables.layout import (
+    DAGGER,
+    DIVERGED,
+    DOUBLE_DAGGER,
+    NO_RESULT_YET,
+    SLASH,
+    Entry,
+    Layout,
+    latex,
+    markdown,
+    rounded,
+    short_titles,
+    slashed,
 )
-from cohort.results.tables.means import lay_out
-from cohort.results.tables.spec import Leaderboard, Table
+from cohort.results.tables.spec import STRATEGY, Leaderboard, Table
+
+AGREEMENT = (
+    "Agrees: the 90 % interval of the difference lies within 2 points, near 0 and 100 % within "
+    "half of the distance to them; differs: its 95 % interval lies outside."
+)
+BOLD = (
+    "Bold: of at least five seeds, the best mean and all that cannot be separated from it "
+    "(t-tests at 5 % with Holm's correction, paired by seed)."
+)
+DASH = f"{NO_VALUE}: not planned, or no value in these runs."
+MEASURE = "Measure"  # the head of a column of them
+NOTHING = "Nothing of it is planned at this scale."
+SHARE = Metric("Ahead of FedAvg", "%", 100, digits=0)
 
 
 def tabulate(
@@ -64,9 +94,10 @@ def lay_out_table(spec: Mapping[str, Any], comparison: Comparison) -> Layout:
 
 def numbers_of(comparison: Comparison) -> pd.DataFrame:
     """A comparison as a table of unrounded numbers in the metrics' stored units: a row for each
-    result, or for each strategy of a leaderboard."""
+    result, or for each strategy of a leaderboard its standing."""
     if comparison.standings:
-        return leaderboard_numbers(comparison)
+        standings = [asdict(entry) for entry in comparison.standings.entries]
+        return pd.json_normalize(standings).dropna(axis="columns", how="all")
     rows = []
     for result in comparison.results:
         sample, paper, agreed = result.sample, result.paper, result.agreement
@@ -83,3 +114,218 @@ def numbers_of(comparison: Comparison) -> pd.DataFrame:
             row |= {key: getattr(paper, key, "") for key in ("item", "source", "doubtful")}
         rows.append(row)
     return pd.DataFrame(rows, columns=None if rows else comparison.labels)
+
+
+def lay_out(comparison: Comparison, names: Names, *, joined: bool = False) -> Layout:
+    """Lay out the results of a table in their order.
+
+    `joined` puts the measures, or else the values of the last label, into one cell, separated by
+    slashes, and those of the label before in columns.
+    """
+    results = comparison.results
+    if not results:
+        return Layout([], [], notes=comparison.description or [NOTHING])
+    entries = list(map(_entry, results))
+    layout = _table(comparison, entries, names, joined=joined).condensed()
+    measures = comparison.by_measure()
+    measured = f"{(SLASH if joined else '; ').join(measures)}: "
+    measured = "" if set(layout.columns) <= set(measures) else measured
+    interval = "" if joined else "[95 % interval of the mean] "
+    seeds = sorted(set().union(*(result.values for result in results)))
+    note = f"{measured}mean ± standard deviation over seeds {interval}(number of runs)."
+    if seeds and all(len(result.values) < 2 for result in results):
+        note = f"{measured}of seed{'s' if len(seeds) > 1 else ''} {listed(seeds)}."
+    notes = {
+        note[0].upper() + note[1:]: True,
+        " ".join(comparison.description): bool(comparison.description),
+        BOLD: any(result.best for result in results),
+        f"{DAGGER}: {DIVERGED}": any(DAGGER in entry.value for entry in entries),
+        **dict.fromkeys(_paper_notes(comparison), comparison.has_paper),
+        DASH: any(NO_VALUE in entry.value for _, line in layout.lines for entry in line),
+        GENERATED.capitalize() + ".": comparison.generated,
+    }
+    layout.notes.extend(note for note, is_needed in notes.items() if is_needed)
+    return layout
+
+
+def _table(
+    comparison: Comparison, entries: Sequence[Entry], names: Names, *, joined: bool
+) -> Layout:
+    """The values of the last label across; the measures are another label if there are several."""
+    results, measures = comparison.results, comparison.by_measure()
+    labels = [*results[0].labels, *([MEASURE] if len(measures) > 1 else [])]
+    cells = {
+        tuple([*result.labels.values(), result.measure][: len(labels)]): entry
+        for result, entry in zip(results, entries, strict=True)
+    }
+
+    def ordered(label: str) -> list[str]:
+        if label == MEASURE:
+            return list(measures)
+        return names.ordered(label, (result.labels[label] for result in results))
+
+    notes = []
+    if joined and len(labels) > 1:
+        *labels, last = labels
+        parts = ordered(last)
+        cells = {row: slashed(line) for row, line in _lines(cells, parts).items()}
+        words = SLASH.join(names.value(last, part) for part in parts)
+        notes += [] if last == MEASURE else [f"{names.title(last)}: {words}."]
+    *heads, across = labels
+    columns = ordered(across)
+    lines = [
+        (list(map(names.value, heads, row)), line) for row, line in _lines(cells, columns).items()
+    ]
+    titles = [names.value(across, column) for column in columns]
+    titles = short_titles(measures) if across == MEASURE else titles
+    return Layout([*map(names.title, heads)], titles, lines, notes)
+
+
+def _lines(
+    cells: Mapping[tuple[str, ...], Entry], columns: Sequence[str]
+) -> dict[tuple[str, ...], list[Entry]]:
+    """The cells of each row, which is all of a key but its last value, by their columns."""
+    rows: dict[tuple[str, ...], list[Entry]] = {}
+    for *row, _ in cells:
+        line = (cells.get((*row, column), Entry(NO_VALUE)) for column in columns)
+        rows.setdefault(tuple(row), list(line))
+    return rows
+
+
+def _entry(result: Result) -> Entry:
+    """Our value of a result beside the paper's."""
+    n, planned, metric = len(result.values), result.planned, METRICS[result.metric]
+    paper = _paper(result, metric) if result.paper else ""
+    if n > 1:  # the mean of whole numbers is none
+        metric = replace(metric, digits=max(1, metric.digits))
+    value, interval, mark = rounded(result.sample.mean, metric), "", DAGGER * bool(result.diverged)
+    if not n and result.diverged == planned:
+        value, mark = "diverged", ""
+    elif not n:
+        value = NO_VALUE if result.finished == planned else NO_RESULT_YET
+    value = f"**{value}**{mark}" if result.best else f"{value}{mark}"
+    if n > 1:
+        low, high = (rounded(end, metric) for end in result.interval)
+        value += f" ± {rounded(result.sample.sd, metric).lstrip('+')}"
+        interval = f"[{low}, {high}]"
+    return Entry(
+        value,
+        f"{n}" if n == planned else f"n = {n} of {planned}",
+        interval=interval,
+        paper=paper,
+        verdict=result.verdict if result.verdict in get_args(Verdict) else "",
+        labels=result.labels,
+    )
+
+
+def _paper(result: Result, metric: Metric) -> str:
+    """The paper's value with its deviation, and the difference of our mean from it."""
+    assert result.paper
+    sd, mark = result.paper.sd, DOUBLE_DAGGER if result.paper.doubtful else ""
+    spread = "" if sd is None else f" ± {rounded(sd, metric).lstrip('+')}"
+    difference = round(result.difference * metric.scale, metric.digits) + 0.0  # -0.0 is a plain 0
+    apart = f" ({difference:+.{metric.digits}f})" if result.values else ""
+    return f"{rounded(result.paper.value, metric)}{mark}{spread}{apart}"
+
+
+def _paper_notes(comparison: Comparison) -> list[str]:
+    results = comparison.results
+    papers = [result.paper for result in results if result.paper]
+    sources = dict.fromkeys(f"{paper.item} ({paper.source})" for paper in papers)
+    notes = [f"Paper: {', '.join(sources)}."] if sources else []
+    notes.append("In parentheses after the paper's value: measured minus paper.")
+    if any(result.agreement for result in results):
+        notes.append(AGREEMENT)
+    if comparison.scale != FULL:
+        notes.append(
+            f"No verdict: scale {comparison.scale} is a cheaper version of the paper's runs."
+        )
+    reasons = doubts(paper.doubtful for paper in papers)
+    return notes + ([f"{DOUBLE_DAGGER} doubtful: {reasons}."] if reasons else [])
+
+
+def compare_across(spec: Mapping[str, Any], metrics_file: str | Path) -> Comparison:
+    """Compare a leaderboard's runs: each strategy's means over all settings, and standings."""
+    board = Leaderboard.from_spec(spec)
+    comparison = compare(board.measures(), spec, metrics_file)
+    metrics = read_metric(metrics_file, board.metric)
+    metrics = runs_without(metrics, values_left_out(board.without))
+    runs = runs_by_setting(metrics, board.metric, board.at, board.shown())
+    scores = ordered_scores(runs, STRATEGY, Names.of(spec["look"]), METRICS[board.metric].better)
+    return replace(comparison, standings=standings_of(scores, runs))
+
+
+def lay_out_leaderboard(comparison: Comparison, names: Names) -> Layout:
+    """Lay out a leaderboard as a table, a row per strategy, the best first."""
+    standings, measures = comparison.standings, comparison.by_measure()
+    assert standings
+    first = next(iter(measures))
+    del measures[first]  # by which the strategies are ranked
+    columns = ["Rank", "Mean rank", SHARE.label, *short_titles(measures)]
+    layout = Layout([names.title(STRATEGY)], columns)
+    for standing in standings.entries:
+        own = {STRATEGY: standing.strategy}
+        rank = f"{standing.rank.value:.0f}"
+        rank = f"**{rank}**" if standing.leads else rank
+        entries = [
+            Entry() if standings.no_ranking else Entry(rank, interval=rank_interval(standing)),
+            Entry(f"{standing.mean_rank:.1f}", labels=own),
+            _ahead(standing.ahead),
+        ]
+        for results in measures.values():
+            means = (result.sample.mean for result in results if result.labels == own)
+            metric = METRICS[results[0].metric]
+            entries.append(Entry(rounded(next(means, math.nan), metric), labels=own))
+        layout.lines.append(([names.value(STRATEGY, standing.strategy)], entries))
+    layout.notes.extend(_notes(comparison, standings, first))
+    return layout.condensed()
+
+
+def rank_interval(standing: Standing) -> str:
+    """The interval of a rank in whole ranks as text, `[1, 6]`; empty if there is none."""
+    if standing.rank.interval is None:
+        return ""
+    low, high = standing.rank.interval
+    return f"[{math.floor(low)}, {math.ceil(high)}]"
+
+
+def rank_text(standing: Standing) -> str:
+    """A rank with its interval as text: `3 [1, 6]`."""
+    return f"{standing.rank.value:.0f} {rank_interval(standing)}".rstrip()
+
+
+def _ahead(estimate: Estimate | None) -> Entry:
+    if estimate is None:
+        return Entry(NO_VALUE)
+    low, high = estimate.interval or (math.nan, math.nan)
+    interval = f"[{rounded(low, SHARE)}, {rounded(high, SHARE)}]" if estimate.interval else ""
+    return Entry(rounded(estimate.value, SHARE), interval=interval)
+
+
+def _notes(comparison: Comparison, standings: Standings, measure: str) -> list[str]:
+    if not standings.entries:
+        return ["No seed of a setting that all strategies have."]
+    apart = f" ({standings.apart})" if standings.apart else ""
+    notes = [
+        f"In the order of the mean rank over {counted(standings.settings, 'setting')}{apart}, "
+        f"within each by the mean over seeds of {measure}. {counted(standings.runs, 'run')} of "
+        "each strategy.",
+        "[95 % intervals] are over seeds, not over settings: what other seeds would change, by a "
+        "bootstrap of the seeds within each setting, paired over strategies.",
+        "Ahead: the share of seeds in which it is ahead of FedAvg, a tie half. Further columns are "
+        "means over all runs.",
+    ]
+    if standings.no_ranking:
+        notes.insert(0, standings.no_ranking)
+    elif standings.p_value is not None:
+        notes.insert(
+            1,
+            f"Friedman's test finds a difference (p = {standings.p_value:.2g}). Bold: Nemenyi's, "
+            "over these settings at 5 %, does not tell it apart from the first.",
+        )
+    if standings.left_out:
+        left_out = counted(standings.left_out, "run")
+        notes.append(f"{left_out} left out, since not all strategies have their seed.")
+    if any(result.diverged for result in comparison.results):
+        notes.append(DIVERGED.capitalize())
+    return notes

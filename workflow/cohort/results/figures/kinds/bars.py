@@ -30,7 +30,7 @@ from cohort.results.figures.style import (
     paper_name,
 )
 from cohort.results.names import BY_CLASS, BY_CLIENT, BY_ROUND, METRICS, SERIES
-from cohort.results.paper_match import PaperMatch
+from cohort.results.paper import PaperMatch
 from cohort.results.series import finite_rows, value_per_cell
 
 if TYPE_CHECKING:

@@ -18,20 +18,17 @@ from cohort.results.names import BY_CLIENT, METRICS
 from cohort.results.series import finite_rows
 
 if TYPE_CHECKING:
-    import matplotlib.colors as mpl_colors
     import seaborn
     from matplotlib.axes import Axes
     from pandas import DataFrame, Series
 else:
-    mpl_colors, seaborn = lazy("matplotlib.colors"), lazy("seaborn")
+    seaborn = lazy("seaborn")
 
 POINT: dict[str, Any] = {"s": 9, "alpha": 0.65, "linewidth": 0}
 FEWEST_CLIENTS = 3  # for which a rank correlation is shown
 RHO = "\N{GREEK SMALL LETTER RHO}"
 POINTS = 72.0  # in an inch
-NARROWEST = 6.0  # points per client or class; where there is less room, colors are drawn
 SMALLEST, LARGEST = 1.2, 14.0  # points: the diameter of the bubbles of few and of most samples
-SHADES = ("#dbe9f6", COLORS[0], "#00213d")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,10 +112,9 @@ class Shards(Kind):
     """A bubble chart of shards: clients along the x axis, classes up the y axis, samples as the
     area of a bubble, which even for one sample is large enough to be seen.
 
-    Where bubbles would be too small to read, a heat map shows the samples as colors. Of several
-    seeds the first one with a record is drawn; cells with the same shards, such as those of other
-    strategies, count as one. All panels have one scale of samples. The panels of a row share their
-    y axis, so use `rows: dataset` for data sets with different numbers of classes.
+    Of several seeds the first one with a record is drawn; cells with the same shards, such as those
+    of other strategies, count as one. All panels have one scale of samples. The panels of a row
+    share their y axis, so use `rows: dataset` for data sets with different numbers of classes.
     """
 
     name: ClassVar[str] = "shards"
@@ -164,39 +160,17 @@ class Shards(Kind):
         most, clients, classes = panel.iloc[0][["most_value", "most_clients", "most_classes"]]
         width, height = grid_cell(axes)
         room = POINTS * min((width - SIDES) / clients, (height - ENDS) / classes)
-        if room < NARROWEST:
-            self._draw_heatmap(axes, panel, most)
-        else:
-            self._draw_bubbles(axes, panel, min(room, LARGEST) ** 2, most)
+        largest = min(room, LARGEST) ** 2
+        look: dict[str, Any] = {"color": COLORS[0], "linewidth": 0}
+        held = panel[panel["value"] > 0]
+        areas = np.maximum(largest * held["value"] / most, SMALLEST**2)
+        axes.scatter(held["client"], held["label"], areas, **look)
+        for value, name in legend_samples(most).items():
+            axes.scatter([], [], largest * value / most, label=name, **look)
         top = max(axes.get_ylim()[1], panel["label"].max() + 0.6)
         axes.set(xlim=(-0.6, clients - 0.4), ylim=(-0.6, top))
         number_places(axes, "x", clients)
         number_places(axes, "y", classes)
-
-    def _draw_bubbles(self, axes: Axes, panel: DataFrame, largest: float, most: float) -> None:
-        """Draw bubbles whose area is proportional to the samples, `largest` for `most` samples."""
-        style: dict[str, Any] = {"color": COLORS[0], "linewidth": 0}
-        held = panel[panel["value"] > 0]
-        areas = np.maximum(largest * held["value"] / most, SMALLEST**2)
-        axes.scatter(held["client"], held["label"], areas, **style)
-        for value, name in legend_samples(most).items():
-            axes.scatter([], [], largest * value / most, label=name, **style)
-
-    def _draw_heatmap(self, axes: Axes, panel: DataFrame, most: float) -> None:
-        clients, labels = panel["client"].to_numpy(), panel["label"].to_numpy()
-        counts = np.zeros((labels.max() + 1, clients.max() + 1))
-        counts[labels, clients] = panel["value"]
-        # On a square-root scale, small counts differ visibly from none.
-        colors = mpl_colors.LinearSegmentedColormap.from_list("samples", SHADES)
-        scale = mpl_colors.PowerNorm(0.5, vmin=0, vmax=most)
-        # seaborn.heatmap centers client i at i + 0.5 and turns the y axis over, but panels of
-        # bubbles may share these axes.
-        edges = (np.arange(size + 1) - 0.5 for size in counts.shape[::-1])
-        held = np.ma.masked_equal(counts, 0)
-        axes.pcolormesh(*edges, held, cmap=colors, norm=scale, rasterized=True)
-        axes.grid(visible=False)
-        for value, name in legend_samples(most).items():
-            axes.scatter([], [], 40, marker="s", color=colors(scale(value)), label=name)
 
     def x_title(self, style: Style) -> str:
         return "Client"

@@ -26,7 +26,7 @@ from cohort.results.figures.style import (
     paper_name,
 )
 from cohort.results.names import BY_ROUND, BY_STEP, METRICS
-from cohort.results.paper_match import PaperMatch
+from cohort.results.paper import PaperMatch
 from cohort.results.series import finite_rows, shares_of
 
 if TYPE_CHECKING:
@@ -129,27 +129,18 @@ class Curves(Averaging):
 
     def draw(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
         for hue, color, runs in self.runs_by_hue(panel, cells, style):
-            line, has_band = self.line(hue, style, color), hue in self._banded(cells, style)
-            self._draw_curve(axes, runs, line, has_band=has_band)
+            line = self.line(hue, style, color)
+            self._draw_curve(axes, runs, line, has_band=self._has_bands(cells))
         self.draw_reference(axes)
         axes.margins(x=0.02)
         number_places(axes, "x", int(panel["round"].max()) + 1)
         axes.set_xlim(left=0, auto=None)
 
-    def _banded(self, cells: DataFrame, style: Style) -> list[str]:
-        """The values of the hue whose curves have a band: of many only the paper's own methods."""
-        hues = style.ordered(self.hue, cells[self.hue])
-        if len(hues) > FEW_CURVES:
-            own = style.methods if self.hue == "strategy" else []
-            hues = [hue for hue in hues if hue in own]
-        return hues if self.band == "sd" else []
+    def _has_bands(self, cells: DataFrame) -> bool:
+        return self.band == "sd" and cells[self.hue].nunique() <= FEW_CURVES
 
     def deviations(self, measured: DataFrame, cells: DataFrame, style: Style) -> list[str]:
-        banded = self._banded(cells, style)
-        names = ", ".join(style.value(self.hue, hue) for hue in banded)
-        only = "" if len(banded) == cells[self.hue].nunique() else f" ({names} only)"
-        texts = super().deviations(measured, cells, style) if banded else []
-        return [text + only for text in texts]
+        return super().deviations(measured, cells, style) if self._has_bands(cells) else []
 
     def _draw_curve(
         self, axes: Axes, runs: DataFrame, line: dict[str, Any], *, has_band: bool

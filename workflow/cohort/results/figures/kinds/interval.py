@@ -1,13 +1,12 @@
 """Strategies compared across settings: interquartile means, each with its interval.
 
 A setting is everything about a run but the strategy (or another hue), the seed and the panel. Only
-pairs of a setting and a seed that all compared strategies have count, and a figure says on its face
-how many these are.
+pairs of a setting and a seed that all compared strategies have count, and a figure says how many.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -26,7 +25,7 @@ from cohort.results.at import AT_HELP, AT_SCHEMA
 from cohort.results.figures.kind import NOTHING_IN_COMMON, Kind
 from cohort.results.figures.style import COLORS, WIDEST, Style, say
 from cohort.results.measure import Measure
-from cohort.results.names import BY_ROUND, METRICS, Names, check_better, span
+from cohort.results.names import BY_ROUND, METRICS, Names, check_better
 from cohort.results.series import runs_without
 
 if TYPE_CHECKING:
@@ -50,7 +49,6 @@ class Interval(Kind):
     """
 
     name: ClassVar[str] = "interval"
-    is_across: ClassVar[bool] = True
     shared_y: ClassVar[bool | Literal["row"]] = False  # strategies, which differ between panels
     has_legend = False
     status_notes: ClassVar[Mapping[str, str]] = {
@@ -85,11 +83,9 @@ class Interval(Kind):
         return runs_without(metrics, self.named())
 
     def measure(self, metrics: DataFrame) -> DataFrame:
-        """The finished runs, with the columns value, setting, `apart` (the labels that tell
-        settings apart), and `lacking` (how many values of the hue have no runs)."""
+        """The finished runs, with the columns value and setting."""
         runs = runs_by_setting(metrics, self.metric, self.at, self.facets())
-        lacking = metrics[self.hue].nunique() - runs[self.hue].nunique()
-        return runs.assign(value=runs["value"] * METRICS[self.metric].scale, lacking=lacking)
+        return runs.assign(value=runs["value"] * METRICS[self.metric].scale)
 
     def panel_size(self, width: float, hues: int) -> tuple[float, float]:
         return min(WIDEST, width), FRAME + ROW * hues
@@ -131,17 +127,15 @@ class Interval(Kind):
         return f"{runs:,} run{'' if runs == 1 else 's'}"
 
     def remarks(self, measured: DataFrame) -> list[str]:
-        remarks = []
-        if len(measured):
-            panels = [self._scores(panel, Names()) for _, panel in self._panels(measured)]
-            remarks = [_extent(panels, str(measured["apart"].iloc[0]))]
-            if left := len(measured) - sum(scores.values.size for scores in panels):
-                remarks.append(f"{left} runs left out, since not all strategies have their seed")
-            if lacking := int(measured["lacking"].max()):
-                remarks.append(f"{lacking} more without runs")
+        panels = [self._scores(panel, Names()) for _, panel in self._panels(measured)]
+        settings = sum(len(scores.settings) for scores in panels)
+        runs = sum(scores.values.size for scores in panels)
+        common = f"{runs:,} of them, in {settings} settings, with a seed that all strategies have"
+        remarks = [common if settings else NOTHING_IN_COMMON] if len(measured) else []
         return [*remarks, *super().remarks(measured), INTERVALS]
 
     def describe(self, metrics: DataFrame, names: Names) -> list[str]:
+        """Sentences that put the figure into words, one for each panel."""
         number = f"{{:.{METRICS[self.metric].digits}f}}".format
         texts = []
         for title, panel in self._panels(self.measure(self.select(metrics))):
@@ -168,14 +162,3 @@ class Interval(Kind):
                 yield ", ".join(map(str, values)), panel
         elif len(measured):
             yield "", measured
-
-
-def _extent(panels: Sequence[Scores], apart: str) -> str:
-    """A text on how many settings and seeds the figure compares."""
-    settings = span([len(scores.settings) for scores in panels])
-    if settings == "0":
-        return NOTHING_IN_COMMON
-    text = f"{settings} setting{'' if settings == '1' else 's'}"
-    text += f" ({apart})" if apart else ""
-    seeds = [int(count) for scores in panels for count in scores.seeds]
-    return f"{text}, {span(seeds)} seed{'' if max(seeds) == 1 else 's'} in each"
