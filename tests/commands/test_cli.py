@@ -83,20 +83,9 @@ def test_what_follows_config_is_not_part_of_it(arguments: str, order: str):
 
 
 def test_every_config_counts(project: Path, capsys: pytest.CaptureFixture[str]):
-    main(
-        [
-            "status",
-            "--cost",
-            "--config",
-            "scale=reduced",
-            "demo",
-            "--config",
-            "only=seed=0",
-            "--json",
-        ]
-    )
+    main(["status", "--config", "scale=reduced", "demo", "--config", "only=seed=0", "--json"])
     facts = json.loads(capsys.readouterr().out)
-    assert (facts["scale"], facts["missing"]) == ("reduced", 12)
+    assert (facts["scale"], facts["experiments"][0]["missing"]) == ("reduced", 12)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cohort.cell.planned import PlannedFile
-from cohort.commands.cost import print_cost
+from cohort.commands.status import print_cost
 from cohort.models import MODELS
 from cohort.pipeline.driver import freeze_plan
 from cohort.pipeline.stages import Stages

@@ -9,7 +9,6 @@ import pytest
 
 from cohort.core.errors import UserError
 from cohort.plan import Plan
-from tests.partition.test_dealing import NAMES
 
 PlanOf = Callable[..., Plan]
 AXES = {
@@ -45,28 +44,6 @@ def test_what_cannot_be_with_four_groups_is_one_sentence(name: str, plan_of: Pla
     with pytest.raises(UserError) as caught:
         plan_of({"axes": {"partition": [name]}})
     assert str(caught.value) == WHERE.format(name, WITH_FOUR[name])
-
-
-def test_every_scheme_deals_the_same_shards_to_every_strategy(plan_of: PlanOf, project: Path):
-    """Two seeds of each: whatever else a cell has, its shards are those of its partition and seed."""
-    give_groups(project)
-    plan = plan_of(
-        {
-            "axes": {
-                "partition": NAMES,
-                "strategy": ["fedavg", "loss"],
-                "J": ["J4", "J1e"],
-                "seed": [0, 1],
-            }
-        }
-    )
-    assert len(plan.cells) == 8 * len(NAMES) and len(plan.shards) == 2 * len(NAMES)
-    of_shards: dict[str, set[tuple[str, int]]] = {}
-    for cell in plan.cells.values():
-        of_shards.setdefault(cell.inputs["shards"], set()).add(
-            (cell.plain_settings()["partition"], cell.plain_settings()["seed"])
-        )
-    assert all(len(cells) == 1 for cells in of_shards.values())
 
 
 def test_a_figure_of_shards_keeps_apart_what_shards_depend_on(plan_of: PlanOf):

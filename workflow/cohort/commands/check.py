@@ -6,11 +6,10 @@ import argparse
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
-from cohort.commands.planning import add_config, add_json, load_plan
-from cohort.commands.screen import prose, report, table
+from cohort.commands.planning import add_config, load_plan
+from cohort.commands.screen import prose, table
 from cohort.core.errors import UserError, closest_choice, suggest
 from cohort.pipeline.partial_metrics import collect_partial
 from cohort.pipeline.specs import claims_spec
@@ -20,7 +19,7 @@ from cohort.results.claims.judged import NOT_HELD, JudgedClaim
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the claim or study, --details and --json."""
+    """Add the claim or study, and --details."""
     add_config(parser)
     parser.add_argument(
         "claim",
@@ -30,7 +29,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--details", action="store_true", help="print the evidence for each claim of a study"
     )
-    add_json(parser)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -44,11 +42,8 @@ def run(options: argparse.Namespace) -> None:
         lines = _overview(plan, claims, reproduces=spec["reproduces"])
     else:
         lines = _details(plan, study, claims, reproduces=spec["reproduces"])
-    report(
-        lines,
-        lambda: {"study": study, "scale": plan.scale, "claims": list(map(asdict, claims))},
-        as_json=options.json,
-    )
+    for line in lines:
+        print(line)
 
 
 def find_claims(text: str) -> tuple[str, list[str]]:

@@ -65,11 +65,6 @@ def _add_names(parser: argparse.ArgumentParser, default: str) -> None:
     parser.add_argument("studies", nargs="*", metavar="STUDY", help=f"a study (default: {default})")
 
 
-def add_json(parser: argparse.ArgumentParser) -> None:
-    """Add --json."""
-    parser.add_argument("--json", action="store_true", help="print JSON, for other programs")
-
-
 def config_texts(options: argparse.Namespace) -> list[str]:
     """The KEY=VALUE texts of --config, and of the options that stand for one of its keys."""
     values = ((key, getattr(options, key, None)) for key in KEYS)

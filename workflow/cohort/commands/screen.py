@@ -6,7 +6,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from textwrap import fill
 from typing import Any
 
@@ -73,15 +73,6 @@ def table(
             meaning = colors[column] if line and colors and text != "0" else ""
             fields.append(paint(text.rjust(width), meaning))
         yield GAP.join(fields).rstrip()
-
-
-def report(lines: Iterable[str], data: Callable[[], Any], *, as_json: bool) -> None:
-    """Print lines for people or, `as_json`, data for other programs."""
-    if as_json:
-        print_json(data())
-        return
-    for line in lines:
-        print(line)
 
 
 def print_json(value: Any) -> None:

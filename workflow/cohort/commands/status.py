@@ -6,16 +6,14 @@ from __future__ import annotations
 import argparse
 import contextlib
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cohort.commands.cost import print_cost, released_lines
-from cohort.commands.cost import summarize as summarize_cost
-from cohort.commands.planning import add_json, add_studies, load_plan
+from cohort.commands.planning import add_studies, load_plan
 from cohort.commands.screen import (
     WIDTH,
     bar,
@@ -23,17 +21,17 @@ from cohort.commands.screen import (
     paint,
     print_json,
     prose,
-    report,
     shortened,
     table,
 )
 from cohort.core.lazy import lazy
 from cohort.core.paths import CELLS
-from cohort.core.text import duration_text
+from cohort.core.text import counted, duration_text
 from cohort.pipeline.cell_states import (
     STATES,
     CellStatus,
     changed_sentences,
+    core_hours,
     failure_text,
     find_slurm_logs,
     hours_left,
@@ -41,7 +39,11 @@ from cohort.pipeline.cell_states import (
     waiting_cells,
 )
 from cohort.pipeline.slurm import held_jobs
-from cohort.plan import Plan
+from cohort.plan import Plan, all_studies
+from cohort.plan.cost import MAX_RUNTIME, jobs_needed, resource_request
+from cohort.results.release.folder import release_folders, released_digests
+from cohort.results.series import FULL
+from cohort.training.cell import Cell
 
 if TYPE_CHECKING:
     from rich import live, text
@@ -57,7 +59,7 @@ EVERY = 2.0  # seconds between two looks of --follow
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the studies, what to print instead of their status, and --json."""
+    """Add the studies, and what to print instead of their status."""
     add_studies(parser)
     instead = parser.add_mutually_exclusive_group()
     instead.add_argument(
@@ -68,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     instead.add_argument(
         "--follow", action="store_true", help="follow the cells until all are done"
     )
-    add_json(parser)
+    instead.add_argument("--json", action="store_true", help="print JSON, for other programs")
 
 
 def run(options: argparse.Namespace) -> None:
@@ -77,14 +79,13 @@ def run(options: argparse.Namespace) -> None:
     if options.follow:
         with contextlib.suppress(KeyboardInterrupt):
             follow(plan)
-    elif options.cost and options.json:
-        print_json(summarize_cost(plan))
     elif options.cost:
         print_cost(plan)
+    elif options.json:
+        print_json(summarize(plan, statuses(plan, find_slurm_logs())))
     else:
-        by_experiment = statuses(plan, find_slurm_logs())
-        lines = status_lines(plan, by_experiment)
-        report(lines, lambda: summarize(plan, by_experiment), as_json=options.json)
+        for line in status_lines(plan, statuses(plan, find_slurm_logs())):
+            print(line)
 
 
 def follow(plan: Plan) -> None:
@@ -248,3 +249,79 @@ def time_left_lines(plan: Plan, cells: Iterable[CellStatus]) -> Iterator[str]:
         pace = f"at the pace of the cells done on {device}" if device else "of one CPU core"
         if hours:
             yield f"left: about {duration_text(3600 * hours)} {pace}"
+
+
+def print_cost(plan: Plan) -> None:
+    """Print each experiment's missing cells, their estimated time and the jobs that they request,
+    and the time of all at the pace of the cells that have finished."""
+    slurm_logs = find_slurm_logs()
+    statuses: dict[str, CellStatus] = {}
+    rows, jobs = [], []
+    for (study, experiment), planned in plan.rows(plan.listed).items():
+        own = {row.digest: status_of(plan.cells[row.digest], slurm_logs) for row in planned}
+        statuses |= own
+        missing = [status.cell for status in own.values() if not status.is_finished]
+        time = duration_text(3600 * core_hours(plan, missing))
+        rows.append((f"{study}.{experiment}", len(own), len(missing), time))
+        jobs.append(_job_lines(plan, missing))
+    titles, *lines = table(("experiment", "cells", "missing", "one core"), rows)
+    print(titles)
+    for line, own_jobs in zip(lines, jobs, strict=True):
+        print(line, *own_jobs, sep="\n")
+    missing = [status.cell for status in statuses.values() if not status.is_finished]
+    paces = (
+        f"or {duration_text(3600 * hours)} at the pace of the cells done on {device}"
+        for device, hours in hours_left(plan, statuses.values()).items()
+        if device and hours
+    )
+    released = released_lines(plan, missing)
+    for text in [*plan.notes, *released, _core_sentence(plan, missing), *paces]:
+        print(prose(text))
+
+
+def total_lines(plan: Plan, missing: list[Cell]) -> Iterator[str]:
+    """Yield lines on the core time that missing cells take, and on how many are released."""
+    yield _core_sentence(plan, missing)
+    yield from released_lines(plan, missing)
+
+
+def released_lines(plan: Plan, missing: Iterable[Cell]) -> Iterator[str]:
+    """Yield a line on how many missing cells are released here, if any, and how to take them."""
+    rest = every = {cell.digest for cell in missing}
+    folders = release_folders(all_studies()) if every else {}
+    released = {study: every & released_digests(folder) for study, folder in folders.items()}
+    studies = []
+    for study in sorted(released, key=lambda name: -len(released[name])):
+        if released[study] & rest:
+            studies.append(study)
+            rest = rest - released[study]
+    if count := len(every) - len(rest):
+        scale = "" if plan.scale == FULL else f" --scale {plan.scale}"
+        yield (
+            f"{count:,} of {len(every):,} missing cells {'is' if count == 1 else 'are'} released: "
+            f"cohort restore {' '.join(studies)}{scale}"
+        )
+
+
+def _core_sentence(plan: Plan, missing: list[Cell]) -> str:
+    if not missing:
+        return "no cell is missing"
+    cells = "1 cell is" if len(missing) == 1 else f"{len(missing)} cells are"
+    return (
+        f"{cells} missing: about {duration_text(3600 * core_hours(plan, missing))} of one CPU core"
+    )
+
+
+def _job_lines(plan: Plan, cells: Iterable[Cell]) -> Iterator[str]:
+    """Yield a line for the cluster jobs of these cells that request the same megabytes and minutes,
+    with the most further jobs in which one of these cells is resumed."""
+    longest = plan.config.get("max_runtime", MAX_RUNTIME)
+    jobs: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
+    for cell in cells:
+        info = plan.dataset_info(cell)
+        jobs[resource_request(cell, info, longest=longest)].append(jobs_needed(cell, info, longest))
+    for (megabytes, minutes), needed in sorted(jobs.items()):
+        more = counted(max(needed) - 1, "more job")
+        resumed = f", resumed in up to {more}" if max(needed) > 1 else ""
+        size = f"{megabytes} MB and {minutes} minutes"
+        yield f"  {counted(len(needed), 'job')} of {size} on a cluster{resumed}"

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib.metadata import version
-from math import nan
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,19 +36,19 @@ from cohort.training.cell import Cell
 from cohort.training.job.lease import CHECKPOINT, saved_header
 
 if TYPE_CHECKING:
+    import pandas as pd
+    from pandas import DataFrame
+
     from cohort.training import trainers
     from cohort.training.job import checkpoint, machine
-else:  # these import PyTorch
+else:  # these import pandas and PyTorch
+    pd = lazy("pandas")
     machine = lazy("cohort.training.job.machine")
     trainers = lazy("cohort.training.trainers")
     checkpoint = lazy("cohort.training.job.checkpoint")
 
 POINTS, SHARE = 5.0, 0.1  # of an accuracy, and of a loss, where bits may differ
-ANY_OF = "cohort verify --config studies={0}, or cohort verify --released --config studies={0}"
 DECIDING_VERSIONS = ("torch", "numpy")  # the packages whose versions may change bits
-
-SecondRun = tuple[History, list[dict[str, Any]], str]
-"""The history of a cell's second run, its sessions, and the hash of its final weights if any."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -77,21 +77,18 @@ def run(options: argparse.Namespace) -> None:
     if options.cell is not None:
         if options.released is not None:
             raise UserError("name a cell or give --released, not both")
-        check_cell_text(options.cell, study=ANY_OF, item="cohort try --on {}")
+        check_cell_text(options.cell)
     if options.released is not None and options.released < 1:
         raise UserError(f"--released is {options.released}, but must be at least 1")
     plan = load_plan(options)
+    for cell, record in _chosen(plan, options):
+        check_reproduced(plan, cell, record, options.until)
+
+
+def _chosen(plan: Plan, options: argparse.Namespace) -> list[tuple[Cell, Record]]:
+    """The cells to verify, with their records or released runs."""
     listed = {digest: plan.cells[digest] for digest in plan.digests(*plan.listed)}
-    if options.cell is not None:
-        cell = require_cell(plan, options.cell)
-        check_reproduced(plan, cell, read(cell.path), options.until)
-    elif options.released is None:
-        done = [cell for cell in listed.values() if Path(cell.path).exists()]
-        if not done:
-            raise UserError("no cell of the listed studies is done; name a record, or train first")
-        cell = random.choice(done)
-        check_reproduced(plan, cell, read(cell.path), options.until)
-    else:
+    if options.released is not None:
         folders = release_folders(plan.listed)
         records = [
             run for name in plan.listed if name in folders for run in read_release(folders[name])
@@ -99,8 +96,16 @@ def run(options: argparse.Namespace) -> None:
         runs = [run for run in records if run.header["digest"] in listed]
         if not runs:
             raise UserError(f"{RELEASED} has no run of the listed studies")
-        for record in random.sample(runs, min(options.released, len(runs))):
-            check_reproduced(plan, listed[record.header["digest"]], record, options.until)
+        drawn = random.sample(runs, min(options.released, len(runs)))
+        return [(listed[run.header["digest"]], run) for run in drawn]
+    if options.cell is not None:
+        cell = require_cell(plan, options.cell)
+    else:
+        done = [cell for cell in listed.values() if Path(cell.path).exists()]
+        if not done:
+            raise UserError("no cell of the listed studies is done; name a record, or train first")
+        cell = random.choice(done)
+    return [(cell, read(cell.path))]
 
 
 def check_reproduced(plan: Plan, cell: Cell, before: Record, until: int | None) -> None:
@@ -132,9 +137,11 @@ def check_reproduced(plan: Plan, cell: Cell, before: Record, until: int | None) 
         print(paint(f"the same to the last bit: {compared} of {counted(rounds, 'round')}", "done"))
 
 
-def _train_again(cell: Cell, before: Record, until: int | None) -> SecondRun:
+def _train_again(
+    cell: Cell, before: Record, until: int | None
+) -> tuple[History, list[dict[str, Any]], str]:
     """Train the cell in a temporary folder, by the trainer and kind of device of `before` where
-    this machine has them."""
+    this machine has them; return the run's history, its sessions, and its weights' hash if any."""
     provenance = before.header["provenance"]
     trainer = provenance["trainer"] if provenance["trainer"] in trainers.TRAINERS else "serial"
     on_cpu = trainer == "native" or provenance["devices"][-1] == machine.cpu_name()
@@ -176,46 +183,47 @@ def differing_conditions(
 def differences_of(before: History, after: History, until: int | None) -> Iterator[str]:
     """Describe how two histories differ, up to round `until` if given. Times are not compared, and
     NaN equals NaN."""
-    first, second = _series_of(before, until), _series_of(after, until)
-    for name in {**first, **second}:
-        was, now = first.get(name, {}), second.get(name, {})
-        every = sorted({**was, **now})
-        rounds = [round for round in every if repr(was.get(round)) != repr(now.get(round))]
-        if not rounds or name.startswith("seconds"):
-            continue
-        where = f"in {len(rounds)} of {len(every)} rounds, first in round {rounds[0]}"
-        if name == "cohorts":
-            yield f"cohorts differ {where}"
-        else:
-            most = max(abs(was.get(round, nan) - now.get(round, nan)) for round in rounds)
-            yield f"{name} differs {where}, by at most {most:.3g}"
+    pairs = zip_longest(before.cohorts[:until], after.cohorts[:until])
+    same = [repr(was) == repr(now) for was, now in pairs]
+    if not all(same):
+        yield f"cohorts differ {_where([*range(1, len(same) + 1)], same)}"
+    for name, both in _metrics_of(before, after, until).groupby(level="metric", sort=False):
+        same = [repr(was) == repr(now) for was, now in both.itertuples(index=False)]
+        if not all(same) and not str(name).startswith("seconds"):
+            most = (both["before"] - both["now"]).abs().max()
+            rounds = list(both.index.get_level_values("round"))
+            yield f"{name} differs {_where(rounds, same)}, by at most {most:.3g}"
+
+
+def _where(rounds: list[int], same: list[bool]) -> str:
+    return (
+        f"in {same.count(False)} of {len(same)} rounds, first in round {rounds[same.index(False)]}"
+    )
 
 
 def beyond_tolerance(before: History, after: History, until: int | None) -> Iterator[str]:
     """Describe accuracies and losses of which the means over the last tenth of the two runs, up to
     round `until`, differ by more than `POINTS` and `SHARE` allow."""
-    series = _series_of(before, until), _series_of(after, until)
-    for name in {**series[0], **series[1]}:
-        if not name.endswith(("_accuracy", "_loss")):
+    for name, both in _metrics_of(before, after, until).groupby(level="metric", sort=False):
+        was, now = both.tail(max(1, len(both) // 10)).mean(skipna=False)
+        if str(name).endswith("_accuracy"):
+            allowed = POINTS / 100
+        elif str(name).endswith("_loss"):
+            allowed = SHARE * abs(was)
+        else:
             continue
-        means = []
-        for values in (list(run.get(name, {}).values()) for run in series):
-            last = values[-max(1, len(values) // 10) :]
-            means.append(sum(last) / len(last) if last else nan)
-        first, second = means
-        allowed = POINTS / 100 if name.endswith("_accuracy") else SHARE * abs(first)
-        if not abs(first - second) <= allowed and repr(first) != repr(second):
-            yield f"{name} {first:.4g} before and {second:.4g} now"
+        if not abs(was - now) <= allowed and repr(was) != repr(now):
+            yield f"{name} {was:.4g} before and {now:.4g} now"
 
 
-def _series_of(history: History, until: int | None) -> dict[str, dict[int, Any]]:
-    """The cohorts and the values of each metric by round, up to round `until` if given."""
-    series: dict[str, dict[int, Any]] = {}
-    series["cohorts"] = dict(enumerate(map(list, history.cohorts), start=1))
-    for name, points in history.metrics.items():
-        series[name] = dict(points)
-    if until is None:
-        return series
-    for name, values in series.items():
-        series[name] = {round: value for round, value in values.items() if round <= until}
-    return series
+def _metrics_of(before: History, after: History, until: int | None) -> DataFrame:
+    """The metrics of two runs, up to round `until` if given: a row for each metric and round."""
+    runs = {
+        key: pd.DataFrame(
+            [(name, *point) for name, points in run.metrics.items() for point in points],
+            columns=["metric", "round", key],
+        ).set_index(["metric", "round"])
+        for key, run in (("before", before), ("now", after))
+    }
+    both = runs["before"].join(runs["now"], how="outer").sort_index()
+    return both if until is None else both[both.index.get_level_values("round") <= until]

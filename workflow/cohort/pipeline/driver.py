@@ -26,7 +26,7 @@ from cohort.pipeline.specs import experiment_plan, frozen_experiment_path
 from cohort.pipeline.stages import Stages, exit_on_error
 from cohort.pipeline.stopping import Stopping
 from cohort.pipeline.targets import requested_items
-from cohort.plan import Plan, misnamed_error, misnamed_studies
+from cohort.plan import Plan, misnamed_studies
 from cohort.records.record import is_valid
 from cohort.results.report.index import write_index
 from cohort.training.cell import Cell
@@ -76,7 +76,7 @@ class Driver:
         check_folder(Path.cwd())
         if self.plan is not None:
             self.plan.on_note = partial(print, file=sys.stderr)
-            for note in [*map(misnamed_error, misnamed_studies()), *self.plan.notes]:
+            for note in [*misnamed_studies().values(), *self.plan.notes]:
                 self.plan.on_note(note)
             self._limit_memory()
             cells = self.plan.cells.values()
