@@ -188,11 +188,6 @@ def test_following_in_a_pipe_prints_a_line_per_change(every_state: Plan):
     assert len(list(snapshots(every_state))) == 1  # and it ends
 
 
-def test_json_knows_no_nan(capsys: pytest.CaptureFixture[str]):
-    screen.print_json({"a": [1, 2.5, float("nan")], "b": float("inf")})
-    assert json.loads(capsys.readouterr().out) == {"a": [1, 2.5, None], "b": None}
-
-
 def test_tables_fit_into_80_columns_and_colors_are_for_terminals(monkeypatch: pytest.MonkeyPatch):
     rows = [["a/" * 60 + "end", 1, 20_000], ["b", 0, 3]]
     lines = list(screen.table(["name", "done", "missing"], rows, ["", "done", ""]))
@@ -206,7 +201,6 @@ def test_tables_fit_into_80_columns_and_colors_are_for_terminals(monkeypatch: py
     assert "\x1b[32m   1\x1b[0m" in colored[1] and "\x1b" not in colored[0] + colored[2]
     monkeypatch.setenv("NO_COLOR", "1")
     assert screen.paint("1", "done") == "1"
-    assert screen.bar(0.55) == "█████░░░░░"
     assert screen.prose("word " * 20).splitlines() == [
         ("word " * 16).strip(),
         ("word " * 4).strip(),

@@ -55,20 +55,3 @@ def test_a_figure_of_shards_keeps_apart_what_shards_depend_on(plan_of: PlanOf):
             {"axes": AXES | {"clients": [10, 20]}},
             figures={"fig1": FIG1 | {"columns": "partition"}},
         )
-
-
-def test_a_figure_of_shards_has_no_hue(plan_of: PlanOf):
-    with pytest.raises(
-        UserError, match="fig1: shards have no hue; leave out hue: J, or make it panels"
-    ):
-        plan_of({"axes": AXES}, figures={"fig1": FIG1 | {"hue": "J"}})
-
-
-def test_curves_keep_apart_what_shards_do_not_depend_on(plan_of: PlanOf):
-    with pytest.raises(UserError, match="fig1 would average runs with J J4 and J8"):
-        plan_of(
-            {"axes": AXES},
-            figures={
-                "fig1": FIG1 | {"kind": "curves", "metric": "test_loss", "columns": "partition"}
-            },
-        )

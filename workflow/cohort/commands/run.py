@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cohort.cell.planned import options_of, write_plan
-from cohort.commands.planning import add_config, load_plan
+from cohort.commands.planning import add_config, load_plan, positive
 from cohort.core.errors import UserError
 from cohort.core.files import relative_path
 from cohort.core.lazy import lazy
@@ -50,21 +50,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="CELL",
         help="the path of a record, a digest or the beginning of one, or a plan file",
     )
-    add_until(parser, "stop after round R and save a checkpoint, from which the next start resumes")
+    parser.add_argument(
+        "--until",
+        type=positive,
+        metavar="R",
+        help="stop after round R and save a checkpoint, from which the next start resumes",
+    )
     parser.add_argument("--device", choices=["auto", "cpu", "cuda"], help="where to train")
     # for `training_command` only
     parser.add_argument("--options", type=json.loads, default={}, help=argparse.SUPPRESS)
-
-
-def add_until(parser: argparse.ArgumentParser, text: str) -> None:
-    """Add `--until R`, a round from 1 on, with this help text."""
-
-    def round_of(text: str) -> int:
-        if not text.isdecimal() or not int(text):
-            raise argparse.ArgumentTypeError(f"'{text}' is not a round: rounds are 1, 2, 3, ...")
-        return int(text)
-
-    parser.add_argument("--until", type=round_of, metavar="R", help=text)
 
 
 def run(options: argparse.Namespace) -> None:

@@ -1,14 +1,11 @@
-"""Output of commands: lines of at most 80 columns, with colors and bars in a terminal only."""
+"""Output of commands: lines of at most 80 columns, with colors in a terminal only."""
 
 from __future__ import annotations
 
-import json
-import math
 import os
 import sys
 from collections.abc import Iterator, Sequence
 from textwrap import fill
-from typing import Any
 
 WIDTH = 80
 COLORS = {
@@ -31,12 +28,6 @@ def paint(text: str, meaning: str) -> str:
     if color is None or not is_terminal() or os.environ.get("NO_COLOR"):
         return text
     return f"\x1b[{color}m{text}\x1b[0m"
-
-
-def bar(share: float, width: int = 10) -> str:
-    """A text bar that is filled by a share of its width."""
-    filled = int(share * width)
-    return "█" * filled + "░" * (width - filled)
 
 
 def shortened(text: str, width: int) -> str:
@@ -73,17 +64,3 @@ def table(
             meaning = colors[column] if line and colors and text != "0" else ""
             fields.append(paint(text.rjust(width), meaning))
         yield GAP.join(fields).rstrip()
-
-
-def print_json(value: Any) -> None:
-    """Print a value as JSON, for other programs; numbers that are not finite become null."""
-    print(json.dumps(_finite(value), indent=1))
-
-
-def _finite(value: Any) -> Any:
-    """The value with None for each number that is not finite, which JSON does not know."""
-    if isinstance(value, dict):
-        return {key: _finite(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_finite(inner) for inner in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,10 +17,8 @@ from typing import TYPE_CHECKING, Any
 from cohort.commands.planning import add_studies, load_plan
 from cohort.commands.screen import (
     WIDTH,
-    bar,
     is_terminal,
     paint,
-    print_json,
     prose,
     shortened,
     table,
@@ -78,27 +77,21 @@ def run(options: argparse.Namespace) -> None:
     plan = load_plan(options)
     if options.follow:
         with contextlib.suppress(KeyboardInterrupt):
-            follow(plan)
+            if not is_terminal():
+                for line in change_lines(snapshots(plan)):
+                    print(line, flush=True)
+                return
+            with live.Live(auto_refresh=False) as screen:
+                for by_experiment in snapshots(plan):
+                    lines = "\n".join(status_lines(plan, by_experiment))
+                    screen.update(text.Text.from_ansi(lines), refresh=True)
     elif options.cost:
         print_cost(plan)
     elif options.json:
-        print_json(summarize(plan, statuses(plan, find_slurm_logs())))
+        print(json.dumps(summarize(plan, statuses(plan, find_slurm_logs())), indent=1))
     else:
         for line in status_lines(plan, statuses(plan, find_slurm_logs())):
             print(line)
-
-
-def follow(plan: Plan) -> None:
-    """Print the status again and again until all cells are done: in a terminal in one place, else a
-    line for each cell that changes its state."""
-    if is_terminal():
-        with live.Live(auto_refresh=False) as screen:
-            for by_experiment in snapshots(plan):
-                lines = "\n".join(status_lines(plan, by_experiment))
-                screen.update(text.Text.from_ansi(lines), refresh=True)
-        return
-    for line in change_lines(snapshots(plan)):
-        print(line, flush=True)
 
 
 def snapshots(plan: Plan) -> Iterator[Statuses]:
@@ -188,14 +181,11 @@ def _count_table(by_experiment: Statuses, cells: Iterable[CellStatus]) -> Iterat
     """Yield the lines of a table: one for each experiment, a column for each state that occurs."""
     occurring = {*ALWAYS, *(status.state for status in cells)}
     states = [state for state in STATES if state in occurring]
-    bars = [""] if is_terminal() else []
     rows = []
     for (study, experiment), group in by_experiment.items():
         count = Counter(status.state for status in group)
-        done = bar(sum(status.is_finished for status in group) / len(group))
-        numbers = (count[state] for state in states)
-        rows.append([f"{study}.{experiment}", *numbers, *(done for _ in bars)])
-    yield from table(["experiment", *states, *bars], rows, ["", *states, *("done" for _ in bars)])
+        rows.append([f"{study}.{experiment}", *(count[state] for state in states)])
+    yield from table(["experiment", *states], rows, ["", *states])
 
 
 def summarize(plan: Plan, by_experiment: Statuses) -> dict[str, Any]:
@@ -275,14 +265,8 @@ def print_cost(plan: Plan) -> None:
         if device and hours
     )
     released = released_lines(plan, missing)
-    for text in [*plan.notes, *released, _core_sentence(plan, missing), *paces]:
+    for text in [*plan.notes, *released, core_sentence(plan, missing), *paces]:
         print(prose(text))
-
-
-def total_lines(plan: Plan, missing: list[Cell]) -> Iterator[str]:
-    """Yield lines on the core time that missing cells take, and on how many are released."""
-    yield _core_sentence(plan, missing)
-    yield from released_lines(plan, missing)
 
 
 def released_lines(plan: Plan, missing: Iterable[Cell]) -> Iterator[str]:
@@ -303,7 +287,8 @@ def released_lines(plan: Plan, missing: Iterable[Cell]) -> Iterator[str]:
         )
 
 
-def _core_sentence(plan: Plan, missing: list[Cell]) -> str:
+def core_sentence(plan: Plan, missing: list[Cell]) -> str:
+    """How many cells are missing, and the core time that they take."""
     if not missing:
         return "no cell is missing"
     cells = "1 cell is" if len(missing) == 1 else f"{len(missing)} cells are"

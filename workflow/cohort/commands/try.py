@@ -19,7 +19,7 @@ import yaml
 from cohort.commands.planning import add_only
 from cohort.commands.screen import columns
 from cohort.commands.show import Item, find_item
-from cohort.commands.status import total_lines
+from cohort.commands.status import core_sentence, released_lines
 from cohort.core import user_files
 from cohort.core.errors import UserError, errors_at, suggest
 from cohort.core.files import write_text
@@ -134,7 +134,8 @@ def _announcement(item: Item, cells: Sequence[CellStatus]) -> Iterator[str]:
     for name, count in sorted(Counter(cell.settings.strategy for cell in missing).items()):
         yield f"  {name}: {count} missing"
     yield from item.plan.study(item.study).notes
-    yield from total_lines(item.plan, missing)
+    yield core_sentence(item.plan, missing)
+    yield from released_lines(item.plan, missing)
     if item.command:
         yield f"$ {item.command}"
 

@@ -9,18 +9,13 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib.metadata import version
-from itertools import zip_longest
+from math import nan
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from cohort.commands.planning import add_config, load_plan
-from cohort.commands.run import (
-    add_until,
-    check_cell_text,
-    make_inputs,
-    require_cell,
-    training_command,
-)
+from cohort.commands.planning import add_config, load_plan, positive
+from cohort.commands.run import check_cell_text, make_inputs, require_cell, training_command
 from cohort.commands.screen import paint
 from cohort.core import user_files
 from cohort.core.errors import UserError
@@ -36,13 +31,9 @@ from cohort.training.cell import Cell
 from cohort.training.job.lease import CHECKPOINT, saved_header
 
 if TYPE_CHECKING:
-    import pandas as pd
-    from pandas import DataFrame
-
     from cohort.training import trainers
     from cohort.training.job import checkpoint, machine
-else:  # these import pandas and PyTorch
-    pd = lazy("pandas")
+else:  # these import PyTorch
     machine = lazy("cohort.training.job.machine")
     trainers = lazy("cohort.training.trainers")
     checkpoint = lazy("cohort.training.job.checkpoint")
@@ -52,34 +43,36 @@ DECIDING_VERSIONS = ("torch", "numpy")  # the packages whose versions may change
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the cell, and where to stop."""
+    """Add the cell or --released, and where to stop."""
     add_config(parser)
-    parser.add_argument(
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
         "cell",
         metavar="CELL",
         nargs="?",
         help="the path of a record, or a digest or the beginning of one "
         "(default: any finished cell of the studies that config/config.yaml lists)",
     )
-    add_until(parser, "compare the first R rounds only, without the final weights")
-    parser.add_argument(
+    which.add_argument(
         "--released",
-        type=int,
+        type=positive,
         nargs="?",
         const=1,
         metavar="K",
         help="verify K released runs of these studies, drawn at random (1)",
+    )
+    parser.add_argument(
+        "--until",
+        type=positive,
+        metavar="R",
+        help="compare the first R rounds only, without the final weights",
     )
 
 
 def run(options: argparse.Namespace) -> None:
     """Train cells again and print what differs. Raise UserError on unexplained differences."""
     if options.cell is not None:
-        if options.released is not None:
-            raise UserError("name a cell or give --released, not both")
         check_cell_text(options.cell)
-    if options.released is not None and options.released < 1:
-        raise UserError(f"--released is {options.released}, but must be at least 1")
     plan = load_plan(options)
     for cell, record in _chosen(plan, options):
         check_reproduced(plan, cell, record, options.until)
@@ -184,47 +177,44 @@ def differing_conditions(
 def differences_of(before: History, after: History, until: int | None) -> Iterator[str]:
     """Describe how two histories differ, up to round `until` if given. Times are not compared, and
     NaN equals NaN."""
-    pairs = zip_longest(before.cohorts[:until], after.cohorts[:until])
-    same = [repr(was) == repr(now) for was, now in pairs]
-    if not all(same):
-        yield f"cohorts differ {_where([*range(1, len(same) + 1)], same)}"
-    for name, both in _metrics_of(before, after, until).groupby(level="metric", sort=False):
-        same = [repr(was) == repr(now) for was, now in both.itertuples(index=False)]
-        if not all(same) and not str(name).startswith("seconds"):
-            most = (both["before"] - both["now"]).abs().max()
-            rounds = list(both.index.get_level_values("round"))
-            yield f"{name} differs {_where(rounds, same)}, by at most {most:.3g}"
-
-
-def _where(rounds: list[int], same: list[bool]) -> str:
-    return (
-        f"in {same.count(False)} of {len(same)} rounds, first in round {rounds[same.index(False)]}"
-    )
+    for name, rows in _rounds_of(before, after, until).items():
+        differ = [row for row in rows if repr(row[1]) != repr(row[2])]
+        if not differ or name.startswith("seconds"):
+            continue
+        where = f"in {len(differ)} of {len(rows)} rounds, first in round {differ[0][0]}"
+        if name == "cohorts":
+            yield f"cohorts differ {where}"
+        else:
+            most = max(abs(was - now) for _, was, now in differ)
+            yield f"{name} differs {where}, by at most {most:.3g}"
 
 
 def beyond_tolerance(before: History, after: History, until: int | None) -> Iterator[str]:
     """Describe accuracies and losses of which the means over the last tenth of the two runs, up to
     round `until`, differ by more than `POINTS` and `SHARE` allow."""
-    for name, both in _metrics_of(before, after, until).groupby(level="metric", sort=False):
-        was, now = both.tail(max(1, len(both) // 10)).mean(skipna=False)
-        if str(name).endswith("_accuracy"):
-            allowed = POINTS / 100
-        elif str(name).endswith("_loss"):
-            allowed = SHARE * abs(was)
-        else:
+    for name, rows in _rounds_of(before, after, until).items():
+        if not name.endswith(("_accuracy", "_loss")):
             continue
+        _, was, now = (
+            fmean(column) for column in zip(*rows[-max(1, len(rows) // 10) :], strict=True)
+        )
+        allowed = POINTS / 100 if name.endswith("_accuracy") else SHARE * abs(was)
         if not abs(was - now) <= allowed and repr(was) != repr(now):
             yield f"{name} {was:.4g} before and {now:.4g} now"
 
 
-def _metrics_of(before: History, after: History, until: int | None) -> DataFrame:
-    """The metrics of two runs, up to round `until` if given: a row for each metric and round."""
-    runs = {
-        key: pd.DataFrame(
-            [(name, *point) for name, points in run.metrics.items() for point in points],
-            columns=["metric", "round", key],
-        ).set_index(["metric", "round"])
-        for key, run in (("before", before), ("now", after))
-    }
-    both = runs["before"].join(runs["now"], how="outer").sort_index()
-    return both if until is None else both[both.index.get_level_values("round") <= until]
+def _rounds_of(
+    before: History, after: History, until: int | None
+) -> dict[str, list[tuple[int, Any, Any]]]:
+    """Each round with its values before and now, for the cohorts and for each metric."""
+    first, second = (
+        {"cohorts": dict(enumerate(map(list, run.cohorts), start=1))}
+        | {name: dict(points) for name, points in run.metrics.items()}
+        for run in (before, after)
+    )
+    rounds_of = {}
+    for name in first | second:
+        was, now = first.get(name, {}), second.get(name, {})
+        rounds = [round for round in sorted(was | now) if until is None or round <= until]
+        rounds_of[name] = [(round, was.get(round, nan), now.get(round, nan)) for round in rounds]
+    return rounds_of
