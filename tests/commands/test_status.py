@@ -96,6 +96,8 @@ def test_json_has_the_same(every_state: Plan, output_of: OutputOf):
         ("missing", 0),
     ]
     assert printed["hours_left"] == pytest.approx({"": 400 / 3600, "a CPU": 200 / 3600})
+    cost = json.loads(output_of("status", "--cost", "--json"))
+    assert (cost["experiments"][0]["cells"], cost["missing"]) == (6, 5)
 
 
 @pytest.mark.slow
@@ -234,14 +236,6 @@ def test_released_runs_of_missing_cells_are_counted(
     own = shutil.copytree(ROOT / RELEASED / "demo", project / RELEASED / "demo")
     (own / "runs.parquet").write_bytes(b"no Parquet")
     assert "released" not in output_of(*command.split())
-
-
-def test_a_log_that_is_deleted_while_it_is_looked_at(plan: Plan, monkeypatch: pytest.MonkeyPatch):
-    folder = states.SLURM_LOGS / f"x_{next(iter(plan.cells))}"
-    folder.mkdir(parents=True)
-    gone = folder / "1.log"
-    monkeypatch.setattr(Path, "glob", lambda *arguments: [gone])
-    assert states.find_slurm_logs() == {}
 
 
 def test_draw_of_a_study_whose_cells_all_wait(plan: Plan, output_of: OutputOf):

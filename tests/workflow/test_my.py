@@ -281,23 +281,21 @@ def test_trying_over_a_damaged_record_is_one_sentence(finished: Project):
 
 
 def test_a_claim_is_judged_without_any_run(fresh: Project):
-    """By the numbers that the slides print: in a line each with totals, and in full."""
+    """By the numbers that the slides print: in a line each with totals, in full, and as JSON."""
     short = cohort(fresh, "check", "ucb").stdout.splitlines()
-    done = cohort(fresh, "check", "ucb", "--details")
-    assert done.returncode == 0, done.stderr
-    claims = dict(
-        re.findall(r"^ucb\.(\w+): .*\n  the paper's own values: ([a-z ]+)", done.stdout, re.M)
-    )
-    assert [line.split()[0] for line in short[1:-3]] == list(claims)
-    totals = Counter(claims.values())
+    claims = json.loads(cohort(fresh, "check", "ucb", "--json").stdout)["claims"]
+    assert [line.split()[0] for line in short[1:-3]] == [claim["claim"] for claim in claims]
+    totals = Counter(claim["paper"] for claim in claims)
     assert all(f"{count} {verdict}" in short[-2] for verdict, count in totals.items())
     assert short[-3] == f"our runs, scale full: {len(claims)} not enough runs"
+    done = cohort(fresh, "check", "ucb", "--details")
+    assert done.returncode == 0, done.stderr
     assert "the paper's own values: held" in done.stdout
     runs = re.findall(r"our runs \((\d+) of", done.stdout)
     assert runs and set(runs) == {"0"}
     named = set(re.findall(r"do not bear out ucb\.(\w+)", done.stdout))
     refuted = re.findall(r"ucb\.(\w+): [^\n]*\n  the paper's own values: not held", done.stdout)
-    assert named == set(refuted)
+    assert named == set(refuted) == {c["claim"] for c in claims if c["paper"] == "not held"}
     assert short[-1] == f"the paper contradicts itself: {', '.join(sorted(named))}"
     assert not list(Path(fresh.root, "results/cells").glob("*"))
     assert "the paper's own values" not in cohort(fresh, "check", "demo").stdout

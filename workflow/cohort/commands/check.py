@@ -6,10 +6,11 @@ import argparse
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
-from cohort.commands.planning import add_config, load_plan
-from cohort.commands.screen import prose, table
+from cohort.commands.planning import add_config, add_json, load_plan
+from cohort.commands.screen import prose, report, table
 from cohort.core.errors import UserError, closest_choice, suggest
 from cohort.pipeline.partial_metrics import collect_partial
 from cohort.pipeline.specs import claims_spec
@@ -19,7 +20,7 @@ from cohort.results.claims.judged import NOT_HELD, JudgedClaim
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the claim or study, and --details."""
+    """Add the claim or study, --details and --json."""
     add_config(parser)
     parser.add_argument(
         "claim",
@@ -29,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--details", action="store_true", help="print the evidence for each claim of a study"
     )
+    add_json(parser)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -42,8 +44,11 @@ def run(options: argparse.Namespace) -> None:
         lines = _overview(plan, claims, reproduces=spec["reproduces"])
     else:
         lines = _details(plan, study, claims, reproduces=spec["reproduces"])
-    for line in lines:
-        print(line)
+    report(
+        lines,
+        lambda: {"study": study, "scale": plan.scale, "claims": list(map(asdict, claims))},
+        as_json=options.json,
+    )
 
 
 def find_claims(text: str) -> tuple[str, list[str]]:

@@ -56,16 +56,13 @@ def run(options: argparse.Namespace) -> None:
 def check_locks(folder: Path) -> Finding:
     """Whether a locked file in this folder is seen as locked, and free once it is closed."""
     check_writable(folder)
-    with (
-        explain_errors(folder),
-        tempfile.TemporaryDirectory(dir=folder, prefix=".doctor-") as temporary,
-    ):
+    with explain_errors(folder), tempfile.TemporaryDirectory(dir=folder) as temporary:
         path = Path(temporary, "lock")
         file = try_lock(path)
-        held = is_locked(path)
+        works = file is not None and is_locked(path)
         if file is not None:
             file.close()
-        works = file is not None and held and not is_locked(path)
+        works = works and not is_locked(path)
     if not works:
         return FAILED, "the file system has no file locks; two jobs might train one cell"
     return OK, "work on this machine; whether other nodes see them is up to the mount"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from textwrap import fill
+from typing import Any
 
 WIDTH = 80
 COLORS = {
@@ -64,3 +67,22 @@ def table(
             meaning = colors[column] if line and colors and text != "0" else ""
             fields.append(paint(text.rjust(width), meaning))
         yield GAP.join(fields).rstrip()
+
+
+def report(lines: Iterable[str], data: Callable[[], Any], *, as_json: bool) -> None:
+    """Print lines for people or, `as_json`, data for other programs, in which numbers that are not
+    finite are null."""
+    if as_json:
+        print(json.dumps(_finite(data()), indent=1))
+        return
+    for line in lines:
+        print(line)
+
+
+def _finite(value: Any) -> Any:
+    """The value with None for each number that is not finite, which JSON does not know."""
+    if isinstance(value, dict):
+        return {key: _finite(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_finite(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

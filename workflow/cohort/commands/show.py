@@ -104,33 +104,29 @@ def find_item(
 
 def run(options: argparse.Namespace) -> None:
     """Print what stands behind a figure or table, or a record and the state of its cell."""
-    if _names_item(options.what):
-        for line in _item_lines(find_item(options.what, options)):
+    text = options.what
+    if "." in text and "/" not in text and not text.endswith(".h5"):
+        for line in _item_lines(find_item(text, options)):
             print(line)
         return
-    check_cell_text(options.what)
-    file = find_record(options.what)
+    check_cell_text(text)
+    file = find_record(text)
     record = read(file) if file else None
     if record:
         print("\n".join(_record_lines(record)), flush=True)
     plan = load_plan(options)
-    cell = find_cell(plan, str(file) if file else options.what)
+    cell = find_cell(plan, str(file) if file else text)
     if cell:
         lines = _cell_lines(plan, cell)
     elif record and file:
         lines = _unplanned_lines(plan, file, record)
     else:
         raise UserError(
-            f"there is no record of a cell '{options.what}', and no study has it at scale "
+            f"there is no record of a cell '{text}', and no study has it at scale "
             f"{plan.scale}; give the path of a record, or its digest"
         )
     for line in lines:
         print(line)
-
-
-def _names_item(text: str) -> bool:
-    """Whether a text looks like STUDY.NAME, not like a path or a digest."""
-    return "." in text and "/" not in text and not text.endswith(".h5") and not Path(text).exists()
 
 
 def _item_lines(shown: Item) -> Iterator[str]:

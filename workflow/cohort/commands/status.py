@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,12 +13,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cohort.commands.planning import add_studies, load_plan
+from cohort.commands.planning import add_json, add_studies, load_plan
 from cohort.commands.screen import (
     WIDTH,
     is_terminal,
     paint,
     prose,
+    report,
     shortened,
     table,
 )
@@ -58,7 +58,7 @@ EVERY = 2.0  # seconds between two looks of --follow
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the studies, and what to print instead of their status."""
+    """Add the studies, what to print instead of their status, and --json."""
     add_studies(parser)
     instead = parser.add_mutually_exclusive_group()
     instead.add_argument(
@@ -69,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     instead.add_argument(
         "--follow", action="store_true", help="follow the cells until all are done"
     )
-    instead.add_argument("--json", action="store_true", help="print JSON, for other programs")
+    add_json(parser)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -86,12 +86,12 @@ def run(options: argparse.Namespace) -> None:
                     lines = "\n".join(status_lines(plan, by_experiment))
                     screen.update(text.Text.from_ansi(lines), refresh=True)
     elif options.cost:
-        print_cost(plan)
-    elif options.json:
-        print(json.dumps(summarize(plan, statuses(plan, find_slurm_logs())), indent=1))
+        costs = summarize_cost(plan)
+        report(cost_lines(costs), lambda: costs, as_json=options.json)
     else:
-        for line in status_lines(plan, statuses(plan, find_slurm_logs())):
-            print(line)
+        by_experiment = statuses(plan, find_slurm_logs())
+        lines = status_lines(plan, by_experiment)
+        report(lines, lambda: summarize(plan, by_experiment), as_json=options.json)
 
 
 def snapshots(plan: Plan) -> Iterator[Statuses]:
@@ -241,32 +241,59 @@ def time_left_lines(plan: Plan, cells: Iterable[CellStatus]) -> Iterator[str]:
             yield f"left: about {duration_text(3600 * hours)} {pace}"
 
 
-def print_cost(plan: Plan) -> None:
-    """Print each experiment's missing cells, their estimated time and the jobs that they request,
-    and the time of all at the pace of the cells that have finished."""
-    slurm_logs = find_slurm_logs()
-    statuses: dict[str, CellStatus] = {}
-    rows, jobs = [], []
-    for (study, experiment), planned in plan.rows(plan.listed).items():
-        own = {row.digest: status_of(plan.cells[row.digest], slurm_logs) for row in planned}
-        statuses |= own
+def summarize_cost(plan: Plan) -> dict[str, Any]:
+    """The cost of each experiment and of all missing cells, as numbers for JSON."""
+    slurm_logs, experiments = find_slurm_logs(), []
+    by_digest: dict[str, CellStatus] = {}
+    for (study, name), rows in plan.rows(plan.listed).items():
+        own = {row.digest: status_of(plan.cells[row.digest], slurm_logs) for row in rows}
+        by_digest |= own
         missing = [status.cell for status in own.values() if not status.is_finished]
-        time = duration_text(3600 * core_hours(plan, missing))
-        rows.append((f"{study}.{experiment}", len(own), len(missing), time))
-        jobs.append(_job_lines(plan, missing))
+        cost = {
+            "cells": len(own),
+            "missing": len(missing),
+            "rounds": sum(cell.settings.rounds for cell in missing),
+            "core_hours": core_hours(plan, missing),
+            "jobs": _jobs(plan, missing),
+        }
+        experiments.append({"study": study, "experiment": name} | cost)
+    missing = [status.cell for status in by_digest.values() if not status.is_finished]
+    return {
+        "scale": plan.scale,
+        "experiments": experiments,
+        "notes": [*plan.notes, *released_lines(plan, missing)],
+        "missing": len(missing),
+        "core_hours": core_hours(plan, missing),
+        "hours_left": hours_left(plan, by_digest.values()),
+    }
+
+
+def cost_lines(costs: Mapping[str, Any]) -> Iterator[str]:
+    """Yield each experiment's missing cells, their estimated time and the jobs that they request,
+    and the time of all at the pace of the cells that have finished."""
+    rows = [
+        (
+            f"{experiment['study']}.{experiment['experiment']}",
+            *(experiment["cells"], experiment["missing"]),
+            duration_text(3600 * experiment["core_hours"]),
+        )
+        for experiment in costs["experiments"]
+    ]
     titles, *lines = table(("experiment", "cells", "missing", "one core"), rows)
-    print(titles)
-    for line, own_jobs in zip(lines, jobs, strict=True):
-        print(line, *own_jobs, sep="\n")
-    missing = [status.cell for status in statuses.values() if not status.is_finished]
-    paces = (
-        f"or {duration_text(3600 * hours)} at the pace of the cells done on {device}"
-        for device, hours in hours_left(plan, statuses.values()).items()
-        if device and hours
-    )
-    released = released_lines(plan, missing)
-    for text in [*plan.notes, *released, core_sentence(plan, missing), *paces]:
-        print(prose(text))
+    yield titles
+    for line, experiment in zip(lines, costs["experiments"], strict=True):
+        yield line
+        for job in experiment["jobs"]:
+            resumed = counted(job["resumed"], "more job")
+            yield (
+                f"  {counted(job['count'], 'job')} of {job['megabytes']} MB and {job['minutes']} "
+                f"minutes on a cluster{f', resumed in up to {resumed}' if job['resumed'] else ''}"
+            )
+    yield from map(prose, [*costs["notes"], core_sentence(costs["core_hours"], costs["missing"])])
+    for device, hours in costs["hours_left"].items():
+        if device and hours:
+            pace = f"at the pace of the cells done on {device}"
+            yield prose(f"or {duration_text(3600 * hours)} {pace}")
 
 
 def released_lines(plan: Plan, missing: Iterable[Cell]) -> Iterator[str]:
@@ -287,26 +314,23 @@ def released_lines(plan: Plan, missing: Iterable[Cell]) -> Iterator[str]:
         )
 
 
-def core_sentence(plan: Plan, missing: list[Cell]) -> str:
-    """How many cells are missing, and the core time that they take."""
+def core_sentence(hours: float, missing: int) -> str:
+    """How many cells are missing, and the hours of a core that they take."""
     if not missing:
         return "no cell is missing"
-    cells = "1 cell is" if len(missing) == 1 else f"{len(missing)} cells are"
-    return (
-        f"{cells} missing: about {duration_text(3600 * core_hours(plan, missing))} of one CPU core"
-    )
+    cells = "1 cell is" if missing == 1 else f"{missing} cells are"
+    return f"{cells} missing: about {duration_text(3600 * hours)} of one CPU core"
 
 
-def _job_lines(plan: Plan, cells: Iterable[Cell]) -> Iterator[str]:
-    """Yield a line for the cluster jobs of these cells that request the same megabytes and minutes,
-    with the most further jobs in which one of these cells is resumed."""
+def _jobs(plan: Plan, cells: Iterable[Cell]) -> list[dict[str, int]]:
+    """Count the cluster jobs of these cells by the megabytes and minutes that they request, and the
+    most further jobs in which one of these cells is resumed."""
     longest = plan.config.get("max_runtime", MAX_RUNTIME)
     jobs: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
     for cell in cells:
         info = plan.dataset_info(cell)
         jobs[resource_request(cell, info, longest=longest)].append(jobs_needed(cell, info, longest))
-    for (megabytes, minutes), needed in sorted(jobs.items()):
-        more = counted(max(needed) - 1, "more job")
-        resumed = f", resumed in up to {more}" if max(needed) > 1 else ""
-        size = f"{megabytes} MB and {minutes} minutes"
-        yield f"  {counted(len(needed), 'job')} of {size} on a cluster{resumed}"
+    return [
+        {"count": len(needed), "megabytes": mb, "minutes": minutes, "resumed": max(needed) - 1}
+        for (mb, minutes), needed in sorted(jobs.items())
+    ]

@@ -25,7 +25,7 @@ from cohort.core.errors import UserError, errors_at, suggest
 from cohort.core.files import write_text
 from cohort.core.text import counted
 from cohort.pipeline import preview
-from cohort.pipeline.cell_states import CellStatus, changed_sentences
+from cohort.pipeline.cell_states import CellStatus, changed_sentences, core_hours
 from cohort.pipeline.specs import look_of
 from cohort.pipeline.stages import output_files
 from cohort.plan import load
@@ -134,7 +134,7 @@ def _announcement(item: Item, cells: Sequence[CellStatus]) -> Iterator[str]:
     for name, count in sorted(Counter(cell.settings.strategy for cell in missing).items()):
         yield f"  {name}: {count} missing"
     yield from item.plan.study(item.study).notes
-    yield core_sentence(item.plan, missing)
+    yield core_sentence(core_hours(item.plan, missing), len(missing))
     yield from released_lines(item.plan, missing)
     if item.command:
         yield f"$ {item.command}"
