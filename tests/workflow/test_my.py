@@ -155,7 +155,7 @@ def test_a_cell_is_trained_without_the_components_of_others(finished: Project):
 def test_a_component_with_a_built_in_name_is_refused(mine: Project):
     text = blocks("python")[0].replace('= "turns"', '= "random"')
     write(mine, "selection/turns.py", text)
-    fails(mine, "'random' is the name of cohort.selection.simple.Random already", "cost")
+    fails(mine, "'random' is the name of cohort.selection.simple.Random already", "status")
 
 
 @pytest.mark.parametrize(
