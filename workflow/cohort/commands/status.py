@@ -83,8 +83,8 @@ def run(options: argparse.Namespace) -> None:
                 return
             with live.Live(auto_refresh=False) as screen:
                 for by_experiment in snapshots(plan):
-                    lines = "\n".join(status_lines(plan, by_experiment))
-                    screen.update(text.Text.from_ansi(lines), refresh=True)
+                    shown = text.Text.from_ansi("\n".join(status_lines(plan, by_experiment)))
+                    screen.update(shown, refresh=True)
     elif options.cost:
         costs = summarize_cost(plan)
         report(cost_lines(costs), lambda: costs, as_json=options.json)
