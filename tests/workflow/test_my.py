@@ -212,7 +212,6 @@ def test_records_of_an_edited_strategy_are_named_and_trained_again(mine: Project
     assert verified.returncode == 0 and "cohorts differ" in verified.stdout, verified.stderr
     assert "the record was made by another my/selection/turns.py" in verified.stdout
     assert cohort(mine, "draw", "try_turns_tiny_one").returncode == 0
-    assert f"2 records were {BY_ANOTHER}" in page.read_text()
 
     for path in turns:
         path.unlink()
