@@ -18,10 +18,9 @@ import pytest
 from cohort.commands import restore as command
 from cohort.core.files import lock
 from cohort.core.paths import DRIVER_LOCK, state_folder
-from cohort.core.sealed_json import write_sealed
 from cohort.plan import Plan
 from cohort.records.record import read
-from cohort.results.release.folder import read_manifest, write_release
+from cohort.results.release.folder import write_release
 from cohort.training.job.lease import LEASE
 from tests.commands.conftest import finish
 from tests.conftest import ROOT
@@ -54,13 +53,6 @@ def address(release: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         server.shutdown()
 
 
-def test_the_scheme_of_an_address_may_be_in_capitals(address: str, output_of: Output):
-    source = address.replace("http", "HTTP")
-    assert output_of("restore", "six", "--from", source).endswith(
-        f"{source}/six: 6 runs restored\n"
-    )
-
-
 def test_what_is_no_release_is_named_by_its_address(
     address: str, release: Path, output_of: Output, monkeypatch: pytest.MonkeyPatch
 ):
@@ -79,15 +71,6 @@ def test_what_is_no_release_is_named_by_its_address(
     assert "cohort-release" not in text
     monkeypatch.setattr(command, "MANIFEST_BYTES", 20)
     assert "six/manifest.json: more than 20 bytes came" in error()
-
-
-def test_a_manifest_without_sizes(address: str, release: Path, output_of: Output):
-    """Manifests of older exports, which state no sizes, are still read."""
-    manifest = read_manifest(release)
-    for entry in manifest["files"].values():
-        del entry["bytes"]
-    write_sealed(release / "manifest.json", manifest)
-    assert "6 runs restored" in output_of("restore", "six", "--from", address)
 
 
 def test_no_folder_stays_after_sigterm(release: Path, tmp_path: Path):

@@ -54,25 +54,15 @@ def test_a_cell_is_found_by_any_path_of_its_record(plan: Plan, output_of: Callab
         assert output_of("show", str(path)).splitlines()[-1] == f"{cell.path}: it is done"
 
 
-@pytest.mark.parametrize(
-    ("command", "meant"),
-    [
-        ("verify demo", "; for a study: cohort verify --config studies=demo, or cohort verify "
-         "--released --config studies=demo"),
-        ("verify demo.fig1", "; for a figure or table: cohort try --on demo.fig1"),
-        ("show demo", "; for a study: cohort status demo"),
-        ("run demo", "; for a study: snakemake demo"),
-        ("run kxyz", ""),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("command", ["verify demo", "show demo", "run demo.fig1", "run kxyz"])
 def test_a_word_that_can_be_no_cell_is_refused_before_planning(
-    command: str, meant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.chdir(tmp_path)  # where there is nothing to plan
     with pytest.raises(SystemExit) as ended:
         main(command.split())
     word = command.split()[1]
-    sentence = f"error: '{word}' is no cell: give the path of its record, or its digest{meant}"
+    sentence = f"error: '{word}' is no cell: give the path of its record, or its digest"
     assert ended.value.code == sentence
 
 

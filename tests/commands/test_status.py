@@ -98,7 +98,6 @@ def test_json_has_the_same(every_state: Plan, output_of: OutputOf):
     assert printed["hours_left"] == pytest.approx({"": 400 / 3600, "a CPU": 200 / 3600})
     cost = json.loads(output_of("status", "--cost", "--json"))
     assert (cost["experiments"][0]["cells"], cost["missing"]) == (6, 5)
-    assert cost["experiments"][0]["rounds"] == 50
 
 
 @pytest.mark.slow
@@ -191,11 +190,6 @@ def test_following_in_a_pipe_prints_a_line_per_change(every_state: Plan):
     assert len(list(snapshots(every_state))) == 1  # and it ends
 
 
-def test_json_knows_no_nan(capsys: pytest.CaptureFixture[str]):
-    screen.print_json({"a": [1, 2.5, float("nan")], "b": float("inf")})
-    assert json.loads(capsys.readouterr().out) == {"a": [1, 2.5, None], "b": None}
-
-
 def test_tables_fit_into_80_columns_and_colors_are_for_terminals(monkeypatch: pytest.MonkeyPatch):
     rows = [["a/" * 60 + "end", 1, 20_000], ["b", 0, 3]]
     lines = list(screen.table(["name", "done", "missing"], rows, ["", "done", ""]))
@@ -209,7 +203,6 @@ def test_tables_fit_into_80_columns_and_colors_are_for_terminals(monkeypatch: py
     assert "\x1b[32m   1\x1b[0m" in colored[1] and "\x1b" not in colored[0] + colored[2]
     monkeypatch.setenv("NO_COLOR", "1")
     assert screen.paint("1", "done") == "1"
-    assert screen.bar(0.55) == "█████░░░░░"
     assert screen.prose("word " * 20).splitlines() == [
         ("word " * 16).strip(),
         ("word " * 4).strip(),
@@ -224,11 +217,11 @@ def test_restored_runs_are_no_measure_of_this_machine(plan: Plan, output_of: Out
         first.path,
         replace(restored, header=restored.header | {"restored": [{"release": "theirs"}]}),
     )
-    before = json.loads(output_of("status", "--cost", "--json"))
+    before = json.loads(output_of("status", "--json"))["hours_left"]
     finish(second, seconds=900.0, devices=["a CPU", "another CPU"])
-    after = json.loads(output_of("status", "--cost", "--json"))
-    assert list(before["hours_left"]) == list(after["hours_left"]) == [""]
-    assert after["core_hours"] == pytest.approx(before["core_hours"] * 4 / 5, rel=1e-3)
+    after = json.loads(output_of("status", "--json"))["hours_left"]
+    assert before.keys() == after.keys() == {""}
+    assert after[""] == pytest.approx(before[""] * 4 / 5, rel=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -243,14 +236,6 @@ def test_released_runs_of_missing_cells_are_counted(
     own = shutil.copytree(ROOT / RELEASED / "demo", project / RELEASED / "demo")
     (own / "runs.parquet").write_bytes(b"no Parquet")
     assert "released" not in output_of(*command.split())
-
-
-def test_a_log_that_is_deleted_while_it_is_looked_at(plan: Plan, monkeypatch: pytest.MonkeyPatch):
-    folder = states.SLURM_LOGS / f"x_{next(iter(plan.cells))}"
-    folder.mkdir(parents=True)
-    gone = folder / "1.log"
-    monkeypatch.setattr(Path, "glob", lambda *arguments: [gone])
-    assert states.find_slurm_logs() == {}
 
 
 def test_draw_of_a_study_whose_cells_all_wait(plan: Plan, output_of: OutputOf):

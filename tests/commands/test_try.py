@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cohort.commands.cli import main
-from cohort.commands.item import Item
+from cohort.commands.show import Item
 from cohort.core.files import write_text
 from cohort.plan import load
 

@@ -33,9 +33,3 @@ def test_every_cell_has_its_estimated_seconds(plan: Plan):
     facts = plan.datasets["digits"]
     expected = {key: START_SECONDS + round_seconds(cell, facts) for key, cell in cells.items()}
     assert seconds == pytest.approx(expected, rel=5e-3)
-
-
-def test_notes_are_those_of_the_study(plan: Plan):
-    own, others = (page_spec(plan, name)["notes"] for name in ("demo", "fedentopt"))
-    assert own == ["demo.main: 12 of 36 cells at this scale"]
-    assert own + others == plan.notes and all(note.startswith("fedentopt.") for note in others)

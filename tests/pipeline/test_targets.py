@@ -80,7 +80,9 @@ def test_previews_of_what_is_finished_go_and_others_stay(
 
 def test_a_study_with_the_name_of_another_target(project: Path, monkeypatch: pytest.MonkeyPatch):
     Path("config/studies/demo_fig1.yaml").write_text("title: taken")
-    with pytest.raises(UserError, match=r"the target demo_fig1 .*'fig1' of .*/demo.yaml and of "):
+    with pytest.raises(
+        UserError, match=r"the target demo_fig1 is that of .*'fig1' of .*/demo.yaml and of "
+    ):
         list(targets(load({"studies": "demo"})))
 
 

@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cohort.commands.cost import print_cost
-from cohort.commands.status import status_lines, statuses
 from cohort.pipeline.specs import experiment_plan, page_spec
 from cohort.plan import Plan
 from tests.data.picture_publishers import zip_of
@@ -34,21 +32,6 @@ def test_cells_without_data_are_skipped_with_one_line(plan_of: PlanOf):
     assert datasets_of(plan) == ["cifar10"] * 3
     assert plan.notes == [NOTE]
     assert page_spec(plan, "study")["notes"] == [NOTE]
-
-
-def test_status_and_cost_say_so(plan_of: PlanOf, capsys: pytest.CaptureFixture[str]):
-    plan = plan_of(MIXED, settings=SETTINGS)
-    print_cost(plan)
-    assert NOTE in " ".join(capsys.readouterr().out.split())  # whose lines may be wrapped
-    assert NOTE in list(status_lines(plan, statuses(plan, {})))
-
-
-def test_two_sets_share_the_line(plan_of: PlanOf):
-    plan = plan_of({"axes": {"dataset": ["pacs", "cifar10", "digits-dg"]}}, settings=SETTINGS)
-    expected = (
-        f"pacs is behind a login ({PACS}), digits-dg is behind a login ({DIGITS}); set data_paths"
-    )
-    assert plan.notes == [f"study.main: 2 of 3 cells skipped: {expected}"]
 
 
 @pytest.mark.parametrize("form", ["zip", "folder"])
@@ -117,16 +100,6 @@ def test_what_would_show_nothing_is_left_out(plan_of: PlanOf):
         {"axes": {"dataset": ["pacs"], "seed": [0, 1]}}, config={"only": "seed=0"}, **study
     )
     assert limited.digests("study") == []
-
-
-def test_a_checksum_that_is_pinned_counts(plan_of: PlanOf, project: Path):
-    before = plan_of(MIXED, settings=SETTINGS)
-    file = project / "config/datasets.yaml"
-    file.write_text(
-        file.read_text().replace(f"login: {PACS}", f"login: {PACS}\n      sha256: {'a1' * 32}")
-    )
-    after = plan_of(MIXED, settings=SETTINGS)
-    assert len(set(before.cells) & set(after.cells)) == 3  # those of CIFAR-10
 
 
 def test_generated_data_are_marked_in_settings_metrics_and_notes(plan_of: PlanOf, project: Path):

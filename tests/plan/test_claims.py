@@ -138,17 +138,6 @@ def test_what_cannot_be_compared_is_refused(
     assert str(error.value).startswith("config/studies/study.yaml: claims.one")
 
 
-def test_a_table_cannot_be_called_claims(planned: Callable[..., Plan]) -> None:
-    table = {"experiment": "main", "metric": "test_accuracy", "rows": ["partition", "J"]}
-    sentence = "'claims' is the name of the table of claims; rename the figure or table"
-    with pytest.raises(UserError, match=sentence):
-        planned(ORDER, tables={"claims": table})
-
-
-def test_a_study_without_claims_has_no_such_target(plan_of: PlanOf) -> None:
-    assert "study_claims" not in dict(targets(plan_of(MAIN)))
-
-
 TABLE = {
     **{"experiment": "main", "metric": "test_accuracy", "at": "21-30", "rows": ["partition"]},
     "also": ["selection_gini last"],
@@ -156,32 +145,10 @@ TABLE = {
 SHOWN = {"board, fedavg, iid, 21-30, mean": "81 [80, 82]", "board, selection_gini, mean": 0.3}
 
 
-@pytest.mark.parametrize(
-    ("finding", "message"),
-    [
-        ({"text": "It is 81.", "rests_on": SHOWN}, None),
-        ("It is 81.", "findings[0]: 'It is 81.' is not of type 'object'"),
-        ({"text": "It is 81."}, "findings[0]: 'rests_on' is a required property"),
-        ({"text": "It is 81.", "rests_on": {}}, "findings[0].rests_on: {} should be non-empty"),
-        (
-            {"text": "It is 81.", "rests_on": {"bord, iid, mean": 81}},
-            "findings[0].rests_on names 'bord', which is neither a table nor a claim; "
-            "did you mean 'board'? (allowed: board)",
-        ),
-        (
-            {"text": "It is 81.", "rests_on": {"board, idd, mean": 81}},
-            "findings[0].rests_on names 'idd', which board does not show; did you mean 'iid'?",
-        ),
-        ({"text": "It is 81.", "rests_on": {"board, iid, median": 81}}, "findings[0].rests_on"),
-    ],
-)
-def test_a_finding_rests_on_what_the_study_shows(
-    plan_of: PlanOf, finding: Any, message: str | None
-) -> None:
+def test_a_finding_rests_on_what_the_study_shows(plan_of: PlanOf) -> None:
+    finding = {"text": "It is 81.", "rests_on": SHOWN}
     study = {"tables": {"board": TABLE}, "findings": [finding]}
-    if message is None:
-        assert plan_of({}, **study).study("study").findings == [finding]
-        return
-    with pytest.raises(UserError) as error:
+    assert plan_of({}, **study).study("study").findings == [finding]
+    finding["rests_on"] = {"board, iid, median": 81}
+    with pytest.raises(UserError, match=r"findings\[0\].rests_on"):
         plan_of({}, **study)
-    assert message in str(error.value)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cohort.plan import Plan
 from cohort.plan.axes import combinations
-from cohort.plan.scale import scaled_values, thinned_cells
+from cohort.plan.scale import scaled_values
 
 PlanOf = Callable[..., Plan]
 AXES = {"partition": ["iid", "classes-2"], "J": ["J4", "J8"], "strategy": ["fedavg", "loss"]}
@@ -116,24 +116,6 @@ def test_smoke_keeps(plan_of: PlanOf, axes: Any, figure: Any, config: Any, expec
     assert labels(plan, "partition", "strategy", "seed") == expected
 
 
-def test_thinned_without_a_figure_keeps_one():
-    assert thinned_cells([{"a": 1}, {"a": 2}], []) == [{"a": 1}]
-
-
-def test_scale_shortens_and_stretches_the_decay(plan_of: PlanOf):
-    block = {"settings": {"lr_decay": 0.98, "evaluate_every": 10}, "axes": {"seed": [3, 4]}}
-    plan = plan_of(block, config={"scale": "reduced"})
-    ((*values, decay),) = settings(plan, "seed", "rounds", "evaluate_every", "samples", "lr_decay")
-    assert values == [3, 20, 2, 0.5] and decay**20 == pytest.approx(0.98**100, rel=1e-12)
-    assert plan.notes == ["study.main: 1 of 2 cells at this scale"]
-
-
-def test_a_scale_may_leave_the_decay_as_it_is(plan_of: PlanOf):
-    scales = {"reduced": {"rounds": 0.5, "stretched": False}}
-    plan = plan_of({"settings": {"lr_decay": 0.98}, "scales": scales}, config={"scale": "reduced"})
-    assert settings(plan, "rounds", "lr_decay") == [(50, 0.98)]
-
-
 def test_a_scale_thins_the_evaluation_plan_alike():
     values = {
         **{"rounds": 2000, "lr_decay": 1.0, "schedule": "step-50", "evaluate_holdout": 10},
@@ -148,26 +130,6 @@ def test_a_scale_thins_the_evaluation_plan_alike():
         **{"evaluate_next": 1, "evaluate_own": 1, "evaluators": "drift 2; top5 10, last 10"},
     }
     assert scaled_values(values, {}) == values
-
-
-def test_the_last_ten_rounds_are_ten_at_every_scale(plan_of: PlanOf):
-    """Every tenth of 100 rounds, and 91 to 100; at `reduced`, of 20, every second and 11 to 20."""
-    block = {"settings": {"evaluate_every": "10, last 10"}}
-    full, reduced = (plan_of(block, config={"scale": scale}) for scale in ("full", "reduced"))
-    assert settings(full, "evaluate_every") == [("10 until 90, 1",)]
-    assert settings(reduced, "evaluate_every") == [("2 until 10, 1",)]
-    assert plan_of({"settings": {"evaluate_every": "10 until 90, 1"}}).cells == full.cells
-
-
-def test_a_scale_may_mean_something_else_for_some_cells(plan_of: PlanOf):
-    """The experiment's words for all count before the study's, but what is said of cells in
-    particular counts most."""
-    slow = {"given": {"model": "small-cnn"}, "rounds": 0.02, "samples": 0.3}
-    block = {"axes": {"model": ["small-mlp", "small-cnn"]}, "scales": {"reduced": {"rounds": 0.4}}}
-    scales = {"reduced": {"samples": 0.7, "except": [slow]}}
-    plan = plan_of(block, config={"scale": "reduced"}, scales=scales)
-    expected = [("small-mlp", 40, 0.7), ("small-cnn", 2, 0.3)]
-    assert settings(plan, "model", "rounds", "samples") == expected
 
 
 def test_a_study_and_an_experiment_say_what_a_scale_means_to_them(plan_of: PlanOf):

@@ -55,18 +55,6 @@ def test_a_number_is_one_number_however_written(plan_of: PlanOf):
     assert digest(plan_of, lr=1, rounds=100.0) == digest(plan_of, lr=1.0, rounds=100)
 
 
-def test_neutral_values_are_left_out(plan_of: PlanOf):
-    assert digest(plan_of) == digest(
-        plan_of,
-        momentum=0.0,
-        samples=1,
-        precision="float32",
-        procedure="federated",
-        evaluate_every=1,
-        augmentation="none",
-    )
-
-
 @pytest.mark.parametrize("change", [{"momentum": 0.5}, {"lr": 0.06}, {"batch": 17}, {"evaluate_every": 2}, {"precision": "float64"},
                                     {"samples": 0.5}, {"reserve": 61}, {"model": "small-cnn"}, {"augmentation": "flip"}])  # fmt: skip
 def test_every_setting_counts(plan_of: PlanOf, change: dict[str, Any]):
@@ -81,29 +69,6 @@ def test_science_above_one_counts():
         == digest_of(settings, {})
     )
     assert digest_of(settings, {"selector:random": 2}) != digest_of(settings, {})
-
-
-@pytest.mark.parametrize(
-    ("procedure", "model", "science"),
-    [
-        ("stratified-batch", "resnet9", 2),
-        ("stratified-batch", "resnet9-gn", 1),
-        ("stratified-hybrid-2", "resnet9", 3),
-        ("stratified-hybrid-2-retained0.28", "resnet9", 4),
-        ("stratified-single", "resnet9", 2),
-        ("stratified-single-retained0.28", "resnet9-gn", 3),
-    ],
-)
-def test_a_procedures_science_may_depend_on_its_parameters_and_the_model(
-    plan_of: PlanOf, procedure: str, model: str, science: int
-):
-    settings = {"dataset": "cifar10", "model": model, "clients": 10, "cohort": 10, "batch": 1}
-    plan = plan_of({"settings": settings | {"procedure": procedure}, "axes": {"J": ["J1e"]}})
-    ((result, *_),) = (
-        [version for key, version in cell.science.items() if key.startswith("procedure:")]
-        for cell in plan.cells.values()
-    )
-    assert result == science
 
 
 def test_where_a_file_lies_does_not_count_but_its_checksum_does(plan_of: PlanOf, project: Path):

@@ -179,7 +179,7 @@ FIGURES = [
     ("dashed: [fedavgg]", " names 'fedavgg', which strategy does not have"),
     (
         "pooled: [partitions]",
-        ".pooled names 'partitions', which is not an axis of its experiment; ",
+        " names 'partitions', which is not an axis of its experiment; ",
     ),
     ("pooled: [strategy]", ".pooled names 'strategy', but keeps it apart as a panel, hue or x"),
     ("pooled: []", ".pooled: [] should be non-empty"),

@@ -70,14 +70,6 @@ def test_a_known_item_that_fits(drawn: Callable[..., Plan], spec: dict[str, Any]
     assert inputs == ["results/smoke/metrics/study/main.parquet", file]
 
 
-def test_without_an_item_nothing_is_added(drawn: Callable[..., Plan]):
-    plan = drawn(TABLE)
-    assert "paper_values" not in spec_of(plan, "study", "tab1")
-    assert Stages(plan).item_inputs(
-        SimpleNamespace(study="study", scale=plan.scale, name="tab1")
-    ) == ["results/full/metrics/study/main.parquet"]
-
-
 def test_the_authors_curve_of_aml_fits_its_cells(project: Path):
     """The labels that a study of this paper has, with the committed values."""
     from cohort.results.paper import match_values, read_paper

@@ -9,7 +9,6 @@ import pytest
 
 from cohort.core.errors import UserError
 from cohort.plan import Plan
-from tests.partition.test_dealing import NAMES
 
 PlanOf = Callable[..., Plan]
 AXES = {
@@ -47,28 +46,6 @@ def test_what_cannot_be_with_four_groups_is_one_sentence(name: str, plan_of: Pla
     assert str(caught.value) == WHERE.format(name, WITH_FOUR[name])
 
 
-def test_every_scheme_deals_the_same_shards_to_every_strategy(plan_of: PlanOf, project: Path):
-    """Two seeds of each: whatever else a cell has, its shards are those of its partition and seed."""
-    give_groups(project)
-    plan = plan_of(
-        {
-            "axes": {
-                "partition": NAMES,
-                "strategy": ["fedavg", "loss"],
-                "J": ["J4", "J1e"],
-                "seed": [0, 1],
-            }
-        }
-    )
-    assert len(plan.cells) == 8 * len(NAMES) and len(plan.shards) == 2 * len(NAMES)
-    of_shards: dict[str, set[tuple[str, int]]] = {}
-    for cell in plan.cells.values():
-        of_shards.setdefault(cell.inputs["shards"], set()).add(
-            (cell.plain_settings()["partition"], cell.plain_settings()["seed"])
-        )
-    assert all(len(cells) == 1 for cells in of_shards.values())
-
-
 def test_a_figure_of_shards_keeps_apart_what_shards_depend_on(plan_of: PlanOf):
     plan_of({"axes": AXES}, figures={"fig1": FIG1 | {"columns": "partition"}})
     with pytest.raises(UserError, match="fig1 would average runs with partition iid and classes-2"):
@@ -77,21 +54,4 @@ def test_a_figure_of_shards_keeps_apart_what_shards_depend_on(plan_of: PlanOf):
         plan_of(
             {"axes": AXES | {"clients": [10, 20]}},
             figures={"fig1": FIG1 | {"columns": "partition"}},
-        )
-
-
-def test_a_figure_of_shards_has_no_hue(plan_of: PlanOf):
-    with pytest.raises(
-        UserError, match="fig1: shards have no hue; leave out hue: J, or make it panels"
-    ):
-        plan_of({"axes": AXES}, figures={"fig1": FIG1 | {"hue": "J"}})
-
-
-def test_curves_keep_apart_what_shards_do_not_depend_on(plan_of: PlanOf):
-    with pytest.raises(UserError, match="fig1 would average runs with J J4 and J8"):
-        plan_of(
-            {"axes": AXES},
-            figures={
-                "fig1": FIG1 | {"kind": "curves", "metric": "test_loss", "columns": "partition"}
-            },
         )

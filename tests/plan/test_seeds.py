@@ -28,15 +28,6 @@ def test_the_studys_own_seeds_come_first_with_their_digests(plan_of: PlanOf) -> 
     assert seeds(plan_of(block, config={"seeds": 0})) == [7, 1]
 
 
-def test_a_seed_that_is_a_setting_is_multiplied_too(plan_of: PlanOf) -> None:
-    block = {"axes": {"seed": [3]}, "include": [{"partition": "classes-2", "seed": [3, 4]}]}
-    rows = plan_of(block, config={"seeds": 3}).study("study").experiments["main"].rows
-    assert [(row.labels["partition"], row.labels["seed"]) for row in rows] == [
-        *(("iid", seed) for seed in (3, 0, 1)),
-        *(("classes-2", seed) for seed in (3, 4, 0)),
-    ]
-
-
 def test_seeds_that_are_asked_for_count_at_a_cheaper_scale_too(plan_of: PlanOf) -> None:
     assert seeds(plan_of({}, config={"seeds": 3, "scale": "reduced"})) == [0, 1, 2]
 

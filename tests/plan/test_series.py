@@ -24,7 +24,6 @@ MIXED = {
         }
     ],
 }
-PARTS = {"partition": ["classes-2"], "strategy": ["fedentopt"], "selector.buffer": [0.25, 0.5]}
 FIGURE = {"experiment": "main", "kind": "curves", "metric": "test_accuracy", "hue": "series"}
 SAME = {"J": ["J4"], "seed": [0]}
 
@@ -41,47 +40,10 @@ def mixed(plan_of: PlanOf) -> Callable[..., Plan]:
     return make
 
 
-def test_cells_with_a_series_are_the_cells_without(mixed: Callable[..., Plan]):
-    plain = {
-        "iid": {"axes": SAME | {"partition": ["iid"], "strategy": ["fedavg"]}},
-        "buffers": {"axes": SAME | PARTS},
-    }
-    plan = mixed(experiments=plain | {"main": MIXED})
-    rows = {
-        name: [row.digest for row in results.rows]
-        for name, results in plan.study("study").experiments.items()
-    }
-    assert rows["main"] == rows["iid"] + rows["buffers"]
-    assert len(plan.cells) == len(set(rows["main"])) == 3
-    assert [row.labels["series"] for row in plan.study("study").experiments["main"].rows] == [
-        "IID",
-        "buffer 0.25",
-        "buffer 0.5",
-    ]
-    assert not [cell for cell in plan.cells.values() if "series" in cell.plain_settings()]
-
-
 def test_null_is_no_value(mixed: Callable[..., Plan]):
     experiment = mixed().study("study").experiments["main"]
     assert [row.labels["selector.buffer"] for row in experiment.rows] == [None, 0.25, 0.5]
     assert experiment.axes["selector.buffer"] == [0.25, 0.5]
-
-
-def test_a_series_in_include_and_exclude(mixed: Callable[..., Plan]):
-    include = [{"series": "again", "partition": "iid", "strategy": "loss"}]
-    block = {
-        "axes": SAME
-        | {"series": ["one"], "partition": ["iid", "classes-2"], "strategy": ["fedavg"]},
-        "include": include,
-    }
-    rows = mixed(block).study("study").experiments["main"].rows
-    assert [(row.labels["series"], row.labels["strategy"]) for row in rows] == [
-        ("one", "fedavg")
-    ] * 2 + [("again", "loss")]
-    without = (
-        mixed(MIXED | {"exclude": [{"series": "IID"}]}).study("study").experiments["main"].rows
-    )
-    assert [row.labels["series"] for row in without] == ["buffer 0.25", "buffer 0.5"]
 
 
 def test_a_run_may_stand_in_several_panels(mixed: Callable[..., Plan]):
@@ -114,39 +76,6 @@ def test_a_cell_without_what_it_needs(mixed: Callable[..., Plan]):
     }
     with pytest.raises(UserError, match="no value for 'partition'"):
         mixed(block)
-
-
-def test_thinning_keeps_every_series(mixed: Callable[..., Plan]):
-    block = MIXED | {"axes": SAME | {"seed": [0, 1]}}
-    rows = (
-        mixed(block, config={"scale": "smoke"}, figures={"fig1": FIGURE})
-        .study("study")
-        .experiments["main"]
-        .rows
-    )
-    assert [(row.labels["series"], row.labels["seed"]) for row in rows] == [
-        ("IID", 0),
-        ("buffer 0.25", 0),
-        ("buffer 0.5", 0),
-    ]
-
-
-def test_a_table_over_series(mixed: Callable[..., Plan]):
-    plan = mixed(
-        tables={
-            "tab1": {
-                "experiment": "main",
-                "metric": "test_accuracy",
-                "rows": ["series"],
-                "columns": "J",
-            }
-        }
-    )
-    assert spec_of(plan, "study", "tab1")["look"]["orders"]["series"] == [
-        "IID",
-        "buffer 0.25",
-        "buffer 0.5",
-    ]
 
 
 POOLED = {"hue": "J", "pooled": ["series", "partition", "strategy", "selector.buffer"]}

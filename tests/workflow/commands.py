@@ -7,7 +7,6 @@ import hashlib
 import os
 import subprocess
 
-from cohort.cell.settings import DEFAULTS, SHARD_KEYS
 from cohort.commands import run
 from cohort.plan import load
 from tests.workflow import forked
@@ -74,5 +73,5 @@ def make_data(project: Project, dataset: str = "digits", **config: str) -> None:
     with contextlib.chdir(project.root):
         plan = load(config)
         settings = {"dataset": dataset, "partition": "iid", "clients": 2, "seed": 0}
-        shards = plan.plan_shards({key: (DEFAULTS | settings)[key] for key in SHARD_KEYS})
+        shards = plan._resolver.plan_shards(settings)
         run.make_data(plan, shards.inputs["data"])

@@ -355,13 +355,13 @@ def test_a_study_whose_file_has_no_name_of_a_study(fresh: Project, monkeypatch: 
     mine.write_text((fresh.root / STUDY).read_text())
     sentence = (
         "my/studies/My-Study.yaml: no study is called 'My-Study': names are of small letters, "
-        "digits and _, and begin with a letter; rename it, e.g. to my_study.yaml"
+        "digits and _, begin with a letter, and are not that of a rule of the pipeline; rename it"
     )
     assert sentence in fresh.snakemake("-n")
     monkeypatch.chdir(fresh.root)
     assert_one_sentence(mistaken("studies=My-Study"), sentence, fresh)
     (mine.parent / ".My-Study.yaml~").touch()
-    assert [file.name for file in misnamed_studies()] == ["My-Study.yaml"]
+    assert list(misnamed_studies()) == ["My-Study"]
 
 
 def test_a_study_that_is_called_like_a_rule(fresh: Project, monkeypatch: pytest.MonkeyPatch):
@@ -370,7 +370,8 @@ def test_a_study_that_is_called_like_a_rule(fresh: Project, monkeypatch: pytest.
     mine.parent.mkdir(parents=True)
     mine.write_text((fresh.root / STUDY).read_text())
     sentence = (
-        "my/studies/index.yaml: no study is called 'index': a rule of the pipeline is; rename it"
+        "my/studies/index.yaml: no study is called 'index': names are of small letters, digits and "
+        "_, begin with a letter, and are not that of a rule of the pipeline; rename it"
     )
     monkeypatch.chdir(fresh.root)
     assert_one_sentence(mistaken("studies=index"), sentence, fresh)

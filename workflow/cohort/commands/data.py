@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import yaml
 
+from cohort.commands.planning import positive
 from cohort.core import user_files
 from cohort.core.errors import UserError
 from cohort.core.files import atomic_write, sha256, write_text
@@ -29,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="an .npz with x and y (or x_train, y_train, x_test, y_test), or a folder with a "
         "folder of pictures for each class (perhaps below train and test)",
     )
-    parser.add_argument("--side", type=int, help="resize pictures to SIDE x SIDE pixels")
+    parser.add_argument("--side", type=positive, help="resize pictures to SIDE x SIDE pixels")
     parser.add_argument(
         "--test", type=float, default=0.2, help="the share held out for testing if unsplit (0.2)"
     )
@@ -90,6 +91,5 @@ def _check_options(options: argparse.Namespace) -> None:
         raise UserError(f"{options.path} does not exist")
     if not 0 < options.test < 1:
         raise UserError(f"--test is {options.test}, but must be above 0 and below 1")
-    for key, value, least in (("seed", options.seed, 0), ("side", options.side, 1)):
-        if value is not None and value < least:
-            raise UserError(f"--{key} is {value}, but must be at least {least}")
+    if options.seed < 0:
+        raise UserError(f"--seed is {options.seed}, but must be at least 0")

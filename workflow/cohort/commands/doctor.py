@@ -26,7 +26,6 @@ else:
     torch = lazy("torch")
 
 OK, WARNING, FAILED = "ok", "warning", "failed"
-NETWORK_FILE_SYSTEMS = ("nfs", "nfs4", "lustre", "gpfs", "beegfs", "ceph", "cifs", "fuse.sshfs")
 LOCAL = ("package:", "file:")  # sources of data that nobody downloads
 
 Finding = tuple[str, str]
@@ -43,49 +42,30 @@ def run(options: argparse.Namespace) -> None:
     plan = load_plan(options)
     folder = Path(RESULTS) if Path(RESULTS).exists() else Path()
     findings = [
-        ("locks", check_locks(folder)),
-        ("GPU", check_gpu(plan.config["device"])),
-        ("SLURM", check_slurm_commands()),
-        *(("data", finding) for finding in check_raw_files(plan)),
+        ("locks", *check_locks(folder)),
+        ("GPU", *check_gpu(plan.config["device"])),
+        ("SLURM", *check_slurm_commands()),
+        *(("data", *finding) for finding in check_raw_files(plan)),
     ]
-    for name, (state, sentence) in findings:
+    for name, state, sentence in findings:
         print(f"{paint(state.ljust(8), state)} {name}: {sentence}")
-    if failed := [name for name, (state, _) in findings if state == FAILED]:
+    if failed := [name for name, state, _ in findings if state == FAILED]:
         raise UserError(f"cells cannot be trained here: {', '.join(failed)}")
 
 
 def check_locks(folder: Path) -> Finding:
     """Whether a locked file in this folder is seen as locked, and free once it is closed."""
     check_writable(folder)
-    with (
-        explain_errors(folder),
-        tempfile.TemporaryDirectory(dir=folder, prefix=".doctor-") as temporary,
-    ):
+    with explain_errors(folder), tempfile.TemporaryDirectory(dir=folder) as temporary:
         path = Path(temporary, "lock")
         file = try_lock(path)
-        held = is_locked(path)
+        works = file is not None and is_locked(path)
         if file is not None:
             file.close()
-        works = file is not None and held and not is_locked(path)
-    kind = _file_system(folder)
+        works = works and not is_locked(path)
     if not works:
-        return FAILED, f"the file system ({kind}) has no file locks; two jobs might train one cell"
-    if kind in NETWORK_FILE_SYSTEMS:
-        return (
-            WARNING,
-            f"work on this machine; whether other nodes see them is up to {kind}'s mount",
-        )
-    return OK, f"work ({kind})"
-
-
-def _file_system(folder: Path) -> str:
-    """The type of the file system of a folder, `unknown` where the system does not say."""
-    mounts = Path("/proc/mounts")
-    lines = mounts.read_text().splitlines() if mounts.exists() else []
-    points = {fields[1]: fields[2] for fields in map(str.split, lines)}
-    folder = folder.resolve()
-    kinds = (points[str(path)] for path in (folder, *folder.parents) if str(path) in points)
-    return next(kinds, "unknown")
+        return FAILED, "the file system has no file locks; two jobs might train one cell"
+    return OK, "work on this machine; whether other nodes see them is up to the mount"
 
 
 def check_gpu(device: str) -> Finding:

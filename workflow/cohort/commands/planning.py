@@ -70,6 +70,13 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON, for other programs")
 
 
+def positive(text: str) -> int:
+    """The value of an argument that must be a whole number from 1 on."""
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number above 0")
+    return int(text)
+
+
 def config_texts(options: argparse.Namespace) -> list[str]:
     """The KEY=VALUE texts of --config, and of the options that stand for one of its keys."""
     values = ((key, getattr(options, key, None)) for key in KEYS)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cohort.cell.planned import options_of, write_plan
-from cohort.commands.planning import add_config, load_plan
+from cohort.commands.planning import add_config, load_plan, positive
 from cohort.core.errors import UserError
 from cohort.core.files import relative_path
 from cohort.core.lazy import lazy
@@ -50,21 +50,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="CELL",
         help="the path of a record, a digest or the beginning of one, or a plan file",
     )
-    add_until(parser, "stop after round R and save a checkpoint, from which the next start resumes")
+    parser.add_argument(
+        "--until",
+        type=positive,
+        metavar="R",
+        help="stop after round R and save a checkpoint, from which the next start resumes",
+    )
     parser.add_argument("--device", choices=["auto", "cpu", "cuda"], help="where to train")
     # for `training_command` only
     parser.add_argument("--options", type=json.loads, default={}, help=argparse.SUPPRESS)
-
-
-def add_until(parser: argparse.ArgumentParser, text: str) -> None:
-    """Add `--until R`, a round from 1 on, with this help text."""
-
-    def round_of(text: str) -> int:
-        if not text.isdecimal() or not int(text):
-            raise argparse.ArgumentTypeError(f"'{text}' is not a round: rounds are 1, 2, 3, ...")
-        return int(text)
-
-    parser.add_argument("--until", type=round_of, metavar="R", help=text)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -75,7 +69,7 @@ def run(options: argparse.Namespace) -> None:
     if file.suffix == ".json" and file.exists():
         run_cell(file, options.until, **given)
         return
-    check_cell_text(options.cell, study="snakemake {}", item="cohort try --on {}")
+    check_cell_text(options.cell)
     with freeze_objects():
         plan = load_plan(options)
         cell = require_cell(plan, options.cell)
@@ -95,28 +89,18 @@ def training_command(file: Path, until: int | None, options: Mapping[str, Any]) 
     return [*command, "--until", str(until)] if until else command
 
 
-def check_cell_text(text: str, *, study: str, item: str) -> None:
+def check_cell_text(text: str) -> None:
     """Raise UserError, before anything is planned, unless a text can be the path of a record or the
-    beginning of a digest. `study` and `item` are the commands for the name of a study, and for that
-    of a figure or table."""
-    if text.endswith(".h5") or re.fullmatch("k[0-9a-f]{0,12}", text):
-        return
-    name, _, drawn = text.partition(".")
-    meant = ""
-    if name in planning.all_studies():
-        what, command = ("figure or table", item) if drawn else ("study", study)
-        meant = f"; for a {what}: {command.format(text)}"
-    raise UserError(f"'{text}' is no cell: give the path of its record, or its digest{meant}")
+    beginning of a digest."""
+    if not text.endswith(".h5") and not re.fullmatch("k[0-9a-f]{0,12}", text):
+        raise UserError(f"'{text}' is no cell: give the path of its record, or its digest")
 
 
 def require_cell(plan: Plan, text: str) -> Cell:
     """The cell that `find_cell` finds. Raise UserError if there is none."""
     if cell := find_cell(plan, text):
         return cell
-    raise UserError(
-        f"no study has a cell '{text}' at scale {plan.scale}; "
-        "give the path of its record, or its digest"
-    )
+    raise UserError(f"no study has a cell '{text}' at scale {plan.scale}")
 
 
 def find_cell(plan: Plan, text: str) -> Cell | None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import json
 
-from cohort.commands.screen import print_json
 from cohort.plan.loading import unexpanded_plan
 
 
@@ -14,4 +14,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Print the JSON Schema of studies; a broken one does not prevent that, since none is read."""
-    print_json(unexpanded_plan().study_schema())
+    print(json.dumps(unexpanded_plan().study_schema(), indent=1))

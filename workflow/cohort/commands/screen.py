@@ -1,4 +1,4 @@
-"""Output of commands: lines of at most 80 columns, with colors and bars in a terminal only."""
+"""Output of commands: lines of at most 80 columns, with colors in a terminal only."""
 
 from __future__ import annotations
 
@@ -31,12 +31,6 @@ def paint(text: str, meaning: str) -> str:
     if color is None or not is_terminal() or os.environ.get("NO_COLOR"):
         return text
     return f"\x1b[{color}m{text}\x1b[0m"
-
-
-def bar(share: float, width: int = 10) -> str:
-    """A text bar that is filled by a share of its width."""
-    filled = int(share * width)
-    return "█" * filled + "░" * (width - filled)
 
 
 def shortened(text: str, width: int) -> str:
@@ -76,17 +70,13 @@ def table(
 
 
 def report(lines: Iterable[str], data: Callable[[], Any], *, as_json: bool) -> None:
-    """Print lines for people or, `as_json`, data for other programs."""
+    """Print lines for people or, `as_json`, data for other programs, in which numbers that are not
+    finite are null."""
     if as_json:
-        print_json(data())
+        print(json.dumps(_finite(data()), indent=1))
         return
     for line in lines:
         print(line)
-
-
-def print_json(value: Any) -> None:
-    """Print a value as JSON, for other programs; numbers that are not finite become null."""
-    print(json.dumps(_finite(value), indent=1))
 
 
 def _finite(value: Any) -> Any:

@@ -5,18 +5,21 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
+import shlex
 import textwrap
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cohort.commands.planning import add_config, load_plan
+from cohort.commands.planning import add_config, config_texts, load_plan
 from cohort.commands.run import check_cell_text, find_cell
 from cohort.commands.screen import WIDTH, paint, table
-from cohort.core.errors import UserError
+from cohort.core.errors import UserError, suggest
 from cohort.core.files import relative_path
 from cohort.core.lazy import lazy
 from cohort.core.paths import records_in, records_matching
@@ -24,16 +27,15 @@ from cohort.core.text import counted
 from cohort.records.record import Record, read
 
 if TYPE_CHECKING:
-    from cohort.commands import cost, item, status
-    from cohort.commands.item import Item
+    from cohort import plan as planning
+    from cohort.commands import status
     from cohort.pipeline import cell_states, stages
     from cohort.pipeline.cell_states import CellStatus
     from cohort.plan import Plan
     from cohort.results import differences
     from cohort.training.cell import Cell
 else:  # `cohort show --help` plans nothing
-    cost, item = lazy("cohort.commands.cost"), lazy("cohort.commands.item")
-    status = lazy("cohort.commands.status")
+    planning, status = lazy("cohort.plan"), lazy("cohort.commands.status")
     cell_states, stages = lazy("cohort.pipeline.cell_states"), lazy("cohort.pipeline.stages")
     differences = lazy("cohort.results.differences")
 
@@ -51,35 +53,80 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_config(parser)
 
 
+@dataclass(frozen=True)
+class Item:
+    """A figure or table of a study, planned with these KEY=VALUE texts for the config."""
+
+    plan: Plan
+    study: str
+    name: str
+    config: Sequence[str] = ()
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """The study's entry of the figure or table."""
+        return self.plan.study(self.study).drawn_items()[self.name]
+
+    def cells(self) -> list[CellStatus]:
+        """The states of the cells that the item shows, of those that can be run here."""
+        logs = cell_states.find_slurm_logs()
+        rows = self.plan.rows([self.study]).get((self.study, self.spec["experiment"]), [])
+        return [cell_states.status_of(self.plan.cells[row.digest], logs) for row in rows]
+
+    @property
+    def command(self) -> str:
+        """The Snakemake command that rebuilds this item; empty if its study has no file."""
+        if self.study not in planning.all_studies():
+            return ""
+        others = [text for text in self.config if not text.startswith("scale=")]
+        config = [f"scale={self.plan.scale}", *others]
+        return shlex.join(["snakemake", f"{self.study}_{self.name}", "--config", *config])
+
+
+def find_item(
+    text: str, options: argparse.Namespace, study: str = "", content: dict[str, Any] | None = None
+) -> Item:
+    """Find the figure or table `STUDY.NAME` in the plan of these options, or `NAME` in `study`
+    instead, which has this content. Raise UserError if there is none."""
+    named, _, name = text.partition(".")
+    plan = load_plan(options, studies=planning.require_study(named))
+    if content:
+        plan.add(study, content)
+    item = Item(plan, study or named, name, config_texts(options))
+    drawn = plan.study(item.study).drawn_items()
+    if name not in drawn:
+        for note in plan.study(item.study).notes:
+            if re.search(rf"[(, ]{re.escape(name)}[, ].*cannot be drawn", note):
+                raise UserError(f"'{text}' waits: {note}")
+        raise UserError(f"'{text}': {named} has no figure or table '{name}'{suggest(name, drawn)}")
+    return item
+
+
 def run(options: argparse.Namespace) -> None:
     """Print what stands behind a figure or table, or a record and the state of its cell."""
-    if _names_item(options.what):
-        for line in _item_lines(item.find_item(options.what, options)):
+    text = options.what
+    if "." in text and "/" not in text and not text.endswith(".h5"):
+        for line in _item_lines(find_item(text, options)):
             print(line)
         return
-    check_cell_text(options.what, study="cohort status {}", item="cohort show {}")
-    file = find_record(options.what)
+    check_cell_text(text)
+    file = find_record(text)
     record = read(file) if file else None
     if record:
         print("\n".join(_record_lines(record)), flush=True)
     plan = load_plan(options)
-    cell = find_cell(plan, str(file) if file else options.what)
+    cell = find_cell(plan, str(file) if file else text)
     if cell:
         lines = _cell_lines(plan, cell)
     elif record and file:
         lines = _unplanned_lines(plan, file, record)
     else:
         raise UserError(
-            f"there is no record of a cell '{options.what}', and no study has it at scale "
+            f"there is no record of a cell '{text}', and no study has it at scale "
             f"{plan.scale}; give the path of a record, or its digest"
         )
     for line in lines:
         print(line)
-
-
-def _names_item(text: str) -> bool:
-    """Whether a text looks like STUDY.NAME, not like a path or a digest."""
-    return "." in text and "/" not in text and not text.endswith(".h5") and not Path(text).exists()
 
 
 def _item_lines(shown: Item) -> Iterator[str]:
@@ -93,7 +140,7 @@ def _item_lines(shown: Item) -> Iterator[str]:
     states = (f"{counts[state]} {state}" for state in cell_states.STATES if counts[state])
     yield f"{counted(len(cells), 'cell')} of {spec['experiment']}: {', '.join(states)}"
     yield from status.time_left_lines(plan, cells)
-    yield from cost.released_lines(plan, [cell.cell for cell in cells if not cell.is_finished])
+    yield from status.released_lines(plan, [cell.cell for cell in cells if not cell.is_finished])
     yield f"$ {shown.command}"
 
 

@@ -6,22 +6,18 @@ from __future__ import annotations
 import argparse
 import contextlib
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cohort.commands.cost import print_cost, released_lines
-from cohort.commands.cost import summarize as summarize_cost
 from cohort.commands.planning import add_json, add_studies, load_plan
 from cohort.commands.screen import (
     WIDTH,
-    bar,
     is_terminal,
     paint,
-    print_json,
     prose,
     report,
     shortened,
@@ -29,11 +25,12 @@ from cohort.commands.screen import (
 )
 from cohort.core.lazy import lazy
 from cohort.core.paths import CELLS
-from cohort.core.text import duration_text
+from cohort.core.text import counted, duration_text
 from cohort.pipeline.cell_states import (
     STATES,
     CellStatus,
     changed_sentences,
+    core_hours,
     failure_text,
     find_slurm_logs,
     hours_left,
@@ -41,7 +38,11 @@ from cohort.pipeline.cell_states import (
     waiting_cells,
 )
 from cohort.pipeline.slurm import held_jobs
-from cohort.plan import Plan
+from cohort.plan import Plan, all_studies
+from cohort.plan.cost import MAX_RUNTIME, jobs_needed, resource_request
+from cohort.results.release.folder import release_folders, released_digests
+from cohort.results.series import FULL
+from cohort.training.cell import Cell
 
 if TYPE_CHECKING:
     from rich import live, text
@@ -76,28 +77,21 @@ def run(options: argparse.Namespace) -> None:
     plan = load_plan(options)
     if options.follow:
         with contextlib.suppress(KeyboardInterrupt):
-            follow(plan)
-    elif options.cost and options.json:
-        print_json(summarize_cost(plan))
+            if not is_terminal():
+                for line in change_lines(snapshots(plan)):
+                    print(line, flush=True)
+                return
+            with live.Live(auto_refresh=False) as screen:
+                for by_experiment in snapshots(plan):
+                    shown = text.Text.from_ansi("\n".join(status_lines(plan, by_experiment)))
+                    screen.update(shown, refresh=True)
     elif options.cost:
-        print_cost(plan)
+        costs = summarize_cost(plan)
+        report(cost_lines(costs), lambda: costs, as_json=options.json)
     else:
         by_experiment = statuses(plan, find_slurm_logs())
         lines = status_lines(plan, by_experiment)
         report(lines, lambda: summarize(plan, by_experiment), as_json=options.json)
-
-
-def follow(plan: Plan) -> None:
-    """Print the status again and again until all cells are done: in a terminal in one place, else a
-    line for each cell that changes its state."""
-    if is_terminal():
-        with live.Live(auto_refresh=False) as screen:
-            for by_experiment in snapshots(plan):
-                lines = "\n".join(status_lines(plan, by_experiment))
-                screen.update(text.Text.from_ansi(lines), refresh=True)
-        return
-    for line in change_lines(snapshots(plan)):
-        print(line, flush=True)
 
 
 def snapshots(plan: Plan) -> Iterator[Statuses]:
@@ -187,14 +181,11 @@ def _count_table(by_experiment: Statuses, cells: Iterable[CellStatus]) -> Iterat
     """Yield the lines of a table: one for each experiment, a column for each state that occurs."""
     occurring = {*ALWAYS, *(status.state for status in cells)}
     states = [state for state in STATES if state in occurring]
-    bars = [""] if is_terminal() else []
     rows = []
     for (study, experiment), group in by_experiment.items():
         count = Counter(status.state for status in group)
-        done = bar(sum(status.is_finished for status in group) / len(group))
-        numbers = (count[state] for state in states)
-        rows.append([f"{study}.{experiment}", *numbers, *(done for _ in bars)])
-    yield from table(["experiment", *states, *bars], rows, ["", *states, *("done" for _ in bars)])
+        rows.append([f"{study}.{experiment}", *(count[state] for state in states)])
+    yield from table(["experiment", *states], rows, ["", *states])
 
 
 def summarize(plan: Plan, by_experiment: Statuses) -> dict[str, Any]:
@@ -248,3 +239,98 @@ def time_left_lines(plan: Plan, cells: Iterable[CellStatus]) -> Iterator[str]:
         pace = f"at the pace of the cells done on {device}" if device else "of one CPU core"
         if hours:
             yield f"left: about {duration_text(3600 * hours)} {pace}"
+
+
+def summarize_cost(plan: Plan) -> dict[str, Any]:
+    """The cost of each experiment and of all missing cells, as numbers for JSON."""
+    slurm_logs, experiments = find_slurm_logs(), []
+    by_digest: dict[str, CellStatus] = {}
+    for (study, name), rows in plan.rows(plan.listed).items():
+        own = {row.digest: status_of(plan.cells[row.digest], slurm_logs) for row in rows}
+        by_digest |= own
+        missing = [status.cell for status in own.values() if not status.is_finished]
+        cost = {
+            "cells": len(own),
+            "missing": len(missing),
+            "rounds": sum(cell.settings.rounds for cell in missing),
+            "core_hours": core_hours(plan, missing),
+            "jobs": _jobs(plan, missing),
+        }
+        experiments.append({"study": study, "experiment": name} | cost)
+    missing = [status.cell for status in by_digest.values() if not status.is_finished]
+    return {
+        "scale": plan.scale,
+        "experiments": experiments,
+        "notes": [*plan.notes, *released_lines(plan, missing)],
+        "missing": len(missing),
+        "core_hours": core_hours(plan, missing),
+        "hours_left": hours_left(plan, by_digest.values()),
+    }
+
+
+def cost_lines(costs: Mapping[str, Any]) -> Iterator[str]:
+    """Yield each experiment's missing cells, their estimated time and the jobs that they request,
+    and the time of all at the pace of the cells that have finished."""
+    rows = [
+        (
+            f"{experiment['study']}.{experiment['experiment']}",
+            *(experiment["cells"], experiment["missing"]),
+            duration_text(3600 * experiment["core_hours"]),
+        )
+        for experiment in costs["experiments"]
+    ]
+    titles, *lines = table(("experiment", "cells", "missing", "one core"), rows)
+    yield titles
+    for line, experiment in zip(lines, costs["experiments"], strict=True):
+        yield line
+        for job in experiment["jobs"]:
+            resumed = counted(job["resumed"], "more job")
+            yield (
+                f"  {counted(job['count'], 'job')} of {job['megabytes']} MB and {job['minutes']} "
+                f"minutes on a cluster{f', resumed in up to {resumed}' if job['resumed'] else ''}"
+            )
+    yield from map(prose, [*costs["notes"], core_sentence(costs["core_hours"], costs["missing"])])
+    for device, hours in costs["hours_left"].items():
+        if device and hours:
+            pace = f"at the pace of the cells done on {device}"
+            yield prose(f"or {duration_text(3600 * hours)} {pace}")
+
+
+def released_lines(plan: Plan, missing: Iterable[Cell]) -> Iterator[str]:
+    """Yield a line on how many missing cells are released here, if any, and how to take them."""
+    rest = every = {cell.digest for cell in missing}
+    folders = release_folders(all_studies()) if every else {}
+    released = {study: every & released_digests(folder) for study, folder in folders.items()}
+    studies = []
+    for study in sorted(released, key=lambda name: -len(released[name])):
+        if released[study] & rest:
+            studies.append(study)
+            rest = rest - released[study]
+    if count := len(every) - len(rest):
+        scale = "" if plan.scale == FULL else f" --scale {plan.scale}"
+        yield (
+            f"{count:,} of {len(every):,} missing cells {'is' if count == 1 else 'are'} released: "
+            f"cohort restore {' '.join(studies)}{scale}"
+        )
+
+
+def core_sentence(hours: float, missing: int) -> str:
+    """How many cells are missing, and the hours of a core that they take."""
+    if not missing:
+        return "no cell is missing"
+    cells = "1 cell is" if missing == 1 else f"{missing} cells are"
+    return f"{cells} missing: about {duration_text(3600 * hours)} of one CPU core"
+
+
+def _jobs(plan: Plan, cells: Iterable[Cell]) -> list[dict[str, int]]:
+    """Count the cluster jobs of these cells by the megabytes and minutes that they request, and the
+    most further jobs in which one of these cells is resumed."""
+    longest = plan.config.get("max_runtime", MAX_RUNTIME)
+    jobs: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
+    for cell in cells:
+        info = plan.dataset_info(cell)
+        jobs[resource_request(cell, info, longest=longest)].append(jobs_needed(cell, info, longest))
+    return [
+        {"count": len(needed), "megabytes": mb, "minutes": minutes, "resumed": max(needed) - 1}
+        for (mb, minutes), needed in sorted(jobs.items())
+    ]

@@ -7,7 +7,6 @@ import argparse
 import hashlib
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -17,18 +16,16 @@ from typing import Any
 
 import yaml
 
-from cohort.commands.cost import total_lines
-from cohort.commands.item import Item, find_item
 from cohort.commands.planning import add_only
 from cohort.commands.screen import columns
+from cohort.commands.show import Item, find_item
+from cohort.commands.status import core_sentence, released_lines
 from cohort.core import user_files
 from cohort.core.errors import UserError, errors_at, suggest
 from cohort.core.files import write_text
-from cohort.core.paths import state_folder
 from cohort.core.text import counted
 from cohort.pipeline import preview
-from cohort.pipeline.cell_states import CellStatus, changed_sentences
-from cohort.pipeline.driver import lock_directory
+from cohort.pipeline.cell_states import CellStatus, changed_sentences, core_hours
 from cohort.pipeline.specs import look_of
 from cohort.pipeline.stages import output_files
 from cohort.plan import load
@@ -55,11 +52,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_only(parser)
     parser.add_argument("-n", "--dry-run", action="store_true", help="only say what it would cost")
-    parser.add_argument(
-        "--retrain",
-        action="store_true",
-        help="train those cells again that an earlier version of your files in my/ made",
-    )
 
 
 def run(options: argparse.Namespace) -> None:
@@ -73,17 +65,14 @@ def run(options: argparse.Namespace) -> None:
     for status in cells:
         if status.state == "failed" and Path(status.cell.path).exists():
             raise UserError(status.reason)
-    outdated = [status for status in cells if status.changed and options.retrain]
-    for line in _announcement(item, cells, outdated):
+    for line in _announcement(item, cells):
         print(line, flush=True)
     if not options.dry_run:
-        discard_results(outdated)
         is_complete = run_driver(item.command)
         for line in _outcome(item, is_complete=is_complete, against=bool(options.strategies)):
             print(line)
-    if not (outdated and options.dry_run):
-        for sentence in changed_sentences(item.cells()):
-            print(sentence)
+    for sentence in changed_sentences(item.cells()):
+        print(sentence)
 
 
 def _item_with_strategies(options: argparse.Namespace) -> Item:
@@ -137,17 +126,16 @@ def _study_file(study: str) -> Path:
     return Path(user_files.folder(), "studies", f"{study}.yaml")
 
 
-def _announcement(
-    item: Item, cells: Sequence[CellStatus], outdated: Sequence[CellStatus]
-) -> Iterator[str]:
+def _announcement(item: Item, cells: Sequence[CellStatus]) -> Iterator[str]:
     """Yield lines on what an item shows, and on what of it is missing."""
-    missing = [status.cell for status in cells if not status.is_finished or status in outdated]
+    missing = [status.cell for status in cells if not status.is_finished]
     where = f"{item.study}.{item.name} at scale {item.plan.scale}"
     yield f"{where}: {counted(len(cells), 'cell')} of {item.spec['experiment']}"
     for name, count in sorted(Counter(cell.settings.strategy for cell in missing).items()):
-        yield f"  {name}: {count} {'to train' if outdated else 'missing'}"
+        yield f"  {name}: {count} missing"
     yield from item.plan.study(item.study).notes
-    yield from total_lines(item.plan, missing)
+    yield core_sentence(core_hours(item.plan, missing), len(missing))
+    yield from released_lines(item.plan, missing)
     if item.command:
         yield f"$ {item.command}"
 
@@ -160,16 +148,6 @@ def run_driver(command: str) -> bool:
     except KeyboardInterrupt:
         driver.wait()  # Ctrl-C reached it too: it saves its cells and ends
         raise
-
-
-def discard_results(cells: Sequence[CellStatus]) -> None:
-    """Delete the records and checkpoints of cells, so that these are trained from the beginning."""
-    if not cells:
-        return
-    with lock_directory():  # no driver may be at work
-        for status in cells:
-            Path(status.cell.path).unlink(missing_ok=True)
-            shutil.rmtree(state_folder(status.cell.path), ignore_errors=True)
 
 
 def _outcome(item: Item, *, is_complete: bool, against: bool) -> Iterator[str]:
@@ -205,9 +183,8 @@ def result_lines(comparison: Comparison, names: Names, *, against: bool) -> Iter
         for index, result in enumerate(results, start=1):
             setting = _phrases(result, [label for label in varying if label not in own], names)
             groups.setdefault(setting, []).append(index)
-            verdict = _against(result) if against else _difference(result, comparison.scale)
             name = f"  {_phrases(result, own, names)}"
-            rows.append([name, _paper(result), _ours(result), verdict])
+            rows.append([name, *_numbers(result, comparison.scale, against=against)])
         head, *lines = columns(rows)
         yield head
         for setting, indices in groups.items():
@@ -220,41 +197,27 @@ def _phrases(result: Result, labels: Sequence[str], names: Names) -> str:
     return ", ".join(names.phrase(label, result.labels[label]) for label in shown)
 
 
-def _paper(result: Result) -> str:
+def _numbers(result: Result, scale: str, *, against: bool) -> list[str]:
+    """The paper's value, ours, and the verdict against FedAvg or else against the paper."""
     metric = METRICS[result.metric]
-    paper = result.paper
-    return NO_VALUE if paper is None else f"{paper.value * metric.scale:.{metric.digits}f}"
-
-
-def _ours(result: Result) -> str:
+    number, signed = f".{metric.digits}f", f"+.{metric.digits}f"
+    paper = f"{result.paper.value * metric.scale:{number}}" if result.paper else NO_VALUE
     if not result.values:
-        return f"{NO_VALUE} (0 of {result.planned})"
-    metric = METRICS[result.metric]
-    ours = result.sample.scaled(metric.scale)
-    spread = f" ± {ours.half_width():.{metric.digits}f}" if ours.n > 1 else ""
+        return [paper, f"{NO_VALUE} (0 of {result.planned})", ""]
+    sample = result.sample.scaled(metric.scale)
+    spread = f" ± {sample.half_width():{number}}" if sample.n > 1 else ""
     diverged = f", {result.diverged} diverged" if result.diverged else ""
-    return f"{ours.mean:.{metric.digits}f}{spread} ({ours.n} of {result.planned}{diverged})"
-
-
-def _against(result: Result) -> str:
-    """The verdict against FedAvg, and the one-sided bounds behind it."""
-    if result.against is None or not result.against.n:
-        return ""
-    metric = METRICS[result.metric]
-    contrast = result.against.scaled(metric.scale)
-    signed = f"+.{metric.digits}f"
-    bounds = f"{contrast.mean:{signed}}, one seed"
-    if contrast.n > 1:
-        low, high = contrast.interval(2 * ALPHA)
-        bounds = f"{contrast.mean:{signed}}, {low:{signed}} to {high:{signed}}"
-    return f"{contrast.verdict(metric.better)} ({bounds})"
-
-
-def _difference(result: Result, scale: str) -> str:
-    """The difference from the paper's value, and the verdict on it."""
-    if result.paper is None or not result.values:
-        return ""
-    metric = METRICS[result.metric]
-    verdict = result.verdict if scale == FULL else f"no verdict at scale {scale}"
-    difference = f"{result.difference * metric.scale:+.{metric.digits}f}"
-    return ", ".join(filter(None, (difference, verdict)))
+    ours = f"{sample.mean:{number}}{spread} ({sample.n} of {result.planned}{diverged})"
+    verdict = ""
+    if against and result.against and result.against.n:
+        contrast = result.against.scaled(metric.scale)
+        bounds = "one seed"
+        if contrast.n > 1:
+            low, high = contrast.interval(2 * ALPHA)  # each bound is one-sided
+            bounds = f"{low:{signed}} to {high:{signed}}"
+        verdict = f"{contrast.verdict(metric.better)} ({contrast.mean:{signed}}, {bounds})"
+    elif result.paper and not against:
+        judged = result.verdict if scale == FULL else f"no verdict at scale {scale}"
+        difference = f"{result.difference * metric.scale:{signed}}"
+        verdict = f"{difference}, {judged}" if judged else difference
+    return [paper, ours, verdict]

@@ -11,16 +11,11 @@ from dataclasses import replace
 from importlib.metadata import version
 from math import nan
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from cohort.commands.planning import add_config, load_plan
-from cohort.commands.run import (
-    add_until,
-    check_cell_text,
-    make_inputs,
-    require_cell,
-    training_command,
-)
+from cohort.commands.planning import add_config, load_plan, positive
+from cohort.commands.run import check_cell_text, make_inputs, require_cell, training_command
 from cohort.commands.screen import paint
 from cohort.core import user_files
 from cohort.core.errors import UserError
@@ -44,54 +39,49 @@ else:  # these import PyTorch
     checkpoint = lazy("cohort.training.job.checkpoint")
 
 POINTS, SHARE = 5.0, 0.1  # of an accuracy, and of a loss, where bits may differ
-ANY_OF = "cohort verify --config studies={0}, or cohort verify --released --config studies={0}"
 DECIDING_VERSIONS = ("torch", "numpy")  # the packages whose versions may change bits
-
-SecondRun = tuple[History, list[dict[str, Any]], str]
-"""The history of a cell's second run, its sessions, and the hash of its final weights if any."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the cell, and where to stop."""
+    """Add the cell or --released, and where to stop."""
     add_config(parser)
-    parser.add_argument(
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
         "cell",
         metavar="CELL",
         nargs="?",
         help="the path of a record, or a digest or the beginning of one "
         "(default: any finished cell of the studies that config/config.yaml lists)",
     )
-    add_until(parser, "compare the first R rounds only, without the final weights")
-    parser.add_argument(
+    which.add_argument(
         "--released",
-        type=int,
+        type=positive,
         nargs="?",
         const=1,
         metavar="K",
         help="verify K released runs of these studies, drawn at random (1)",
+    )
+    parser.add_argument(
+        "--until",
+        type=positive,
+        metavar="R",
+        help="compare the first R rounds only, without the final weights",
     )
 
 
 def run(options: argparse.Namespace) -> None:
     """Train cells again and print what differs. Raise UserError on unexplained differences."""
     if options.cell is not None:
-        if options.released is not None:
-            raise UserError("name a cell or give --released, not both")
-        check_cell_text(options.cell, study=ANY_OF, item="cohort try --on {}")
-    if options.released is not None and options.released < 1:
-        raise UserError(f"--released is {options.released}, but must be at least 1")
+        check_cell_text(options.cell)
     plan = load_plan(options)
+    for cell, record in _chosen(plan, options):
+        check_reproduced(plan, cell, record, options.until)
+
+
+def _chosen(plan: Plan, options: argparse.Namespace) -> list[tuple[Cell, Record]]:
+    """The cells to verify, with their records or released runs."""
     listed = {digest: plan.cells[digest] for digest in plan.digests(*plan.listed)}
-    if options.cell is not None:
-        cell = require_cell(plan, options.cell)
-        check_reproduced(plan, cell, read(cell.path), options.until)
-    elif options.released is None:
-        done = [cell for cell in listed.values() if Path(cell.path).exists()]
-        if not done:
-            raise UserError("no cell of the listed studies is done; name a record, or train first")
-        cell = random.choice(done)
-        check_reproduced(plan, cell, read(cell.path), options.until)
-    else:
+    if options.released is not None:
         folders = release_folders(plan.listed)
         records = [
             run for name in plan.listed if name in folders for run in read_release(folders[name])
@@ -99,8 +89,16 @@ def run(options: argparse.Namespace) -> None:
         runs = [run for run in records if run.header["digest"] in listed]
         if not runs:
             raise UserError(f"{RELEASED} has no run of the listed studies")
-        for record in random.sample(runs, min(options.released, len(runs))):
-            check_reproduced(plan, listed[record.header["digest"]], record, options.until)
+        drawn = random.sample(runs, min(options.released, len(runs)))
+        return [(listed[run.header["digest"]], run) for run in drawn]
+    if options.cell is not None:
+        cell = require_cell(plan, options.cell)
+    else:
+        done = [cell for cell in listed.values() if Path(cell.path).exists()]
+        if not done:
+            raise UserError("no cell of the listed studies is done; name a record, or train first")
+        cell = random.choice(done)
+    return [(cell, read(cell.path))]
 
 
 def check_reproduced(plan: Plan, cell: Cell, before: Record, until: int | None) -> None:
@@ -132,9 +130,11 @@ def check_reproduced(plan: Plan, cell: Cell, before: Record, until: int | None) 
         print(paint(f"the same to the last bit: {compared} of {counted(rounds, 'round')}", "done"))
 
 
-def _train_again(cell: Cell, before: Record, until: int | None) -> SecondRun:
+def _train_again(
+    cell: Cell, before: Record, until: int | None
+) -> tuple[History, list[dict[str, Any]], str]:
     """Train the cell in a temporary folder, by the trainer and kind of device of `before` where
-    this machine has them."""
+    this machine has them; return the run's history, its sessions, and its weights' hash if any."""
     provenance = before.header["provenance"]
     trainer = provenance["trainer"] if provenance["trainer"] in trainers.TRAINERS else "serial"
     on_cpu = trainer == "native" or provenance["devices"][-1] == machine.cpu_name()
@@ -177,46 +177,44 @@ def differing_conditions(
 def differences_of(before: History, after: History, until: int | None) -> Iterator[str]:
     """Describe how two histories differ, up to round `until` if given. Times are not compared, and
     NaN equals NaN."""
-    first, second = _series_of(before, until), _series_of(after, until)
-    for name in {**first, **second}:
-        was, now = first.get(name, {}), second.get(name, {})
-        every = sorted({**was, **now})
-        rounds = [round for round in every if repr(was.get(round)) != repr(now.get(round))]
-        if not rounds or name.startswith("seconds"):
+    for name, rows in _rounds_of(before, after, until).items():
+        differ = [row for row in rows if repr(row[1]) != repr(row[2])]
+        if not differ or name.startswith("seconds"):
             continue
-        where = f"in {len(rounds)} of {len(every)} rounds, first in round {rounds[0]}"
+        where = f"in {len(differ)} of {len(rows)} rounds, first in round {differ[0][0]}"
         if name == "cohorts":
             yield f"cohorts differ {where}"
         else:
-            most = max(abs(was.get(round, nan) - now.get(round, nan)) for round in rounds)
+            most = max(abs(was - now) for _, was, now in differ)
             yield f"{name} differs {where}, by at most {most:.3g}"
 
 
 def beyond_tolerance(before: History, after: History, until: int | None) -> Iterator[str]:
     """Describe accuracies and losses of which the means over the last tenth of the two runs, up to
     round `until`, differ by more than `POINTS` and `SHARE` allow."""
-    series = _series_of(before, until), _series_of(after, until)
-    for name in {**series[0], **series[1]}:
+    for name, rows in _rounds_of(before, after, until).items():
         if not name.endswith(("_accuracy", "_loss")):
             continue
-        means = []
-        for values in (list(run.get(name, {}).values()) for run in series):
-            last = values[-max(1, len(values) // 10) :]
-            means.append(sum(last) / len(last) if last else nan)
-        first, second = means
-        allowed = POINTS / 100 if name.endswith("_accuracy") else SHARE * abs(first)
-        if not abs(first - second) <= allowed and repr(first) != repr(second):
-            yield f"{name} {first:.4g} before and {second:.4g} now"
+        _, was, now = (
+            fmean(column) for column in zip(*rows[-max(1, len(rows) // 10) :], strict=True)
+        )
+        allowed = POINTS / 100 if name.endswith("_accuracy") else SHARE * abs(was)
+        if not abs(was - now) <= allowed and repr(was) != repr(now):
+            yield f"{name} {was:.4g} before and {now:.4g} now"
 
 
-def _series_of(history: History, until: int | None) -> dict[str, dict[int, Any]]:
-    """The cohorts and the values of each metric by round, up to round `until` if given."""
-    series: dict[str, dict[int, Any]] = {}
-    series["cohorts"] = dict(enumerate(map(list, history.cohorts), start=1))
-    for name, points in history.metrics.items():
-        series[name] = dict(points)
-    if until is None:
-        return series
-    for name, values in series.items():
-        series[name] = {round: value for round, value in values.items() if round <= until}
-    return series
+def _rounds_of(
+    before: History, after: History, until: int | None
+) -> dict[str, list[tuple[int, Any, Any]]]:
+    """Each round with its values before and now, for the cohorts and for each metric."""
+    first, second = (
+        {"cohorts": dict(enumerate(map(list, run.cohorts), start=1))}
+        | {name: dict(points) for name, points in run.metrics.items()}
+        for run in (before, after)
+    )
+    rounds_of = {}
+    for name in first | second:
+        was, now = first.get(name, {}), second.get(name, {})
+        rounds = [round for round in sorted(was | now) if until is None or round <= until]
+        rounds_of[name] = [(round, was.get(round, nan), now.get(round, nan)) for round in rounds]
+    return rounds_of

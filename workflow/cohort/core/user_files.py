@@ -25,8 +25,7 @@ from cohort.core.shipped import CONFIG_FILE
 
 PACKAGE = "my"
 ANOTHER_FIX = (
-    "raise its `science` version, or train again with "
-    "`cohort try STRATEGY --on STUDY.NAME --retrain`"
+    "raise its `science` version, or delete what it made, which `cohort status --json` lists"
 )
 
 

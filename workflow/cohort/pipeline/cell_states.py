@@ -106,7 +106,8 @@ def waiting_cells(plan: Plan, study: str, experiment: str) -> list[CellStatus]:
 
 def core_hours(plan: Plan, cells: Iterable[Cell]) -> float:
     """Estimate the hours of one CPU core that cells take, their start included."""
-    return sum(CELL_START + estimated_seconds(plan, cell) for cell in cells) / 3600
+    seconds = (CELL_START + round_seconds(cell, plan.dataset_info(cell)) for cell in cells)
+    return sum(seconds) / 3600
 
 
 def hours_left(plan: Plan, cells: Iterable[CellStatus]) -> dict[str, float]:
@@ -116,7 +117,7 @@ def hours_left(plan: Plan, cells: Iterable[CellStatus]) -> dict[str, float]:
     taken: defaultdict[str, float] = defaultdict(float)
     estimated: defaultdict[str, float] = defaultdict(float)
     for status in cells:
-        seconds = estimated_seconds(plan, status.cell)
+        seconds = round_seconds(status.cell, plan.dataset_info(status.cell))
         if status.is_finished and status.device:
             taken[status.device] += status.seconds
             estimated[status.device] += seconds
@@ -124,11 +125,6 @@ def hours_left(plan: Plan, cells: Iterable[CellStatus]) -> dict[str, float]:
             left += CELL_START + seconds * (1 - status.round / status.rounds)
     paces = {device: taken[device] / estimated[device] for device in taken}
     return {device: left * pace / 3600 for device, pace in ({"": 1.0} | paces).items()}
-
-
-def estimated_seconds(plan: Plan, cell: Cell) -> float:
-    """Estimate the seconds of all rounds of a cell on one CPU core."""
-    return round_seconds(cell, plan.dataset_info(cell))
 
 
 def last_log(cell: Cell, slurm_logs: Mapping[str, Path]) -> Path | None:

@@ -26,7 +26,7 @@ from cohort.pipeline.specs import experiment_plan, frozen_experiment_path
 from cohort.pipeline.stages import Stages, exit_on_error
 from cohort.pipeline.stopping import Stopping
 from cohort.pipeline.targets import requested_items
-from cohort.plan import Plan, misnamed_error, misnamed_studies
+from cohort.plan import Plan, misnamed_studies
 from cohort.records.record import is_valid
 from cohort.results.report.index import write_index
 from cohort.training.cell import Cell
@@ -70,13 +70,19 @@ class Driver:
         os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(path for path in paths if path))
         if self.in_module:
             _check_prefix(self.workflow)
-            handlers = {"onsuccess": self.on_success, "onerror": self.on_error}
-            _attach_handlers(self.workflow, {"onstart": self._on_start_in_module, **handlers})
+            _attach_handlers(
+                self.workflow,
+                {
+                    "onstart": self.on_start,
+                    "onsuccess": self.on_success,
+                    "onerror": self.on_error,
+                },
+            )
         check_writable(RESULTS)  # Snakemake's own message would say less
         check_folder(Path.cwd())
         if self.plan is not None:
             self.plan.on_note = partial(print, file=sys.stderr)
-            for note in [*map(misnamed_error, misnamed_studies()), *self.plan.notes]:
+            for note in [*misnamed_studies().values(), *self.plan.notes]:
                 self.plan.on_note(note)
             self._limit_memory()
             cells = self.plan.cells.values()
@@ -106,6 +112,8 @@ class Driver:
         jobs, delete leftovers and install the signal handlers."""
         if self.plan is None or self.lock is not None:  # another workflow may call it once more
             return
+        if self.in_module:
+            _check_triggers(self.workflow)
         self.check_executor()
         with explain_errors(RESULTS):
             self.lock = lock_directory()
@@ -116,11 +124,6 @@ class Driver:
         if self._on_slurm():
             Watch(self.workflow)
         self.stopping.install()
-
-    def _on_start_in_module(self) -> None:
-        if self.plan is not None:
-            _check_triggers(self.workflow)
-        self.on_start()
 
     def drop_default_limit(self) -> None:
         """Start jobs without a limit per second, unless the user sets one.

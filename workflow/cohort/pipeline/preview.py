@@ -67,7 +67,11 @@ def draw_requested(plan: Plan, requested: Iterable[tuple[str, str]]) -> Iterator
         if not name:
             yield str(draw_partial(plan, study))
         elif name == CLAIMS_TABLE:
-            yield draw_claims(plan, study)[0]
+            layout = Layout(plan.scale, partial=True)
+            for experiment in plan.study(study).claimed():
+                collect_partial(plan, study, experiment)
+            write_judged(claims_spec(plan, study, layout), layout.claims(study))
+            yield layout.claims(study)[0]
         elif name in plan.study(study).drawn_items():  # not if all its cells are skipped
             yield draw_item(plan, study, name)[0]
 
@@ -87,12 +91,3 @@ def _draw_from(metrics: str, plan: Plan, study: str, name: str) -> list[str]:
         files = layout.table(study, name)
         tabulate(spec, metrics, files)
     return files
-
-
-def draw_claims(plan: Plan, study: str) -> list[str]:
-    """Judge a study's claims by what exists; return the files of their table."""
-    layout = Layout(plan.scale, partial=True)
-    for experiment in plan.study(study).claimed():
-        collect_partial(plan, study, experiment)
-    write_judged(claims_spec(plan, study, layout), layout.claims(study))
-    return layout.claims(study)

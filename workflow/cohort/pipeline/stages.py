@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from cohort.cell.planned import PlannedFile, options_of, read_plan, run_options
 from cohort.core.errors import UserError, suggest
 from cohort.core.files import code_hash
-from cohort.core.paths import digest_in, plan_file
+from cohort.core.paths import CLAIMS_TABLE, digest_in, plan_file
 from cohort.data.dataset_info import DatasetInfo
 from cohort.pipeline.specs import (
     Spec,
@@ -248,9 +248,8 @@ def record_files(plan: Plan, study: str, experiment: str) -> Files:
 
 def drawn_files(plan: Plan, study: Study) -> Files:
     """The paths of all figures and tables of a study, and of its table of claims."""
-    claims = plan.layout.claims(study.name) if study.claims else []
-    files = [file for name in study.drawn_items() for file in output_files(plan, study, name)]
-    return [*files, *claims]
+    names = [*study.drawn_items(), *([CLAIMS_TABLE] if study.claims else [])]
+    return [file for name in names for file in output_files(plan, study, name)]
 
 
 def output_files(plan: Plan, study: Study, name: str) -> Files:

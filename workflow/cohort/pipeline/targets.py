@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from typing import Any
 
 from cohort.core.errors import UserError
 from cohort.core.paths import CLAIMS_TABLE, RESULTS
@@ -38,20 +38,17 @@ def targets(
     if plan is None:
         return
 
-    def target(files: Callable[[], Files]) -> Target:
+    def target(files: Callable[..., Files], *arguments: Any) -> Target:
         @exit_on_error
         def checked(wildcards: Wildcards) -> Files:
             check()
-            return files()
+            return files(plan, *arguments)
 
         return checked
 
-    yield "all", target(partial(_all_files, plan))
+    yield "all", target(_all_files)
     for name, (study, item) in _target_names().items():
-        if item:
-            yield name, target(partial(_item_files, plan, study, item))
-        else:
-            yield name, target(partial(_study_files, plan, [study]))
+        yield name, target(_item_files, study, item) if item else target(_study_files, [study])
 
 
 def _target_names() -> dict[str, tuple[str, str]]:
@@ -63,12 +60,10 @@ def _target_names() -> dict[str, tuple[str, str]]:
             name = f"{study}_{item}" if item else study
             if name in names:
                 first, second = (
-                    f"'{item}' of {study_file(study)}" if item else f"the study {study_file(study)}"
-                    for study, item in (names[name], (study, item))
+                    f"'{key}' of {study_file(owner)}" if key else f"the study {study_file(owner)}"
+                    for owner, key in (names[name], (study, item))
                 )
-                raise UserError(
-                    f"the target {name} would be that of {first} and of {second}; rename one"
-                )
+                raise UserError(f"the target {name} is that of {first} and of {second}; rename one")
             names[name] = study, item
     return names
 

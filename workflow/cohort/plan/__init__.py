@@ -6,7 +6,6 @@ from cohort.plan.loading import (
     claim_names,
     drawn_names,
     load,
-    misnamed_error,
     misnamed_studies,
     require_study,
 )
@@ -21,7 +20,6 @@ __all__ = [
     "claim_names",
     "drawn_names",
     "load",
-    "misnamed_error",
     "misnamed_studies",
     "require_study",
 ]

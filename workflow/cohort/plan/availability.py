@@ -64,28 +64,29 @@ class Availability:
         Cells that have a record stay; figures and tables that lose all their cells go.
         """
         data = {planned.path: planned for planned in resolver.data.values()}
-        experiments, notes = {}, []
-        skipped: dict[str, list[tuple[Row, str]]] = {}
+        experiments, skipped, notes = {}, {}, []
         for name, experiment in study.experiments.items():
-            lacking: dict[str, list[Lack]] = {}
+            rows: list[Row] = []
+            lost: list[tuple[Row, list[Lack]]] = []
             for row in experiment.rows:
                 cell = resolver.cells[row.digest]
                 lacks = list(self._lacks(cell, data[cell.inputs["data"]]))
                 if lacks and not Path(cell.path).exists():
-                    lacking[row.digest] = lacks
-            kept = [row for row in experiment.rows if row.digest not in lacking]
-            if kept:
-                experiments[name] = replace(experiment, rows=kept)
-            if lacking:
-                gone = [row for row in experiment.rows if row.digest in lacking]
-                skipped[name] = [(row, _reasons(lacking[row.digest])) for row in gone]
+                    lost.append((row, lacks))
+                else:
+                    rows.append(row)
+            if rows:
+                experiments[name] = replace(experiment, rows=rows)
+            if lost:
+                skipped[name] = [(row, _reasons(lacks)) for row, lacks in lost]
                 drawn = study.drawn_items().items()
-                lost = [key for key, spec in drawn if spec["experiment"] == name and not kept]
+                gone = [key for key, spec in drawn if spec["experiment"] == name and not rows]
+                undrawn = f" ({', '.join(gone)} cannot be drawn)" if gone else ""
                 all_cells = counted(len(experiment.rows), "cell")
-                why = _reasons(chain.from_iterable(lacking.values()))
-                undrawn = f" ({', '.join(lost)} cannot be drawn)" if lost else ""
+                number = len({row.digest for row, _ in lost})
+                why = _reasons(chain.from_iterable(lacks for _, lacks in lost))
                 notes.append(
-                    f"{study.name}.{name}: {len(lacking)} of {all_cells} skipped: {why}{undrawn}"
+                    f"{study.name}.{name}: {number} of {all_cells} skipped: {why}{undrawn}"
                 )
         figures, tables = (
             dict(filter(lambda item: item[1]["experiment"] in experiments, drawn.items()))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -103,10 +102,15 @@ def _full_experiments(
     """Expand the experiments of a study, and reject overrides that match none of its own cells."""
     full: dict[str, FullScaleExperiment] = {}
     for key, block in text["experiments"].items():
-        if key in extended:
-            full[key] = _extended_experiment(key, extended[key], options)
-        else:
+        if key not in extended:
             full[key] = _full_experiment(key, block, text, options)
+            continue
+        source = extended[key]
+        blocks, its_text = source.text["experiments"], source.text
+        whole = _full_experiment(key, blocks[source.experiment], its_text, options, source.added)
+        before = list(blocks)[: list(blocks).index(source.experiment)]
+        earlier = [_full_experiment(name, blocks[name], its_text, options) for name in before]
+        full[key] = replace(whole, earlier=earlier)
     own = [cell for key in full.keys() - extended.keys() for cell in full[key].cells]
     for position, override in enumerate(text.get("overrides", [])):
         check_matched(override["given"], own, f"overrides[{position}]: ")
@@ -143,17 +147,6 @@ def _full_experiment(
     if options.seeds:
         scale.pop("seeds", None)
     return FullScaleExperiment(cells, axes, scale)
-
-
-def _extended_experiment(
-    key: str, source: ExtendedExperiment, options: ScaleOptions
-) -> FullScaleExperiment:
-    """Expand the experiment that extends another one, with whose cells it begins."""
-    blocks, text = source.text["experiments"], source.text
-    before = itertools.takewhile(lambda name: name != source.experiment, blocks)
-    earlier = [_full_experiment(name, blocks[name], text, options) for name in before]
-    full = _full_experiment(key, blocks[source.experiment], text, options, source.added)
-    return replace(full, earlier=earlier)
 
 
 def _checked_facets(

@@ -53,7 +53,8 @@ def checked_facets(spec: Values, axes: Axes, cells: Sequence[Values], study: str
     kinds: Mapping[str | None, type[Item]] = {None: Table, Leaderboard.name: Leaderboard}
     item = (kinds.get(kind) or KINDS[str(kind)]).from_spec(spec)
     item.check()
-    for label in (*item.shown(), *item.named()):
+    pooled = item.averaged() if isinstance(item, Kind) else []
+    for label in (*item.shown(), *item.named(), *pooled):
         if label not in axes:
             raise UserError(
                 f" names '{label}', which is not an axis of its experiment{suggest(label, axes)}"
@@ -64,7 +65,12 @@ def checked_facets(spec: Values, axes: Axes, cells: Sequence[Values], study: str
     if isinstance(item, Kind):
         if item.limits and item.limits[0] >= item.limits[1]:
             raise UserError(f".limits is {item.limits}: the lowest value comes first")
-        _check_pooled(item, axes)
+        for label in pooled:
+            if label in item.shown():
+                raise UserError(
+                    f".pooled names '{label}', but keeps it apart as a panel, hue or x; "
+                    "it can do one of them only"
+                )
     _check_averages(item, axes, cells)
     end = min((cell["rounds"] for cell in cells if "rounds" in cell), default=0)
     for measure in item.measures():
@@ -192,21 +198,6 @@ def _check_distinct(
             raise UserError(
                 f"{label} '{seen[key]}' and '{value}' have one title, '{title}'; "
                 f"give one of them another under titles.{label}"
-            )
-
-
-def _check_pooled(kind: Kind, axes: Axes) -> None:
-    """Reject to pool a label that is not an axis, or that the figure shows."""
-    for label in kind.averaged():
-        if label not in axes:
-            near = suggest(label, axes)
-            raise UserError(
-                f".pooled names '{label}', which is not an axis of its experiment{near}"
-            )
-        if label in kind.shown():
-            raise UserError(
-                f".pooled names '{label}', but keeps it apart as a panel, hue or x; "
-                "it can do one of them only"
             )
 
 

@@ -12,20 +12,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cohort.cell.planned import PlannedFile
 from cohort.core import user_files
 from cohort.core.errors import UserError, errors_at, suggest
 from cohort.core.paths import CLAIMS_TABLE, Layout
 from cohort.core.shipped import CONFIG, CONFIG_FILE, ROOT, shipped
 from cohort.data.dataset_info import DatasetInfo
 from cohort.data.parsers import PARSERS, parser_name
-from cohort.partition import Scheme
 from cohort.plan.availability import Availability, generated_notes
-from cohort.plan.axes import Values
 from cohort.plan.expansion import ScaleOptions, expand_study
 from cohort.plan.extension import extended_experiments, inherited_items
 from cohort.plan.resolution import Resolver
-from cohort.plan.schema_validation import Validator
+from cohort.plan.schemas import Validator
 from cohort.plan.study import Row, Study, check_only, is_wanted, parse_only
 from cohort.plan.yaml_files import read_yaml
 from cohort.results.series import FULL
@@ -33,12 +30,13 @@ from cohort.training.cell import Cell
 
 STUDIES = CONFIG / "studies"
 DATASET = r"[a-z][a-z0-9-]{0,60}"  # the form of the name of a data set, which is a part of paths
-WORD = r"[a-z][a-z0-9_]{0,60}"  # the form of the names of studies, experiments, figures and tables
+WORD = r"[a-z][a-z0-9_]{0,60}"  # the form of the names of experiments, figures and tables
 RULES = (
     *("all", "collect", "deal", "download", "draw", "index", "judge", "prepare", "report"),
     *("tabulate", "train", "unknown"),
 )
 """Targets and rules of the pipeline: no study can have their names."""
+STUDY = rf"(?!(?:{'|'.join(RULES)})$){WORD}"  # the form of the names of studies
 
 
 class Plan:
@@ -141,19 +139,10 @@ class Plan:
         digests = (row.digest for rows in self.rows(names).values() for row in rows)
         return list(dict.fromkeys(digests))
 
-    def scheme(self, settings: Values) -> Scheme:
-        """The partition scheme that deals shards with these settings."""
-        return self._resolver.scheme(settings)
-
     def dataset_info(self, cell: Cell) -> DatasetInfo:
         """What config/datasets.yaml says of a cell's data set."""
         info: DatasetInfo = self.datasets[cell.settings.dataset]
         return info
-
-    def plan_shards(self, settings: Values) -> PlannedFile:
-        """Plan shards with these settings (see SHARD_KEYS), whether or not a study has them."""
-        self._validator.check_part(settings, "settings")
-        return self._resolver.plan_shards(settings)
 
 
 def load(overrides: Mapping[str, Any] | None = None, *, whole: bool = False) -> Plan:
@@ -178,9 +167,9 @@ def unexpanded_plan(overrides: Mapping[str, Any] | None = None, *, whole: bool =
     with errors_at(scales_file):
         validator.check(scales, "scales")
     with errors_at(f"{CONFIG_FILE} or --config"):
-        for file in misnamed_studies():
-            if file.stem in _as_list(config.get("studies")):
-                raise UserError(misnamed_error(file))
+        for name, sentence in misnamed_studies().items():
+            if name in _as_list(config.get("studies")):
+                raise UserError(sentence)
         validator.check(config, "config")
         if config.get("my", user_files.PACKAGE) != user_files.configured_name():
             raise UserError(
@@ -222,28 +211,19 @@ def all_studies() -> list[str]:
     """The names of all studies; files with other names, such as an editor's, are ignored."""
     folders = (shipped(STUDIES), user_files.folder() / "studies")
     names = {file.stem for folder in folders for file in folder.glob("*.yaml")}
-    return sorted(filter(_can_be_a_study, names))
+    return sorted(name for name in names if re.fullmatch(STUDY, name))
 
 
-def _can_be_a_study(name: str) -> bool:
-    return name not in RULES and re.fullmatch(WORD, name) is not None
-
-
-def misnamed_studies() -> list[Path]:
-    """The user's study files with impossible names; hidden files and backups do not count."""
+def misnamed_studies() -> dict[str, str]:
+    """A sentence on each of the user's study files with an impossible name, by that name; hidden
+    files and backups do not count."""
     files = sorted((user_files.folder() / "studies").glob("[A-Za-z0-9_]*.yaml"))
-    return [file for file in files if not _can_be_a_study(file.stem)]
-
-
-def misnamed_error(file: Path) -> str:
-    """The error message about a study file with an invalid name."""
-    if file.stem in RULES:
-        return f"{file}: no study is called '{file.stem}': a rule of the pipeline is; rename it"
-    right = re.sub(r"[^a-z0-9]+", "_", file.stem.lower()).strip("_")
-    return (
-        f"{file}: no study is called '{file.stem}': names are of small letters, digits and _, "
-        f"and begin with a letter; rename it, e.g. to {right or 'mine'}.yaml"
-    )
+    return {
+        file.stem: f"{file}: no study is called '{file.stem}': names are of small letters, digits "
+        "and _, begin with a letter, and are not that of a rule of the pipeline; rename it"
+        for file in files
+        if not re.fullmatch(STUDY, file.stem)
+    }
 
 
 def drawn_names(study: str) -> list[str]:
@@ -277,10 +257,8 @@ def claim_names(study: str) -> list[str]:
 def require_study(name: str) -> str:
     """Return the name unchanged. Raise UserError if no study has it."""
     if name not in (studies := all_studies()):
-        for file in misnamed_studies():
-            if file.stem == name:
-                raise UserError(misnamed_error(file))
-        raise UserError(f"there is no study '{name}'{suggest(name, studies)}")
+        unknown = f"there is no study '{name}'{suggest(name, studies)}"
+        raise UserError(misnamed_studies().get(name, unknown))
     return name
 
 

@@ -7,7 +7,8 @@ import dataclasses
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from functools import cache
+from typing import Any
 
 from cohort.cell.evaluations import plans_by_name, resolve_last
 from cohort.cell.planned import PlannedFile, digest_of
@@ -45,8 +46,6 @@ SCHEME_KEYS = ("partition", "dataset", "samples", "clients", "validation")
 Overrides = tuple[tuple[str, Any], ...]
 """Parameters of a strategy that a study changes: `("selector.buffer", 0.5)`."""
 
-T = TypeVar("T")
-
 
 class Resolver:
     """Plans cells, and the shards and data that they need, each once; it holds them by digest.
@@ -64,7 +63,10 @@ class Resolver:
         self.data: dict[str, PlannedFile] = {}
         self.shards: dict[str, PlannedFile] = {}
         self.cells: dict[str, Cell] = {}
-        self._cache: dict[tuple[Any, ...], Any] = {}
+        self._template = cache(self._make_template)
+        self._strategy_parts = cache(self._make_parts)
+        self._data, self._shards = cache(self._plan_data), cache(self._plan_shards)
+        self._scheme = cache(self._parse_scheme)
 
     def plan_cell(self, values: Values, scale: Scale) -> Cell:
         """Plan the cell of these values at a scale, with its shards and data."""
@@ -78,9 +80,7 @@ class Resolver:
             settings[key] = resolve_last(settings[key], settings["rounds"])
         overrides = tuple((key, value) for key, value in values.items() if "." in key)
         shards, seed = self.plan_shards(settings), settings["seed"]
-        template, identity = self._memoized(
-            self._template, overrides, *(settings | {"seed": 0}).values()
-        )
+        template, identity = self._template(overrides, *(settings | {"seed": 0}).values())
         digest = digest_of(identity | {"seed": seed}, template.science)
         if digest not in self.cells:
             self.cells[digest] = replace(
@@ -95,21 +95,13 @@ class Resolver:
     def plan_shards(self, settings: Values) -> PlannedFile:
         """Plan the shards of these settings; those that are missing take their defaults."""
         settings = DEFAULTS | settings
-        return self._memoized(self._shards, *(settings[key] for key in SHARD_KEYS))
+        return self._shards(*(settings[key] for key in SHARD_KEYS))
 
     def scheme(self, settings: Values) -> Scheme:
         """The partition scheme of these settings, checked."""
-        return self._memoized(self._scheme, *(settings[key] for key in SCHEME_KEYS))
+        return self._scheme(*(settings[key] for key in SCHEME_KEYS))
 
-    def _memoized(self, make: Callable[..., T], *arguments: Any) -> T:
-        """Return `make(*arguments)`, computed only the first time."""
-        key = (make.__name__, *arguments)
-        if key not in self._cache:
-            self._cache[key] = make(*arguments)
-        value: T = self._cache[key]
-        return value
-
-    def _template(self, overrides: Overrides, *values: Any) -> tuple[Cell, dict[str, Any]]:
+    def _make_template(self, overrides: Overrides, *values: Any) -> tuple[Cell, dict[str, Any]]:
         """A checked cell, of which those of other seeds are copies, and its identity. `values` are
         those of all settings in order."""
         settings = Settings(**dict(zip(DEFAULTS, values, strict=True)))
@@ -117,14 +109,14 @@ class Resolver:
         cell = Cell(
             settings=settings,
             generated=info.get("generated", False),
-            inputs={"data": self._memoized(self._data, settings.dataset).path},
-            **self._memoized(self._strategy_parts, settings.strategy, overrides),
+            inputs={"data": self._data(settings.dataset).path},
+            **self._strategy_parts(settings.strategy, overrides),
         )
         for check in (check_shape, check_cohort, check_procedure, check_evaluators):
             check(cell, info)
         return replace(cell, science=_versions(cell)), cell.identity()
 
-    def _strategy_parts(self, name: str, overrides: Overrides) -> dict[str, Any]:
+    def _make_parts(self, name: str, overrides: Overrides) -> dict[str, Any]:
         """Build the selector, objective and server rule of a strategy with these overrides."""
         parts = {}
         for part, components in PARTS.items():
@@ -139,7 +131,7 @@ class Resolver:
             parts[part] = component(**canonical(component, spec))
         return parts
 
-    def _data(self, dataset: str) -> PlannedFile:
+    def _plan_data(self, dataset: str) -> PlannedFile:
         info = self.datasets[dataset]
         settings = {"dataset": dataset} | sample_info(info)
         science = {f"dataset:{dataset}": PARSERS[parser_name(dataset, info)].science}
@@ -153,9 +145,9 @@ class Resolver:
         planned = PlannedFile(data_file(dataset, digest), digest, settings, science, raw)
         return self.data.setdefault(digest, planned)
 
-    def _shards(self, *values: Any) -> PlannedFile:
+    def _plan_shards(self, *values: Any) -> PlannedFile:
         settings = dict(zip(SHARD_KEYS, values, strict=True))
-        data = self._memoized(self._data, settings["dataset"])
+        data = self._data(settings["dataset"])
         science = self.scheme(settings).versions(settings["holdout"])
         digest = digest_of(shard_identity(settings, data.digest), science)
         planned = PlannedFile(
@@ -163,7 +155,7 @@ class Resolver:
         )
         return self.shards.setdefault(digest, planned)
 
-    def _scheme(self, *values: Any) -> Scheme:
+    def _parse_scheme(self, *values: Any) -> Scheme:
         settings = dict(zip(SCHEME_KEYS, values, strict=True))
         scheme = parse_partition(settings["partition"])
         check_partition(scheme, settings, self.datasets[settings["dataset"]])

@@ -112,26 +112,20 @@ def check_only(wanted: Wanted, studies: Sequence[Study]) -> None:
 
     Cells whose data are not available count: a note says why they are not trained.
     """
-    rows = [row for study in studies for name in study.experiments.values() for row in name.rows]
+    rows = [row for study in studies for part in study.experiments.values() for row in part.rows]
     rows += [row for study in studies for here in study.skipped.values() for row, _ in here]
-    if not rows:
-        return
     names = " or ".join(study.name for study in studies)
-    by_label: dict[str, dict[str, None]] = {}
-    for row in rows:
-        for label, value in row.labels.items():
-            by_label.setdefault(label, {})[str(value)] = None
-    for label, values in wanted.items():
-        if label not in by_label:
-            near = suggest(label, by_label)
-            raise UserError(
-                f"only {label}={'|'.join(values)}: {names} has no label '{label}'{near}"
-            )
+    labels = dict.fromkeys(label for row in rows for label in row.labels)
+    for label, values in wanted.items() if rows else ():
+        condition = f"only {label}={'|'.join(values)}"
+        if label not in labels:
+            raise UserError(f"{condition}: {names} has no label '{label}'{suggest(label, labels)}")
+        known = dict.fromkeys(str(row.labels[label]) for row in rows if label in row.labels)
         for value in values:
-            if value not in by_label[label]:
-                near = suggest(value, by_label[label])
+            if value not in known:
+                near = suggest(value, known)
                 raise UserError(f"only {label}={value} matches no cell of {names}{near}")
-    if not any(is_wanted(row, wanted) for row in rows):
+    if rows and not any(is_wanted(row, wanted) for row in rows):
         condition = ",".join(f"{label}={'|'.join(values)}" for label, values in wanted.items())
         raise UserError(
             f"only {condition} matches no cell of {names}: each value occurs, but not all together"
