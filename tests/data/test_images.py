@@ -10,13 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from cohort.data.images import (
-    BRIGHTNESS,
-    CONTRAST,
-    SATURATION,
-    blended,
-    hue_shifted,
-)
+from cohort.data.images import BRIGHTNESS, CONTRAST, SATURATION, blended, hue_shifted
 from tests.vision import functional
 
 DTYPES = [torch.float32, torch.float64]

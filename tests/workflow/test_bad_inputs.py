@@ -61,11 +61,7 @@ def offline(fresh: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     return fresh
 
 
-def images(
-    project: Project,
-    dataset: str,
-    bad: dict[str, bytes] | None = None,
-) -> None:
+def images(project: Project, dataset: str, bad: dict[str, bytes] | None = None) -> None:
     """A generated set of images, with members that are not as they should be."""
     contents = publishers.contents(dataset) | (bad or {})
     packed = publishers.packed(dataset)
@@ -122,15 +118,7 @@ def no_mirror(project: Project) -> str:
     return "cifar10 data_mirror is 'mirror', which is not a folder"
 
 
-MISTAKES = (
-    truncated_gz,
-    wrong_checksum,
-    page,
-    foreign_class,
-    broken_sample,
-    absent,
-    no_mirror,
-)
+MISTAKES = (truncated_gz, wrong_checksum, page, foreign_class, broken_sample, absent, no_mirror)
 
 
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.__name__)

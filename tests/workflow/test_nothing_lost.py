@@ -117,9 +117,7 @@ def test_no_room_for_the_metrics(finished: Project, monkeypatch: pytest.MonkeyPa
     tables = sorted(metrics.glob("*.parquet"))
     assert min(path.stat().st_size for path in tables) > 6000
     process = finished.start(
-        "--",
-        *(str(path.relative_to(finished.root)) for path in tables),
-        preexec_fn=limit,
+        "--", *(str(path.relative_to(finished.root)) for path in tables), preexec_fn=limit
     )
     output, _ = process.communicate(timeout=300)
     assert process.returncode != 0 and "Traceback" not in output, output
