@@ -12,7 +12,6 @@ import sys
 
 import pandas as pd
 import pytest
-import yaml
 
 from cohort.commands.cli import main
 from cohort.records.record import read
@@ -174,27 +173,6 @@ def test_show_and_a_file_that_is_no_record(finished: Project):
         output = cohort(finished, "show", wrong, fails=True)
         assert "record" in output and "delete" not in output
     assert counts(finished, "one" if "/J2/" in str(record) else "two")["failed"] == 1
-
-
-def test_run_of_no_cell(finished: Project):
-    assert "'nonsense' is no cell: give the path" in cohort(finished, "run", "nonsense", fails=True)
-    record = finished.records()[0].relative_to(finished.root)
-    assert "exists: delete it to train the cell again" in cohort(finished, "run", str(record))
-
-
-def test_only_counts_the_cells_of_the_study_that_is_named(fresh: Project):
-    study = fresh.study()
-    study["experiments"]["one"]["axes"]["strategy"] = ["skewed", "loss"]
-    (fresh.root / "config/studies/other.yaml").write_text(yaml.safe_dump(study))
-    only = ("--config", "only=strategy=skewed")
-    for command in (["status"], ["status", "--cost"]):
-        lines = [line.split() for line in cohort(fresh, *command, "other", *only).splitlines()]
-        shown = [line for line in lines if line and line[0].startswith(("tiny.", "other."))]
-        assert [line[0] for line in shown] == ["other.one"] and "2" in shown[0]
-        message = cohort(fresh, *command, *only, fails=True)
-        assert message.startswith("error: only strategy=skewed matches no cell of tiny (allowed: ")
-    message = cohort(fresh, "status", "other", "--config", "only=strategy=skewd", fails=True)
-    assert "only strategy=skewd matches no cell of other; did you mean 'skewed'?" in message
 
 
 def test_output_that_nobody_reads_to_its_end_is_no_error(finished: Project):

@@ -9,7 +9,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 import yaml
 
@@ -92,22 +91,6 @@ def test_adding_a_study_as_documented(fresh: Project):
     assert fresh.planned("beside")["train"] == 4 + 2
     assert fresh.planned("beside_tab1")["tabulate"] == 1
     assert fresh.planned("tiny_tab1", "beside_loss")["train"] == 4 + 2
-
-
-def test_adding_a_data_set_as_documented(fresh: Project):
-    rows, kinds = np.arange(200).reshape(100, 2), np.arange(100) % 2
-    np.savez(fresh.root / "people.npz", x=rows, y=kinds)
-    command = blocks("", "dataset")[0]
-    done = cohort(fresh, *command.split()[1:])
-    assert "80 samples for training and 20 for testing" in done.stdout, done.stderr
-    study = fresh.study()
-    study["settings"] |= {"dataset": "people", "reserve": 0}
-    study["experiments"]["two"]["axes"] |= {"seed": [0]}
-    fresh.write(study)
-    fresh.narrow()
-    fresh.snakemake("tiny_fig2")
-    assert [path.parts[-6] for path in fresh.records()] == ["people"]
-    assert "there is a data set 'people' already" in cohort(fresh, *command.split()[1:]).stderr
 
 
 @pytest.mark.long

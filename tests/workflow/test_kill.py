@@ -110,48 +110,6 @@ def test_a_cell_killed_at_random_moments_ends_as_if_undisturbed(fresh: Project):
     assert not state.exists()
 
 
-def stop_after(project: Project, cell: str, rounds: int) -> None:
-    """Train up to a round; the full cell is kept."""
-    output, _ = (process := run_by_hand(project, cell, "--until", str(rounds))).communicate()
-    assert process.returncode == 0, output
-    assert f"stopped at a checkpoint: round {rounds}/40" in output, output
-    record = project.root / cell
-    assert not record.exists() and not (record.with_suffix(".state") / "lease").exists()
-
-
-def flip_a_bit(file: Path) -> None:
-    content = bytearray(file.read_bytes())
-    content[random.randrange(len(content))] ^= 1 << random.randrange(8)
-    file.write_bytes(content)
-
-
-@pytest.mark.long
-def test_a_damaged_checkpoint_is_told_and_costs_no_number(fresh: Project):
-    """The one before it is gone on from; where both are damaged, the run begins anew."""
-    lengthen(fresh, 40)
-    cell, record = one_cell(fresh)
-    undisturbed = made_once(fresh, cell, record)
-    state = record.with_suffix(".state")
-    checkpoints = [state / "checkpoint.safetensors", state / "checkpoint.previous.safetensors"]
-    cases = ["; the checkpoint before it is, of round 1", "; the run begins anew"]
-    for damaged, said in enumerate(cases, start=1):
-        stop_after(fresh, cell, 10)
-        stop_after(fresh, cell, 20)
-        for file in checkpoints[:damaged]:
-            flip_a_bit(file)
-        output, _ = run_by_hand(fresh, cell).communicate()
-        (told,) = (line for line in output.splitlines() if "is not used" in line)
-        for file in checkpoints[:damaged]:
-            assert f"{file.relative_to(fresh.root)} is not used, because " in told
-        assert said in told
-        resumed = read(record)
-        last = resumed.header["provenance"]["sessions"][-1]["from_round"]
-        assert last >= 10 if damaged == 1 else last == 0
-        assert_same_numbers(undisturbed, resumed)
-        assert not state.exists()
-        record.unlink()
-
-
 def test_interrupted_cell_saves_its_place(fresh: Project):
     lengthen(fresh, 100_000)
     cell, record = one_cell(fresh)

@@ -64,12 +64,3 @@ def test_skipped_without_the_data_and_made_with_them(mixed: Project):
     assert mixed.planned() == {}  # what was made stays, wherever the data went
     next(path for path in mixed.records() if path != record).unlink()
     assert mixed.planned()["train"] == 1
-
-
-def test_a_wrong_path_is_one_sentence_before_any_job(mixed: Project):
-    output = mixed.snakemake("--config", "data_paths={digits-dg: nowhere.zip}", fails=True)
-    assert (
-        "data_paths.digits-dg is 'nowhere.zip', which does not exist; name the publisher's zip or the folder"
-        in output
-    )
-    assert "Traceback" not in output and not (mixed.root / "results/cells").exists()

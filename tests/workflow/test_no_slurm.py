@@ -57,12 +57,6 @@ def test_without_its_commands(fresh: Project, programs: Path):
     assert not (fresh.root / "results").exists()
 
 
-def test_a_file_as_target_is_refused_too_before_any_job(fresh: Project, programs: Path):
-    status, lines = slurm(fresh, programs, "results/full/figures/tiny/fig1.png")
-    assert status == 1 and any(line.startswith(ABSENT) for line in lines), lines
-    assert not (fresh.root / "results").exists()
-
-
 @pytest.mark.parametrize(
     "lines", [["echo 'Slurmctld(primary) at head is DOWN'", "exit 1"], ["exec sleep 60"]]
 )

@@ -49,13 +49,6 @@ def test_a_record_that_is_not_what_training_gives(finished: Project):
     assert "train_loss differs" in text and "the last bit" not in text
 
 
-def test_nothing_to_verify(fresh: Project):
-    assert "no cell of the listed studies is done" in cohort(fresh, "verify", fails=True)
-    (record, *_) = fresh.cells()
-    assert f"there is no record {record}" in cohort(fresh, "verify", record, fails=True)
-    assert "no study has a cell 'k0000000'" in cohort(fresh, "verify", "k0000000", fails=True)
-
-
 @pytest.mark.parametrize(
     ("until", "sentences"),
     [
