@@ -14,17 +14,13 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import h5py
 import numpy as np
 import pytest
-import torch
-from safetensors.torch import save_file
 
 from cohort.core import files
 from cohort.core.errors import FileAccessError, UserError, explain_errors, refusal
 from cohort.core.files import (
     atomic_write,
-    cache_folder,
     cached,
     clamp_times,
     code_hash,
@@ -82,27 +78,6 @@ def test_without_room_only_the_previous_file_remains(writer: str, limit: int, tm
     assert str(caught.value) == f"{path}: {GROWS}"
     assert path.read_bytes() == b"of before"
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_errors_of_rust_libraries_are_understood(tmp_path: Path):
-    path = tmp_path / "checkpoint"
-    with (
-        limited(1000),
-        pytest.raises(FileAccessError, match="grows beyond"),
-        atomic_write(path) as temporary,
-    ):
-        save_file({"weights": torch.zeros(1000)}, temporary)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_an_hdf5_file_is_what_h5py_reads_and_stays_if_the_next_one_fails(tmp_path: Path):
-    hdf5(tmp_path / "a.h5", 40, 3)
-    with pytest.raises(ZeroDivisionError), new_hdf5(tmp_path / "a.h5") as file:
-        file["part"] = 1 / 0
-    with h5py.File(tmp_path / "a.h5") as file:
-        assert file.attrs["parts"] == len(file) == 40
-        assert file["part7"][:].tolist() == [7, 8, 9]
-    assert [path.name for path in tmp_path.iterdir()] == ["a.h5"]
 
 
 def test_a_file_in_place_of_a_folder(tmp_path: Path):
@@ -225,26 +200,6 @@ def test_who_waited_locks_the_file_that_is_there(start: Start, tmp_path: Path):
     assert is_locked(tmp_path / "lock")
     second.communicate()
     assert not is_locked(tmp_path / "lock")
-
-
-def test_the_holder_deletes_the_folder_while_another_waits(tmp_path: Path):
-    path = tmp_path / "state" / "lock"
-    holder = lock(path)
-
-    def end() -> None:
-        shutil.rmtree(path.parent)
-        holder.close()
-
-    with lock(path, waiting=end):
-        assert is_locked(path)
-
-
-def test_where_the_cache_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("XDG_CACHE_HOME", "/some/where")
-    assert cache_folder() == Path("/some/where/cohort")
-    monkeypatch.setenv("XDG_CACHE_HOME", "relative")  # which the XDG specification says to ignore
-    assert cache_folder() == tmp_path / ".cache" / "cohort"
 
 
 @pytest.mark.parametrize("folder", ["", "/proc"])  # where nobody may write, root either

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from cohort.core.errors import UserError
-from cohort.core.lazy import lazy
 from cohort.core.process import last_line, last_session, log_output, tracked
 from cohort.core.text import duration_text
 
@@ -105,17 +104,3 @@ def test_a_bar_in_a_terminal_only(output: io.StringIO, monkeypatch: pytest.Monke
 )
 def test_durations_carry_over_when_rounded(seconds: float, text: str):
     assert duration_text(seconds) == text
-
-
-def test_a_lazy_module_is_imported_at_its_first_use(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    (tmp_path / "far_away.py").write_text("value = 3\ndef double(number): return 2 * number\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    far_away = lazy("far_away")
-    assert "far_away" not in sys.modules
-    assert far_away.double(far_away.value) == 6
-    assert sys.modules["far_away"].double is far_away.double
-    with pytest.raises(AttributeError, match="no attribute 'no_such_name'"):
-        _ = far_away.no_such_name
-    monkeypatch.delitem(sys.modules, "far_away")

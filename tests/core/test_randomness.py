@@ -57,19 +57,6 @@ def test_any_part_of_the_address_changes_the_draws(change: dict):
     assert torch_seed(**BASE) != torch_seed(**BASE | change)
 
 
-def test_order_of_generators_does_not_matter():
-    addresses = [
-        {"seed": 0, "purpose": "batches", "round": round, "client": client}
-        for round in range(3)
-        for client in range(3)
-    ]
-    forward = [draws(**address) for address in addresses]
-    held = [generator(**address) for address in reversed(addresses)]
-    np.random.seed(1)
-    torch.manual_seed(1)
-    assert [result.random(4).tolist() for result in reversed(held)] == forward
-
-
 def test_torch_seeds_of_neighboring_addresses_do_not_collide_and_have_63_bits():
     """The chance that any two of 7,500 random 63-bit numbers agree is 3e-12."""
     purposes = ("partition", "selection", "batches")

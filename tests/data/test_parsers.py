@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import pickle
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,7 @@ from cohort.cell.planned import PlannedFile, plan_file, write_plan
 from cohort.core.errors import UserError
 from cohort.data import store
 from cohort.data.download import download
-from cohort.data.parsers.arrays import Cifar10, Cifar100, Cifar100Coarse, read_idx
+from cohort.data.parsers.arrays import Cifar100, Cifar100Coarse, read_idx
 from cohort.data.parsers.pictures import resized
 from cohort.data.parsers.text import Covtype
 from cohort.data.prepare import prepare
@@ -124,19 +122,6 @@ def test_a_cifar_row_is_red_then_green_then_blue_row_by_row():
     assert split.labels == [97] and Cifar100Coarse().parse(Path())[0].labels == [11]
 
 
-def test_cifar10_batches_follow_each_other():
-    """Also pickles of current versions are read."""
-    names = [*(f"data_batch_{number}" for number in range(1, 6)), "test_batch"]
-    for number, name in enumerate(names):
-        batch = {"data": np.full((1, 3072), number, dtype=np.uint8), "labels": [number]}
-        binary = {key.encode(): value for key, value in batch.items()}
-        content = python2_pickle(batch) if number % 2 else pickle.dumps(binary, protocol=4)
-        Path(name).write_bytes(content)
-    train, test = Cifar10().parse(Path())
-    assert train.values[:, 0, 0, 0].tolist() == train.labels.tolist() == [0, 1, 2, 3, 4]
-    assert test.labels.tolist() == [5]
-
-
 ROWS = np.zeros((2, 3072), dtype=np.uint8)
 PICKLES = {
     "a foreign class": (pickle.dumps({"data": Foreign()}), "it asks for "),
@@ -229,12 +214,6 @@ def test_moments_that_are_not_given_are_those_of_the_training_pictures():
     np.testing.assert_allclose(facts["std"], np.sqrt(square - mean**2), rtol=1e-9)
 
 
-def test_checksums_of_raw_files_are_recorded():
-    content = publishers.contents("digits-dg")["digits_dg.zip"]
-    _, facts = store.read(prepared("digits-dg"), "test")
-    assert facts["raw_sha256"] == f'{{"digits_dg.zip": "{hashlib.sha256(content).hexdigest()}"}}'
-
-
 def test_resizing_takes_the_mean_of_what_a_pixel_covers():
     """Stripes of 0 and 200, one pixel wide: at a seventh of the size all is near 100, where the
     nearest pixel would give 0 or 200."""
@@ -288,17 +267,6 @@ def test_a_wrong_archive_is_reported(case: str):
     (name,) = FACTS[dataset]["files"]
     left = {path: data for path, data in members.items() if data is not None}
     assert sentence in refusal(dataset, {name: zip_of(left)})
-
-
-@pytest.mark.parametrize("dataset", ["pacs", "digits-dg", "tiny-imagenet"])
-def test_a_zip_with_and_without_a_folder_of_its_own(dataset: str):
-    """Users may pack a folder's content instead of the folder."""
-    values = np.array(store.read(prepared(dataset), "train")[0].values)
-    ((name, content),) = publishers.contents(dataset).items()
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        members = {member.partition("/")[2]: archive.read(member) for member in archive.namelist()}
-    flat = prepared(dataset, {name: zip_of(members)})
-    np.testing.assert_array_equal(store.read(flat, "train")[0].values, values)
 
 
 def test_covtype_has_the_two_largest_kinds(monkeypatch: pytest.MonkeyPatch):

@@ -4,7 +4,6 @@ text."""
 from __future__ import annotations
 
 import os
-import random
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,7 @@ import yaml
 from cohort.core.errors import UserError
 from cohort.data.parsers import PARSERS
 from cohort.data.parsers import text as module
-from cohort.data.parsers.text import CHARACTERS, PLAYS, role_of, text_by_role, user_of
+from cohort.data.parsers.text import CHARACTERS, PLAYS, role_of, text_by_role
 from cohort.data.split import Blocks, Split
 from tests.conftest import ROOT
 from tests.data import row_publishers as texts
@@ -110,15 +109,6 @@ def test_a_title_may_stand_seven_lines_above_and_the_plays_end_at_a_line(
     assert text_by_role(written("raw_data.txt", text)) == expected
 
 
-def test_users_have_leafs_names():
-    for user, title, role in (
-        ("TWELFTH_NIGHT__OR__WHAT_YOU_WILL_TOBY", "TWELFTH NIGHT; OR, WHAT YOU WILL", "TOBY"),
-        ("LOVE_S_LABOUR_S_LOST_A_KING", "LOVE'S LABOUR'S LOST", "A KING"),
-    ):
-        assert user_of(title, role) == user
-        assert role_of(user) == role.replace(" ", "_")
-
-
 def decoded(*splits: Split) -> list[tuple[int, str, str]]:
     """Group, 80 characters and the next one."""
     results = []
@@ -155,14 +145,6 @@ def test_windows_by_brute_force():
     assert decoded(*again) == decoded(train, test)
     chosen = [text for _, text, _ in decoded(test)]
     assert chosen != [text for _, text, _ in decoded(train, test)][: len(chosen)]
-
-
-def test_the_order_of_rows_does_not_matter():
-    rows = texts.samples(LONG)
-    whole, other = from_csv(rows), from_csv(texts.samples(dict(reversed(LONG.items()))))
-    assert [decoded(split) for split in whole] == [decoded(split) for split in other]
-    random.Random(0).shuffle(rows)
-    assert sorted(decoded(*from_csv(rows))) == sorted(decoded(*whole))
 
 
 def test_the_text_and_its_table_are_the_same_data():
@@ -253,13 +235,3 @@ def test_the_real_text_has_the_published_numbers():
     assert len({role_of(user) for user in users}) == facts["groups"] == 810
     assert {next(play for play in PLAYS if user.startswith(play)) for user in users} == set(PLAYS)
     assert (facts["train"], facts["test"]) == (3_803_542 + 211_308, 211_308)
-
-
-@pytest.mark.parametrize("dataset", ["shakespeare", "shakespeare-csv"])
-def test_what_is_generated_is_read(dataset: str):
-    ((name, content),) = texts.row_contents(dataset).items()
-    parsed = PARSERS[dataset]().parse(written(name, content).parent)
-    assert {
-        part: len(split.labels) for part, split in zip(("train", "test"), parsed, strict=True)
-    } == texts.row_counts(dataset)
-    assert sum(len(split.labels) for split in parsed) == 3 * 57 - 80 + 14 * 10 - 80

@@ -89,25 +89,6 @@ def test_groups_are_read_back_with_the_labels(monkeypatch: pytest.MonkeyPatch):
     np.testing.assert_array_equal(store.read_labels(path)[1], domains[0])
 
 
-@pytest.mark.parametrize(
-    ("groups", "declared"),
-    [(None, 3), (np.arange(30) % 3, None), (np.arange(30) % 3, 2), (np.zeros(29), 3)],
-)
-def test_undeclared_groups_are_reported(
-    groups: Any, declared: int | None, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(Noise, "splits", (Split(TRAIN.values, TRAIN.labels, groups), TEST))
-    with pytest.raises(UserError, match=r"^noise: train (has|lacks) groups[^\n]*$"):
-        prepared(groups=declared)
-
-
-def test_values_are_memory_mapped():
-    result = store.read(prepared(), "train")[0].values
-    assert isinstance(result, np.memmap)
-    result[0] = 0  # a copy of the page: the file stays as it is
-    np.testing.assert_array_equal(store.read("data.h5", "train")[0].values, TRAIN.values)
-
-
 @pytest.mark.parametrize("standardized", [None, 2])
 def test_mean_and_deviation_are_measured_if_not_given(standardized: int | None):
     facts = store.read(prepared(mean=None, std=None, standardized=standardized), "test")[1]

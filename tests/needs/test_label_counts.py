@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from cohort.core.randomness import generator
 from cohort.privacy.label_report import LabelReport
 from cohort.selection.entropy import Entropy
-from tests.needs.by_hand import COUNTS, MODEL_BYTES, Spy, costs, played, task_by_hand
+from tests.needs.by_hand import COUNTS, MODEL_BYTES, costs, played, spying, task_by_hand
 
 MANY = np.random.default_rng(1).integers(0, 9, (10, 4))
-
-
-@dataclass(frozen=True, kw_only=True)
-class CountsSpy(Spy):
-    needs: ClassVar[frozenset[str]] = frozenset({"label_counts"})
+CountsSpy = spying("label_counts")
 
 
 @dataclass(frozen=True, kw_only=True)

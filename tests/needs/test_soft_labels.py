@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
-from cohort.selection.entropy import Reselect
-from tests.needs.by_hand import MODEL_BYTES, Spy, costs, played, task_by_hand
+from tests.needs.by_hand import MODEL_BYTES, costs, played, spying, task_by_hand
 
-
-@dataclass(frozen=True, kw_only=True)
-class SoftSpy(Spy):
-    needs: ClassVar[frozenset[str]] = frozenset({"soft_labels"})
+SoftSpy = spying("soft_labels")
 
 
 def softmax(*bias: float) -> list[float]:
@@ -41,17 +35,3 @@ def test_what_soft_labels_cost():
     assert costs(state, "bytes_up") == [4 * MODEL_BYTES + 4 * 3 * 4] * 2
     assert costs(state, "bytes_down") == [4 * MODEL_BYTES] * 2
     assert state.history.traffic["soft_labels"].tolist() == [2 * 4 * 3 * 4, 0, 0]
-
-
-def test_reselect_filters_by_them():
-    """Without client 0, whose labels lean to class 0, the mean soft label is less even. The client
-    without samples never counts."""
-    state = played(task_by_hand(Reselect()))
-    soft = np.array(
-        [softmax(0.05, -0.025, -0.025), softmax(-0.1, 0.2, -0.1), softmax(0, -0.1, 0.1)]
-    )
-    order = state.history.cohorts[0]
-    rows = np.array([[*soft, [math.nan] * 3][client] for client in order])
-    kept = Reselect().keep({"soft_labels": rows}, np.array([[4, 2, 3, 0][one] for one in order]))
-    expected = kept.sum() - kept[order.tolist().index(3)]
-    assert state.history.metrics["updates_used"] == [(1, expected)]

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 import pytest
 
-from tests.needs.by_hand import Spy, played
+from tests.needs.by_hand import Spy, played, spying
 from tests.training.small_task import small_task
 
-
-@dataclass(frozen=True, kw_only=True)
-class CountsSpy(Spy):
-    needs: ClassVar[frozenset[str]] = frozenset({"label_counts"})
-
-
-@dataclass(frozen=True, kw_only=True)
-class LossSpy(Spy):
-    needs: ClassVar[frozenset[str]] = frozenset({"reserved_loss"})
+CountsSpy = spying("label_counts")
+LossSpy = spying("reserved_loss")
 
 
 def watched(selector: Spy) -> Spy:

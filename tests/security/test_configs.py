@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import yaml
 
-from cohort.cell.planned import plan_file, read_plan
 from cohort.core.errors import UserError
 from cohort.plan import all_studies, drawn_names, load
 from tests.workflow.conftest import TINY
@@ -93,17 +92,6 @@ def test_a_name_that_is_a_path_or_a_command(place: str, study: Path):
     assert not list(Path("..").rglob("written"))
 
 
-def test_a_strategy_or_data_set_of_such_a_name(study: Path):
-    for index, name in enumerate(NAMES):
-        file = Path("config", ("strategies.yaml", "datasets.yaml")[index % 2])
-        original = file.read_text()
-        content = yaml.safe_load(original)
-        content[name] = next(iter(content.values()))
-        file.write_text(yaml.safe_dump(content))
-        assert_refused(f"{file}: ")
-        file.write_text(original)
-
-
 WRONG = {"J": ["J0", "J-1", "J1.5", "J" + "9" * 5000, "J٣", "J1e9", "J 4"]}
 WRONG["partition"] = ["dir-1e999", "dir-nan", "classes-" + "9" * 400, "classes-٣", "iid/../x"]
 
@@ -146,22 +134,3 @@ def test_a_data_set_that_names_what_it_may_not(name: str, study: Path):
     content["digits"]["files"] = FILES[name]
     file.write_text(yaml.safe_dump(content))
     assert_refused("config/datasets.yaml")
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        "[]",
-        "[" * 200_000,
-        '{"path": "x", "command": "touch written"}',
-        "\xff",
-        "!!python/object/apply:os.system ['touch written']",
-    ],
-)
-def test_a_hostile_plan_file(content: str, project: Path):
-    file = plan_file("k0123456789ab")
-    file.parent.mkdir(parents=True)
-    file.write_bytes(content.encode("latin-1"))
-    with pytest.raises(UserError, match=f"^{file}: cannot be read as a plan file [^\n]*start snak"):
-        read_plan(file)
-    assert not Path("written").exists()

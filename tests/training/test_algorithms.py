@@ -223,14 +223,6 @@ def test_the_random_start_is_another_network_of_the_same_model():
         assert torch.equal(tensor, task.other_initial_weights()[name])
 
 
-def test_scaffold_sends_twice_the_bytes():
-    mean, scaffold = (
-        run(small_task(server=server)).history.cost for server in (Average(), Scaffold())
-    )
-    for way in ("bytes_up", "bytes_down"):
-        assert [value for _, value in scaffold[way]] == [2 * value for _, value in mean[way]]
-
-
 def test_updates_are_clipped_by_the_norm_over_all_weights():
     """(2, 3, 6) has norm 7 and is clipped to (1, 1.5, 3); (0, 3, 0) stays: with sizes 1 and 3 the
     mean is (1/4, (1.5 + 9) / 4, 3/4)."""

@@ -92,10 +92,3 @@ def test_batch_size_and_cohort_and_amount_of_work_do_not_matter(name: str):
     assert torch.equal(
         seen(name, 1, J="J4"), base[:13]
     )  # three batches of the first epoch and one of the second
-
-
-def test_images_are_standardized_after_augmentation():
-    """White images with a black border: white is (1 - 0.5) / 0.25 = 2 and black -2."""
-    task = colored_task("crop-flip")
-    task.train_samples.values.fill_(255)
-    assert train(task, 1).unique().tolist() == [-2, 2]

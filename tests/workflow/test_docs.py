@@ -20,7 +20,8 @@ from cohort.plan.loading import load
 from cohort.records.record import read
 from cohort.results.claims import CLAIMS
 from cohort.results.figures import KINDS
-from cohort.selection import SELECTORS, abilities
+from cohort.selection import SELECTORS
+from cohort.selection import selector as abilities
 from cohort.training.objectives import OBJECTIVES
 from cohort.training.participation import PARTICIPATIONS
 from cohort.training.procedures import PROCEDURES

@@ -35,12 +35,6 @@ def test_records_come_back_to_the_last_bit(release: Path):
         assert_same(before, after)
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_a_single_run_comes_back(tmp_path: Path, seed: int):
-    write_release(tmp_path, "study", [RECORDS[seed]])
-    assert_same(RECORDS[seed], read_release(tmp_path)[0])
-
-
 def contents(folder: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in folder.iterdir()}
 
@@ -49,14 +43,6 @@ def test_the_order_of_runs_changes_no_byte(tmp_path: Path, release: Path):
     shuffled = random.Random(0).sample(RECORDS, len(RECORDS))
     write_release(tmp_path / "again", "study", shuffled)
     assert contents(tmp_path / "again") == contents(release)
-
-
-def test_nothing_is_left_of_an_earlier_release(tmp_path: Path, release: Path):
-    """The first run has neither a profile nor accuracies by class."""
-    write_release(release, "study", RECORDS[:1])
-    write_release(tmp_path / "new", "study", RECORDS[:1])
-    assert contents(release) == contents(tmp_path / "new")
-    assert not {"profiles.parquet", "classes.parquet"} & contents(release).keys()
 
 
 @pytest.mark.parametrize("step", range(3))

@@ -70,14 +70,6 @@ def test_neither_global_weights_nor_global_random_state_matter():
     assert fingerprint(once.client_weights(0)) != before
 
 
-def test_dropout_is_on_and_drawn_anew_in_each_round():
-    """One step on all samples: without dropout two rounds would agree but for rounding."""
-    task = small_task(model=network_with_dropout(), batch=1000)
-    weights = task.initial_weights()
-    models = [train(task, [0], round, weights).client_weights(0)["1.weight"] for round in (1, 2)]
-    assert (models[0] - models[1]).abs().max() > 1e-3
-
-
 def batches(size: int, client: int = 2, round: int = 5, **settings: Any) -> list[list[int]]:
     """The batches of a client, as places in its shard."""
     options = {key: settings.pop(key) for key in ("begin", "end", "in_order") if key in settings}
