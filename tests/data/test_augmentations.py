@@ -115,23 +115,11 @@ def test_the_middle_crop_is_the_image_and_crops_are_equally_likely(name: str):
 
 
 REFUSED = [
-    (
-        "jitter-flip-gray",
-        (1, 28, 28),
-        "needs images with three color channels, not samples of shape (1, 28, 28)",
-    ),
-    (
-        "jitter-flip-gray",
-        (80,),
-        "needs images with three color channels, not samples of shape (80,)",
-    ),
-    (
-        "reflect-crop-flip",
-        (1, 8, 4),
-        "needs images of at least 5x5 pixels, not samples of shape (1, 8, 4)",
-    ),
-    ("crop-flip", (80,), "needs images, not samples of shape (80,)"),
-    ("flip", (54,), "needs images, not samples of shape (54,)"),
+    ("jitter-flip-gray", (1, 28, 28), "images with three color channels"),
+    ("jitter-flip-gray", (80,), "images with three color channels"),
+    ("reflect-crop-flip", (1, 8, 4), "images of at least 5x5 pixels"),
+    ("crop-flip", (80,), "images"),
+    ("flip", (54,), "images"),
 ]
 
 
@@ -139,4 +127,4 @@ REFUSED = [
 def test_invalid_shapes_are_refused(name: str, shape: tuple[int, ...], sentence: str):
     with pytest.raises(ValueError) as refusal:
         AUGMENTATIONS[name]().check(shape)
-    assert str(refusal.value) == sentence
+    assert str(refusal.value) == f"needs {sentence}, not samples of shape {shape}"

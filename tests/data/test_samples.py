@@ -25,11 +25,8 @@ def test_inputs_are_scaled_and_standardized_channel_by_channel():
     expected = [[[[-2.0, 2.0]], [[0.5, 0.0]]], [[[0.0, -1.0]], [[1.5, -0.5]]]]
     assert samples.inputs(torch.tensor([0, 1])).tolist() == expected
     assert samples.inputs(torch.tensor([1])).tolist() == expected[1:]
-    assert samples.inputs(torch.tensor([1, 0, 1])).tolist() == [
-        expected[1],
-        expected[0],
-        expected[1],
-    ]
+    turned = [expected[1], expected[0], expected[1]]
+    assert samples.inputs(torch.tensor([1, 0, 1])).tolist() == turned
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -41,21 +38,11 @@ def test_a_split_is_loaded_in_the_given_precision(dtype: torch.dtype, tmp_path: 
     }
     mean, std = np.array([0.1, 0.2, 0.3]), np.array([0.5, 0.6, 0.7])
     with new_hdf5(tmp_path / "data.h5") as file:
-        file.attrs.update(
-            {
-                "dataset": "noise",
-                "classes": 2,
-                "scale": 255,
-                "mean": mean,
-                "std": std,
-                "format": FORMAT,
-            }
-        )
+        facts = {"dataset": "noise", "classes": 2, "scale": 255, "mean": mean, "std": std}
+        file.attrs.update(facts | {"format": FORMAT})
         for name, images in stored.items():
-            file[f"{name}/values"], file[f"{name}/labels"] = (
-                images,
-                (np.arange(len(images)) % 2).astype(np.uint16),
-            )
+            file[f"{name}/values"] = images
+            file[f"{name}/labels"] = (np.arange(len(images)) % 2).astype(np.uint16)
     for name, images in stored.items():
         samples = load(tmp_path / "data.h5", name, torch.device("cpu"), dtype)
         assert samples.values.dtype == torch.uint8

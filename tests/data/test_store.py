@@ -24,16 +24,8 @@ from cohort.data.split import Blocks, Split
 RNG = np.random.default_rng(6)
 TRAIN = Split(RNG.integers(0, 256, (30, 3, 6, 5), dtype=np.uint8), RNG.integers(0, 4, 30))
 TEST = Split(RNG.integers(0, 256, (7, 3, 6, 5), dtype=np.uint8), RNG.integers(0, 4, 7))
-FACTS = {
-    "dataset": "noise",
-    "shape": [3, 6, 5],
-    "classes": 4,
-    "train": 30,
-    "test": 7,
-    "scale": 255,
-    "mean": [0.1, 0.2, 0.3],
-    "std": [1.0, 2.0, 3.0],
-}
+FACTS = {"dataset": "noise", "shape": [3, 6, 5], "classes": 4, "train": 30, "test": 7, "scale": 255}
+FACTS |= {"mean": [0.1, 0.2, 0.3], "std": [1.0, 2.0, 3.0]}
 
 
 @dataclass(frozen=True, kw_only=True)

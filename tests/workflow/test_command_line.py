@@ -54,14 +54,6 @@ def counts(project: Project, experiment: str) -> dict[str, int]:
 
 
 @pytest.mark.slow
-def test_status_of_a_finished_project_and_of_a_hole_in_it(finished: Project):
-    assert counts(finished, "one") == {"done": 4}
-    record = next(path for path in finished.records() if "/J3/" in str(path))
-    record.unlink()
-    assert counts(finished, "two") == {"done": 1, "missing": 1}
-
-
-@pytest.mark.slow
 def test_status_names_a_failed_cell_and_its_last_word(finished: Project):
     finished.narrow()
     record = next(path for path in finished.records() if "/J3/" in str(path))

@@ -230,8 +230,3 @@ def test_the_picture_of_the_rules_has_them_all():
     )
     shown = re.findall(r"<text[^>]*>(\w+)</text>", (ROOT / "docs/images/rulegraph.svg").read_text())
     assert sorted(shown) == sorted({*rules, "all"} - {"unknown"})  # which only reports a mistake
-
-
-def test_slurm_profile_plans(fresh: Project):
-    (fresh.root / "slurm").symlink_to("profiles/slurm")
-    assert fresh.planned("--profile", "slurm")["train"] == 6

@@ -203,15 +203,6 @@ def test_two_strategies_with_other_seeds_than_the_figure_has(mine: Project):
     assert all("(0 of 2)" in line for line in lines if "FedEntOpt" in line)
 
 
-def test_trying_over_a_damaged_record_is_one_sentence(finished: Project):
-    record = next(path for path in finished.records() if "/J2/" in str(path))
-    record.write_bytes(record.read_bytes()[:500])
-    path = record.relative_to(finished.root)
-    sentence = f"{path} is not a valid record (its checksum does not fit"
-    fails(finished, sentence, "try", "fedprox", "--on", "tiny.fig1", makes="my/studies/try_fedprox")
-    fails(finished, sentence, "try", "--on", "tiny.fig1")
-
-
 def test_a_claim_is_judged_without_any_run(fresh: Project):
     """By the numbers that the slides print, in a line each with totals, and as JSON."""
     lines = cohort(fresh, "check", "ucb").stdout.splitlines()

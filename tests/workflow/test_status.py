@@ -67,16 +67,6 @@ def test_its_own_log_says_more_than_that_of_slurm(finished: Project):
     )
 
 
-def test_killed_without_any_log(finished: Project):
-    record, log = a_cell(finished)
-    (finished.root / record).unlink()
-    (finished.root / log).unlink()
-    state = (finished.root / record).with_suffix(".state")
-    state.mkdir()
-    (state / "lease").touch()
-    assert cohort(finished, "status").endswith(f"\nfailed: {record}\n  no log\n")
-
-
 @pytest.mark.slow
 def test_a_driver_with_a_failing_cell_goes_on_and_draws_the_others(fresh: Project):
     """Three seeds, of which one has broken shards. The page says what stands behind its figure."""
