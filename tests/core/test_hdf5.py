@@ -4,9 +4,6 @@ page."""
 from __future__ import annotations
 
 import errno
-import hashlib
-import json
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -133,23 +130,6 @@ def test_a_cut_file_a_longer_one_and_a_lost_page_are_found(kind: str, path: Path
         path.write_bytes(content)
         if content != good:
             assert_refused(kind, path, DAMAGED, FOREIGN)
-
-
-def test_the_seal_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Its checksums are those of the standard tools."""
-    monkeypatch.setattr(hdf5, "LARGE", 1000)
-    values = RNG.integers(0, 256, 1000, dtype=np.uint8)
-    with new_hdf5(tmp_path / "a.h5") as file:
-        file["small"], file["group/large"], file["other"] = np.arange(3), values, values[::-1]
-    content = (tmp_path / "a.h5").read_bytes()
-    seal = json.loads(content[:SEAL_BYTES])
-    assert seal["large"]["group/large"] == [
-        content.index(values.tobytes()),
-        1000,
-        zlib.crc32(values.tobytes()),
-    ]
-    rest = content[SEAL_BYTES:].replace(values.tobytes(), b"").replace(values[::-1].tobytes(), b"")
-    assert seal["sha256"] == hashlib.sha256(rest).hexdigest()
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -91,16 +91,6 @@ def test_a_bar_in_a_terminal_only(output: io.StringIO, monkeypatch: pytest.Monke
     assert output.isatty() or output.getvalue() == ""
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0.4, "0 s"),
-        (59.6, "1 min 00 s"),
-        (307, "5 min 07 s"),
-        (3599.7, "1 h 00 min"),
-        (3900, "1 h 05 min"),
-        (7.776e6, "2,160 h"),
-    ],
-)
-def test_durations_carry_over_when_rounded(seconds: float, text: str):
-    assert duration_text(seconds) == text
+def test_durations_carry_over_when_rounded():
+    texts = [duration_text(seconds) for seconds in (0.4, 59.6, 307, 3599.7, 3900, 7.776e6)]
+    assert texts == ["0 s", "1 min 00 s", "5 min 07 s", "1 h 00 min", "1 h 05 min", "2,160 h"]

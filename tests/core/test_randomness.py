@@ -32,14 +32,8 @@ from cohort.training.procedures.federated import (
 from cohort.training.trainers import base, local_work, serial
 
 BASE = {"seed": 3, "purpose": "batches", "round": 5, "client": 7}
-CHANGES = [
-    {"seed": 4},
-    {"purpose": "batch"},
-    {"purpose": "Batches"},
-    {"round": 6},
-    {"client": 8},
-    {"round": 7, "client": 5},
-]
+CHANGES = [{"seed": 4}, {"purpose": "batch"}, {"purpose": "Batches"}, {"round": 6}, {"client": 8}]
+CHANGES += [{"round": 7, "client": 5}]
 
 
 def draws(**address) -> list[float]:
@@ -116,14 +110,8 @@ def planned_cell(*, validation_samples: int = 0, **changes) -> Cell:
     names["strategy"] = "fedavg"
     numbers = {"seed": 4, "clients": 5, "cohort": 2, "rounds": 2, "batch": 4, "lr": 0.1}
     numbers |= {"reserve": 6, "samples": 0.5}
-    parts = {
-        key: {"name": name}
-        for key, name in (
-            ("selector", "random"),
-            ("objective", "cross-entropy"),
-            ("server", "average"),
-        )
-    }
+    parts = {"selector": {"name": "random"}, "objective": {"name": "cross-entropy"}}
+    parts["server"] = {"name": "average"}
     settings = asdict(Settings(**(names | numbers | changes))) | parts
     inputs = {"data": "data.h5", "shards": "shards.h5"}
     cell = cell_of(PlannedFile("record.h5", "k0123456789ab", settings, {}, inputs))

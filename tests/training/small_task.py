@@ -31,13 +31,8 @@ SIZES = (4, 9, 2, 6)
 
 def small_settings(**changes: Any) -> Settings:
     """The settings of a run without files."""
-    names: dict[str, Any] = {
-        "dataset": "none",
-        "model": "small-mlp",
-        "partition": "iid",
-        "strategy": "none",
-        "precision": "float64",
-    }
+    names: dict[str, Any] = {"dataset": "none", "model": "small-mlp", "partition": "iid"}
+    names |= {"strategy": "none", "precision": "float64"}
     numbers = {"J": "J1", "seed": 0, "clients": 3, "cohort": 3, "rounds": 1, "batch": 4, "lr": 0.1}
     return Settings(**(names | numbers | changes))
 

@@ -80,22 +80,11 @@ def test_server_momentum_does_not_apply_to_statistics():
     rng = np.random.default_rng(3)
     values = torch.from_numpy(rng.normal(scale=1e-3, size=(13, 1, 8, 8)))
     train_samples = plain_samples(values, torch.from_numpy(rng.integers(0, 3, 13)))
-    states = []
-    for server in (Average(), Momentum(beta=0.9)):
-        states.append(
-            run(
-                small_task(
-                    model=network(),
-                    train=train_samples,
-                    sizes=(4, 9),
-                    J="J5",
-                    batch=100,
-                    rounds=6,
-                    server=server,
-                )
-            )
-        )
-    plain, moved = states
+    settings = {"sizes": (4, 9), "J": "J5", "batch": 100, "rounds": 6, "train": train_samples}
+    plain, moved = (
+        run(small_task(model=network(), server=server, **settings))
+        for server in (Average(), Momentum(beta=0.9))
+    )
     assert set(moved.server) == {"1.weight", "1.bias", "2.weight", "2.bias"}
     assert not torch.equal(plain.weights["2.weight"], moved.weights["2.weight"])
     for name in (MEAN, VARIANCE, COUNT):

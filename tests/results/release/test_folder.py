@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -98,25 +97,20 @@ def _manifest(folder: Path, **changes: object) -> None:
     write_sealed(folder / "manifest.json", read_manifest(folder) | changes)
 
 
+def _curves(change: Callable[[pa.Table], pa.Table]) -> Callable[[Path], object]:
+    return lambda folder: _rewritten(folder, "curves", change)
+
+
 DAMAGES: dict[str, Callable[[Path], object]] = {
     "is not a release": lambda folder: (folder / "manifest.json").unlink(),
     "update Cohort": lambda folder: _manifest(folder, format=2),
     "is not the manifest of a release": lambda folder: _manifest(folder, format="1"),
     "cannot be read": lambda folder: (folder / "manifest.json").write_text("{"),
     "is missing": lambda folder: (folder / "curves.parquet").unlink(),
-    "another SHA-256": lambda folder: shutil.copy(
-        folder / "runs.parquet", folder / "curves.parquet"
-    ),
-    "no valid runs .* for 3 rounds": lambda folder: _rewritten(
-        folder, "cohorts", lambda table: table.slice(0, len(table) - 1)
-    ),
-    'no valid runs .*"digest"': lambda folder: _rewritten(
-        folder, "curves", lambda table: table.drop_columns(["digest"])
-    ),
-    "no valid runs .*is not the name": lambda folder: _rewritten(
-        folder,
-        "curves",
-        lambda table: table.set_column(2, "metric", pa.array(["../x"] * len(table))),
+    "another SHA-256": lambda folder: (folder / "curves.parquet").write_bytes(b"others"),
+    'no valid runs .*"digest"': _curves(lambda table: table.drop_columns(["digest"])),
+    "no valid runs .*is not the name": _curves(
+        lambda table: table.set_column(2, "metric", pa.array(["../x"] * len(table)))
     ),
 }
 

@@ -34,16 +34,8 @@ def image_task(precision: str) -> Task:
         torch.manual_seed(3)
         model = MODELS["lenet5"]().build((3, 32, 32), 3)
     set_up(precision, CPU)
-    return small_task(
-        model=model,
-        train=samples,
-        test=samples,
-        sizes=(12, 12),
-        J="J2e",
-        batch=4,
-        lr=0.05,
-        precision=precision,
-    )
+    settings = {"sizes": (12, 12), "J": "J2e", "batch": 4, "lr": 0.05, "precision": precision}
+    return small_task(model=model, train=samples, test=samples, **settings)
 
 
 def after_a_round(precision: str, kind: type[Trainer]) -> Tensor:
