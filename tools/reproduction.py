@@ -13,14 +13,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from cohort.results.claims.decision import HELD, NOT_HELD
-
 from benchmarks.tables import put_section, table
 from cohort.core.paths import CLAIMS_TABLE, RELEASED
 from cohort.plan import Plan, load
 from cohort.plan.yaml_files import read_yaml
 from cohort.records.record import Record
-from cohort.results.claims.judged import JudgedClaim
+from cohort.results.claims.judged import HELD, NOT_HELD, JudgedClaim
 from cohort.results.intervals import ENOUGH_SEEDS, NOT_ENOUGH
 from cohort.results.release.folder import read_release
 from tools.study import (

@@ -8,7 +8,6 @@ from dataclasses import replace
 from statistics import median
 
 import torch
-from cohort.training.job.precision import set_up
 
 from benchmarks.contest import largest_difference
 from benchmarks.draw import draw_work
@@ -18,6 +17,7 @@ from benchmarks.variants.inputs import flat
 from benchmarks.variants.ours import task_of
 from benchmarks.work import Work
 from benchmarks.workloads import W1, W2, W2A, W2B, W3
+from cohort.training.job.machine import set_up
 from cohort.training.state import RunState
 
 VGG11, RESNET18 = (

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-from cohort.training.job.precision import set_up
 
 from benchmarks.protocol import serve
 from benchmarks.variants.inputs import arguments, flat, network
@@ -15,6 +14,7 @@ from cohort.cell.settings import Settings
 from cohort.data.samples import Samples
 from cohort.data.shards import Shards
 from cohort.selection.simple import Random
+from cohort.training.job.machine import set_up
 from cohort.training.objectives import CrossEntropy
 from cohort.training.procedures import parse_procedure
 from cohort.training.servers import Average

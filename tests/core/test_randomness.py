@@ -22,13 +22,7 @@ from cohort.data.store import FORMAT
 from cohort.partition import deal
 from cohort.training import task
 from cohort.training.cell import Cell, cell_of
-from cohort.training.procedures.federated import (
-    Federated,
-    allocating,
-    choosing,
-    evaluation_context,
-    rounds,
-)
+from cohort.training.procedures.federated import Federated, choosing, gathering, rounds
 from cohort.training.trainers import base, local_work, serial
 
 BASE = {"seed": 3, "purpose": "batches", "round": 5, "client": 7}
@@ -83,7 +77,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> set[tuple]:
 
         return call
 
-    drawing = [deal, sampling, rounds, allocating, choosing, base, local_work, evaluation_context]
+    drawing = [deal, sampling, rounds, choosing, base, local_work, gathering]
     for module in drawing:
         monkeypatch.setattr(module, "generator", watched(generator))
     for module in (serial, task):

@@ -160,9 +160,9 @@ SHOWN = {"board, fedavg, iid, 21-30, mean": "81 [80, 82]", "board, selection_gin
     ("finding", "message"),
     [
         ({"text": "It is 81.", "rests_on": SHOWN}, None),
-        ("It is 81.", "findings[0] is 'It is 81.', but must be a mapping"),
-        ({"text": "It is 81."}, "findings[0] lacks the key 'rests_on'"),
-        ({"text": "It is 81.", "rests_on": {}}, "findings[0].rests_on is empty"),
+        ("It is 81.", "findings[0]: 'It is 81.' is not of type 'object'"),
+        ({"text": "It is 81."}, "findings[0]: 'rests_on' is a required property"),
+        ({"text": "It is 81.", "rests_on": {}}, "findings[0].rests_on: {} should be non-empty"),
         (
             {"text": "It is 81.", "rests_on": {"bord, iid, mean": 81}},
             "findings[0].rests_on names 'bord', which is neither a table nor a claim; "

@@ -215,3 +215,38 @@ def test_whether_a_papers_value_agrees(
 )
 def test_the_margin_by_hand(printed: float, unit: str, points: float) -> None:
     assert margin_of(printed, unit) == pytest.approx(points / 100)
+
+
+@pytest.mark.parametrize(
+    ("n", "runs", "ratio", "printed"),
+    [
+        (3, 1, 1.0, None),
+        (10, 3, 1.0, None),
+        (2, 10, 0.5, 1.0),  # where Welch's freedom would be wrong in 7.9 and 5.7 %
+        (10, 3, 2.0, 1.0),
+        (5, 3, 1.0, 0.3),  # a printed deviation that is too small
+    ],
+)
+def test_how_often_a_verdict_is_wrong(
+    n: int, runs: int, ratio: float, printed: float | None
+) -> None:
+    """At the margin no more than 5.2 % agree and 2.8 % differ; the paper's deviation is `ratio`
+    times ours, and it prints `printed` times its own.
+
+    Normal means do not depend on deviations, so that all of the error is drawn as the paper's, by
+    evenly spaced quantiles.
+    """
+    rng, studies = np.random.default_rng(1), 20_000
+    ours = rng.normal(0, MARGIN / 20, (studies, n))
+    ours += MARGIN - ours.mean(axis=1, keepdims=True)
+    sds = ratio * MARGIN / 20 * np.sqrt(rng.chisquare(max(runs - 1, 1), studies) / (runs - 1 or 1))
+    error = MARGIN / 20 * math.sqrt(1 / n + ratio**2 / runs)
+    values = error * stats.norm.ppf((np.arange(studies) + 0.5) / studies)
+    verdicts = [
+        agreement(
+            our, value, None if printed is None else printed * sd, runs, margin=MARGIN
+        ).verdict
+        for our, value, sd in zip(ours, values, sds, strict=True)
+    ]
+    assert verdicts.count("agrees") / studies <= 0.052
+    assert verdicts.count("differs") / studies <= 0.028

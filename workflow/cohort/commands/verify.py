@@ -153,6 +153,10 @@ def _train_again(cell: Cell, before: Record, until: int | None) -> SecondRun:
         return history, saved_header(state)["sessions"], ""
 
 
+def _each_once(sessions: list[dict[str, Any]], key: str) -> str:
+    return " and ".join(dict.fromkeys(session[key] for session in sessions))
+
+
 def differing_conditions(
     provenance: dict[str, Any], sessions: list[dict[str, Any]]
 ) -> Iterator[str]:
@@ -161,10 +165,7 @@ def differing_conditions(
     for file in user_files.changed_files(user_files.module_versions(provenance)):
         yield f"the record was made by another {file}"
     for key, what in (("device", "on"), ("trainer", "by the trainer")):
-        then, now = (
-            " and ".join(dict.fromkeys(session[key] for session in made))
-            for made in (provenance["sessions"], sessions)
-        )
+        then, now = (_each_once(made, key) for made in (provenance["sessions"], sessions))
         if then != now:
             yield f"it was trained {what} {then}, and now {what} {now}"
     for package in DECIDING_VERSIONS:

@@ -18,7 +18,7 @@ from cohort.data.sampling import draw_share, scaled_count
 from cohort.data.shards import Shards, write
 from cohort.data.store import read_labels
 from cohort.partition import Pool, parse_partition
-from cohort.partition.schemes import Parts, Scheme
+from cohort.partition.scheme import Parts, Scheme
 
 RARE = 1e-3  # a class with a smaller share of all samples may be lost, such as a digit in a play
 

@@ -11,72 +11,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from cohort.core.component_names import NameEncoded, parse
+from cohort.core.component_names import parse
 from cohort.core.components import Catalog, parameter
 from cohort.core.errors import UserError
-
-NO_GROUPS = "it deals samples by their groups (domains, roles), and this data set has none"
-Parts = list[np.ndarray]
-"""For each client, indices of samples."""
-
-
-@dataclass(frozen=True)
-class Pool:
-    """The samples to deal: each one's label and, if the data set has groups (domains, roles), the
-    number of its group."""
-
-    labels: np.ndarray
-    groups: np.ndarray | None = None
-
-    def known_groups(self) -> np.ndarray:
-        """The groups of the samples; ValueError if the data set has none."""
-        if self.groups is None:
-            raise ValueError(NO_GROUPS)
-        return self.groups
-
-
-@dataclass(frozen=True, kw_only=True)
-class Scheme(NameEncoded):
-    """A rule that deals samples to clients."""
-
-    exact: ClassVar[bool] = True
-    """Whether each sample goes to exactly one client, neither shared nor left out."""
-
-    def versions(self, holdout: float = 0.0) -> dict[str, int]:
-        """The science versions that shards depend on, if each client holds out this share."""
-        return {f"partition:{self.name}": self.science}
-
-    def check(self, classes: int, clients: int, samples: int, groups: int | None = None) -> None:
-        """Raise ValueError if the scheme cannot deal so many samples, classes and groups to so many
-        clients. `groups` is None if the data set has none."""
-        if clients > samples:
-            raise ValueError(f"{samples} samples cannot be dealt to {clients} clients")
-
-    def scaled(self, share: float) -> Scheme:
-        """The scheme for a share of the samples: limits that count samples shrink with it."""
-        return self
-
-    def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:
-        """Deal the pool to clients: for each client, the indices of its samples."""
-        raise NotImplementedError
-
-    def borrow(self, parts: Parts, rng: np.random.Generator) -> tuple[Parts, Parts]:
-        """Split what clients hold after borrowing: the samples that each keeps of its part, and
-        those of others that it holds too. Only an overlap makes a difference: other schemes keep
-        everything and borrow nothing."""
-        return parts, [np.empty(0, dtype=np.int64) for _ in parts]
-
-    def overlapping_clients(self, clients: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw the overlapping clients, to which `borrow` gives samples of others if it has the
-        same generator; return their numbers, also of those that borrow none. Only an overlap draws
-        any."""
-        return np.empty(0, dtype=np.int64)
-
-
-def group_by_owner(samples: np.ndarray, owners: np.ndarray, clients: int) -> Parts:
-    """Group samples by the client that owns them, keeping their order."""
-    order = np.argsort(owners, kind="stable")
-    return np.split(samples[order], np.cumsum(np.bincount(owners, minlength=clients))[:-1])
+from cohort.partition.scheme import NO_GROUPS, Parts, Pool, Scheme, group_by_owner
 
 
 @dataclass(frozen=True, kw_only=True)
