@@ -4,7 +4,6 @@ written or run."""
 from __future__ import annotations
 
 import struct
-import zipfile
 import zlib
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 
 from cohort.core.errors import UserError
 from cohort.data import archives
-from cohort.data.archives import open_zip, read_member, read_npz, unpack, zip_files
+from cohort.data.archives import open_zip, read_member, read_npz, unpack
 from cohort.data.parsers.pictures import decode_picture
 from tests.data.picture_publishers import npz, picture_file, zip_of
 from tests.data.publishers import gz, tar_gz
@@ -38,16 +37,6 @@ def test_one_file_is_unpacked_and_no_more_than_is_expected(name: str, packed: by
         with pytest.raises(UserError, match=r"^here: cannot be read \([^\n]*\)$"):
             unpack(Path(name), member, len(CONTENT), Path("other"), "here")
     assert sorted(path.name for path in Path().iterdir()) == sorted([name, "values"])
-
-
-@pytest.mark.parametrize("way", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
-def test_a_harmless_zip_is_read_without_what_is_hidden_in_it(way: int):
-    hidden = {"__MACOSX/folder/._values": b"x", ".DS_Store": b"x", "folder/.git/config": b"x"}
-    members = hidden | {"folder/": b"", MEMBER: CONTENT, "other": b""}
-    Path("set.zip").write_bytes(zip_of(members, way))
-    with open_zip(Path("set.zip")) as archive:
-        assert zip_files(archive) == [MEMBER, "other"]
-        assert read_member(archive, MEMBER) == CONTENT and read_member(archive, "other") == b""
 
 
 def encrypted() -> bytes:

@@ -198,15 +198,6 @@ def test_a_server_that_drips(
         assert f"in 3 tries ({reason})" in refusal(declared(url))
 
 
-def test_an_unknown_host_is_not_asked_again(monkeypatch: pytest.MonkeyPatch):
-    def resolve(host: str, *arguments: Any, **options: Any) -> Any:
-        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
-
-    monkeypatch.setattr(socket, "getaddrinfo", resolve)
-    message = refusal(declared("http://data.example/values"))
-    assert "could not be fetched in 1 try ([Errno -3] Temporary failure in name" in message
-
-
 @pytest.mark.parametrize(
     ("path", "content", "raw"),
     [

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from cohort.core.errors import UserError
-from cohort.plan import all_studies, drawn_names, load
+from cohort.plan import load
 from tests.workflow.conftest import TINY
 
 LEVELS = [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
@@ -104,17 +104,6 @@ def test_a_number_in_a_name_that_is_none(axis: str, value: str, study: Path):
     content["experiments"]["one"]["axes"][axis] = [value]
     study.write_text(yaml.safe_dump(content))
     assert_refused(f"'{value[:50]}")
-
-
-def test_a_study_file_of_such_a_name_is_none(study: Path):
-    """Its name would be a rule's, and a part of paths; nor do its items become targets."""
-    for name in ("$(touch written)", "a;b", "a\nb", "{digest}", "a b", "-rf", "*", "ä"):
-        (study.parent / f"{name}.yaml").write_text("title: x")
-        assert name not in all_studies()
-        assert_refused("studies is ", studies=name)
-    items = {"figures": {"../x": {}, "a\n": {}, "fig1": {}}, "tables": {"$(x)": {}}}
-    study.write_text(yaml.safe_dump(items))
-    assert drawn_names("hostile") == ["fig1"]
 
 
 URL = {"source": "https://a.org/b", "sha256": "0" * 64, "bytes": 1}

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import save
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.functional import cross_entropy
@@ -209,18 +208,6 @@ def test_scaffold_reach_estimates_the_gradient_despite_momentum():
     moved = updates([weight.tolist()], [1], [steps], momentum=momentum, lr=lr)
     torch.testing.assert_close(rule.apply(START, moved, memory).memory["w/0"], gradient)
     assert (Scaffold().apply(START, moved, memory).memory["w/0"] / gradient > 2).all()
-
-
-def test_the_random_start_is_another_network_of_the_same_model():
-    task = small_task(server=Scaffold(start="random"))
-    save(task.procedure.begin(task).server)  # refuses tensors that share memory
-    first, drawn = task.initial_weights(), task.other_initial_weights()
-    other = small_task(seed=1).other_initial_weights()
-    assert drawn.keys() == first.keys()
-    for name, tensor in drawn.items():
-        assert tensor.shape == first[name].shape and tensor.dtype == first[name].dtype
-        assert not torch.equal(tensor, first[name]) and not torch.equal(tensor, other[name])
-        assert torch.equal(tensor, task.other_initial_weights()[name])
 
 
 def test_updates_are_clipped_by_the_norm_over_all_weights():

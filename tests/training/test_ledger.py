@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from cohort.records.history import History
@@ -37,16 +36,6 @@ def closed(ledger: Ledger, round: int = 1, history: History | None = None) -> Hi
     history = history or History()
     ledger.close(history, round)
     return history
-
-
-def test_those_who_respond_are_the_cohort_unless_the_round_says_otherwise():
-    ledger, history = Ledger(), History()
-    ledger.cohort = np.array([4, 1, 3])
-    closed(ledger, 1, history)
-    ledger.responders = np.array([4, 3])
-    closed(ledger, 2, history)
-    assert [clients.tolist() for clients in history.cohorts] == [[4, 1, 3]] * 2
-    assert [clients.tolist() for clients in history.responders] == [[4, 1, 3], [4, 3]]
 
 
 def test_bytes_by_what_and_direction():

@@ -23,7 +23,7 @@ from cohort.training.evaluation import evaluate, fingerprint
 from cohort.training.objectives import CrossEntropy, FedLC, FedProx, FedRS, Objective
 from cohort.training.servers import SERVERS
 from cohort.training.task import Task
-from cohort.training.trainers import TRAINERS, choose_trainer, native
+from cohort.training.trainers import TRAINERS, choose_trainer
 from cohort.training.trainers.base import Trainer
 from cohort.training.trainers.native import NativeTrainer
 from cohort.training.trainers.serial import SerialTrainer
@@ -106,13 +106,6 @@ def test_augmentation(kind: Kind, augmentation: str, batch: int):
 
 
 @both_kinds
-def test_augmentation_of_rows_shorter_than_a_vector(kind: Kind):
-    """PyTorch augments what native code cannot."""
-    task = photo_task(model=network(shape=(3, 5, 5)), train=photos(5), augmentation="crop-flip")
-    compare(kind, task, [10, 2])
-
-
-@both_kinds
 def test_parts_of_a_clients_work(kind: Kind):
     """Probes take the first steps, stragglers stop early, quotas leave samples out, and SCAFFOLD
     corrects each step."""
@@ -150,24 +143,6 @@ def test_works_that_differ(kind: Kind):
         results.append(trainer.train(works, weights))
     assert_same(*results)
     assert results[0].steps.tolist() == [4, 3, 3] and results[0].sizes.tolist() == [5, 13, 5]
-
-
-@pytest.mark.parametrize("kind", [SerialTrainer, *KINDS], ids=lambda kind: kind.name)
-@pytest.mark.parametrize("J", ["J5", "J2e"])
-def test_work_in_two_parts(kind: Kind, J: str):
-    """A probe of one batch and the steps after it are those of the whole, without momentum."""
-    task, clients = small_task(sizes=SIZES, J=J), [5, 2, 10, 7]
-    weights, trainer = task.initial_weights(), trainer_of(task, kind)
-    whole = train(trainer, weights, clients, 2)
-    first = train(trainer, weights, clients, 2, end=1)
-    works = [
-        replace(work, begin=1, weights=first.client_weights(row))
-        for row, work in enumerate(trainer.full_work(weights, clients, 2))
-    ]
-    second = trainer.train(works, weights)
-    assert second.steps.tolist() == (whole.steps - 1).tolist()
-    for name, rows in whole.weights.items():
-        torch.testing.assert_close(second.weights[name], rows, rtol=1e-12, atol=1e-14)
 
 
 @both_kinds
@@ -278,17 +253,6 @@ def test_whole_runs(name: str):
         assert cohorts == expected
         for key, tensor in serial.weights.items():
             torch.testing.assert_close(state.weights[key], tensor, rtol=1e-9, atol=1e-12)
-
-
-def test_how_many_steps_a_native_call_takes_changes_nothing(monkeypatch: pytest.MonkeyPatch):
-    task, prints = photo_task(momentum=0.9, augmentation="flip"), set()
-    monkeypatch.setattr(native, "SECONDS", 0)
-    for first in (1, 3, 1000):
-        trainer = trainer_of(task, NativeTrainer)
-        assert isinstance(trainer, NativeTrainer) and trainer.network.augments
-        trainer.steps_at_once = first
-        prints.add(fingerprint(train(trainer, task.initial_weights(), [10, 2], 3).weights))
-    assert len(prints) == 1
 
 
 def test_two_native_trainers_in_threads():
