@@ -29,12 +29,8 @@ HEADER = {
     "science": {"fedavg": 1},
     "weights_sha256": "0" * 64,
     "provenance": {
-        "versions": {"torch": "2"},
-        "commit": "unknown",
-        "trainer": "serial",
-        "devices": ["a processor"],
-        "sessions": [{"from_round": 0}],
-        "peak_memory_mb": 1.5,
+        **{"versions": {"torch": "2"}, "commit": "unknown", "trainer": "serial"},
+        **{"devices": ["a cpu"], "sessions": [{"from_round": 0}], "peak_memory_mb": 1.5},
     },
 }
 

@@ -59,9 +59,3 @@ def test_a_component_is_looked_for_where_its_name_is_quoted(
             del sys.modules[module]
         assert Catalog("cohort.selection", Selector, ())["fast"].__module__ == "my.selection.z"
         assert user_files.loaded_modules() == ["my.selection.z"]
-
-
-def test_a_sentence_for_each_file():
-    first, second = user_files.changed_sentences("record", [["b.py", "a.py"], [], ["b.py"]])
-    assert first.startswith("1 record was made by another a.py: raise its `science` version")
-    assert second.startswith("2 records were made by another b.py: ")

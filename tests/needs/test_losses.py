@@ -60,13 +60,6 @@ def test_candidate_loss_is_the_global_models_on_a_clients_own_samples():
     np.testing.assert_allclose(losses, [*GLOBAL_LOSSES, math.nan], rtol=1e-12)
 
 
-def test_candidate_loss_is_nan_outside_the_pool():
-    played(task_by_hand(selector := CandidateSpy(), HALF, cohort=1))
-    losses = selector.views[1].reports["candidate_loss"]
-    expected = [GLOBAL_LOSSES[0], math.nan, GLOBAL_LOSSES[2], math.nan]
-    np.testing.assert_allclose(losses, expected, rtol=1e-12)
-
-
 def test_candidate_loss_is_that_of_the_current_model():
     """After round 1 the bias is client 2's: a step from zero with its label shares."""
     played(task_by_hand(selector := CandidateSpy(), cohort=1, rounds=2))

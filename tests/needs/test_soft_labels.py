@@ -19,12 +19,8 @@ def softmax(*bias: float) -> list[float]:
 def test_soft_labels_by_hand():
     """A step from zero at a learning rate of 0.3 leaves a bias of 0.3 (label shares - 1/3)."""
     played(task_by_hand(selector := SoftSpy()))
-    expected = [
-        softmax(0.05, -0.025, -0.025),
-        softmax(-0.1, 0.2, -0.1),
-        softmax(0, -0.1, 0.1),
-        [math.nan] * 3,
-    ]
+    own = (0.05, -0.025, -0.025), (-0.1, 0.2, -0.1), (0, -0.1, 0.1)
+    expected = [*(softmax(*bias) for bias in own), [math.nan] * 3]
     np.testing.assert_allclose(selector.reports[0]["soft_labels"], expected, rtol=1e-12)
 
 

@@ -99,10 +99,7 @@ ALGORITHMS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "fedprox": ({"objective": FedProx(mu=0.7)}, {"mu": 0.7}),
     "fednova": ({"server": FedNova()}, {"nova": True}),
     "scaffold": ({"server": Scaffold()}, {"scaffold": True}),
-    "momentum of the server": (
-        {"server": Momentum(beta=0.8, lr=0.5)},
-        {"beta": 0.8, "server_lr": 0.5},
-    ),
+    "server": ({"server": Momentum(beta=0.8, lr=0.5)}, {"beta": 0.8, "server_lr": 0.5}),
 }
 
 
@@ -186,12 +183,8 @@ def test_scaffold_with_a_cohort_from_a_random_start_by_hand():
     assert rule.control_variate(memory, 0)["w"].tolist() == [0, 0]
     merged = rule.apply(START, updates([[0, 1], [1, -3]], [1, 1], [2, 4]), memory)
     assert merged.weights["w"].tolist() == [0.5, -1.0], "the plain mean"
-    assert {name: tensor.tolist() for name, tensor in merged.memory.items()} == {
-        "w/all": [2.25, 0],
-        "w/start": [4, -1],
-        "w/0": [1, 0],
-        "w/1": [0, 2],
-    }
+    expected = {"w/all": [2.25, 0], "w/start": [4, -1], "w/0": [1, 0], "w/1": [0, 2]}
+    assert {name: tensor.tolist() for name, tensor in merged.memory.items()} == expected
     assert rule.control_variate(merged.memory, 1)["w"].tolist() == [-2.25, 2]
     assert rule.control_variate(merged.memory, 3)["w"].tolist() == [1.75, -1]
 

@@ -107,11 +107,8 @@ def test_calibration_error_by_hand(client: int, chunk: int, monkeypatch: pytest.
 
 
 def test_fingerprints_change_with_one_bit_of_any_tensor():
-    base = {
-        "weight": torch.tensor([[1.0, 2.0]]),
-        "bias": torch.tensor([0.5]),
-        "count": torch.tensor(3),
-    }
+    base = {"weight": torch.tensor([[1.0, 2.0]]), "bias": torch.tensor([0.5])}
+    base["count"] = torch.tensor(3)
     results = {fingerprint(base)}
     for name in ("weight", "bias"):
         flipped = {key: tensor.clone() for key, tensor in base.items()}
@@ -135,13 +132,8 @@ def test_a_weight_that_is_not_finite_is_found(value: float):
 
 
 def cohort_of_three() -> Updates:
-    return Updates(
-        stack(CLIENTS),
-        torch.tensor([2.0, 1.0, 3.0]),
-        torch.tensor([1, 1, 1]),
-        torch.zeros(3),
-        clients=(0, 2, 1),
-    )
+    sizes, steps = torch.tensor([2.0, 1.0, 3.0]), torch.tensor([1, 1, 1])
+    return Updates(stack(CLIENTS), sizes, steps, torch.zeros(3), clients=(0, 2, 1))
 
 
 OWN = [np.array([3, 5]), np.array([1, 2, 9]), np.array([8])]

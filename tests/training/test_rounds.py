@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import ChainMap
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -18,6 +17,7 @@ from cohort.records.history import History
 from cohort.selection import Selector
 from cohort.selection.pools import Probe
 from cohort.selection.selector import Probing, Reports, State, View
+from cohort.training.evaluators import EVALUATORS
 from cohort.training.state import RunState
 from cohort.training.task import Task
 from cohort.training.updates import Weights
@@ -50,14 +50,8 @@ def test_divergence_ends_the_run(procedure: str):
     assert len(by_round[-1].history.cohorts) == len(by_round)
 
 
-PLANS = {
-    "test_loss": {"evaluate_every": 2},
-    "validation_loss": {"evaluate_every": 2},
-    "holdout_loss": {"evaluate_holdout": 3},
-    "next_cohort_loss": {"evaluate_next": "2 until 2, 4"},
-    "local_loss": {"evaluate_local": "1 until 2, 2"},
-    "own_samples_loss": {"evaluate_own": 4},
-}
+PLANS = {"evaluate_every": 2, "evaluate_holdout": 3, "evaluate_next": "2 until 2, 4"}
+PLANS |= {"evaluate_local": "1 until 2, 2", "evaluate_own": 4}
 EXPECTED = {
     "test_loss": [2, 4, 5],
     "validation_loss": [2, 4, 5],
@@ -78,8 +72,8 @@ def evaluated_task(
 
 
 def test_each_evaluator_has_its_own_plan_and_evaluates_in_the_last_round():
-    plans = ChainMap(*PLANS.values())
-    state = run(evaluated_task(**plans))
+    state = run(evaluated_task(**PLANS))
+    assert {metric.removesuffix("_loss") for metric in EXPECTED} == set(EVALUATORS)
     assert {metric: rounds_of(state, metric) for metric in EXPECTED} == EXPECTED
 
 

@@ -57,10 +57,8 @@ def test_adding_a_strategy_as_documented(fresh: Project):
     write(fresh, "selection/power_of_choice.py", power_of_choice)
     write(fresh, "strategies.yaml", "\n".join(blocks("yaml")))
     study = fresh.study()
-    study["experiments"]["one"]["axes"] |= {
-        "partition": ["iid"],
-        "strategy": ["turns", "mine", "power"],
-    }
+    strategies = {"strategy": ["turns", "mine", "power"]}
+    study["experiments"]["one"]["axes"] |= {"partition": ["iid"]} | strategies
     study["figures"]["fig1"]["metric"] = "loss_advantage"
     fresh.write(study)
     fresh.snakemake("tiny_fig1")
@@ -103,19 +101,11 @@ def test_own_arrays_and_pictures_to_a_figure_as_documented(fresh: Project):
     assert short != study
     write(fresh, "studies/own_data.yaml", short)
     programs = Path(sys.executable).parent
-    environment = os.environ | {
-        "PATH": f"{programs}:{os.environ['PATH']}",
-        "PYTHONPATH": str(fresh.root / "workflow"),
-    }
-    commands = ["set -e", "python write.py", *blocks("sh", "dataset")]
-    done = subprocess.run(
-        ["bash", "-c", "\n".join(commands)],
-        cwd=fresh.root,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    environment = os.environ | {"PATH": f"{programs}:{os.environ['PATH']}"}
+    environment |= {"PYTHONPATH": str(fresh.root / "workflow")}
+    commands = "\n".join(["set -e", "python write.py", *blocks("sh", "dataset")])
+    options = {"cwd": fresh.root, "env": environment, "capture_output": True, "text": True}
+    done = subprocess.run(["bash", "-c", commands], **options)
     assert done.returncode == 0, done.stdout + done.stderr
     for line in ("of 10 classes", "each 1 x 8 x 8", "each 3 x 16 x 16"):
         assert line in done.stdout
@@ -224,8 +214,7 @@ def test_commands_name_cells_that_are_planned(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_the_picture_of_the_rules_has_them_all():
-    rules = re.findall(
-        r"^rule (\w+):", "".join(map(Path.read_text, (ROOT / "rules").glob("*.smk"))), re.M
-    )
+    text = "".join(map(Path.read_text, (ROOT / "rules").glob("*.smk")))
+    rules = re.findall(r"^rule (\w+):", text, re.M)
     shown = re.findall(r"<text[^>]*>(\w+)</text>", (ROOT / "docs/images/rulegraph.svg").read_text())
     assert sorted(shown) == sorted({*rules, "all"} - {"unknown"})  # which only reports a mistake

@@ -84,12 +84,3 @@ def test_a_job_of_snakemake_needs_schemas_for_its_record_and_no_more(
     heavy = "yaml rich pandas pyarrow scipy matplotlib sklearn torchvision sympy snakemake"
     assert not packages(modules) & {*heavy.split()}
     assert [name for name in modules if name.startswith((*FOREIGN, "torch._dynamo"))] == []
-
-
-def test_what_was_imported_is_not_looked_through_for_garbage(
-    finished: Project, missing: tuple[Path, str]
-):
-    """PyTorch makes hundreds of thousands of objects, all of which stay."""
-    run = BY_HAND.format(plan=f"results/plan/{missing[1]}.json")
-    look = "import gc; print(gc.isenabled(), gc.get_freeze_count() > 100_000)"
-    assert printed(finished, run, look) == "True True"

@@ -24,14 +24,9 @@ def train(task: Task, cohort: list[int], round: int = 1, weights: Weights | None
 
 def local_models(updates: Updates, cohort: list[int]) -> dict[int, tuple[str, float, int]]:
     """The fingerprint of each client's model, its loss and its steps."""
-    results = {}
-    for row, client in enumerate(cohort):
-        results[client] = (
-            fingerprint(updates.client_weights(row)),
-            float(updates.losses[row]),
-            int(updates.steps[row]),
-        )
-    return results
+    prints = [fingerprint(updates.client_weights(row)) for row in range(len(cohort))]
+    numbers = zip(prints, updates.losses.tolist(), updates.steps.tolist(), strict=True)
+    return dict(zip(cohort, numbers, strict=True))
 
 
 def network_with_dropout() -> nn.Module:
