@@ -17,13 +17,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cohort.core import files
 from cohort.core.errors import FileAccessError, UserError, explain_errors, refusal
 from cohort.core.files import (
     atomic_write,
     cached,
     clamp_times,
-    code_hash,
     is_locked,
     lock,
     try_lock,
@@ -123,24 +121,6 @@ def test_other_errors_pass_unchanged(error: Exception):
     assert caught.value is error
     with pytest.raises(UserError, match=r"^the first words$"), explain_errors("a"):
         raise UserError("the first words")
-
-
-def test_code_hash_covers_code_and_templates_of_its_packages(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(files, "__file__", str(tmp_path / "core" / "files.py"))
-    for name in ("report/page.py", "report/templates/a.html.j2", "report/templates/a.css"):
-        write_text(tmp_path / name, "first")
-    hashes = {code_hash("report/**/*")}
-    for name in ("page.py", "templates/a.html.j2", "templates/a.css", "templates/new.j2"):
-        write_text(tmp_path / "report" / name, "second")
-        hashes.add(code_hash("report/**/*"))
-    assert len(hashes) == 5
-    for name in ("report/__pycache__/page.pyc", "report/templates/.a.css.swp", "tables/a.py"):
-        write_text(tmp_path / name, "other")
-    assert code_hash("report/**/*") in hashes
-    with pytest.raises(ValueError, match=r"no code in .* matches 'report'$"):
-        code_hash("report")
 
 
 HOLDER = """

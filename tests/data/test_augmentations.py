@@ -95,25 +95,6 @@ def test_an_image_does_not_depend_on_its_batch(name: str, dtype: torch.dtype):
     assert torch.equal(augmentation.apply(images[order], numbers[order]), together[order])
 
 
-@pytest.mark.parametrize("name", ["crop-flip", "reflect-crop-flip"])
-def test_the_middle_crop_is_the_image_and_crops_are_equally_likely(name: str):
-    """A marked pixel in the middle of the image ends at each of 81 places once, and half of the
-    images are mirrored."""
-    steps = (torch.arange(9, dtype=torch.float64) + 0.5) / 9
-    numbers = torch.cartesian_prod(steps, steps, torch.tensor([0.25, 0.75], dtype=torch.float64))
-    images = torch.zeros(162, 1, 32, 32)
-    images[:, :, 16, 16] = 1
-    places = AUGMENTATIONS[name]().apply(images, numbers)[:, 0].nonzero()[:, 1:]
-    assert len(places[1::2].unique(dim=0)) == len(places[::2].unique(dim=0)) == 81
-    assert places[1::2].aminmax(dim=0).min.tolist() == [12, 12] and places[1::2].aminmax(
-        dim=0
-    ).max.tolist() == [20, 20]
-    picture = pictures(count=1)
-    assert torch.equal(
-        AUGMENTATIONS[name]().apply(picture, torch.tensor([[0.5, 0.5, 0.5]])), picture
-    )
-
-
 REFUSED = [
     ("jitter-flip-gray", (1, 28, 28), "images with three color channels"),
     ("jitter-flip-gray", (80,), "images with three color channels"),

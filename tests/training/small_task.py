@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -51,16 +51,6 @@ def small_cell(
         objective=objective or CrossEntropy(),
         server=server or Average(),
     )
-
-
-@dataclass(frozen=True, kw_only=True)
-class HalfSquare(Objective):
-    """Half the mean squared distance."""
-
-    name: ClassVar[str] = "half-square"
-
-    def losses(self, outputs: Tensor, targets: Tensor, statistics: Tensor, bias: Tensor) -> Tensor:
-        return (outputs[:, 0] - targets) ** 2 / 2
 
 
 def plain_samples(images: Tensor, labels: Tensor) -> Samples:

@@ -87,11 +87,3 @@ def test_mistakes_in_a_table(write: Callable[[str], None], text: str, message: s
     with pytest.raises(UserError) as error:
         parse_devices("trace-phones").version()
     assert str(error.value).endswith(message) and "\n" not in str(error.value)
-
-
-def test_a_missing_table_and_a_name_that_is_a_path(project: Path):
-    with pytest.raises(UserError, match=r"my/training/devices/nobody.csv: no such file; .* speed"):
-        parse_devices("trace-nobody").version()
-    for name in ("../phones", "Phones", "a b", ""):
-        with pytest.raises(UserError, match="trace-FILE"):
-            parse_devices(f"trace-{name}")

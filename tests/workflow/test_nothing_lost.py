@@ -1,4 +1,4 @@
-"""Results put together, inputs that went away, a disk that fills while collecting, a record that shows up late: nothing is lost."""
+"""Results put together, inputs that went away, a record that shows up late: nothing is lost."""
 
 from __future__ import annotations
 

@@ -154,15 +154,6 @@ def test_more_clients_than_heights_and_clients_without_samples(kind: Kind):
 
 
 @both_kinds
-def test_one_trainer_serves_rounds_and_cohorts_of_any_size(kind: Kind):
-    task = small_task(sizes=SIZES, J="J2e", momentum=0.9)
-    weights, lasting = task.initial_weights(), trainer_of(task, kind)
-    for round, cohort in enumerate([[3, 5], [9, 0, 1, 6, 10, 2], [7], [0, 1, 2]], start=1):
-        serial = train(trainer_of(task), weights, cohort, round)
-        assert_same(serial, train(lasting, weights, cohort, round))
-
-
-@both_kinds
 def test_samples_of_other_clients_do_not_matter(kind: Kind):
     """The stack pads short batches with a client's own samples: NaN in those of a client that is
     not asked reaches nobody."""
