@@ -54,18 +54,6 @@ def test_schema_allows_only_the_fields():
     jsonschema.Draft202012Validator.check_schema(schema)
 
 
-BESIDE_SHARE = [{"count": 0}, {"count": 1.5}, {"form": "firm"}, {"fast": 1}, {"limit": "none"}]
-BESIDE_SHARE += [{"mode": "c"}, {"sharp": 1}, {"name": "x"}]
-WRONG = [{}, {"share": 0}, {"share": 1.1}, {"share": "1"}]
-WRONG += [{"share": 1, **wrong} for wrong in BESIDE_SHARE]
-
-
-@pytest.mark.parametrize("values", WRONG, ids=str)
-def test_invalid_values_fail_the_schema(values: dict[str, Any]):
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(values, schema_of(Example))
-
-
 def test_canonical_drops_defaults():
     defaults = {"count": 3, "form": "hard", "fast": False, "limit": None}
     assert canonical(Example, {"share": 0.5} | defaults) == {"share": 0.5}

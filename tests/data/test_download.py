@@ -77,12 +77,6 @@ def test_a_bundled_file_is_copied_if_its_checksum_is_right():
     assert TARGET.read_text() == "of before"
 
 
-@pytest.mark.parametrize("package", ["sklearn", "no_such_package"])
-def test_a_bundled_file_that_is_missing(package: str):
-    message = refusal({"source": f"package:{package}/nothing.csv", "sha256": BUNDLED_SHA256})
-    assert f"the installed package {package} has no such file" in message
-
-
 @pytest.mark.parametrize("packed", [None, GZ], ids=["plain", "packed"])
 def test_a_file_from_a_server(packed: bytes | None, server: Server):
     url = server.offer("values.gz" if packed else "values", packed or CONTENT)

@@ -69,18 +69,6 @@ def test_what_was_parsed_is_read_back():
     assert classes == 4
 
 
-def test_groups_are_read_back_with_the_labels(monkeypatch: pytest.MonkeyPatch):
-    domains = (np.arange(30) % 3, np.arange(7) % 2)
-    splits = tuple(
-        Split(split.values, split.labels, groups)
-        for split, groups in zip((TRAIN, TEST), domains, strict=True)
-    )
-    monkeypatch.setattr(Noise, "splits", splits)
-    path = prepared(groups=3)
-    assert store.read(path, "test")[0].groups.tolist() == [0, 1, 0, 1, 0, 1, 0]
-    np.testing.assert_array_equal(store.read_labels(path)[1], domains[0])
-
-
 @pytest.mark.parametrize("standardized", [None, 2])
 def test_mean_and_deviation_are_measured_if_not_given(standardized: int | None):
     facts = store.read(prepared(mean=None, std=None, standardized=standardized), "test")[1]

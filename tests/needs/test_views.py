@@ -33,10 +33,3 @@ def test_label_counts_are_shown_to_selectors_that_need_them():
 @pytest.mark.parametrize("cls", [Spy, LossSpy])
 def test_label_counts_are_hidden_from_all_others(cls: type[Spy]):
     assert all(view.label_counts is None for view in watched(cls()).views)
-
-
-def test_losses_are_reported_to_selectors_that_need_them():
-    reports = watched(LossSpy()).reports
-    assert [set(report) for report in reports] == [{"reserved_loss"}] * 2
-    assert all(report["reserved_loss"].shape == (2,) for report in reports)
-    assert [set(report) for report in watched(CountsSpy()).reports] == [set()] * 2
