@@ -95,11 +95,3 @@ def test_peco_records_whom_it_prefers():
     ):
         assert preference == pytest.approx(mass / (1 - mass), rel=1e-12)
     assert state.history.metrics["overlapping_preference"][2][1] < 2
-
-
-def test_local_models_are_evaluated_on_their_own_samples_if_asked():
-    """Accuracies of 2/4, 1 and 2/3; the client without samples does not count."""
-    state = played(task_by_hand(AccuracySpy(), evaluate_own=1))
-    expected = (2 / 4 + 1 + 2 / 3) / 3
-    assert state.history.metrics["own_samples_accuracy"] == [(1, pytest.approx(expected))]
-    assert "own_samples_accuracy" not in played(task_by_hand(AccuracySpy())).history.metrics
