@@ -14,20 +14,14 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import h5py
 import numpy as np
 import pytest
-import torch
-from safetensors.torch import save_file
 
-from cohort.core import files
 from cohort.core.errors import FileAccessError, UserError, explain_errors, refusal
 from cohort.core.files import (
     atomic_write,
-    cache_folder,
     cached,
     clamp_times,
-    code_hash,
     is_locked,
     lock,
     try_lock,
@@ -84,27 +78,6 @@ def test_without_room_only_the_previous_file_remains(writer: str, limit: int, tm
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_errors_of_rust_libraries_are_understood(tmp_path: Path):
-    path = tmp_path / "checkpoint"
-    with (
-        limited(1000),
-        pytest.raises(FileAccessError, match="grows beyond"),
-        atomic_write(path) as temporary,
-    ):
-        save_file({"weights": torch.zeros(1000)}, temporary)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_an_hdf5_file_is_what_h5py_reads_and_stays_if_the_next_one_fails(tmp_path: Path):
-    hdf5(tmp_path / "a.h5", 40, 3)
-    with pytest.raises(ZeroDivisionError), new_hdf5(tmp_path / "a.h5") as file:
-        file["part"] = 1 / 0
-    with h5py.File(tmp_path / "a.h5") as file:
-        assert file.attrs["parts"] == len(file) == 40
-        assert file["part7"][:].tolist() == [7, 8, 9]
-    assert [path.name for path in tmp_path.iterdir()] == ["a.h5"]
-
-
 def test_a_file_in_place_of_a_folder(tmp_path: Path):
     (tmp_path / "results").write_text("a file")
     for path in (tmp_path / "results/a.txt", tmp_path / "results/cells/a.txt"):
@@ -148,24 +121,6 @@ def test_other_errors_pass_unchanged(error: Exception):
     assert caught.value is error
     with pytest.raises(UserError, match=r"^the first words$"), explain_errors("a"):
         raise UserError("the first words")
-
-
-def test_code_hash_covers_code_and_templates_of_its_packages(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(files, "__file__", str(tmp_path / "core" / "files.py"))
-    for name in ("report/page.py", "report/templates/a.html.j2", "report/templates/a.css"):
-        write_text(tmp_path / name, "first")
-    hashes = {code_hash("report/**/*")}
-    for name in ("page.py", "templates/a.html.j2", "templates/a.css", "templates/new.j2"):
-        write_text(tmp_path / "report" / name, "second")
-        hashes.add(code_hash("report/**/*"))
-    assert len(hashes) == 5
-    for name in ("report/__pycache__/page.pyc", "report/templates/.a.css.swp", "tables/a.py"):
-        write_text(tmp_path / name, "other")
-    assert code_hash("report/**/*") in hashes
-    with pytest.raises(ValueError, match=r"no code in .* matches 'report'$"):
-        code_hash("report")
 
 
 HOLDER = """
@@ -225,26 +180,6 @@ def test_who_waited_locks_the_file_that_is_there(start: Start, tmp_path: Path):
     assert is_locked(tmp_path / "lock")
     second.communicate()
     assert not is_locked(tmp_path / "lock")
-
-
-def test_the_holder_deletes_the_folder_while_another_waits(tmp_path: Path):
-    path = tmp_path / "state" / "lock"
-    holder = lock(path)
-
-    def end() -> None:
-        shutil.rmtree(path.parent)
-        holder.close()
-
-    with lock(path, waiting=end):
-        assert is_locked(path)
-
-
-def test_where_the_cache_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("XDG_CACHE_HOME", "/some/where")
-    assert cache_folder() == Path("/some/where/cohort")
-    monkeypatch.setenv("XDG_CACHE_HOME", "relative")  # which the XDG specification says to ignore
-    assert cache_folder() == tmp_path / ".cache" / "cohort"
 
 
 @pytest.mark.parametrize("folder", ["", "/proc"])  # where nobody may write, root either

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from cohort.core.errors import UserError
-from cohort.core.lazy import lazy
 from cohort.core.process import last_line, last_session, log_output, tracked
 from cohort.core.text import duration_text
 
@@ -92,30 +91,6 @@ def test_a_bar_in_a_terminal_only(output: io.StringIO, monkeypatch: pytest.Monke
     assert output.isatty() or output.getvalue() == ""
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0.4, "0 s"),
-        (59.6, "1 min 00 s"),
-        (307, "5 min 07 s"),
-        (3599.7, "1 h 00 min"),
-        (3900, "1 h 05 min"),
-        (7.776e6, "2,160 h"),
-    ],
-)
-def test_durations_carry_over_when_rounded(seconds: float, text: str):
-    assert duration_text(seconds) == text
-
-
-def test_a_lazy_module_is_imported_at_its_first_use(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    (tmp_path / "far_away.py").write_text("value = 3\ndef double(number): return 2 * number\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    far_away = lazy("far_away")
-    assert "far_away" not in sys.modules
-    assert far_away.double(far_away.value) == 6
-    assert sys.modules["far_away"].double is far_away.double
-    with pytest.raises(AttributeError, match="no attribute 'no_such_name'"):
-        _ = far_away.no_such_name
-    monkeypatch.delitem(sys.modules, "far_away")
+def test_durations_carry_over_when_rounded():
+    texts = [duration_text(seconds) for seconds in (0.4, 59.6, 307, 3599.7, 3900, 7.776e6)]
+    assert texts == ["0 s", "1 min 00 s", "5 min 07 s", "1 h 00 min", "1 h 05 min", "2,160 h"]

@@ -30,12 +30,6 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     return {module: hashlib.sha256(content).hexdigest() for module, content in contents.values()}
 
 
-def test_modules_and_their_versions(files: dict[str, str]):
-    assert user_files.modules() == sorted(files)
-    assert {module: user_files.version_of(module) for module in files} == files
-    assert user_files.version_of("my.selection.gone") == ""
-
-
 def test_files_that_changed_since_a_run(files: dict[str, str]):
     """One that is gone did not; one that changed between two sessions did."""
     turns, rounds = "my.selection.turns", "my.training.procedures.own.rounds"
@@ -65,9 +59,3 @@ def test_a_component_is_looked_for_where_its_name_is_quoted(
             del sys.modules[module]
         assert Catalog("cohort.selection", Selector, ())["fast"].__module__ == "my.selection.z"
         assert user_files.loaded_modules() == ["my.selection.z"]
-
-
-def test_a_sentence_for_each_file():
-    first, second = user_files.changed_sentences("record", [["b.py", "a.py"], [], ["b.py"]])
-    assert first.startswith("1 record was made by another a.py: raise its `science` version")
-    assert second.startswith("2 records were made by another b.py: ")

@@ -27,13 +27,10 @@ SOURCES = ["mnist", "mnist_m", "svhn", "syn"]
 MEDICAL = {f"{name}{suffix}": (classes, side) for name, classes in (("pathmnist", 9), ("tissuemnist", 8)) for suffix, side in
            (("", 28), ("-32", 28), ("-64", 64), ("-128", 128), ("-224", 224))}  # fmt: skip
 PICTURE_SETS = {
-    "cinic10": (10, 1),
-    "tiny-imagenet": (200, 1),
-    "brain-tumor-mri": (4, 1),
-    "brain-tumor-mri-224": (4, 1),
-    "pacs": (7, 4),
-    "digits-dg": (10, 4),
-} | {name: (classes, 1) for name, (classes, _) in MEDICAL.items()}
+    **{"cinic10": (10, 1), "tiny-imagenet": (200, 1), "pacs": (7, 4), "digits-dg": (10, 4)},
+    **{"brain-tumor-mri": (4, 1), "brain-tumor-mri-224": (4, 1)},
+    **{name: (classes, 1) for name, (classes, _) in MEDICAL.items()},
+}
 """Data sets with their numbers of classes and groups."""
 
 
@@ -84,17 +81,13 @@ def picture_contents(dataset: str) -> dict[str, bytes]:
     """The one file of a data set."""
     if dataset in MEDICAL:
         name, _, size = dataset.partition("-")
-        return {
-            f"{name}{'' if size in ('', '32') else '_' + size}.npz": npz(medical_arrays(dataset))
-        }
+        suffix = "" if size in ("", "32") else f"_{size}"
+        return {f"{name}{suffix}.npz": npz(medical_arrays(dataset))}
     if dataset == "cinic10":
         return {"CINIC-10.tar.gz": tar_gz_of(shuffled(dict(cinic_members())))}
     makers = {"tiny-imagenet": tiny_members, "pacs": pacs_members, "digits-dg": digits_members}
-    names = {
-        "tiny-imagenet": "tiny-imagenet-200.zip",
-        "pacs": "pacs.zip",
-        "digits-dg": "digits_dg.zip",
-    }
+    names = {"tiny-imagenet": "tiny-imagenet-200.zip", "pacs": "pacs.zip"}
+    names["digits-dg"] = "digits_dg.zip"
     if dataset in names:
         return {names[dataset]: zip_of(shuffled(dict(makers[dataset]())))}
     return {"brain-tumor-mri-dataset.zip": zip_of(shuffled(dict(tumor_members())))}
@@ -106,15 +99,10 @@ def cinic_members() -> Iterator[tuple[str, bytes]]:
     yield "imagenet-contributors.csv", b"synset, image_num, cinic_set, class"
     for part, folder in (("train", "train"), ("test", "test"), ("train", "valid")):
         for item in known("cinic10", part):
-            name = (
-                f"cifar10-{part}-{item.number}.png"
-                if item.number == 0
-                else f"n0269{item.label}156_{item.number}.png"
-            )
-            yield (
-                f"{folder}/{CINIC[item.label]}/{name}",
-                picture_file(item.pixels(32, 32), "PNG", gray=is_gray(item)),
-            )
+            first = f"cifar10-{part}-{item.number}.png"
+            name = f"n0269{item.label}156_{item.number}.png" if item.number else first
+            content = picture_file(item.pixels(32, 32), "PNG", gray=is_gray(item))
+            yield f"{folder}/{CINIC[item.label]}/{name}", content
 
 
 def tiny_members() -> Iterator[tuple[str, bytes]]:
@@ -127,10 +115,8 @@ def tiny_members() -> Iterator[tuple[str, bytes]]:
         folder = f"{root}/train/{WNIDS[item.label]}"
         name = f"{WNIDS[item.label]}_{item.number}"
         yield f"{folder}/{WNIDS[item.label]}_boxes.txt", b""
-        yield (
-            f"{folder}/images/{name}.JPEG",
-            picture_file(item.pixels(64, 64), "JPEG", gray=is_gray(item)),
-        )
+        content = picture_file(item.pixels(64, 64), "JPEG", gray=is_gray(item))
+        yield f"{folder}/images/{name}.JPEG", content
     lines = []
     for index, item in enumerate(known("tiny-imagenet", "test")):
         lines.append(f"val_{index}.JPEG\t{WNIDS[item.label]}\t0\t32\t44\t62\n")
@@ -144,10 +130,8 @@ def tumor_members() -> Iterator[tuple[str, bytes]]:
         for item in known("brain-tumor-mri", part):
             word = TUMORS[item.label]
             pixels = item.pixels(150 + 60 * item.label, 200 + 50 * item.number)
-            yield (
-                f"{folder}/{word}/{folder[:2]}-{word[:2]}_{item.number:04}.jpg",
-                picture_file(pixels, "JPEG"),
-            )
+            name = f"{folder[:2]}-{word[:2]}_{item.number:04}.jpg"
+            yield f"{folder}/{word}/{name}", picture_file(pixels, "JPEG")
 
 
 def pacs_members() -> Iterator[tuple[str, bytes]]:
@@ -176,22 +160,17 @@ def digits_members() -> Iterator[tuple[str, bytes]]:
     yield "__MACOSX/digits_dg/svhn/train/3/._00001.jpg", b"\0\5\x16\7"
     for part, folder in (("train", "train"), ("test", "val")):
         for item in known("digits-dg", part):
-            yield (
-                f"digits_dg/{SOURCES[item.group]}/{folder}/{item.label}/{item.number:05}.jpg",
-                picture_file(item.pixels(32, 32), "JPEG"),
-            )
+            place = f"digits_dg/{SOURCES[item.group]}/{folder}/{item.label}"
+            yield f"{place}/{item.number:05}.jpg", picture_file(item.pixels(32, 32), "JPEG")
 
 
 def medical_arrays(dataset: str) -> dict[str, np.ndarray]:
     """MedMNIST: images as count x height x width (x 3 if in color), labels in a column. The
     validation pictures are those of training, backwards."""
     _, side = MEDICAL[dataset]
-    arrays, train = {}, list(known(dataset, "train"))
-    for prefix, items in (
-        ("train", train),
-        ("val", train[::-1]),
-        ("test", list(known(dataset, "test"))),
-    ):
+    arrays, train = {}, known(dataset, "train")
+    parts = {"train": train, "val": train[::-1], "test": known(dataset, "test")}
+    for prefix, items in parts.items():
         images = np.stack([item.pixels(side, side) for item in items])
         arrays[f"{prefix}_images"] = images[..., 0] if dataset.startswith("tissue") else images
         arrays[f"{prefix}_labels"] = np.array([[item.label] for item in items], dtype=np.uint8)

@@ -18,20 +18,12 @@ import numpy as np
 from tests.data.picture_publishers import PICTURE_SETS, picture_contents, picture_counts
 from tests.data.row_publishers import ROW_SETS, row_contents, row_counts
 
-CLASSES = {
-    "mnist": 10,
-    "fashion-mnist": 10,
-    "cifar10": 10,
-    "cifar10-unit": 10,
-    "cifar100": 100,
-    "cifar100-coarse": 20,
-}
+CLASSES = dict.fromkeys(("mnist", "fashion-mnist", "cifar10", "cifar10-unit"), 10)
+CLASSES |= {"cifar100": 100, "cifar100-coarse": 20}
 IDX_FOLDERS = {"mnist": "MNIST/raw", "fashion-mnist": "FashionMNIST/raw"}
 CIFAR_FOLDERS = {
-    "cifar10": "cifar-10-batches-py",
-    "cifar10-unit": "cifar-10-batches-py",
-    "cifar100": "cifar-100-python",
-    "cifar100-coarse": "cifar-100-python",
+    **dict.fromkeys(("cifar10", "cifar10-unit"), "cifar-10-batches-py"),
+    **dict.fromkeys(("cifar100", "cifar100-coarse"), "cifar-100-python"),
 }
 
 
@@ -43,13 +35,10 @@ def contents(dataset: str, seed: int = 0) -> dict[str, bytes]:
         return picture_contents(dataset)
     if dataset in ROW_SETS:
         return row_contents(dataset)
-    return (
-        _idx_files(rng)
-        if dataset in IDX_FOLDERS
-        else _cifar10_files(rng)
-        if CIFAR_FOLDERS[dataset] == CIFAR_FOLDERS["cifar10"]
-        else _cifar100_files(rng)
-    )
+    if dataset in IDX_FOLDERS:
+        return _idx_files(rng)
+    is_cifar10 = CIFAR_FOLDERS[dataset] == CIFAR_FOLDERS["cifar10"]
+    return _cifar10_files(rng) if is_cifar10 else _cifar100_files(rng)
 
 
 def write(dataset: str, folder: Path) -> None:
@@ -72,58 +61,41 @@ def counts(dataset: str) -> dict[str, int]:
 def _idx_files(rng: np.random.Generator) -> dict[str, bytes]:
     files = {}
     for part, count in (("train", 20), ("t10k", 10)):
-        files[f"{part}-images-idx3-ubyte"] = idx(
-            rng.integers(0, 256, (count, 28, 28), dtype=np.uint8)
-        )
-        files[f"{part}-labels-idx1-ubyte"] = idx(
-            rng.permutation(np.arange(count) % 10).astype(np.uint8)
-        )
+        images = rng.integers(0, 256, (count, 28, 28), dtype=np.uint8)
+        labels = rng.permutation(np.arange(count) % 10).astype(np.uint8)
+        files[f"{part}-images-idx3-ubyte"] = idx(images)
+        files[f"{part}-labels-idx1-ubyte"] = idx(labels)
     return files
 
 
 def idx(values: np.ndarray) -> bytes:
     """An array of bytes as http://yann.lecun.com/exdb/mnist describes it."""
-    return (
-        struct.pack(f">BBBB{values.ndim}I", 0, 0, 0x08, values.ndim, *values.shape)
-        + values.tobytes()
-    )
+    head = struct.pack(f">BBBB{values.ndim}I", 0, 0, 0x08, values.ndim, *values.shape)
+    return head + values.tobytes()
 
 
 def _cifar10_files(rng: np.random.Generator) -> dict[str, bytes]:
     labels = rng.permutation(np.arange(20) % 10).tolist()
-    files = {
-        f"data_batch_{number + 1}": _cifar10_batch(
-            rng, labels[number * 4 : number * 4 + 4], number + 1
-        )
-        for number in range(5)
-    }
+    files = {}
+    for number in range(1, 6):
+        own = labels[number * 4 - 4 : number * 4]
+        files[f"data_batch_{number}"] = _cifar10_batch(rng, own, number)
     return files | {"test_batch": _cifar10_batch(rng, list(range(10)), 0)}
 
 
 def _cifar10_batch(rng: np.random.Generator, labels: list[int], number: int) -> bytes:
     title = f"training batch {number} of 5" if number else "testing batch 1 of 1"
-    return python2_pickle(
-        {
-            "batch_label": title,
-            "labels": labels,
-            "data": _rows(rng, len(labels)),
-            "filenames": _names(len(labels)),
-        }
-    )
+    content = {"batch_label": title, "labels": labels, "data": _rows(rng, len(labels))}
+    return python2_pickle(content | {"filenames": _names(len(labels))})
 
 
 def _cifar100_files(rng: np.random.Generator) -> dict[str, bytes]:
     files = {}
     for name, count in (("train", 200), ("test", 100)):
         fine = rng.permutation(np.arange(count) % 100).tolist()
-        content = {
-            "filenames": _names(count),
-            "batch_label": f"{name}ing batch 1 of 1",
-            "fine_labels": fine,
-        }
-        files[name] = python2_pickle(
-            content | {"coarse_labels": [label // 5 for label in fine], "data": _rows(rng, count)}
-        )
+        content = {"filenames": _names(count), "batch_label": f"{name}ing batch 1 of 1"}
+        content |= {"fine_labels": fine, "coarse_labels": [label // 5 for label in fine]}
+        files[name] = python2_pickle(content | {"data": _rows(rng, count)})
     return files
 
 
@@ -197,9 +169,5 @@ def packed(dataset: str) -> dict[str, bytes]:
     name = f"{folder.removesuffix('-batches-py').removesuffix('-python')}-python.tar.gz"
     directory = tarfile.TarInfo(folder)
     directory.type = tarfile.DIRTYPE
-    return {
-        name: tar_gz(
-            {folder: directory}
-            | {f"{folder}/{member}": content for member, content in contents(dataset).items()}
-        )
-    }
+    members = {f"{folder}/{member}": content for member, content in contents(dataset).items()}
+    return {name: tar_gz({folder: directory} | members)}

@@ -4,8 +4,6 @@ written or run."""
 from __future__ import annotations
 
 import struct
-import tarfile
-import zipfile
 import zlib
 from pathlib import Path
 
@@ -14,7 +12,7 @@ import pytest
 
 from cohort.core.errors import UserError
 from cohort.data import archives
-from cohort.data.archives import open_zip, read_member, read_npz, tar_files, unpack, zip_files
+from cohort.data.archives import open_zip, read_member, read_npz, unpack
 from cohort.data.parsers.pictures import decode_picture
 from tests.data.picture_publishers import npz, picture_file, zip_of
 from tests.data.publishers import gz, tar_gz
@@ -39,46 +37,6 @@ def test_one_file_is_unpacked_and_no_more_than_is_expected(name: str, packed: by
         with pytest.raises(UserError, match=r"^here: cannot be read \([^\n]*\)$"):
             unpack(Path(name), member, len(CONTENT), Path("other"), "here")
     assert sorted(path.name for path in Path().iterdir()) == sorted([name, "values"])
-
-
-def link(name: str) -> tarfile.TarInfo:
-    info = tarfile.TarInfo(name)
-    info.type, info.linkname = tarfile.SYMTYPE, "/etc/passwd"
-    return info
-
-
-@pytest.mark.parametrize(
-    ("name", "packed"),
-    [
-        ("set.tar.gz", tar_gz({"folder/other": CONTENT})),
-        ("set.tar.gz", tar_gz({"link": link(MEMBER)})),
-        ("set.zip", zip_of({"folder/other": CONTENT})),
-    ],
-)
-def test_a_member_that_is_missing_or_a_link(name: str, packed: bytes):
-    Path(name).write_bytes(packed)
-    with pytest.raises(UserError, match=r"^here: cannot be read \([^\n]*\)$"):
-        unpack(Path(name), MEMBER, len(CONTENT), Path("values"), "here")
-    assert [path.name for path in Path().iterdir()] == [name]
-
-
-def test_a_tar_is_read_as_a_stream_without_writing_anything():
-    Path("set.tar.gz").write_bytes(tar_gz({"../a": b"a", "l": link("l"), "/b": b"b"}))
-    assert list(tar_files(Path("set.tar.gz"))) == [("../a", b"a"), ("/b", b"b")]
-    Path("set.tar.gz").write_bytes(tar_gz({"a": np.random.default_rng(0).bytes(50_000)})[:-20_000])
-    with pytest.raises(UserError, match=r"^set.tar.gz: cannot be read"):
-        list(tar_files(Path("set.tar.gz")))
-    assert [path.name for path in Path().iterdir()] == ["set.tar.gz"]
-
-
-@pytest.mark.parametrize("way", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
-def test_a_harmless_zip_is_read_without_what_is_hidden_in_it(way: int):
-    hidden = {"__MACOSX/folder/._values": b"x", ".DS_Store": b"x", "folder/.git/config": b"x"}
-    members = hidden | {"folder/": b"", MEMBER: CONTENT, "other": b""}
-    Path("set.zip").write_bytes(zip_of(members, way))
-    with open_zip(Path("set.zip")) as archive:
-        assert zip_files(archive) == [MEMBER, "other"]
-        assert read_member(archive, MEMBER) == CONTENT and read_member(archive, "other") == b""
 
 
 def encrypted() -> bytes:

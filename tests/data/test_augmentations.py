@@ -95,54 +95,12 @@ def test_an_image_does_not_depend_on_its_batch(name: str, dtype: torch.dtype):
     assert torch.equal(augmentation.apply(images[order], numbers[order]), together[order])
 
 
-@pytest.mark.parametrize("name", AUGMENTATIONS)
-def test_everything_stays_on_the_images_device(name: str):
-    """The meta device raises an error if tensors of another device are mixed in."""
-    images = AUGMENTATIONS[name]().apply(pictures().to("meta"), numbers_for(name).to("meta"))
-    assert images.device.type == "meta" and images.shape == (COUNT, *SHAPE)
-
-
-@pytest.mark.parametrize("name", ["crop-flip", "reflect-crop-flip"])
-def test_the_middle_crop_is_the_image_and_crops_are_equally_likely(name: str):
-    """A marked pixel in the middle of the image ends at each of 81 places once, and half of the
-    images are mirrored."""
-    steps = (torch.arange(9, dtype=torch.float64) + 0.5) / 9
-    numbers = torch.cartesian_prod(steps, steps, torch.tensor([0.25, 0.75], dtype=torch.float64))
-    images = torch.zeros(162, 1, 32, 32)
-    images[:, :, 16, 16] = 1
-    places = AUGMENTATIONS[name]().apply(images, numbers)[:, 0].nonzero()[:, 1:]
-    assert len(places[1::2].unique(dim=0)) == len(places[::2].unique(dim=0)) == 81
-    assert places[1::2].aminmax(dim=0).min.tolist() == [12, 12] and places[1::2].aminmax(
-        dim=0
-    ).max.tolist() == [20, 20]
-    picture = pictures(count=1)
-    assert torch.equal(
-        AUGMENTATIONS[name]().apply(picture, torch.tensor([[0.5, 0.5, 0.5]])), picture
-    )
-
-
-def test_all_24_orders_occur():
-    assert len({(*blends[:turn], 3, *blends[turn:]) for *blends, turn in ORDERS}) == 24
-
-
 REFUSED = [
-    (
-        "jitter-flip-gray",
-        (1, 28, 28),
-        "needs images with three color channels, not samples of shape (1, 28, 28)",
-    ),
-    (
-        "jitter-flip-gray",
-        (80,),
-        "needs images with three color channels, not samples of shape (80,)",
-    ),
-    (
-        "reflect-crop-flip",
-        (1, 8, 4),
-        "needs images of at least 5x5 pixels, not samples of shape (1, 8, 4)",
-    ),
-    ("crop-flip", (80,), "needs images, not samples of shape (80,)"),
-    ("flip", (54,), "needs images, not samples of shape (54,)"),
+    ("jitter-flip-gray", (1, 28, 28), "images with three color channels"),
+    ("jitter-flip-gray", (80,), "images with three color channels"),
+    ("reflect-crop-flip", (1, 8, 4), "images of at least 5x5 pixels"),
+    ("crop-flip", (80,), "images"),
+    ("flip", (54,), "images"),
 ]
 
 
@@ -150,10 +108,4 @@ REFUSED = [
 def test_invalid_shapes_are_refused(name: str, shape: tuple[int, ...], sentence: str):
     with pytest.raises(ValueError) as refusal:
         AUGMENTATIONS[name]().check(shape)
-    assert str(refusal.value) == sentence
-
-
-@pytest.mark.parametrize("name", AUGMENTATIONS)
-def test_valid_shapes_pass(name: str):
-    AUGMENTATIONS[name]().check((3, 5, 5))
-    AUGMENTATIONS["none"]().check((80,))
+    assert str(refusal.value) == f"needs {sentence}, not samples of shape {shape}"

@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import re
 import socket
 import socketserver
 import threading
@@ -19,7 +18,6 @@ from typing import Any
 import pytest
 
 from cohort.core.errors import UserError
-from cohort.data import download as stage
 from cohort.data import fetch
 from cohort.data.download import download
 from tests.data.conftest import Server
@@ -79,12 +77,6 @@ def test_a_bundled_file_is_copied_if_its_checksum_is_right():
     assert TARGET.read_text() == "of before"
 
 
-@pytest.mark.parametrize("package", ["sklearn", "no_such_package"])
-def test_a_bundled_file_that_is_missing(package: str):
-    message = refusal({"source": f"package:{package}/nothing.csv", "sha256": BUNDLED_SHA256})
-    assert f"the installed package {package} has no such file" in message
-
-
 @pytest.mark.parametrize("packed", [None, GZ], ids=["plain", "packed"])
 def test_a_file_from_a_server(packed: bytes | None, server: Server):
     url = server.offer("values.gz" if packed else "values", packed or CONTENT)
@@ -116,17 +108,6 @@ def test_an_archive_is_fetched_once_for_all_its_members(
     assert f"{url}: 0.0 of 0.0 MB in " in capsys.readouterr().out
 
 
-def test_an_archive_that_was_damaged_since_is_fetched_again(server: Server):
-    raw = declared(server.offer("values.gz", GZ), packed=GZ)
-    download(raw, TARGET)
-    archive = stage.PACKED / raw["md5"] / "values.gz"
-    archive.write_bytes(archive.read_bytes()[:-1])
-    TARGET.unlink()
-    download(raw, TARGET)
-    assert TARGET.read_bytes() == CONTENT
-    assert len(server.asked) == 2
-
-
 @pytest.mark.parametrize("failure", [503, 429, (CONTENT, 3000)])
 def test_a_retry_succeeds_after_a_wait(
     failure: Any, server: Server, monkeypatch: pytest.MonkeyPatch
@@ -153,13 +134,6 @@ def test_a_server_without_the_file(answer: Any, tries: int, sentence: str, serve
     message = refusal(declared(url))
     assert message.startswith(f"{url}: ") and sentence in message
     assert len(server.asked) == tries
-
-
-def test_a_truncated_archive_is_not_opened(server: Server):
-    url = server.offer("values.gz", GZ[:-9])
-    actual, expected = (hashlib.md5(content).hexdigest() for content in (GZ[:-9], GZ))
-    message = refusal(declared(url, packed=GZ))
-    assert message == f"{url}: MD5 is {actual}, config/datasets.yaml expects {expected}"
 
 
 def test_a_server_that_never_stops(server: Server, monkeypatch: pytest.MonkeyPatch):
@@ -218,42 +192,6 @@ def test_a_server_that_drips(
         assert f"in 3 tries ({reason})" in refusal(declared(url))
 
 
-def test_a_slow_but_steady_server(server: Server, monkeypatch: pytest.MonkeyPatch):
-    """5 kB a second, five times longer than the timeout."""
-    monkeypatch.setattr(fetch, "TIMEOUT", 0.2)
-    content = bytes(100) * 50
-    with dripping(b"HTTP/1.0 200 OK\r\n\r\n", bytes(100), 50) as url:
-        download(declared(url, content), TARGET)
-    assert TARGET.read_bytes() == content
-
-
-@pytest.mark.parametrize("url", ["http://[bad/a", "http://host:port/a", "http://a..b/a"])
-def test_an_address_that_is_none(url: str):
-    with pytest.raises(UserError, match=rf"^{re.escape(url)}: could not be fetched in 1 try \("):
-        fetch.fetch(url, Path("a"))
-
-
-def test_an_unknown_host_is_not_asked_again(monkeypatch: pytest.MonkeyPatch):
-    def resolve(host: str, *arguments: Any, **options: Any) -> Any:
-        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
-
-    monkeypatch.setattr(socket, "getaddrinfo", resolve)
-    message = refusal(declared("http://data.example/values"))
-    assert "could not be fetched in 1 try ([Errno -3] Temporary failure in name" in message
-
-
-def test_progress_is_logged(
-    server: Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
-    monkeypatch.setattr(fetch, "PROGRESS_SECONDS", 0.0)
-    content = bytes(600_000)
-    url = server.offer("values", content)
-    download(declared(url, content), TARGET)
-    *progress, _ = capsys.readouterr().out.splitlines()
-    amounts = [re.fullmatch(rf"{url}: (0\.\d) of 0\.6 MB", line)[1] for line in progress]
-    assert amounts and amounts == sorted(amounts) and amounts[-1] == "0.6"
-
-
 @pytest.mark.parametrize(
     ("path", "content", "raw"),
     [
@@ -274,22 +212,6 @@ def test_a_mirror_is_searched_for_the_file_or_its_archive(
     assert TARGET.read_bytes() == CONTENT
 
 
-def test_files_of_one_name_are_told_apart_by_checksums(capsys: pytest.CaptureFixture[str]):
-    put("mirror/A/values", CONTENT[::-1])
-    put("mirror/B/values", CONTENT)
-    download(declared(f"{NOWHERE}/values.gz", packed=GZ), TARGET, "mirror")
-    assert TARGET.read_bytes() == CONTENT
-    refused, taken = capsys.readouterr().out.splitlines()
-    assert refused.startswith("not taken from the mirror: mirror/A/values: SHA-256 is ")
-    assert taken == "taken from the mirror: mirror/B/values"
-
-
-def test_what_the_mirror_lacks_is_downloaded(server: Server):
-    put("mirror/something", b"else")
-    download(declared(server.offer("values.gz", GZ), packed=GZ), TARGET, "mirror")
-    assert TARGET.read_bytes() == CONTENT
-
-
 @pytest.mark.parametrize(
     ("path", "content", "reason"),
     [
@@ -304,11 +226,6 @@ def test_a_mirror_without_the_right_file(path: str, content: bytes, reason: str,
     message = refusal(declared(f"{server.url}/values.gz", packed=GZ), "mirror")
     assert message.startswith(f"data_mirror 'mirror' has no values that can be used ({reason}")
     assert "could not be fetched" in message
-
-
-def test_a_mirror_that_is_no_folder():
-    message = refusal(declared(NOWHERE), "no-mirror")
-    assert message.startswith("data_mirror is 'no-mirror', which is not a folder; name one with")
 
 
 def test_servers_are_asked_in_turn(server: Server):

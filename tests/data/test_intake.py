@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import errno
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from cohort.core.errors import FileAccessError, UserError, explain_errors
-from cohort.data.intake import read_user_data, to_int16
+from cohort.core.errors import UserError
+from cohort.data.intake import read_user_data
 from cohort.data.parsers.arrays import Arrays
 
 Read = tuple[dict[str, np.ndarray], list[str]]
@@ -45,12 +44,6 @@ def test_a_share_is_held_out_by_seed(tmp_path: Path):
     first, again, other = (set(arrays["x_test"].ravel()) for arrays in splits)
     assert first == again != other and len(first) == 10
     assert sorted([*first, *splits[0]["x_train"].ravel()]) == list(range(50))
-
-
-def test_codes_keep_the_order_and_standardize_alike():
-    values = np.random.default_rng(0).normal(size=(500, 2)) * [1e-6, 1e6]
-    pairs = [(part - part.mean(axis=0)) / part.std(axis=0) for part in (values, to_int16(values))]
-    assert np.abs(pairs[0] - pairs[1]).max() < 1e-4
 
 
 def test_images_in_an_npz(tmp_path: Path):
@@ -91,21 +84,6 @@ def test_a_mistake_in_an_npz_is_named(name: str, tmp_path: Path):
     with pytest.raises(UserError, match=f"^{path}: ") as error:
         read(path)
     assert sentence in str(error.value)
-
-
-def test_an_empty_file_and_one_that_may_not_be_read(tmp_path: Path, monkeypatch):
-    """Root may read everything, so the system's answer is imitated."""
-    file = tmp_path / "x.npz"
-    file.touch()
-    with pytest.raises(UserError, match=r"x\.npz: cannot be read \("):
-        read(file)
-
-    def refuse(*arguments: object, **options: object) -> None:
-        raise PermissionError(errno.EACCES, "Permission denied", str(file))
-
-    monkeypatch.setattr(np, "load", refuse)
-    with pytest.raises(FileAccessError, match=r"x\.npz: permission is denied"), explain_errors():
-        read(file)
 
 
 def pictures(folder: Path, *names: str, side: int = 4) -> None:

@@ -76,16 +76,8 @@ def prepare(folder: str) -> float:
 
 def measured(rows: int, folder: Path) -> tuple[float, float]:
     write_npz(rows)
-    facts = {
-        "dataset": "pathmnist-224",
-        "parser": "medmnist",
-        "shape": [3, SIDE, SIDE],
-        "classes": 9,
-        "train": rows,
-        "test": TEST,
-        "validation": TEST,
-        "scale": 255,
-    }
+    facts = {"dataset": "pathmnist-224", "parser": "medmnist", "shape": [3, SIDE, SIDE]}
+    facts |= {"classes": 9, "train": rows, "test": TEST, "validation": TEST, "scale": 255}
     raw = {"pathmnist_224.npz": "resources/raw/pathmnist-224/pathmnist_224.npz"}
     write_plan(PlannedFile("data.h5", "k0123456789ab", facts, {}, raw))
     return run_alone(prepare, str(folder)), run_alone(loading_mb, str(folder))
@@ -102,12 +94,8 @@ def test_memory_does_not_grow_with_the_set(tmp_path: Path):
     from cohort.data import store
 
     split, facts = store.read("data.h5", "train")
-    assert [int(split.values[row, 2, 100, 200]) for row in (0, 250, 251, 1599)] == [
-        0,
-        250,
-        0,
-        1599 % 251,
-    ]
+    pixels = [int(split.values[row, 2, 100, 200]) for row in (0, 250, 251, 1599)]
+    assert pixels == [0, 250, 0, 1599 % 251]
     assert split.labels[1000] == 1000 % 9
     values = np.arange(1600) % 251
     np.testing.assert_allclose(facts["mean"], [values.mean() / 255] * 3, rtol=1e-12)

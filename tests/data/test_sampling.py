@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from fractions import Fraction
 
 import numpy as np
@@ -10,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cohort.cell.settings import Settings
 from cohort.data.sampling import draw_share, draw_stratified, scaled_count
 
 # class sizes, samples wanted, samples of each class by largest remainders (worked out by hand)
@@ -54,14 +52,6 @@ def test_proportional_ascending_and_distinct(sizes: list[int], part: Fraction, s
     )
 
 
-def test_a_reserve_is_described_as_it_is_drawn():
-    """61 of 10 equal classes: one class has seven, so that it is not equally many per class."""
-    chosen = draw_stratified(labels := np.repeat(np.arange(10), 36), 61, "reserve")
-    assert sorted(np.bincount(labels[chosen])) == [6] * 9 + [7]
-    (reserve,) = (field for field in fields(Settings) if field.name == "reserve")
-    assert "each class in proportion to its share" in reserve.metadata["schema"]["description"]
-
-
 def test_share_is_the_same_for_every_call_and_another_for_another_purpose():
     labels = np.random.default_rng(0).integers(0, 10, 500)
     once = draw_share(labels, 0.3, "train share")
@@ -69,12 +59,6 @@ def test_share_is_the_same_for_every_call_and_another_for_another_purpose():
     np.testing.assert_array_equal(once, draw_share(labels, 0.3, "train share"))
     assert len(once) == 150
     assert not np.array_equal(once, draw_share(labels, 0.3, "test share"))
-
-
-def test_the_whole_is_the_whole():
-    np.testing.assert_array_equal(
-        draw_share(np.array([2, 0, 1, 1]), 1.0, "train share"), [0, 1, 2, 3]
-    )
 
 
 @pytest.mark.parametrize(

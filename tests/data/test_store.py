@@ -24,16 +24,8 @@ from cohort.data.split import Blocks, Split
 RNG = np.random.default_rng(6)
 TRAIN = Split(RNG.integers(0, 256, (30, 3, 6, 5), dtype=np.uint8), RNG.integers(0, 4, 30))
 TEST = Split(RNG.integers(0, 256, (7, 3, 6, 5), dtype=np.uint8), RNG.integers(0, 4, 7))
-FACTS = {
-    "dataset": "noise",
-    "shape": [3, 6, 5],
-    "classes": 4,
-    "train": 30,
-    "test": 7,
-    "scale": 255,
-    "mean": [0.1, 0.2, 0.3],
-    "std": [1.0, 2.0, 3.0],
-}
+FACTS = {"dataset": "noise", "shape": [3, 6, 5], "classes": 4, "train": 30, "test": 7, "scale": 255}
+FACTS |= {"mean": [0.1, 0.2, 0.3], "std": [1.0, 2.0, 3.0]}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,37 +67,6 @@ def test_what_was_parsed_is_read_back():
     np.testing.assert_array_equal(labels, TRAIN.labels)
     assert groups is None
     assert classes == 4
-
-
-def test_groups_are_read_back_with_the_labels(monkeypatch: pytest.MonkeyPatch):
-    domains = (np.arange(30) % 3, np.arange(7) % 2)
-    splits = tuple(
-        Split(split.values, split.labels, groups)
-        for split, groups in zip((TRAIN, TEST), domains, strict=True)
-    )
-    monkeypatch.setattr(Noise, "splits", splits)
-    path = prepared(groups=3)
-    assert store.read(path, "test")[0].groups.tolist() == [0, 1, 0, 1, 0, 1, 0]
-    np.testing.assert_array_equal(store.read_labels(path)[1], domains[0])
-
-
-@pytest.mark.parametrize(
-    ("groups", "declared"),
-    [(None, 3), (np.arange(30) % 3, None), (np.arange(30) % 3, 2), (np.zeros(29), 3)],
-)
-def test_undeclared_groups_are_reported(
-    groups: Any, declared: int | None, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(Noise, "splits", (Split(TRAIN.values, TRAIN.labels, groups), TEST))
-    with pytest.raises(UserError, match=r"^noise: train (has|lacks) groups[^\n]*$"):
-        prepared(groups=declared)
-
-
-def test_values_are_memory_mapped():
-    result = store.read(prepared(), "train")[0].values
-    assert isinstance(result, np.memmap)
-    result[0] = 0  # a copy of the page: the file stays as it is
-    np.testing.assert_array_equal(store.read("data.h5", "train")[0].values, TRAIN.values)
 
 
 @pytest.mark.parametrize("standardized", [None, 2])

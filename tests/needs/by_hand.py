@@ -54,6 +54,13 @@ class Spy(Selector):
         return state
 
 
+def spying(*needs: str, base: type[Spy] = Spy) -> type[Spy]:
+    """A spy that needs these."""
+    return dataclass(frozen=True, kw_only=True)(
+        type("Needing", (base,), {"needs": frozenset(needs)})
+    )
+
+
 def task_by_hand(
     selector: Selector, bias: tuple[float, float, float] = (0, 0, 0), **settings: Any
 ) -> Task:

@@ -16,8 +16,6 @@ from cohort.selection.selector import MetricRecording, Screening, State, View
 from cohort.selection.simple import Random
 from tests.needs.by_hand import played, task_by_hand
 
-LN2 = math.log(2)
-PAIRS = (0, 1), (0, 2), (1, 2)
 POOL_LOSS = {"pool_loss": Metric("Mean loss of the pool", better="low")}
 
 
@@ -44,24 +42,6 @@ class PowerOfChoice(Selector, Screening, MetricRecording):
         return {"pool_loss": float(view.reports["candidate_loss"][candidates].mean())}
 
 
-def test_power_of_choice_through_a_whole_round():
-    """Losses of 1.5, 2 and 5/3 times ln 2: the worse of two clients is chosen, and the mean of both
-    is recorded."""
-    losses = [1.5 * LN2, 2 * LN2, 5 / 3 * LN2]
-    means = {(losses[one] + losses[other]) / 2: (one, other) for one, other in PAIRS}
-    seen = set()
-    for seed in range(12):
-        task = task_by_hand(PowerOfChoice(), (LN2, 0.0, 0.0), cohort=1, seed=seed)
-        state = played(task)
-        ((round_, recorded),) = state.history.metrics["pool_loss"]
-        mean = min(means, key=lambda mean: abs(mean - recorded))
-        assert (round_, recorded) == (1, pytest.approx(mean, rel=1e-12))
-        worst = max(means[mean], key=lambda client: losses[client])
-        assert state.history.cohorts[0].tolist() == [worst]
-        seen.add(means[mean])
-    assert seen == set(PAIRS)
-
-
 def test_a_selectors_metric_is_recorded_in_every_round():
     state = played(task_by_hand(PowerOfChoice(), cohort=1, rounds=5))
     rounds, values = zip(*state.history.metrics["pool_loss"], strict=True)
@@ -82,11 +62,6 @@ def test_metrics_of_components_are_collected(monkeypatch: pytest.MonkeyPatch):
     assert "pool_loss" not in names.METRICS
     assert declared_with(monkeypatch, POOL_LOSS)["pool_loss"] is POOL_LOSS["pool_loss"]
     assert {"nova_factor", "clipped_fraction", "test_accuracy", "local_loss"} <= set(names.METRICS)
-
-
-def test_components_may_share_a_metric(monkeypatch: pytest.MonkeyPatch):
-    """A component and one that inherits from it record the same metric."""
-    assert "pool_loss" in declared_with(monkeypatch, POOL_LOSS, POOL_LOSS)
 
 
 def test_a_metric_that_is_declared_twice_is_refused(monkeypatch: pytest.MonkeyPatch):

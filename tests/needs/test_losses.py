@@ -12,9 +12,16 @@ import pytest
 
 from cohort.needs import NEEDS
 from cohort.selection.selector import Screening, View
-from cohort.training.ledger import Ledger
-from cohort.training.procedures.federated.gathering import NeedGatherer
-from tests.needs.by_hand import LABELS, MODEL_BYTES, RESERVED, Spy, costs, played, task_by_hand
+from tests.needs.by_hand import (
+    LABELS,
+    MODEL_BYTES,
+    RESERVED,
+    Spy,
+    costs,
+    played,
+    spying,
+    task_by_hand,
+)
 
 LN2 = math.log(2)
 HALF = (LN2, 0.0, 0.0)  # softmax (1/2, 1/4, 1/4)
@@ -32,26 +39,10 @@ class CandidateSpy(Spy, Screening):
         return np.array(self.pool)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReservedSpy(Spy):
-    needs: ClassVar[frozenset[str]] = frozenset({"reserved_loss"})
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainingSpy(Spy):
-    needs: ClassVar[frozenset[str]] = frozenset({"training_loss"})
-
-
-@dataclass(frozen=True, kw_only=True)
-class LastBatchSpy(Spy):
-    needs: ClassVar[frozenset[str]] = frozenset(
-        {"last_batch_loss_norm", "bias_update", "samples_per_round"}
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class EverythingSpy(CandidateSpy):
-    needs: ClassVar[frozenset[str]] = frozenset(NEEDS)
+ReservedSpy = spying("reserved_loss")
+TrainingSpy = spying("training_loss")
+LastBatchSpy = spying("last_batch_loss_norm", "bias_update", "samples_per_round")
+EverythingSpy = spying(*NEEDS, base=CandidateSpy)
 
 
 def trained_bias(shares: tuple[float, float, float]) -> np.ndarray:
@@ -67,13 +58,6 @@ def test_candidate_loss_is_the_global_models_on_a_clients_own_samples():
     played(task_by_hand(selector := CandidateSpy(pool=(1, 3, 0, 2)), HALF, cohort=1))
     losses = selector.views[1].reports["candidate_loss"]
     np.testing.assert_allclose(losses, [*GLOBAL_LOSSES, math.nan], rtol=1e-12)
-
-
-def test_candidate_loss_is_nan_outside_the_pool():
-    played(task_by_hand(selector := CandidateSpy(), HALF, cohort=1))
-    losses = selector.views[1].reports["candidate_loss"]
-    expected = [GLOBAL_LOSSES[0], math.nan, GLOBAL_LOSSES[2], math.nan]
-    np.testing.assert_allclose(losses, expected, rtol=1e-12)
 
 
 def test_candidate_loss_is_that_of_the_current_model():
@@ -177,23 +161,6 @@ def test_who_does_not_answer_reports_nan():
     missing = [np.isnan(reports["reserved_loss"]) for reports in selector.reports]
     assert [client.sum() for client in missing] == [2] * 6
     assert len({tuple(client) for client in missing}) > 1
-
-
-def test_needs_are_gathered_when_they_say_and_nothing_else_is():
-    task = task_by_hand(EverythingSpy(), HALF)
-    needs, ledger = NeedGatherer(frozenset(NEEDS), task), Ledger()
-    before = needs.gather_before_choosing(task.initial_weights(), np.array([1]), 1, ledger)
-    assert set(before) == {name for name, need in NEEDS.items() if need.gathered == "before"}
-    assert set(needs.gather_once()) == {
-        name for name, need in NEEDS.items() if need.gathered == "once"
-    }
-    assert (
-        NeedGatherer((), task).gather_before_choosing(
-            task.initial_weights(), np.array([1]), 1, ledger
-        )
-        == {}
-    )
-    assert ledger.costs["selection_samples"] == 4 and ledger.costs["bytes_up"] == 8
 
 
 def test_a_selector_may_need_everything():

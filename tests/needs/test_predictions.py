@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import pytest
 
 from cohort.selection.peco import Peco
 from cohort.selection.selector import Selector
-from cohort.selection.simple import FixedProbability, Ucb
 from cohort.training.task import Task
-from tests.needs.by_hand import MODEL_BYTES, RESERVED, Spy, costs, played, task_by_hand
+from tests.needs.by_hand import MODEL_BYTES, RESERVED, costs, played, spying, task_by_hand
 from tests.needs.test_soft_labels import softmax
 
 TRAINED = [
@@ -24,21 +21,9 @@ TRAINED = [
     [1 / 3] * 3,
 ]
 """Of each client after one step from zero; that of the client without samples is the global one."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class PredictionSpy(Spy):
-    needs: ClassVar[frozenset[str]] = frozenset({"reserved_predictions", "reserved_correct"})
-
-
-@dataclass(frozen=True, kw_only=True)
-class AccuracySpy(Spy):
-    needs: ClassVar[frozenset[str]] = frozenset({"local_accuracy"})
-
-
-@dataclass(frozen=True, kw_only=True)
-class OverlapSpy(Spy):
-    needs: ClassVar[frozenset[str]] = frozenset({"overlap", "label_counts", "candidate_loss"})
+PredictionSpy = spying("reserved_predictions", "reserved_correct")
+AccuracySpy = spying("local_accuracy")
+OverlapSpy = spying("overlap", "label_counts", "candidate_loss")
 
 
 def overlapping(selector: Selector, chosen: list[int], **settings: object) -> Task:
@@ -97,20 +82,6 @@ def test_who_overlaps_is_known_from_the_start_and_nothing_is_sent():
     assert set(state.history.traffic) == {"model", "label_counts", "candidate_loss"}
 
 
-def test_overlapping_clients_by_shares_of_older_shards():
-    task = task_by_hand(selector := OverlapSpy())
-    shares = np.array([0.25, 0.0, 0.0, 0.5])
-    played(dataclasses.replace(task, shards=dataclasses.replace(task.shards, overlap=shares)))
-    assert selector.views[0].reports["overlap"].tolist() == [1, 0, 0, 1]
-
-
-def test_fixed_probability_in_a_run():
-    state = played(overlapping(FixedProbability(probability=1), [1, 2], cohort=3, rounds=5))
-    for cohort in state.history.cohorts:
-        assert {1, 2} < set(cohort.tolist())
-    assert state.history.metrics["overlapping_chosen"] == [(r, 2 / 3) for r in range(1, 6)]
-
-
 def test_peco_records_whom_it_prefers():
     """Equal probabilities in the first round of the clients with samples, of which two in three
     overlap. Later client 1, whose predictions are wrong most often, is less likely."""
@@ -124,24 +95,3 @@ def test_peco_records_whom_it_prefers():
     ):
         assert preference == pytest.approx(mass / (1 - mass), rel=1e-12)
     assert state.history.metrics["overlapping_preference"][2][1] < 2
-
-
-def test_without_overlap_nothing_of_it_is_recorded():
-    state = played(task_by_hand(Peco(), rounds=2, cohort=2))
-    assert not [name for name in state.history.metrics if name.startswith("overlapping")]
-
-
-def test_ucb_learns_from_local_accuracies():
-    state = played(task_by_hand(Ucb(initial=1, epsilon=0), rounds=2, cohort=4))
-    expected = [state.selector["reward"][client] for client in range(4)]
-    assert state.selector["rewards"].tolist() == [2, 2, 2, 0]
-    assert state.selector["count"].tolist() == [2, 2, 2, 2]
-    assert expected[1] == 2.0
-
-
-def test_local_models_are_evaluated_on_their_own_samples_if_asked():
-    """Accuracies of 2/4, 1 and 2/3; the client without samples does not count."""
-    state = played(task_by_hand(AccuracySpy(), evaluate_own=1))
-    expected = (2 / 4 + 1 + 2 / 3) / 3
-    assert state.history.metrics["own_samples_accuracy"] == [(1, pytest.approx(expected))]
-    assert "own_samples_accuracy" not in played(task_by_hand(AccuracySpy())).history.metrics

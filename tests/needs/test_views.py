@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 import pytest
 
-from tests.needs.by_hand import Spy, played
+from tests.needs.by_hand import Spy, played, spying
 from tests.training.small_task import small_task
 
-
-@dataclass(frozen=True, kw_only=True)
-class CountsSpy(Spy):
-    needs: ClassVar[frozenset[str]] = frozenset({"label_counts"})
-
-
-@dataclass(frozen=True, kw_only=True)
-class LossSpy(Spy):
-    needs: ClassVar[frozenset[str]] = frozenset({"reserved_loss"})
+CountsSpy = spying("label_counts")
+LossSpy = spying("reserved_loss")
 
 
 def watched(selector: Spy) -> Spy:
@@ -43,10 +33,3 @@ def test_label_counts_are_shown_to_selectors_that_need_them():
 @pytest.mark.parametrize("cls", [Spy, LossSpy])
 def test_label_counts_are_hidden_from_all_others(cls: type[Spy]):
     assert all(view.label_counts is None for view in watched(cls()).views)
-
-
-def test_losses_are_reported_to_selectors_that_need_them():
-    reports = watched(LossSpy()).reports
-    assert [set(report) for report in reports] == [{"reserved_loss"}] * 2
-    assert all(report["reserved_loss"].shape == (2,) for report in reports)
-    assert [set(report) for report in watched(CountsSpy()).reports] == [set()] * 2

@@ -61,7 +61,3 @@ def test_random_punctuation_reads_as_it_is_written():
         caption = "".join(rng.choices(signs, k=rng.randrange(1, 40))).strip()
         if caption:
             assert shown(caption) == " ".join(caption.split()), caption
-
-
-def test_names_that_end_in_an_underscore_are_no_references():
-    assert shown("words", names="tiny_") == "words"

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from cohort.cell.planned import plan_file, read_plan
 from cohort.core.errors import UserError
-from cohort.plan import all_studies, drawn_names, load
+from cohort.plan import load
 from tests.workflow.conftest import TINY
 
 LEVELS = [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
@@ -93,17 +92,6 @@ def test_a_name_that_is_a_path_or_a_command(place: str, study: Path):
     assert not list(Path("..").rglob("written"))
 
 
-def test_a_strategy_or_data_set_of_such_a_name(study: Path):
-    for index, name in enumerate(NAMES):
-        file = Path("config", ("strategies.yaml", "datasets.yaml")[index % 2])
-        original = file.read_text()
-        content = yaml.safe_load(original)
-        content[name] = next(iter(content.values()))
-        file.write_text(yaml.safe_dump(content))
-        assert_refused(f"{file}: ")
-        file.write_text(original)
-
-
 WRONG = {"J": ["J0", "J-1", "J1.5", "J" + "9" * 5000, "J٣", "J1e9", "J 4"]}
 WRONG["partition"] = ["dir-1e999", "dir-nan", "classes-" + "9" * 400, "classes-٣", "iid/../x"]
 
@@ -116,17 +104,6 @@ def test_a_number_in_a_name_that_is_none(axis: str, value: str, study: Path):
     content["experiments"]["one"]["axes"][axis] = [value]
     study.write_text(yaml.safe_dump(content))
     assert_refused(f"'{value[:50]}")
-
-
-def test_a_study_file_of_such_a_name_is_none(study: Path):
-    """Its name would be a rule's, and a part of paths; nor do its items become targets."""
-    for name in ("$(touch written)", "a;b", "a\nb", "{digest}", "a b", "-rf", "*", "ä"):
-        (study.parent / f"{name}.yaml").write_text("title: x")
-        assert name not in all_studies()
-        assert_refused("studies is ", studies=name)
-    items = {"figures": {"../x": {}, "a\n": {}, "fig1": {}}, "tables": {"$(x)": {}}}
-    study.write_text(yaml.safe_dump(items))
-    assert drawn_names("hostile") == ["fig1"]
 
 
 URL = {"source": "https://a.org/b", "sha256": "0" * 64, "bytes": 1}
@@ -146,22 +123,3 @@ def test_a_data_set_that_names_what_it_may_not(name: str, study: Path):
     content["digits"]["files"] = FILES[name]
     file.write_text(yaml.safe_dump(content))
     assert_refused("config/datasets.yaml")
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        "[]",
-        "[" * 200_000,
-        '{"path": "x", "command": "touch written"}',
-        "\xff",
-        "!!python/object/apply:os.system ['touch written']",
-    ],
-)
-def test_a_hostile_plan_file(content: str, project: Path):
-    file = plan_file("k0123456789ab")
-    file.parent.mkdir(parents=True)
-    file.write_bytes(content.encode("latin-1"))
-    with pytest.raises(UserError, match=f"^{file}: cannot be read as a plan file [^\n]*start snak"):
-        read_plan(file)
-    assert not Path("written").exists()

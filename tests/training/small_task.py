@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -31,13 +31,8 @@ SIZES = (4, 9, 2, 6)
 
 def small_settings(**changes: Any) -> Settings:
     """The settings of a run without files."""
-    names: dict[str, Any] = {
-        "dataset": "none",
-        "model": "small-mlp",
-        "partition": "iid",
-        "strategy": "none",
-        "precision": "float64",
-    }
+    names: dict[str, Any] = {"dataset": "none", "model": "small-mlp", "partition": "iid"}
+    names |= {"strategy": "none", "precision": "float64"}
     numbers = {"J": "J1", "seed": 0, "clients": 3, "cohort": 3, "rounds": 1, "batch": 4, "lr": 0.1}
     return Settings(**(names | numbers | changes))
 
@@ -56,16 +51,6 @@ def small_cell(
         objective=objective or CrossEntropy(),
         server=server or Average(),
     )
-
-
-@dataclass(frozen=True, kw_only=True)
-class HalfSquare(Objective):
-    """Half the mean squared distance."""
-
-    name: ClassVar[str] = "half-square"
-
-    def losses(self, outputs: Tensor, targets: Tensor, statistics: Tensor, bias: Tensor) -> Tensor:
-        return (outputs[:, 0] - targets) ** 2 / 2
 
 
 def plain_samples(images: Tensor, labels: Tensor) -> Samples:

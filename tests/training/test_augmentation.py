@@ -83,19 +83,8 @@ def test_batch_size_and_cohort_and_amount_of_work_do_not_matter(name: str):
     for batch in (1, 3, 9, 100):
         assert torch.equal(seen(name, 1, batch=batch), base)
     both = seen(name, 3, 1), seen(name, 1, 3)
-    assert (
-        torch.equal(both[0][12:], base)
-        and torch.equal(both[1][:18], base)
-        and torch.equal(both[0][:12], both[1][18:])
-    )
+    assert torch.equal(both[0][12:], base) and torch.equal(both[1][:18], base)
+    assert torch.equal(both[0][:12], both[1][18:])
     assert torch.equal(seen(name, 1, J="J3e")[:18], base)
-    assert torch.equal(
-        seen(name, 1, J="J4"), base[:13]
-    )  # three batches of the first epoch and one of the second
-
-
-def test_images_are_standardized_after_augmentation():
-    """White images with a black border: white is (1 - 0.5) / 0.25 = 2 and black -2."""
-    task = colored_task("crop-flip")
-    task.train_samples.values.fill_(255)
-    assert train(task, 1).unique().tolist() == [-2, 2]
+    # three batches of the first epoch and one of the second
+    assert torch.equal(seen(name, 1, J="J4"), base[:13])

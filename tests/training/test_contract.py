@@ -22,11 +22,9 @@ from cohort.core.errors import UserError
 from cohort.core.metric import Metric
 from cohort.selection.selector import Allocating, MetricRecording, Reports, State, View
 from cohort.selection.simple import Random
-from cohort.training.contract import read_only
 from cohort.training.job import checkpoint
 from cohort.training.objectives import Objective
-from cohort.training.procedures.federated.gathering import ModelEvaluations
-from cohort.training.servers import Average, Merged, ServerRule
+from cohort.training.servers import Merged, ServerRule
 from cohort.training.updates import Updates, Weights
 from tests.training.small_task import run, small_task
 
@@ -138,28 +136,12 @@ def test_what_is_no_components_fault_passes(error: BaseException, monkeypatch: p
         run(small_task(selector=Wrong(method="select", instead=fail), **SMALL))
 
 
-def test_an_exception_outside_of_components_passes(monkeypatch: pytest.MonkeyPatch):
-    def fail(*given: Any) -> None:
-        raise RuntimeError("a defect")
-
-    monkeypatch.setattr(Average, "apply", fail)  # of this module, which is no component's
-    with pytest.raises(RuntimeError, match="a defect"):
-        run(small_task(**SMALL))
-
-
 @pytest.mark.filterwarnings("error")  # of PyTorch, for a read-only array
 def test_a_state_that_is_handed_back_can_be_saved(tmp_path: Path):
     state = run(small_task(selector=Wrong(), **SMALL))
     assert state.history.metrics["doubt"] == [(1, 2.0), (2, 2.0), (3, 2.0)]
     assert not state.selector["seen"].flags.writeable
     checkpoint.save(tmp_path / "c", state, "k0")
-
-
-def test_values_and_order_in_memory_stay():
-    array = np.arange(6.0).reshape(3, 2, order="F")
-    given = read_only(array)
-    np.testing.assert_array_equal(given, array)
-    assert given.strides == array.strides and array.flags.writeable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,17 +198,3 @@ def test_a_server_rule_keeps_the_form_of_weights(change: Callable, sentence: str
 
     actual = sentence_of(server=Rule(change=changed))
     assert actual.startswith("strategy 'none', round 1: apply ") and sentence in actual
-
-
-@dataclass(frozen=True, kw_only=True)
-class Curious(Random):
-    needs: ClassVar[frozenset[str]] = frozenset({"samples_per_round"})
-
-
-@pytest.mark.parametrize("answer", [np.zeros(3), np.array(["much"] * 4)])
-def test_a_need_gives_a_row_of_numbers_for_each_client(
-    answer: np.ndarray, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(ModelEvaluations, "samples_per_round", lambda context: answer)
-    actual = sentence_of(selector=Curious())
-    assert "not a row of numbers for each of 4 clients" in actual and "round 0: need" in actual

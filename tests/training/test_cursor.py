@@ -154,20 +154,3 @@ def test_interrupted_runs_resume_to_the_bit(
         assert_same(resumed.run(monkeypatch), expected)
         if "client" in place:  # no client is trained twice
             assert resumed.clients == whole.clients - place["client"]
-
-
-def test_saved_work_belongs_to_one_round():
-    task, saved = task_of(), []
-    trainer, weights = task.procedure.rounds_of(task).trainer, task.initial_weights()
-    cursor = Cursor(is_due=lambda: True, write=saved.append)
-    cursor.begin_round(())
-    first = trainer.train(trainer.full_work(weights, [0, 1], 1), weights, cursor)
-    assert len(saved) == 2 and "seconds/total" in saved[0]
-    cursor = Cursor(saved[1])
-    cursor.begin_round(())
-    again = trainer.train(trainer.full_work(weights, [0, 1], 2), weights, cursor)
-    assert fingerprint(again.weights) == fingerprint(first.weights)  # as saved
-    cursor.end_round()
-    cursor.begin_round(())
-    second = trainer.train(trainer.full_work(weights, [0, 1], 2), weights, cursor)
-    assert fingerprint(second.weights) != fingerprint(first.weights)

@@ -53,11 +53,7 @@ class PerStep(ServerRule):
         return {"calls": torch.zeros(1)}
 
     def apply(self, weights: Weights, updates: Updates, memory: Weights) -> Merged:
-        return Merged(
-            updates.mean(1 / updates.steps.double()),
-            {"calls": memory["calls"] + 1},
-            {},
-        )
+        return Merged(updates.mean(1 / updates.steps.double()), {"calls": memory["calls"] + 1}, {})
 
 
 def states(task: Task) -> list[RunState]:

@@ -25,11 +25,9 @@ from tests.training.small_task import plain_samples, small_task, trainer_of
 RNG = np.random.default_rng(8)
 IMAGES, LABELS = RNG.normal(size=(23, 5)), RNG.integers(0, 4, 23)
 SAMPLES = plain_samples(torch.from_numpy(IMAGES), torch.from_numpy(LABELS))
+SHAPES = {"weight": (4, 5), "bias": (4,)}
 CLIENTS = [
-    {
-        "weight": torch.from_numpy(RNG.normal(size=(4, 5))),
-        "bias": torch.from_numpy(RNG.normal(size=4)),
-    }
+    {name: torch.from_numpy(RNG.normal(size=shape)) for name, shape in SHAPES.items()}
     for _ in range(3)
 ]
 
@@ -76,17 +74,12 @@ def test_classes_named_and_right_answers_by_class():
     indices = list(range(2, 23))
     outputs = IMAGES[indices] @ CLIENTS[2]["weight"].numpy().T + CLIENTS[2]["bias"].numpy()
     answers, labels = outputs.argmax(axis=1), LABELS[indices]
-    assert evaluate(linear(), CLIENTS[2], SAMPLES, torch.tensor(indices)).classes_named == len(
-        set(answers.tolist())
-    )
-    tested, right = correct_by_class(
-        linear(), CLIENTS[2], SAMPLES, torch.tensor(indices), 5
-    )  # the fifth class has no samples
+    result = evaluate(linear(), CLIENTS[2], SAMPLES, torch.tensor(indices))
+    assert result.classes_named == len(set(answers.tolist()))
+    # the fifth class has no samples
+    tested, right = correct_by_class(linear(), CLIENTS[2], SAMPLES, torch.tensor(indices), 5)
     assert tested.tolist() == [int((labels == label).sum()) for label in range(5)]
-    assert right.tolist() == [
-        sum(answer == label == named for answer, named in zip(answers, labels, strict=True))
-        for label in range(5)
-    ]
+    assert right.tolist() == [int(((answers == c) & (labels == c)).sum()) for c in range(5)]
 
 
 def calibration_by_hand(weights: Weights, indices: list[int]) -> float:
@@ -99,12 +92,8 @@ def calibration_by_hand(weights: Weights, indices: list[int]) -> float:
         bin_index = next(number for number in range(15) if confidence <= (number + 1) / 15)
         bins.setdefault(bin_index, []).append((confidence, outputs.argmax() == LABELS[index]))
     assert len(bins) > 3 or len(indices) < 23
-    gaps = [
-        len(pairs)
-        * abs(np.mean([pair[0] for pair in pairs]) - np.mean([pair[1] for pair in pairs]))
-        for pairs in bins.values()
-    ]
-    return float(sum(gaps) / len(indices))
+    means = [(len(pairs), *np.mean(pairs, axis=0)) for pairs in bins.values()]
+    return float(sum(n * abs(sure - right) for n, sure, right in means) / len(indices))
 
 
 @pytest.mark.parametrize("client", range(3))
@@ -112,18 +101,14 @@ def calibration_by_hand(weights: Weights, indices: list[int]) -> float:
 def test_calibration_error_by_hand(client: int, chunk: int, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(evaluation, "evaluation_batch_size", lambda shape: chunk)
     for indices in (list(range(23)), [4]):
-        result = evaluate(
-            linear(), CLIENTS[client], SAMPLES, torch.tensor(indices)
-        ).calibration_error
-        assert result == pytest.approx(calibration_by_hand(CLIENTS[client], indices), rel=1e-12)
+        result = evaluate(linear(), CLIENTS[client], SAMPLES, torch.tensor(indices))
+        expected = calibration_by_hand(CLIENTS[client], indices)
+        assert result.calibration_error == pytest.approx(expected, rel=1e-12)
 
 
 def test_fingerprints_change_with_one_bit_of_any_tensor():
-    base = {
-        "weight": torch.tensor([[1.0, 2.0]]),
-        "bias": torch.tensor([0.5]),
-        "count": torch.tensor(3),
-    }
+    base = {"weight": torch.tensor([[1.0, 2.0]]), "bias": torch.tensor([0.5])}
+    base["count"] = torch.tensor(3)
     results = {fingerprint(base)}
     for name in ("weight", "bias"):
         flipped = {key: tensor.clone() for key, tensor in base.items()}
@@ -147,13 +132,8 @@ def test_a_weight_that_is_not_finite_is_found(value: float):
 
 
 def cohort_of_three() -> Updates:
-    return Updates(
-        stack(CLIENTS),
-        torch.tensor([2.0, 1.0, 3.0]),
-        torch.tensor([1, 1, 1]),
-        torch.zeros(3),
-        clients=(0, 2, 1),
-    )
+    sizes, steps = torch.tensor([2.0, 1.0, 3.0]), torch.tensor([1, 1, 1])
+    return Updates(stack(CLIENTS), sizes, steps, torch.zeros(3), clients=(0, 2, 1))
 
 
 OWN = [np.array([3, 5]), np.array([1, 2, 9]), np.array([8])]

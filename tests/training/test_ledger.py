@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from cohort.records.history import History
@@ -11,7 +10,6 @@ from cohort.training import ledger as module
 from cohort.training.cursor import Cursor
 from cohort.training.ledger import Ledger
 from cohort.training.procedures.federated.gathering import ModelEvaluations
-from cohort.training.rounds import Rounds
 from tests.training.small_task import run, small_task
 
 
@@ -40,16 +38,6 @@ def closed(ledger: Ledger, round: int = 1, history: History | None = None) -> Hi
     return history
 
 
-def test_those_who_respond_are_the_cohort_unless_the_round_says_otherwise():
-    ledger, history = Ledger(), History()
-    ledger.cohort = np.array([4, 1, 3])
-    closed(ledger, 1, history)
-    ledger.responders = np.array([4, 3])
-    closed(ledger, 2, history)
-    assert [clients.tolist() for clients in history.cohorts] == [[4, 1, 3]] * 2
-    assert [clients.tolist() for clients in history.responders] == [[4, 1, 3], [4, 3]]
-
-
 def test_bytes_by_what_and_direction():
     ledger = Ledger()
     ledger.sent("model", 100, to="clients", copies=3)
@@ -67,26 +55,6 @@ def test_bytes_by_what_and_direction():
     assert history.cost["bytes_between"] == [(7, 105)]
     assert history.traffic["model"].tolist() == [200, 300, 105]
     assert history.traffic["losses"].tolist() == [12, 0, 0]
-
-
-def test_declared_costs_are_recorded_even_if_they_are_zero():
-    history = closed(Ledger(Rounds.costs), round=4)
-    for name in ("bytes_down", "bytes_up", "client_steps", "selection_samples"):
-        assert history.cost[name] == [(4, 0)]
-    assert "client_steps" not in closed(Ledger()).cost
-
-
-def test_nothing_enters_the_history_before_the_round_is_closed():
-    history, ledger = History(), Ledger(("client_steps",))
-    ledger.measured(train_loss=1.0)
-    ledger.cohort = np.array([3, 1])
-    ledger.probe = np.array([3, 1, 2]), np.array([0.5, 0.25, 1.0])
-    assert history == History()
-    closed(ledger, 1, history)
-    assert history.cohorts[0].tolist() == [3, 1]
-    assert history.pools[0].tolist() == [3, 1, 2] and history.norms[0].tolist() == [0.5, 0.25, 1]
-    closed(Ledger(), 2, history)
-    assert len(history.cohorts) == 2 and len(history.pools) == 1
 
 
 def test_seconds_by_purpose(clock: Clock):

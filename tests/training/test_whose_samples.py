@@ -44,12 +44,8 @@ class ExpectedSpy(Spy):
 def test_an_expected_round_has_both_transfers(monkeypatch: pytest.MonkeyPatch):
     """One step on a batch of 10, and the model there and back."""
     played(timed(selector := ExpectedSpy(), monkeypatch))
-    assert selector.views[0].reports["expected_duration"].tolist() == [
-        1 + 4,
-        10 + 16,
-        10 + 4,
-        10 + 4,
-    ]
+    expected = [1 + 4, 10 + 16, 10 + 4, 10 + 4]
+    assert selector.views[0].reports["expected_duration"].tolist() == expected
 
 
 def test_the_entropy_of_a_cohort_is_that_of_who_answered():
@@ -75,15 +71,8 @@ def test_a_portion_is_drawn_anew_in_every_round():
 
 
 def test_validation_is_evaluated_in_every_round_for_a_schedule_that_watches_it():
-    task = small_task(
-        sizes=(9,),
-        procedure="centralized",
-        J="J1e",
-        rounds=7,
-        evaluate_every=3,
-        validation=(0, 1, 2),
-        schedule="plateau",
-    )
+    settings = {"procedure": "centralized", "J": "J1e", "rounds": 7, "evaluate_every": 3}
+    task = small_task(sizes=(9,), validation=(0, 1, 2), schedule="plateau", **settings)
     metrics = run(task).history.metrics
     assert [round for round, _ in metrics["validation_loss"]] == list(range(1, 8))
     assert [round for round, _ in metrics["test_loss"]] == [3, 6, 7]

@@ -12,23 +12,15 @@ from cohort.plan import load
 from tests.workflow import forked
 from tests.workflow.conftest import Project
 
-NOT_OURS = (
-    "logs",
-    "plan",
-    ".snakemake",
-    "workflow",
-)  # what may be written also where a command fails
+NOT_OURS = ("logs", "plan", ".snakemake", "workflow")
+"""What may be written also where a command fails."""
+Done = subprocess.CompletedProcess[str]
 
 
-def cohort(
-    project: Project, *arguments: str, limit: int | None = None
-) -> subprocess.CompletedProcess[str]:
+def cohort(project: Project, *arguments: str, limit: int | None = None) -> Done:
     """The command line, perhaps under a limit to the size of files, which is a full disk for whoever may not make one."""
-
-    environment = os.environ | {
-        "PYTHONPATH": str(project.root / "workflow"),
-        "PYTHONDONTWRITEBYTECODE": "1",
-    }
+    environment = os.environ | {"PYTHONPATH": str(project.root / "workflow")}
+    environment |= {"PYTHONDONTWRITEBYTECODE": "1"}
     return forked.run(["cohort", *arguments], project.root, environment, limit=limit)
 
 
@@ -49,9 +41,8 @@ def fails(
     )
     assert sentence in done.stderr, done.stderr
     after = files(project)
-    assert {
-        path: after[path] for path in after if path in before or not path.startswith(makes)
-    } == before
+    kept = {path for path in after if path in before or not path.startswith(makes)}
+    assert {path: after[path] for path in kept} == before
 
 
 def files(project: Project) -> dict[str, str]:

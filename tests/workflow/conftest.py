@@ -23,56 +23,22 @@ from benchmarks.project import copy_project
 from cohort.plan import load
 from tests.workflow import forked
 
-TINY = {
-    "title": "Tiny",
-    "settings": {
-        "dataset": "digits",
-        "clients": 10,
-        "cohort": 3,
-        "rounds": 4,
-        "batch": 16,
-        "lr": 0.05,
-        "reserve": 60,
-        "model": "small-mlp",
-        "evaluate_every": 2,
-    },
-    "experiments": {
-        "one": {
-            "axes": {
-                "partition": ["iid", "classes-2"],
-                "J": ["J2"],
-                "strategy": ["fedavg", "fedentopt"],
-                "seed": [0],
-            }
-        },
-        "two": {
-            "axes": {"partition": ["iid"], "J": ["J3"], "strategy": ["fedavg"], "seed": [0, 1]}
-        },
-    },
-    "figures": {
-        "fig1": {
-            "experiment": "one",
-            "kind": "curves",
-            "metric": "test_accuracy",
-            "columns": "partition",
-        },
-        "fig2": {
-            "experiment": "two",
-            "kind": "bars",
-            "metric": "cohort_entropy",
-            "at": "mean",
-            "x": "partition",
-        },
-    },
-    "tables": {
-        "tab1": {
-            "experiment": "one",
-            "metric": "test_accuracy",
-            "rows": ["partition"],
-            "columns": "strategy",
-        }
-    },
-}
+TINY = yaml.safe_load("""
+title: Tiny
+settings:
+  {dataset: digits, clients: 10, cohort: 3, rounds: 4, batch: 16, lr: 0.05, reserve: 60,
+   model: small-mlp, evaluate_every: 2}
+experiments:
+  one:
+    axes: {partition: [iid, classes-2], J: [J2], strategy: [fedavg, fedentopt], seed: [0]}
+  two:
+    axes: {partition: [iid], J: [J3], strategy: [fedavg], seed: [0, 1]}
+figures:
+  fig1: {experiment: one, kind: curves, metric: test_accuracy, columns: partition}
+  fig2: {experiment: two, kind: bars, metric: cohort_entropy, at: mean, x: partition}
+tables:
+  tab1: {experiment: one, metric: test_accuracy, rows: [partition], columns: strategy}
+""")
 CELLS = {"one": 4, "two": 2}
 
 

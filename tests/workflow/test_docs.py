@@ -9,7 +9,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 import yaml
 
@@ -58,10 +57,8 @@ def test_adding_a_strategy_as_documented(fresh: Project):
     write(fresh, "selection/power_of_choice.py", power_of_choice)
     write(fresh, "strategies.yaml", "\n".join(blocks("yaml")))
     study = fresh.study()
-    study["experiments"]["one"]["axes"] |= {
-        "partition": ["iid"],
-        "strategy": ["turns", "mine", "power"],
-    }
+    strategies = {"strategy": ["turns", "mine", "power"]}
+    study["experiments"]["one"]["axes"] |= {"partition": ["iid"]} | strategies
     study["figures"]["fig1"]["metric"] = "loss_advantage"
     fresh.write(study)
     fresh.snakemake("tiny_fig1")
@@ -95,22 +92,6 @@ def test_adding_a_study_as_documented(fresh: Project):
     assert fresh.planned("tiny_tab1", "beside_loss")["train"] == 4 + 2
 
 
-def test_adding_a_data_set_as_documented(fresh: Project):
-    rows, kinds = np.arange(200).reshape(100, 2), np.arange(100) % 2
-    np.savez(fresh.root / "people.npz", x=rows, y=kinds)
-    command = blocks("", "dataset")[0]
-    done = cohort(fresh, *command.split()[1:])
-    assert "80 samples for training and 20 for testing" in done.stdout, done.stderr
-    study = fresh.study()
-    study["settings"] |= {"dataset": "people", "reserve": 0}
-    study["experiments"]["two"]["axes"] |= {"seed": [0]}
-    fresh.write(study)
-    fresh.narrow()
-    fresh.snakemake("tiny_fig2")
-    assert [path.parts[-6] for path in fresh.records()] == ["people"]
-    assert "there is a data set 'people' already" in cohort(fresh, *command.split()[1:]).stderr
-
-
 @pytest.mark.long
 def test_own_arrays_and_pictures_to_a_figure_as_documented(fresh: Project):
     """The page's commands as they stand, in a shell; only the study is shortened."""
@@ -120,19 +101,11 @@ def test_own_arrays_and_pictures_to_a_figure_as_documented(fresh: Project):
     assert short != study
     write(fresh, "studies/own_data.yaml", short)
     programs = Path(sys.executable).parent
-    environment = os.environ | {
-        "PATH": f"{programs}:{os.environ['PATH']}",
-        "PYTHONPATH": str(fresh.root / "workflow"),
-    }
-    commands = ["set -e", "python write.py", *blocks("sh", "dataset")]
-    done = subprocess.run(
-        ["bash", "-c", "\n".join(commands)],
-        cwd=fresh.root,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    environment = os.environ | {"PATH": f"{programs}:{os.environ['PATH']}"}
+    environment |= {"PYTHONPATH": str(fresh.root / "workflow")}
+    commands = "\n".join(["set -e", "python write.py", *blocks("sh", "dataset")])
+    options = {"cwd": fresh.root, "env": environment, "capture_output": True, "text": True}
+    done = subprocess.run(["bash", "-c", commands], **options)
     assert done.returncode == 0, done.stdout + done.stderr
     for line in ("of 10 classes", "each 1 x 8 x 8", "each 3 x 16 x 16"):
         assert line in done.stdout
@@ -241,13 +214,7 @@ def test_commands_name_cells_that_are_planned(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_the_picture_of_the_rules_has_them_all():
-    rules = re.findall(
-        r"^rule (\w+):", "".join(map(Path.read_text, (ROOT / "rules").glob("*.smk"))), re.M
-    )
+    text = "".join(map(Path.read_text, (ROOT / "rules").glob("*.smk")))
+    rules = re.findall(r"^rule (\w+):", text, re.M)
     shown = re.findall(r"<text[^>]*>(\w+)</text>", (ROOT / "docs/images/rulegraph.svg").read_text())
     assert sorted(shown) == sorted({*rules, "all"} - {"unknown"})  # which only reports a mistake
-
-
-def test_slurm_profile_plans(fresh: Project):
-    (fresh.root / "slurm").symlink_to("profiles/slurm")
-    assert fresh.planned("--profile", "slurm")["train"] == 6

@@ -39,21 +39,10 @@ def resources(plan: Any, nodes: int | None = None, **given: int) -> dict[str, in
 
 
 def test_cells_of_one_machine_take_what_it_has_but_for_a_tenth(plan: Any):
+    """A user's own word stands; a cluster looks after its own, and a job does not ask."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e6
-    assert resources(plan, _cores=2) == {
-        "_cores": 2,
-        "mem_mb": pytest.approx(MEMORY_SHARE * memory, abs=1),
-    }
-
-
-def test_the_users_word_stands(plan: Any):
+    share = pytest.approx(MEMORY_SHARE * memory, abs=1)
+    assert resources(plan, _cores=2) == {"_cores": 2, "mem_mb": share}
     assert resources(plan, mem_mb=5000) == {"mem_mb": 5000}
     assert resources(plan, mem_mib=5000) == {"mem_mib": 5000}
-
-
-def test_a_cluster_looks_after_its_own(plan: Any):
-    assert resources(plan, nodes=100) == {}
-
-
-def test_a_job_does_not_ask(plan: Any):
-    assert resources(None) == {}
+    assert resources(plan, nodes=100) == resources(None) == {}

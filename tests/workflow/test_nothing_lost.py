@@ -1,18 +1,15 @@
-"""Results put together, inputs that went away, a disk that fills while collecting, a record that shows up late: nothing is lost."""
+"""Results put together, inputs that went away, a record that shows up late: nothing is lost."""
 
 from __future__ import annotations
 
 import os
-import resource
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from cohort.records.record import read
-from tests.workflow.commands import files
-from tests.workflow.conftest import Project, copy_of, jobs, made_once
+from tests.workflow.conftest import Project, jobs
 from tests.workflow.test_kill import assert_same_numbers
 
 LATE = """
@@ -25,54 +22,20 @@ LATE = """
 """
 
 
-def with_times(source: Path, target: Path) -> None:
-    """Copy a file with its modification time, as `rsync --times` does."""
-    shutil.copy2(source, target)
-
-
-def without_times(source: Path, target: Path) -> None:
-    """As `rsync` does: what arrives is new."""
-    shutil.copyfile(source, target)
-
-
-@pytest.fixture(scope="session")
-def laptop_once(fresh_once: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A project that trained and drew experiment two alone; the finished one is the cluster that trained all."""
-    return made_once(
-        tmp_path_factory,
-        "laptop",
-        lambda folder: copy_of(fresh_once, folder).snakemake("tiny_fig2"),
-    )
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("copy", "notes"),
-    [
-        pytest.param(with_times, True, marks=pytest.mark.long),
-        pytest.param(without_times, True, marks=pytest.mark.long),
-        (without_times, False),
-    ],
-    ids=["times kept", "new times", "new times and no .snakemake"],
-)
 def test_results_of_a_laptop_and_of_a_cluster(
-    copy: Callable[[Path, Path], None],
-    notes: bool,
-    laptop_once: Project,
-    finished_once: Project,
-    tmp_path: Path,
+    fresh: Project, finished_once: Project, tmp_path: Path
 ):
     """Their cells are put together: nothing is trained again, the rest is drawn, and then there is nothing to do."""
-    laptop = copy_of(laptop_once, tmp_path / "laptop")
+    (laptop := fresh).snakemake("tiny_fig2")
     own = {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in laptop.records()}
     assert 0 < len(own) < len(finished_once.records())
     for record in finished_once.records():
         target = laptop.root / record.relative_to(finished_once.root)
         if not target.exists():
             target.parent.mkdir(parents=True, exist_ok=True)
-            copy(record, target)
-    if not notes:
-        shutil.rmtree(laptop.root / ".snakemake")
+            shutil.copyfile(record, target)  # as `rsync` does: what arrives is new
+    shutil.rmtree(laptop.root / ".snakemake")
     assert not {"train", "deal", "prepare", "download"} & set(jobs(laptop.snakemake()))
     assert (laptop.root / "results/full/figures/tiny/fig1.png").exists()
     assert {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in own} == own
@@ -97,46 +60,6 @@ def test_training_on_request_without_shards_and_data(finished: Project):
     for path, record in undisturbed.items():
         assert_same_numbers(record, read(path))
     assert finished.planned("tiny_fig2") == {}
-
-
-@pytest.mark.long
-def test_no_room_for_the_metrics(finished: Project, monkeypatch: pytest.MonkeyPatch):
-    """Snakemake removes what a job is to make before it runs; the records, figures and tables stay, and with room all is as before."""
-    monkeypatch.setenv(
-        "PYTHONDONTWRITEBYTECODE", "1"
-    )  # CPython would keep what it could write of a longer file, and fail on it
-    metrics = finished.root / "results/full/metrics/tiny"
-    before = files(finished)
-    finished.replace(
-        "workflow/cohort/results/collect.py", "from __future__", "# changed\nfrom __future__"
-    )
-
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (6000, 6000))
-
-    tables = sorted(metrics.glob("*.parquet"))
-    assert min(path.stat().st_size for path in tables) > 6000
-    process = finished.start(
-        "--",
-        *(str(path.relative_to(finished.root)) for path in tables),
-        preexec_fn=limit,
-    )
-    output, _ = process.communicate(timeout=300)
-    assert process.returncode != 0 and "Traceback" not in output, output
-    assert "the file grows beyond the size limit; raise it (ulimit -f) and start again" in output
-    after = files(finished)
-    assert {
-        path: after.get(path) for path in before if "/metrics/" not in path and ".py" not in path
-    } == {
-        path: content
-        for path, content in before.items()
-        if "/metrics/" not in path and ".py" not in path
-    }
-    finished.snakemake()
-    after = files(finished)
-    assert {path: after[path] for path in before if "/metrics/" in path} == {
-        path: before[path] for path in before if "/metrics/" in path
-    }
 
 
 @pytest.mark.long

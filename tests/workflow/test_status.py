@@ -68,30 +68,6 @@ def test_its_own_log_says_more_than_that_of_slurm(finished: Project):
 
 
 @pytest.mark.slow
-def test_a_job_that_died_before_the_cell_began_again(finished: Project):
-    record, log = a_cell(finished)
-    (finished.root / record).unlink()
-    os.utime(
-        finished.root / log, (time.time() - 1000, time.time() - 1000)
-    )  # that of an attempt before
-    last = slurm_log(finished, record, 7, LAST, age=1)
-    assert counts(finished, "two") == {"done": 1, "failed": 1}
-    assert cohort(finished, "status").endswith(
-        f"\nfailed: {record}\n  {LAST}\n  more: less {last}\n"
-    )
-
-
-def test_killed_without_any_log(finished: Project):
-    record, log = a_cell(finished)
-    (finished.root / record).unlink()
-    (finished.root / log).unlink()
-    state = (finished.root / record).with_suffix(".state")
-    state.mkdir()
-    (state / "lease").touch()
-    assert cohort(finished, "status").endswith(f"\nfailed: {record}\n  no log\n")
-
-
-@pytest.mark.slow
 def test_a_driver_with_a_failing_cell_goes_on_and_draws_the_others(fresh: Project):
     """Three seeds, of which one has broken shards. The page says what stands behind its figure."""
     study = fresh.study()

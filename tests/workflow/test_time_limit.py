@@ -58,11 +58,7 @@ def test_resumed_job_by_job_until_it_is_done(finished: Project):
     study["experiments"]["two"]["axes"]["seed"] = [0]
     finished.write(study)
     finished.narrow()
-    for name, text in (
-        ("submit.sh", SUBMIT),
-        ("status.sh", STATUS),
-        ("limited.py", LIMITED),
-    ):
+    for name, text in (("submit.sh", SUBMIT), ("status.sh", STATUS), ("limited.py", LIMITED)):
         (finished.root / name).write_text(text)
         (finished.root / name).chmod(0o755)
     (path,) = (finished.root / path for path in finished.cells())

@@ -50,14 +50,8 @@ def test_a_run_is_valid(name: str):
     if settings.get("procedure", "federated").startswith("federated"):
         settings |= {"evaluate_local": 3, "evaluate_own": 1}
     task = small_task(**settings)
-    run = Run(
-        task,
-        task.procedure.rounds_of(task),
-        torch.device("cpu"),
-        task.procedure.begin(task),
-        {},
-        Path(),
-    )
+    rounds, begun = task.procedure.rounds_of(task), task.procedure.begin(task)
+    run = Run(task, rounds, torch.device("cpu"), begun, {}, Path())
     run.state.sessions.append(describe_session(run.device, task.trainer, 0))
     *_, run.state = run.rounds.run(run.state)
     record = run.record()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -35,12 +34,6 @@ def test_records_come_back_to_the_last_bit(release: Path):
         assert_same(before, after)
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_a_single_run_comes_back(tmp_path: Path, seed: int):
-    write_release(tmp_path, "study", [RECORDS[seed]])
-    assert_same(RECORDS[seed], read_release(tmp_path)[0])
-
-
 def contents(folder: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in folder.iterdir()}
 
@@ -49,14 +42,6 @@ def test_the_order_of_runs_changes_no_byte(tmp_path: Path, release: Path):
     shuffled = random.Random(0).sample(RECORDS, len(RECORDS))
     write_release(tmp_path / "again", "study", shuffled)
     assert contents(tmp_path / "again") == contents(release)
-
-
-def test_nothing_is_left_of_an_earlier_release(tmp_path: Path, release: Path):
-    """The first run has neither a profile nor accuracies by class."""
-    write_release(release, "study", RECORDS[:1])
-    write_release(tmp_path / "new", "study", RECORDS[:1])
-    assert contents(release) == contents(tmp_path / "new")
-    assert not {"profiles.parquet", "classes.parquet"} & contents(release).keys()
 
 
 @pytest.mark.parametrize("step", range(3))
@@ -112,25 +97,20 @@ def _manifest(folder: Path, **changes: object) -> None:
     write_sealed(folder / "manifest.json", read_manifest(folder) | changes)
 
 
+def _curves(change: Callable[[pa.Table], pa.Table]) -> Callable[[Path], object]:
+    return lambda folder: _rewritten(folder, "curves", change)
+
+
 DAMAGES: dict[str, Callable[[Path], object]] = {
     "is not a release": lambda folder: (folder / "manifest.json").unlink(),
     "update Cohort": lambda folder: _manifest(folder, format=2),
     "is not the manifest of a release": lambda folder: _manifest(folder, format="1"),
     "cannot be read": lambda folder: (folder / "manifest.json").write_text("{"),
     "is missing": lambda folder: (folder / "curves.parquet").unlink(),
-    "another SHA-256": lambda folder: shutil.copy(
-        folder / "runs.parquet", folder / "curves.parquet"
-    ),
-    "no valid runs .* for 3 rounds": lambda folder: _rewritten(
-        folder, "cohorts", lambda table: table.slice(0, len(table) - 1)
-    ),
-    'no valid runs .*"digest"': lambda folder: _rewritten(
-        folder, "curves", lambda table: table.drop_columns(["digest"])
-    ),
-    "no valid runs .*is not the name": lambda folder: _rewritten(
-        folder,
-        "curves",
-        lambda table: table.set_column(2, "metric", pa.array(["../x"] * len(table))),
+    "another SHA-256": lambda folder: (folder / "curves.parquet").write_bytes(b"others"),
+    'no valid runs .*"digest"': _curves(lambda table: table.drop_columns(["digest"])),
+    "no valid runs .*is not the name": _curves(
+        lambda table: table.set_column(2, "metric", pa.array(["../x"] * len(table)))
     ),
 }
 

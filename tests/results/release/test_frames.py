@@ -68,14 +68,9 @@ def test_every_column_is_documented(study: str):
 
 def test_importing_cohort_imports_nothing_heavy():
     code = "import sys, cohort; cohort.load; print(*sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={"PYTHONPATH": str(ROOT / "workflow")},
-    )
-    assert not {"numpy", "pandas", "yaml", "cohort.plan"} & set(done.stdout.split())
+    options = {"check": True, "env": {"PYTHONPATH": str(ROOT / "workflow")}}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, **options)
+    assert not {"numpy", "pandas", "yaml", "cohort.plan"} & set(done.stdout.decode().split())
 
 
 def test_the_notebook_runs_and_its_interval_is_that_of_cohort(

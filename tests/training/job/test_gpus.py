@@ -86,9 +86,8 @@ def test_six_processes_on_two_gpus_with_two_slots(holder: Holding):
     second.release()
     wait_for(lambda: all(each.gpu for each in holders))
     assert Counter(each.gpu for each in holders if each not in (first, second)) == {"A": 2, "B": 2}
-    assert (
-        sum(each.output_words.count("waiting") for each in holders) == 2
-    )  # each says once that it waits
+    # each says once that it waits
+    assert sum(each.output_words.count("waiting") for each in holders) == 2
 
 
 def taken(*holders: Holder) -> str:
@@ -101,30 +100,25 @@ def test_the_least_used_gpu_comes_first(holder: Holding):
     for names in ("ABC", "ABC", "BA", "ABC", "ABC"):
         order.append(holder(3, *names))
         taken(*order)
-    assert (
-        taken(*order) == "ABBCA"
-    )  # B and A hold one each when the third asks: the first of its own list
+    # B and A hold one each when the third asks: the first of its own list
+    assert taken(*order) == "ABBCA"
     order[1].kill()
     order[2].kill()
     assert taken(holder(3, "A", "B", "C")) == "B"
 
 
 def pretend(
-    monkeypatch: pytest.MonkeyPatch,
-    uuids: list[str],
-    visible: str | None = None,
-    job: str | None = None,
+    monkeypatch: pytest.MonkeyPatch, uuids: list[str], visible: str = "", job: str = ""
 ) -> None:
     """Pretend to be a machine with these GPUs."""
     for name, value in (("CUDA_VISIBLE_DEVICES", visible), ("SLURM_JOB_ID", job)):
-        monkeypatch.delenv(name, raising=False) if value is None else monkeypatch.setenv(
-            name, value
-        )
+        monkeypatch.delenv(name, raising=False)
+        if value:
+            monkeypatch.setenv(name, value)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: bool(uuids))
     monkeypatch.setattr(torch.cuda, "device_count", lambda: len(uuids))
-    monkeypatch.setattr(
-        torch.cuda, "get_device_properties", lambda n: SimpleNamespace(uuid=uuids[n])
-    )
+    properties = [SimpleNamespace(uuid=uuid) for uuid in uuids]
+    monkeypatch.setattr(torch.cuda, "get_device_properties", properties.__getitem__)
     monkeypatch.setattr(torch.cuda, "set_device", lambda n: None)
 
 
@@ -155,8 +149,6 @@ def test_the_device_that_a_cell_gets(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     pretend(monkeypatch, [])
     with acquire_device("auto", 1) as where:
         assert where == torch.device("cpu")
-    with (
-        pytest.raises(UserError, match="device is cuda, but no GPU is visible here"),
-        acquire_device("cuda", 1),
-    ):
+    sentence = "device is cuda, but no GPU is visible here"
+    with pytest.raises(UserError, match=sentence), acquire_device("cuda", 1):
         pass

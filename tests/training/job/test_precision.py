@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -17,7 +15,7 @@ from cohort.training.task import Task
 from cohort.training.trainers.base import Trainer
 from cohort.training.trainers.serial import SerialTrainer
 from cohort.training.trainers.stacked import StackedTrainer
-from tests.training.small_task import run, small_task, train, trainer_of
+from tests.training.small_task import small_task, train, trainer_of
 
 CPU = torch.device("cpu")
 
@@ -36,16 +34,8 @@ def image_task(precision: str) -> Task:
         torch.manual_seed(3)
         model = MODELS["lenet5"]().build((3, 32, 32), 3)
     set_up(precision, CPU)
-    return small_task(
-        model=model,
-        train=samples,
-        test=samples,
-        sizes=(12, 12),
-        J="J2e",
-        batch=4,
-        lr=0.05,
-        precision=precision,
-    )
+    settings = {"sizes": (12, 12), "J": "J2e", "batch": 4, "lr": 0.05, "precision": precision}
+    return small_task(model=model, train=samples, test=samples, **settings)
 
 
 def after_a_round(precision: str, kind: type[Trainer]) -> Tensor:
@@ -61,15 +51,6 @@ def test_bfloat16_is_close_to_float32_and_keeps_float32_weights(kind: type[Train
     assert rough.dtype == torch.float32
     assert 1e-5 < (rough - exact).norm() / exact.norm() < 1e-2
     assert torch.equal(after_a_round("float32", kind), exact)
-
-
-def test_a_run_in_bfloat16_merges_in_float32():
-    """The server's mean of two clients' weights is what it is in float64."""
-    task, same = image_task("bfloat16"), image_task("bfloat16")
-    updates = train(trainer_of(task), task.initial_weights(), [0, 1])
-    merged = run(replace(same, settings=replace(same.settings, rounds=1))).weights
-    for name, rows in updates.weights.items():
-        assert torch.allclose(merged[name], rows.double().mean(dim=0).float(), atol=1e-7), name
 
 
 def test_tf32_is_for_gpus_alone():

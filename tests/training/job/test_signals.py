@@ -79,13 +79,7 @@ def test_a_second_signal_leaves_no_more_time():
     ],
 )
 def test_a_signal_inside_a_round_keeps_the_clients_that_are_done(
-    owner: type,
-    method: str,
-    call: int,
-    seconds: int,
-    left: int,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    owner: type, method: str, call: int, seconds: int, left: int, tmp_path: Path, monkeypatch
 ):
     path, calls, original = tmp_path / "checkpoint", [], getattr(owner, method)
 
@@ -98,9 +92,8 @@ def test_a_signal_inside_a_round_keeps_the_clients_that_are_done(
 
     with monkeypatch.context() as patch:
         patch.setattr(owner, method, counted)
-        with pytest.raises(
-            UserError, match=r"stopped inside round 2: round 1/3.* by signal SIGTERM"
-        ):
+        sentence = r"stopped inside round 2: round 1/3.* by signal SIGTERM"
+        with pytest.raises(UserError, match=sentence):
             run_at(path).train(3600, 3, lambda state: None)
     assert signal.alarm(0) == 0
     resumed = run_at(path)

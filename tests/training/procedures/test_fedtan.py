@@ -25,13 +25,7 @@ from cohort.training.state import RunState
 from cohort.training.task import Task
 from cohort.training.trainers.local_work import batches as local_batches
 from cohort.training.updates import size_in_bytes
-from tests.training.small_task import (
-    run,
-    small_cell,
-    small_task,
-    train,
-    trainer_of,
-)
+from tests.training.small_task import run, small_cell, small_task, train, trainer_of
 
 SIZES = (7, 4, 9)
 COUNTS = (4, 1, 7)
@@ -349,10 +343,7 @@ def test_a_client_without_samples_shares_nothing():
         ({"model": "resnet9-gn"}, "which the model 'resnet9-gn' lacks"),
         ({"optimizer": "adam"}, "trains clients by SGD, but optimizer is 'adam'; leave it out"),
         ({"schedule": "cosine"}, "not the schedule 'cosine', which is for centralized runs"),
-        (
-            {"server": FedNova()},
-            "averages the clients' models, not by the server rule 'fednova'",
-        ),
+        ({"server": FedNova()}, "averages the clients' models, not by the server rule 'fednova'"),
         ({"selector": Probe()}, "but the selector 'probe' probes them first"),
     ],
 )

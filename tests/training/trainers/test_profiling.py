@@ -7,10 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from cohort.core.errors import UserError
 from cohort.records.history import PROFILE, History
 from cohort.results.collect import step_metrics
-from cohort.results.figures.kinds.curves import Curves
 from cohort.selection.pools import Probe
 from cohort.training.evaluation import fingerprint
 from cohort.training.servers import Momentum
@@ -77,26 +75,3 @@ def test_means_by_step_and_by_client():
     np.testing.assert_allclose(clients["batch_loss"], [3.0, nan, 1.0, nan])
     np.testing.assert_allclose(clients["batch_seconds"], [0.2, nan, 0.35, nan])
     assert step_metrics(History(), 4) == ({}, {})
-
-
-def test_a_record_brings_the_notes_back():
-    history = profiled_history()
-    arrays = history.arrays()
-    assert arrays["profile/loss"].tolist() == [4, 2, 3, 1, 1]
-    (back,) = History.from_arrays(arrays).profile
-    np.testing.assert_array_equal(back, np.concatenate(history.profile))
-
-
-@pytest.mark.parametrize(
-    ("fields", "sentence"),
-    [
-        ({"metric": "step_loss"}, "curves over x: round cannot show step_loss"),
-        ({"metric": "test_loss", "x": "step"}, "curves over x: step cannot show test_loss"),
-        ({"metric": "step_loss", "x": "step", "also": ["test_loss"]}, "cannot show test_loss"),
-        ({"metric": "step_loss", "x": "step", "buckets": 10}, "buckets are of rounds"),
-    ],
-)
-def test_curves_over_steps_show_metrics_of_steps(fields: dict[str, object], sentence: str):
-    Curves(metric="step_loss", x="step", also=["step_seconds"]).check()
-    with pytest.raises(UserError, match=sentence):
-        Curves(**fields).check()

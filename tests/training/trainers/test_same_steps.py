@@ -20,11 +20,10 @@ from cohort.models import MODELS
 from cohort.native import network as native_network
 from cohort.selection import SELECTORS
 from cohort.training.evaluation import evaluate, fingerprint
-from cohort.training.objectives import OBJECTIVES as CATALOG
 from cohort.training.objectives import CrossEntropy, FedLC, FedProx, FedRS, Objective
 from cohort.training.servers import SERVERS
 from cohort.training.task import Task
-from cohort.training.trainers import TRAINERS, choose_trainer, native
+from cohort.training.trainers import TRAINERS, choose_trainer
 from cohort.training.trainers.base import Trainer
 from cohort.training.trainers.native import NativeTrainer
 from cohort.training.trainers.serial import SerialTrainer
@@ -99,22 +98,11 @@ def test_every_objective_with_clients_of_unequal_size(
     compare(kind, task, [10, 2, 7, 0, 4, 5])
 
 
-def test_every_objective_of_the_catalog_is_tested():
-    assert {type(objective) for objective in OBJECTIVES} == set(CATALOG.values())
-
-
 @both_kinds
 @pytest.mark.parametrize("batch", [1, 4])
 @pytest.mark.parametrize("augmentation", sorted(set(AUGMENTATIONS) - {"none"}))
 def test_augmentation(kind: Kind, augmentation: str, batch: int):
     compare(kind, photo_task(augmentation=augmentation, batch=batch), [10, 2, 7])
-
-
-@both_kinds
-def test_augmentation_of_rows_shorter_than_a_vector(kind: Kind):
-    """PyTorch augments what native code cannot."""
-    task = photo_task(model=network(shape=(3, 5, 5)), train=photos(5), augmentation="crop-flip")
-    compare(kind, task, [10, 2])
 
 
 @both_kinds
@@ -157,39 +145,12 @@ def test_works_that_differ(kind: Kind):
     assert results[0].steps.tolist() == [4, 3, 3] and results[0].sizes.tolist() == [5, 13, 5]
 
 
-@pytest.mark.parametrize("kind", [SerialTrainer, *KINDS], ids=lambda kind: kind.name)
-@pytest.mark.parametrize("J", ["J5", "J2e"])
-def test_work_in_two_parts(kind: Kind, J: str):
-    """A probe of one batch and the steps after it are those of the whole, without momentum."""
-    task, clients = small_task(sizes=SIZES, J=J), [5, 2, 10, 7]
-    weights, trainer = task.initial_weights(), trainer_of(task, kind)
-    whole = train(trainer, weights, clients, 2)
-    first = train(trainer, weights, clients, 2, end=1)
-    works = [
-        replace(work, begin=1, weights=first.client_weights(row))
-        for row, work in enumerate(trainer.full_work(weights, clients, 2))
-    ]
-    second = trainer.train(works, weights)
-    assert second.steps.tolist() == (whole.steps - 1).tolist()
-    for name, rows in whole.weights.items():
-        torch.testing.assert_close(second.weights[name], rows, rtol=1e-12, atol=1e-14)
-
-
 @both_kinds
 def test_more_clients_than_heights_and_clients_without_samples(kind: Kind):
     """With eleven clients the stack shrinks by two at a time; one client has no samples."""
     task = small_task(sizes=(*SIZES[:-1], 0), J="J2e", momentum=0.5)
     updates = compare(kind, task, list(range(11)))
     assert updates.steps[10] == 0 and updates.losses[10].isnan()
-
-
-@both_kinds
-def test_one_trainer_serves_rounds_and_cohorts_of_any_size(kind: Kind):
-    task = small_task(sizes=SIZES, J="J2e", momentum=0.9)
-    weights, lasting = task.initial_weights(), trainer_of(task, kind)
-    for round, cohort in enumerate([[3, 5], [9, 0, 1, 6, 10, 2], [7], [0, 1, 2]], start=1):
-        serial = train(trainer_of(task), weights, cohort, round)
-        assert_same(serial, train(lasting, weights, cohort, round))
 
 
 @both_kinds
@@ -283,17 +244,6 @@ def test_whole_runs(name: str):
         assert cohorts == expected
         for key, tensor in serial.weights.items():
             torch.testing.assert_close(state.weights[key], tensor, rtol=1e-9, atol=1e-12)
-
-
-def test_how_many_steps_a_native_call_takes_changes_nothing(monkeypatch: pytest.MonkeyPatch):
-    task, prints = photo_task(momentum=0.9, augmentation="flip"), set()
-    monkeypatch.setattr(native, "SECONDS", 0)
-    for first in (1, 3, 1000):
-        trainer = trainer_of(task, NativeTrainer)
-        assert isinstance(trainer, NativeTrainer) and trainer.network.augments
-        trainer.steps_at_once = first
-        prints.add(fingerprint(train(trainer, task.initial_weights(), [10, 2], 3).weights))
-    assert len(prints) == 1
 
 
 def test_two_native_trainers_in_threads():
