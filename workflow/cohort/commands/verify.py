@@ -203,15 +203,16 @@ def beyond_tolerance(before: History, after: History, until: int | None) -> Iter
             yield f"{name} {was:.4g} before and {now:.4g} now"
 
 
+def _by_round(history: History) -> dict[str, dict[int, Any]]:
+    cohorts = {"cohorts": dict(enumerate(map(list, history.cohorts), start=1))}
+    return cohorts | {name: dict(points) for name, points in history.metrics.items()}
+
+
 def _rounds_of(
     before: History, after: History, until: int | None
 ) -> dict[str, list[tuple[int, Any, Any]]]:
     """Each round with its values before and now, for the cohorts and for each metric."""
-    first, second = (
-        {"cohorts": dict(enumerate(map(list, run.cohorts), start=1))}
-        | {name: dict(points) for name, points in run.metrics.items()}
-        for run in (before, after)
-    )
+    first, second = map(_by_round, (before, after))
     rounds_of = {}
     for name in first | second:
         was, now = first.get(name, {}), second.get(name, {})
