@@ -12,7 +12,7 @@ from benchmarks.contest import DIFFERENT, Entry, Outcome, contest
 from benchmarks.processes import middle_half
 from benchmarks.tables import NOTHING, Section, number, table
 from benchmarks.workloads import Workload
-from cohort.cell.settings import local_work
+from cohort.settings import local_work
 
 BLAZE = (entry.BLAZEFL, entry.BLAZEFL_THREADS)
 OWN = (entry.OURS_PER_MACHINE, entry.OURS)

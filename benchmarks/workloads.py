@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cohort.cell.settings import local_work
+from cohort.settings import local_work
 
 
 @dataclass(frozen=True)

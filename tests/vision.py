@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cohort.models.networks import from_torchvision
+from cohort.models import from_torchvision
 
 v2 = from_torchvision("transforms.v2")
 functional = v2.functional

@@ -18,10 +18,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from cohort.cell.settings import DEFAULTS
 from cohort.core.files import write_text
 from cohort.plan import Plan, all_studies, load
 from cohort.plan.yaml_files import read_yaml
+from cohort.settings import DEFAULTS
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "tests/plan/cells"

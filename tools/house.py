@@ -19,7 +19,7 @@ DESIGN = ROOT / "docs" / "design.md"
 # From the bottom up: a subpackage may import those of its own layer and of layers below it.
 LAYERS = (
     ("core",),
-    ("cell",),
+    ("settings",),
     ("data", "models", "partition", "privacy"),
     ("native",),
     ("selection",),

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cohort.cell.evaluations import is_evaluated, resolve_last
 from cohort.core.files import write_text
 from cohort.plan import Plan
 from cohort.results.collect import EMPTY, Result
 from cohort.results.names import METRICS
+from cohort.settings import is_evaluated, resolve_last
 from cohort.training.cell import Cell
 from tools.cells import plan_all
 from tools.study import ROOT, collect_results, markdown_tables, work_folder

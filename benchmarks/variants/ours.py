@@ -10,10 +10,10 @@ import torch
 from benchmarks.protocol import serve
 from benchmarks.variants.inputs import arguments, flat, network
 from benchmarks.work import MEAN, SCALE, SEED, STD, Work, read_work
-from cohort.cell.settings import Settings
 from cohort.data.samples import Samples
 from cohort.data.shards import Shards
 from cohort.selection.simple import Random
+from cohort.settings import Settings
 from cohort.training.job.machine import set_up
 from cohort.training.objectives import CrossEntropy
 from cohort.training.procedures import parse_procedure

@@ -22,7 +22,7 @@ from torch.nn.functional import cross_entropy
 from benchmarks.protocol import Channel
 from benchmarks.variants.inputs import arguments, flat, network, shard
 from benchmarks.work import Work, read_work
-from cohort.cell.settings import local_work
+from cohort.settings import local_work
 
 ENDLESS = 10**6
 

@@ -6,7 +6,7 @@ import csv
 
 import pytest
 
-from cohort.cell.evaluations import is_evaluated, resolve_last
+from cohort.settings import is_evaluated, resolve_last
 from tests.conftest import ROOT
 
 

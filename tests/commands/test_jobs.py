@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cohort.cell.planned import write_plan
 from cohort.commands.run import make_inputs
 from cohort.core.paths import plan_file, state_folder
 from cohort.plan import Plan, load
 from cohort.records.record import read, write
+from cohort.settings import write_plan
 from cohort.training.cell import Cell
 from cohort.training.job.lease import CHECKPOINT, FINISHED, PREVIOUS
 from cohort.training.job.train import train

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from cohort.cell.planned import write_plan
 from cohort.commands.cli import main
 from cohort.commands.run import find_cell, run_cell
 from cohort.core.paths import plan_file
 from cohort.plan import Plan
+from cohort.settings import write_plan
 from cohort.training.job import progress
 from cohort.training.job import train as job
 from tests.commands.conftest import finish

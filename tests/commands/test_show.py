@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cohort.models.networks import SmallMLP
+from cohort.models import SmallMLP
 from cohort.plan import Plan
 from tests.commands.conftest import finish, replan
 

@@ -12,14 +12,13 @@ import numpy as np
 import pytest
 import torch
 
-from cohort.cell.planned import PlannedFile
-from cohort.cell.settings import Settings
 from cohort.core.hdf5 import new_hdf5
 from cohort.core.randomness import generator, torch_seed
 from cohort.data import sampling
 from cohort.data.shards import write as write_shards
 from cohort.data.store import FORMAT
 from cohort.partition import deal
+from cohort.settings import PlannedFile, Settings
 from cohort.training import task
 from cohort.training.cell import Cell, cell_of
 from cohort.training.procedures.federated import Federated, choosing, gathering, rounds

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cohort.cell.planned import PlannedFile, plan_file, write_plan
+from cohort.settings import PlannedFile, plan_file, write_plan
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 SIDE = 224

@@ -12,7 +12,6 @@ import pytest
 import yaml
 from sklearn.datasets import load_digits
 
-from cohort.cell.planned import PlannedFile, plan_file, write_plan
 from cohort.core.errors import UserError
 from cohort.data import store
 from cohort.data.download import download
@@ -20,6 +19,7 @@ from cohort.data.parsers.arrays import Cifar100, Cifar100Coarse, read_idx
 from cohort.data.parsers.pictures import resized
 from cohort.data.parsers.text import Covtype
 from cohort.data.prepare import prepare
+from cohort.settings import PlannedFile, plan_file, write_plan
 from tests.conftest import ROOT
 from tests.data import picture_publishers, publishers
 from tests.data.picture_publishers import MEDICAL, PICTURE_SETS, Known, is_gray, known, zip_of

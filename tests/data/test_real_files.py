@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 import yaml
 
-from cohort.cell.planned import PlannedFile, plan_file, write_plan
 from cohort.data import store
 from cohort.data.download import download
 from cohort.data.prepare import prepare
 from cohort.data.split import Split
-from cohort.models.networks import from_torchvision
+from cohort.models import from_torchvision
+from cohort.settings import PlannedFile, plan_file, write_plan
 from tests.conftest import ROOT
 from tests.data.publishers import CIFAR_FOLDERS, CLASSES, IDX_FOLDERS
 

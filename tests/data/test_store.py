@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import torch
 
-from cohort.cell.planned import PlannedFile, plan_file, write_plan
 from cohort.core.errors import UserError
 from cohort.core.hdf5 import new_hdf5
 from cohort.data import store
@@ -20,6 +19,7 @@ from cohort.data.parsers.parser import Parser
 from cohort.data.prepare import prepare
 from cohort.data.samples import load
 from cohort.data.split import Blocks, Split
+from cohort.settings import PlannedFile, plan_file, write_plan
 
 RNG = np.random.default_rng(6)
 TRAIN = Split(RNG.integers(0, 256, (30, 3, 6, 5), dtype=np.uint8), RNG.integers(0, 4, 30))

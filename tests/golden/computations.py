@@ -19,7 +19,6 @@ import yaml
 from sklearn.datasets import load_digits
 from torch import Tensor, nn
 
-from cohort.cell.settings import Settings
 from cohort.core.components import Component, schema_of
 from cohort.core.randomness import torch_seed
 from cohort.data.augmentations import AUGMENTATIONS, Augmentation
@@ -43,6 +42,7 @@ from cohort.selection.selector import (
     State,
     View,
 )
+from cohort.settings import Settings
 from cohort.training.devices import DEVICES, Devices, Trace
 from cohort.training.objectives import OBJECTIVES, Objective
 from cohort.training.participation import PARTICIPATIONS, Participation

@@ -14,13 +14,13 @@ import numpy as np
 import torch
 
 from benchmarks.peers import environment
-from cohort.cell.planned import PlannedFile, digest_of
 from cohort.core.hdf5 import new_hdf5
 from cohort.core.paths import state_folder
 from cohort.core.sealed_json import write_sealed
 from cohort.data.shards import Shards
 from cohort.data.shards import write as write_shards
 from cohort.data.store import FORMAT
+from cohort.settings import PlannedFile, digest_of
 from cohort.training.cell import cell_of, read_cell
 from cohort.training.evaluation import fingerprint
 from cohort.training.job.lease import CHECKPOINT

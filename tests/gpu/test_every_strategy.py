@@ -11,11 +11,11 @@ import pytest
 import torch
 import yaml
 
-from cohort.cell.planned import write_plan
 from cohort.commands.run import make_inputs
 from cohort.core.paths import plan_file
 from cohort.plan import Plan, load
 from cohort.records.record import Record, read
+from cohort.settings import write_plan
 from cohort.training.cell import Cell
 from cohort.training.job.train import train
 

@@ -12,8 +12,7 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from cohort.models import MODELS
-from cohort.models.networks import Shape
+from cohort.models import MODELS, Shape
 
 RGB, MNIST, GRAY, DIGITS = (3, 32, 32), (1, 28, 28), (1, 32, 32), (1, 8, 8)
 TEXT = (80,)

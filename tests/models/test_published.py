@@ -7,8 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from cohort.models import MODELS
-from cohort.models.networks import Shape, residual
+from cohort.models import MODELS, Shape, residual
 from cohort.native.layers import layers_of
 
 RGB, MNIST, DIGITS = (3, 32, 32), (1, 28, 28), (1, 8, 8)

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cohort.cell.planned import PlannedFile, digest_of, plan_file, write_plan
-from cohort.cell.settings import shard_identity
 from cohort.core.errors import UserError
 from cohort.core.hdf5 import new_hdf5
 from cohort.core.paths import digest_in
@@ -17,6 +15,7 @@ from cohort.data.sampling import draw_share
 from cohort.data.shards import Shards, read
 from cohort.data.store import FORMAT
 from cohort.partition.deal import deal
+from cohort.settings import PlannedFile, digest_of, plan_file, shard_identity, write_plan
 
 PER_CLASS = [120, 80, 100, 60, 140]
 LABELS = np.random.default_rng(4).permutation(np.repeat(np.arange(5), PER_CLASS))

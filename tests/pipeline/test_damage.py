@@ -14,7 +14,6 @@ import pytest
 import yaml
 
 import cohort
-from cohort.cell.planned import PlannedFile, digest_of, read_plan, run_options, write_plan
 from cohort.core.errors import UserError
 from cohort.core.paths import RUN_OPTIONS, plan_file
 from cohort.core.sealed_json import read_sealed, write_sealed
@@ -23,6 +22,7 @@ from cohort.pipeline.stages import Stages
 from cohort.plan import Plan, all_studies, load
 from cohort.results.collect import collect
 from cohort.results.files import read_experiment, read_metrics
+from cohort.settings import PlannedFile, digest_of, read_plan, run_options, write_plan
 from cohort.training.cell import cell_of, read_cell
 from cohort.training.job.train import train
 from tests.commands.conftest import STUDY, finish

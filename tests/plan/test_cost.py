@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from cohort.cell.planned import PlannedFile
 from cohort.commands.status import cost_lines, summarize_cost
 from cohort.models import MODELS
 from cohort.pipeline.driver import freeze_plan
 from cohort.pipeline.stages import Stages
 from cohort.plan import Plan
 from cohort.plan.cost import RATES, jobs_needed, memory_mb, resource_request, round_seconds
+from cohort.settings import PlannedFile
 from cohort.training.cell import Cell, cell_of
 
 PlanOf = Callable[..., Plan]

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from cohort.cell.planned import digest_of, plan_file, write_plan
 from cohort.core.errors import UserError
 from cohort.plan import Plan
 from cohort.plan.yaml_files import read_yaml
+from cohort.settings import digest_of, plan_file, write_plan
 from cohort.training.cell import read_cell
 
 PlanOf = Callable[..., Plan]

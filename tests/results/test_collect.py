@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 from scipy.stats import entropy
 
-from cohort.cell.settings import DEFAULTS
 from cohort.core.sealed_json import write_sealed
 from cohort.records.history import History
 from cohort.records.record import Record, write
@@ -30,6 +29,7 @@ from cohort.results.collect import (
     run_metrics,
 )
 from cohort.results.series import count_runs, label_columns, read_metric, value_per_cell
+from cohort.settings import DEFAULTS
 
 NAN = float("nan")
 SETTINGS = {

@@ -10,12 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cohort.cell.settings import Settings
 from cohort.data.samples import Samples
 from cohort.data.shards import Shards
 from cohort.models import MODELS
 from cohort.selection import Selector
 from cohort.selection.simple import Random
+from cohort.settings import Settings
 from cohort.training.cell import Cell
 from cohort.training.objectives import CrossEntropy, Objective
 from cohort.training.servers import Average, ServerRule

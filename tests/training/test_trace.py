@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import yaml
 
-from cohort.cell.planned import plan_file, write_plan
 from cohort.core.errors import UserError
 from cohort.plan import load
+from cohort.settings import plan_file, write_plan
 from cohort.training.cell import read_cell
 from cohort.training.devices import parse_devices
 

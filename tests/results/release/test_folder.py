@@ -11,13 +11,13 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from cohort.cell.settings import DEFAULTS
 from cohort.core.errors import UserError
 from cohort.core.files import sha256
 from cohort.core.sealed_json import write_sealed
 from cohort.results.release import folder
 from cohort.results.release.folder import read_manifest, read_release, write_release
 from cohort.results.release.tables import FIXED
+from cohort.settings import DEFAULTS
 from tests.results.release.runs import assert_same, random_record
 
 RECORDS = [random_record(seed) for seed in range(12)]

@@ -14,12 +14,12 @@ import pandas as pd
 import pytest
 
 import cohort
-from cohort.cell.settings import Settings
 from cohort.commands.cli import main
 from cohort.core.errors import UserError
 from cohort.records.record import read
 from cohort.results.intervals import paired_differences
 from cohort.results.release.tables import RunFrames
+from cohort.settings import Settings
 from tests.conftest import ROOT
 
 RELEASES = str(ROOT / "resources/released")

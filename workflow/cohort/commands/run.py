@@ -11,12 +11,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cohort.cell.planned import options_of, write_plan
 from cohort.commands.planning import add_config, load_plan, positive
 from cohort.core.errors import UserError
 from cohort.core.files import relative_path
 from cohort.core.lazy import lazy
 from cohort.core.paths import plan_file, state_folder
+from cohort.settings import options_of, write_plan
 from cohort.training.job.lease import FINISHED
 from cohort.training.job.machine import freeze_objects
 

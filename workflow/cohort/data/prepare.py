@@ -11,7 +11,6 @@ from typing import Any
 import h5py
 import numpy as np
 
-from cohort.cell.planned import read_plan
 from cohort.core import user_files
 from cohort.core.errors import UserError
 from cohort.core.files import sha256
@@ -20,6 +19,7 @@ from cohort.data.dataset_info import DEFAULTS
 from cohort.data.parsers import PARSERS, parser_name
 from cohort.data.split import Blocks, Split
 from cohort.data.store import FORMAT
+from cohort.settings import read_plan
 
 TYPES: dict[str, type[np.integer[Any]]] = {"images": np.uint8, "text": np.uint8, "table": np.int16}
 SPLITS = ("train", "test", "validation")

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from cohort.cell.planned import PlannedFile, check_digest, read_plan
-from cohort.cell.settings import shard_identity
 from cohort.core.errors import UserError
 from cohort.core.paths import digest_in
 from cohort.core.randomness import generator
@@ -19,6 +17,7 @@ from cohort.data.shards import Shards, write
 from cohort.data.store import read_labels
 from cohort.partition import Pool, parse_partition
 from cohort.partition.scheme import Parts, Scheme
+from cohort.settings import PlannedFile, check_digest, read_plan, shard_identity
 
 RARE = 1e-3  # a class with a smaller share of all samples may be lost, such as a digit in a play
 

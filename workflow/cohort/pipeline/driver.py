@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import cohort
-from cohort.cell.planned import options_of, write_plan
 from cohort.core.errors import UserError, explain_errors
 from cohort.core.files import check_writable, try_lock
 from cohort.core.lazy import lazy
@@ -29,6 +28,7 @@ from cohort.pipeline.targets import requested_items
 from cohort.plan import Plan, misnamed_studies
 from cohort.records.record import is_valid
 from cohort.results.report.index import write_index
+from cohort.settings import options_of, write_plan
 from cohort.training.cell import Cell
 from cohort.training.job.lease import FINISHED, publish
 

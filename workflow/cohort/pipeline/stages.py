@@ -15,7 +15,6 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from cohort.cell.planned import PlannedFile, options_of, read_plan, run_options
 from cohort.core.errors import UserError, suggest
 from cohort.core.files import code_hash
 from cohort.core.paths import CLAIMS_TABLE, digest_in, plan_file
@@ -31,6 +30,7 @@ from cohort.pipeline.specs import (
 from cohort.plan import Plan, Study, all_studies, drawn_names
 from cohort.plan.cost import MAX_RUNTIME, memory_mb, resource_request
 from cohort.results.paper import paper_files
+from cohort.settings import PlannedFile, options_of, read_plan, run_options
 from cohort.training.cell import Cell, read_cell
 
 Wildcards = Any

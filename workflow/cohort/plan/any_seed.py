@@ -10,10 +10,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from cohort.cell.planned import DIGEST, PlannedFile, digest_of
-from cohort.cell.settings import shard_identity
 from cohort.core.paths import digest_in
 from cohort.plan.loading import Plan
+from cohort.settings import DIGEST, PlannedFile, digest_of, shard_identity
 from cohort.training.cell import Cell
 
 NAME = re.compile(rf"(?:clients\d+-)?seed(\d+)-({DIGEST})")

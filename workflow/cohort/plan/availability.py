@@ -9,12 +9,12 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from cohort.cell.planned import PlannedFile
 from cohort.core.errors import UserError, errors_at
 from cohort.core.text import counted
 from cohort.data.raw import check_data_path, check_mirror, files_in_mirror
 from cohort.plan.resolution import Resolver
 from cohort.plan.study import Row, Study
+from cohort.settings import PlannedFile
 from cohort.training.cell import Cell
 
 Lack = tuple[bool, str]

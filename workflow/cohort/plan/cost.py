@@ -10,12 +10,11 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from cohort.cell.evaluations import evaluated_rounds, evaluation_batch_size
-from cohort.cell.settings import local_work
 from cohort.data.dataset_info import DatasetInfo
 from cohort.data.sampling import scaled_count
 from cohort.needs import needs_of
 from cohort.selection.selector import Probing
+from cohort.settings import evaluated_rounds, evaluation_batch_size, local_work
 from cohort.training.cell import Cell
 
 

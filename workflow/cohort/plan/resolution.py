@@ -10,15 +10,6 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from cohort.cell.evaluations import plans_by_name, resolve_last
-from cohort.cell.planned import PlannedFile, digest_of
-from cohort.cell.settings import (
-    DEFAULTS,
-    EVALUATION_PLANS,
-    SHARD_KEYS,
-    Settings,
-    shard_identity,
-)
 from cohort.core.components import Component, canonical, cast_to_type
 from cohort.core.errors import UserError, errors_at, refusals_as_errors, suggest
 from cohort.core.paths import data_file, raw_file, record_file, shards_file
@@ -32,6 +23,17 @@ from cohort.needs import needs_of
 from cohort.partition import Scheme, parse_partition
 from cohort.plan.axes import Values
 from cohort.plan.scale import Scale, scaled_values
+from cohort.settings import (
+    DEFAULTS,
+    EVALUATION_PLANS,
+    SHARD_KEYS,
+    PlannedFile,
+    Settings,
+    digest_of,
+    plans_by_name,
+    resolve_last,
+    shard_identity,
+)
 from cohort.training.cell import PARTS, Cell
 from cohort.training.evaluators import EVALUATORS
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from cohort.cell.settings import DEFAULTS, EVALUATION_PLANS
 from cohort.plan.axes import Values, check_matched, matches
 from cohort.results.names import FREE
+from cohort.settings import DEFAULTS, EVALUATION_PLANS
 from cohort.training.procedures import parse_procedure
 from cohort.training.schedules import parse_schedule
 

@@ -22,7 +22,6 @@ from jsonschema.validators import extend
 from referencing import Registry
 from referencing.jsonschema import DRAFT202012
 
-from cohort.cell.settings import Settings
 from cohort.core.components import Component, schema_of
 from cohort.core.errors import UserError, errors_at, suggest
 from cohort.core.shipped import CONFIG, shipped
@@ -33,6 +32,7 @@ from cohort.results.claims import CLAIMS
 from cohort.results.figures import KINDS
 from cohort.results.names import FREE
 from cohort.results.tables.spec import Leaderboard, Table
+from cohort.settings import Settings
 from cohort.training.cell import PARTS
 
 Schema = dict[str, Any]

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cohort.cell.planned import DIGEST
 from cohort.core.errors import FileAccessError, UserError, explain_errors
 from cohort.core.hdf5 import new_hdf5, sealed_hdf5
 from cohort.core.lazy import lazy
 from cohort.core.paths import CELLS, digest_in, is_record_file
 from cohort.records.history import History
+from cohort.settings import DIGEST
 
 if TYPE_CHECKING:
     import jsonschema

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cohort.cell.planned import PLAN_FIX
 from cohort.core import user_files
 from cohort.core.sealed_json import read_sealed
 from cohort.records.history import PROFILE, History
@@ -23,6 +22,7 @@ from cohort.results.files import write_metrics
 from cohort.results.measure import BASELINE
 from cohort.results.series import finite_rows, label_columns, label_text, value_per_cell
 from cohort.selection.entropy import entropy_bits
+from cohort.settings import PLAN_FIX
 
 COSTS = ("seconds", "bytes_up", "bytes_down", "client_steps")
 """What a run costs, in all its rounds together."""

@@ -14,7 +14,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cohort.cell.settings import SHARD_KEYS
 from cohort.core.sealed_json import from_json, read_sealed
 from cohort.results.at import at_in_words
 from cohort.results.intervals import (
@@ -43,6 +42,7 @@ from cohort.results.series import (
     value_per_cell,
     values_by_client,
 )
+from cohort.settings import SHARD_KEYS
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from cohort.cell.settings import DEFAULTS
 from cohort.core.components import Component
 from cohort.records.record import PLAIN, Record
+from cohort.settings import DEFAULTS
 from cohort.training.cell import PARTS
 
 

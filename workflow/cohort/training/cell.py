@@ -8,13 +8,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from cohort.cell.planned import PLAN_FIX, PlannedFile, check_digest, read_plan
-from cohort.cell.settings import Settings, cell_identity
 from cohort.core.components import Component, build
 from cohort.core.errors import UserError
 from cohort.core.paths import digest_in
 from cohort.partition import Scheme, parse_partition
 from cohort.selection import SELECTORS, Selector
+from cohort.settings import PLAN_FIX, PlannedFile, Settings, cell_identity, check_digest, read_plan
 from cohort.training.devices import Devices, parse_devices
 from cohort.training.objectives import OBJECTIVES, Objective
 from cohort.training.participation import Participation, parse_participation

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, one_hot
 
-from cohort.cell.evaluations import evaluation_batch_size
 from cohort.data.samples import Samples
 from cohort.native.network import predict
+from cohort.settings import evaluation_batch_size
 from cohort.training.updates import Weights
 
 BINS = 15  # of confidence, the usual number for the expected calibration error

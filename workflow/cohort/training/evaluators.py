@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from cohort.cell.evaluations import evaluated_rounds, plans_by_name
 from cohort.core.components import Catalog, Component
 from cohort.core.lazy import lazy
 from cohort.core.metric import Metric
 from cohort.core.randomness import generator
 from cohort.needs import needs_of
 from cohort.selection.selector import Screening
+from cohort.settings import evaluated_rounds, plans_by_name
 from cohort.training.procedures.federated import Federated
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cohort.cell.settings import Settings
 from cohort.core.randomness import torch_seed
 from cohort.data.samples import Samples, load
 from cohort.data.sampling import draw_share, draw_stratified, scaled_count
@@ -17,6 +16,7 @@ from cohort.data.shards import Shards
 from cohort.data.shards import read as read_shards
 from cohort.data.store import has_validation, read_labels
 from cohort.models import MODELS
+from cohort.settings import Settings
 from cohort.training.cell import Cell
 from cohort.training.updates import Weights
 

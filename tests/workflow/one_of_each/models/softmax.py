@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from cohort.core.lazy import lazy
-from cohort.models.networks import Model, Shape
+from cohort.models import Model, Shape
 
 if TYPE_CHECKING:
     from torch import nn

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 
-from cohort.cell.settings import local_work
 from cohort.core.errors import UserError
 from cohort.data import shards
 from cohort.records.history import PROFILE, WAYS
@@ -15,6 +14,7 @@ from cohort.records.record import CLIENT_ARRAYS, Record
 from cohort.results.names import METRICS
 from cohort.selection.entropy import entropy_bits
 from cohort.selection.selector import Allocating, Filtering, Probing
+from cohort.settings import local_work
 from cohort.training.cell import Cell
 from cohort.training.evaluators import EVALUATORS, Evaluator
 from cohort.training.ledger import BYTES

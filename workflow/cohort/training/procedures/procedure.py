@@ -19,7 +19,7 @@ from cohort.training.participation import Full
 from cohort.training.servers import Average
 
 if TYPE_CHECKING:
-    from cohort.models.networks import Model
+    from cohort.models import Model
     from cohort.training.cell import Cell
     from cohort.training.cursor import Cursor
     from cohort.training.rounds import Rounds

@@ -13,10 +13,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cohort.cell.settings import Settings
 from cohort.core.randomness import generator
 from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.samples import Samples
+from cohort.settings import Settings
 from cohort.training.cursor import Cursor
 from cohort.training.evaluation import evaluate
 from cohort.training.objectives import Objective

@@ -8,8 +8,8 @@ from itertools import islice
 
 import numpy as np
 
-from cohort.cell.settings import Settings, local_work
 from cohort.core.randomness import generator
+from cohort.settings import Settings, local_work
 from cohort.training.updates import Weights
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from cohort.cell.settings import Settings
+from cohort.settings import Settings
 from cohort.training.updates import Weights
 
 

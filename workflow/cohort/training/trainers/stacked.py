@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, vmap
 from torch.nn.functional import cross_entropy
 
-from cohort.cell.settings import Settings
 from cohort.data.samples import Samples
+from cohort.settings import Settings
 from cohort.training.contract import losses_of
 from cohort.training.cursor import Cursor, strip_prefix
 from cohort.training.evaluation import evaluation_batches

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from cohort.cell.settings import SHARD_KEYS
 from cohort.core.components import parameter
 from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
@@ -16,6 +15,7 @@ from cohort.results.figures.kind import Kind
 from cohort.results.figures.style import COLORS, ENDS, SIDES, Style, grid_cell, number_places
 from cohort.results.names import BY_CLIENT, METRICS
 from cohort.results.series import finite_rows
+from cohort.settings import SHARD_KEYS
 
 if TYPE_CHECKING:
     import seaborn

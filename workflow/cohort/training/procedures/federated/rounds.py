@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cohort.cell.settings import local_work
 from cohort.core.randomness import generator
 from cohort.selection.entropy import entropy_bits
 from cohort.selection.selector import State, View
+from cohort.settings import local_work
 from cohort.training.contract import CheckedSelector, merge
 from cohort.training.ledger import Ledger
 from cohort.training.procedures.federated import Federated

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from cohort.cell.settings import EVALUATION_PLANS
 from cohort.core.metric import Metric
+from cohort.settings import EVALUATION_PLANS
 from cohort.training.procedures.procedure import Procedure
 
 if TYPE_CHECKING:

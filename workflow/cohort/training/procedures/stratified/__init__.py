@@ -13,8 +13,8 @@ from cohort.training.procedures.procedure import C, Procedure
 from cohort.training.schedules import scale_epochs
 
 if TYPE_CHECKING:
-    from cohort.cell.settings import Settings
-    from cohort.models.networks import Model
+    from cohort.models import Model
+    from cohort.settings import Settings
     from cohort.training.cell import Cell
 
 SINGLE_LR = 0.01  # of the single samples of a hybrid run, for which no number is printed

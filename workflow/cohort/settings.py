@@ -1,13 +1,22 @@
-"""The settings of a cell: everything that can change its results."""
+"""What a cell is: its settings, the rounds that it evaluates, and the plan file of each output."""
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import json
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any, Literal
 
 from cohort.core.components import parameter
+from cohort.core.errors import UserError
+from cohort.core.files import write_text
+from cohort.core.paths import RUN_OPTIONS, plan_file
+from cohort.core.sealed_json import read_sealed, to_sealed_json
 
 COUNT = "[1-9][0-9]*"
 UNTIL = f"{COUNT} until {COUNT}"
@@ -26,7 +35,7 @@ class Settings:
     settings do not change old digests."""
 
     dataset: str = parameter(help="a data set of config/datasets.yaml")
-    model: str = parameter(help="a model of workflow/cohort/models")
+    model: str = parameter(help="a model of workflow/cohort/models.py")
     partition: str = parameter(
         help="how samples are dealt to clients, e.g. iid, classes-2, dir-0.1"
     )
@@ -191,3 +200,142 @@ def local_work(J: str) -> tuple[int, bool]:
     match = re.fullmatch(r"J(\d+)(e?)", J)
     assert match is not None, J
     return int(match[1]), bool(match[2])
+
+
+MOST_SAMPLES = 250  # evaluated at once
+MOST_VALUES = 250 * 3 * 32 * 32  # of these samples together
+
+
+def evaluation_batch_size(shape: Sequence[int]) -> int:
+    """The number of samples of this shape to evaluate at once; more need memory and are no
+    faster."""
+    return max(1, min(MOST_SAMPLES, MOST_VALUES // math.prod(shape)))
+
+
+def is_evaluated(every: int | str, round: int) -> bool:
+    """Whether a plan of evaluations has a round. `50` means every 50th round; `1 until 10, 10 until
+    400, 50` means every round up to 10, every 10th up to 400, and every 50th after that."""
+    for part in str(every).split(", "):
+        step, _, end = part.partition(" until ")
+        if not end or round <= int(end):
+            return round % int(step) == 0
+    raise AssertionError(f"the last part of '{every}' has no end")
+
+
+@functools.cache
+def evaluated_rounds(every: int | str, rounds: int) -> tuple[int, ...]:
+    """The rounds that a plan evaluates in a run of so many, always with the last; none if the plan
+    is 0."""
+    if not every:
+        return ()
+    return (*(round for round in range(1, rounds) if is_evaluated(every, round)), rounds)
+
+
+def plans_by_name(evaluators: str) -> dict[str, str]:
+    """Split a setting like `drift 10; sharpness 50, last 10` into the evaluators' plans, by
+    name."""
+    parts = (part.partition(" ") for part in evaluators.split("; ") if part)
+    return {name: plan for name, _, plan in parts}
+
+
+def resolve_last(every: int | str, rounds: int) -> int | str:
+    """Replace `last N` in a plan of evaluations by the round where it begins: `10, last 10` becomes
+    `10 until 490, 1` for 500 rounds, every tenth round and each of the last ten. Plans of several
+    evaluators keep the evaluators' names."""
+    if str(every)[:1].isalpha():
+        plans = plans_by_name(str(every)).items()
+        return "; ".join(f"{name} {resolve_last(plan, rounds)}" for name, plan in plans)
+    before, _, last = str(every).partition(", last ")
+    if not last:
+        return every
+    begin, parts, covered = rounds - int(last), [], 0
+    for part in before.split(", "):
+        step, _, end = part.partition(" until ")
+        until = min(int(end or begin), begin)
+        if until > covered:
+            parts.append(f"{step} until {until}")
+            covered = until
+    return ", ".join([*parts, "1"]) if parts else 1
+
+
+DIGEST = r"k[0-9a-f]{12}"
+PLAN_FIX = "start snakemake again, which writes it anew"
+
+
+@dataclass(frozen=True)
+class PlannedFile:
+    """The plan of one file that the pipeline makes: prepared data, shards or a record."""
+
+    path: str
+    digest: str
+    settings: dict[str, Any]
+    science: dict[str, int]
+    inputs: dict[str, str]
+
+
+def digest_of(settings: Mapping[str, Any], science: Mapping[str, int]) -> str:
+    """The digest of a planned file: `k` and 12 hex digits of a hash of the settings that differ
+    from their defaults and of the science versions above 1."""
+    bumped = {name: version for name, version in science.items() if version != 1}
+    text = json.dumps(
+        {"settings": settings, "science": bumped}, sort_keys=True, separators=(",", ":")
+    )
+    return "k" + hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def write_plan(planned: PlannedFile) -> None:
+    """Write the plan file of a planned file, unless it already has the same content."""
+    text = to_sealed_json(vars(planned), indent=1)
+    file = plan_file(planned.digest)
+    if not file.exists() or file.read_bytes() != text.encode():
+        write_text(file, text, sync=False)
+
+
+def read_plan(file: str | Path) -> PlannedFile:
+    """Read a plan file; UserError if it is damaged or another file's plan."""
+    content = read_sealed(file, "a plan file", PLAN_FIX)
+    try:
+        planned = PlannedFile(**content)
+    except TypeError as error:
+        raise UserError(f"{file}: cannot be read as a plan file ({error}); {PLAN_FIX}") from None
+    if planned.digest != Path(file).stem:
+        raise UserError(f"{file}: is the plan of {planned.digest}; {PLAN_FIX}")
+    return planned
+
+
+def check_digest(
+    planned: PlannedFile, identity: Callable[[PlannedFile], Mapping[str, Any]]
+) -> None:
+    """Raise UserError unless the planned file's digest is that of its identity, which `identity`
+    derives from its settings, and of its science versions."""
+    try:
+        is_right = planned.digest == digest_of(identity(planned), planned.science)
+    except (KeyError, TypeError, ValueError, AttributeError):  # settings of another kind
+        is_right = False
+    if not is_right:
+        raise UserError(
+            f"{plan_file(planned.digest)}: its settings are not those of {planned.digest}; "
+            f"{PLAN_FIX}"
+        )
+
+
+def options_of(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The options of each stage, by stage: everything in the config that cannot change a result."""
+    keys = ("device", "trainer", "jobs_per_gpu", "checkpoint_seconds")
+    train = {key: config[key] for key in keys if key in config}
+    return {
+        "train": train,
+        "download": {
+            "mirror": config.get("data_mirror", ""),
+            "paths": config.get("data_paths", {}),
+        },
+        "request": {key: config[key] for key in ("max_runtime",) if key in config},
+    }
+
+
+def run_options(stage: str) -> dict[str, Any]:
+    """Read the options that the driver wrote for a stage; empty if it wrote no file."""
+    if not RUN_OPTIONS.exists():
+        return {}
+    options: dict[str, dict[str, Any]] = read_sealed(RUN_OPTIONS, "the options of jobs", PLAN_FIX)
+    return options.get(stage, {})

@@ -1,1 +1,0 @@
-"""Cells: their settings, digests and evaluation rounds."""
