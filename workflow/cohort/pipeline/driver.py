@@ -251,11 +251,12 @@ def remove_previews(scale: str, finished: Iterable[tuple[str, str]]) -> None:
                 shutil.rmtree(Path(layout.folder, kind, study), ignore_errors=True)
         for file in files:
             Path(file).unlink(missing_ok=True)
-    if Path(layout.folder).exists():
-        if any(Path(layout.pages).glob("*.json")):
-            write_index(layout.index())
-        else:
-            shutil.rmtree(layout.pages, ignore_errors=True)
+    if any(Path(layout.pages).glob("*.json")):
+        write_index(layout.index())
+    else:
+        shutil.rmtree(layout.pages, ignore_errors=True)
+    if not any(path.is_file() for path in Path(layout.folder).rglob("*")):
+        shutil.rmtree(layout.folder, ignore_errors=True)
 
 
 def _check_prefix(workflow: Any) -> None:
