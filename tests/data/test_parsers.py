@@ -248,7 +248,7 @@ def test_a_wrong_archive_is_reported(
 
 
 def test_covtype_has_the_two_largest_kinds(monkeypatch: pytest.MonkeyPatch):
-    """Its first ten columns are standardized by the training split."""
+    """Covertype's first ten columns are standardized by the training split."""
     assert sum(Covtype.sizes.values()) == FACTS["covtype"]["train"] + FACTS["covtype"]["test"]
     assert (FOREST[0], FOREST[1], sum(FOREST)) == (*Covtype.sizes.values(), 581_012)
     monkeypatch.setattr(Covtype, "sizes", {1: 300, 2: 405})

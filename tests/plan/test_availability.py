@@ -127,7 +127,7 @@ def test_generated_data_are_marked_in_settings_metrics_and_notes(plan_of: PlanOf
 def test_without_tenseal_cells_are_skipped_with_one_line(
     plan_of: PlanOf, monkeypatch: pytest.MonkeyPatch
 ):
-    """Those of masked labels, which it encrypts."""
+    """Cells of masked labels, which TenSEAL encrypts."""
     axes = {"partition": ["covering-5"], "J": ["J1e"], "seed": [0, 1]}
     changes = {"clients": 5, "cohort": 5, "reserve": 0, "procedure": "masked-labels", "rounds": 1}
     block = {"axes": axes, "settings": changes}
