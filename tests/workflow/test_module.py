@@ -1,17 +1,15 @@
-"""Cohort as a module of another workflow, and as snakedeploy deploys it."""
+"""Cohort as a module of another workflow, as snakedeploy deploys it too."""
 
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 import yaml
 
 from tests.conftest import ROOT
-from tests.workflow import forked
-from tests.workflow.conftest import CELLS, Project, jobs, with_programs
+from tests.workflow.conftest import CELLS, Project, jobs
 
 OUTER = """
 configfile: "config/config.yaml"
@@ -39,26 +37,6 @@ rule copy:
 
 onstart:
     print("it begins")
-"""
-# What snakedeploy 0.17 writes.
-DEPLOYED = """
-from snakemake.utils import min_version
-
-
-min_version("6.10.0")
-
-
-configfile: "config/config.yaml"
-
-
-module cohort:
-    snakefile:
-        github("owner/cohort", path="workflow/Snakefile", tag="v1")
-    config:
-        config
-
-
-use rule * from cohort
 """
 
 
@@ -99,59 +77,6 @@ def test_another_workflow_runs_it_to_the_end(fresh: Project, tmp_path: Path):
 def test_other_paths_are_refused(fresh: Project, tmp_path: Path, more: str):
     output = outer(fresh, tmp_path / "outer", more).snakemake("-n", fails=True)
     assert "error: Cohort as a module takes no prefix or replace_prefix" in output
-
-
-def hosted(fresh: Project, folder: Path) -> dict[str, str]:
-    """Put the project into a git repository, and let git take that for one on GitHub."""
-    repository = folder / "owner/cohort"
-    shutil.copytree(fresh.root, repository, symlinks=True)
-    git = ["git", "-C", str(repository), "-c", "user.name=me", "-c", "user.email=me@localhost"]
-    for command in (["init", "--quiet"], ["add", "--all"], ["commit", "--quiet", "-m", "all"]):
-        subprocess.run([*git, *command], check=True)
-    subprocess.run([*git, "tag", "v1"], check=True)
-    return with_programs() | {
-        "GIT_CONFIG_COUNT": "1",
-        "GIT_CONFIG_KEY_0": f"url.{folder}/.insteadOf",
-        "GIT_CONFIG_VALUE_0": "https://github.com/",
-        "XDG_CACHE_HOME": str(folder / "cache"),
-    }
-
-
-def deploy(repository: Path, target: Path, environment: dict[str, str]) -> None:
-    """Deploy the hosted project with snakedeploy, or where it is not installed as it would."""
-    source = "https://github.com/owner/cohort"
-    if shutil.which("snakedeploy"):
-        command = ["snakedeploy", "deploy-workflow", source, str(target), "--tag", "v1"]
-        subprocess.run(command, env=environment, check=True)
-        assert (target / "workflow/Snakefile").read_text().count('tag="v1"') == 1
-        return
-    for folder in ("config", "profiles"):
-        shutil.copytree(repository / folder, target / folder)
-    (target / "workflow").mkdir()
-    (target / "workflow/Snakefile").write_text(DEPLOYED)
-
-
-@pytest.mark.slow
-def test_a_deployment_runs_to_the_end(fresh: Project, tmp_path: Path):
-    fresh.narrow()
-    environment = hosted(fresh, tmp_path / "hosts")
-    deployed = tmp_path / "deployed"
-    deploy(tmp_path / "hosts/owner/cohort", deployed, environment)
-
-    missing = tmp_path / "missing/cohort/__init__.py"  # hides an installed package
-    missing.parent.mkdir(parents=True)
-    missing.write_text("raise ModuleNotFoundError(\"No module named 'cohort'\")")
-    environment["PYTHONPATH"] = str(missing.parents[1])
-    refusal = forked.run(["snakemake", "-n"], deployed, environment, merged=True)
-    sentence = "error: No module named 'cohort': it comes with pip install cohort-fl"
-    assert refusal.returncode and refusal.stdout.splitlines()[-1] == sentence
-
-    environment["PYTHONPATH"] = str(fresh.root / "workflow")
-    done = forked.run(["snakemake"], deployed, environment, merged=True)
-    assert done.returncode == 0, done.stdout
-    assert len(Project(deployed).records()) == CELLS["two"], done.stdout
-    assert (deployed / "results/full/figures/tiny/fig2.png").exists()
-    assert "results/full/report/tiny.html" in done.stdout
 
 
 def test_the_catalog_finds_a_small_run(fresh: Project):

@@ -186,22 +186,6 @@ def test_a_study_that_cannot_be_is_not_written(mine: Project):
     )
 
 
-@pytest.mark.slow
-def test_two_strategies_with_other_seeds_than_the_figure_has(mine: Project):
-    """Only theirs are trained, with two seeds: how many runs each strategy has is said."""
-    text = (mine.root / "my/strategies.yaml").read_text()
-    more = text + "\nothers: {title: Others, selector: {name: turns, stride: 2}}\n"
-    (mine.root / "my/strategies.yaml").write_text(more)
-    first = cohort(mine, "try", "turns", "others", "--on", "tiny.fig1", "-n", "--seeds", "2").stdout
-    assert first.startswith("try_turns_others_tiny_one.fig1 at scale full: 16 cells of one\n")
-    only = "--only", "strategy=turns|others"
-    done = cohort(mine, "try", "turns", "others", "--on", "tiny.fig1", "--seeds", "2", *only)
-    assert done.returncode == 0, done.stderr
-    lines = [line for line in done.stdout.splitlines() if "of 2)" in line]
-    assert lines and all("(2 of 2)" in line for line in lines if "Turns" in line)
-    assert all("(0 of 2)" in line for line in lines if "FedEntOpt" in line)
-
-
 def test_a_claim_is_judged_without_any_run(fresh: Project):
     """By the numbers that the slides print, in a line each with totals, and as JSON."""
     lines = cohort(fresh, "check", "ucb").stdout.splitlines()

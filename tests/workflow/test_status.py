@@ -52,22 +52,6 @@ def test_a_job_whose_node_died_before_the_cell_began(finished: Project):
 
 
 @pytest.mark.slow
-def test_its_own_log_says_more_than_that_of_slurm(finished: Project):
-    record, log = a_cell(finished)
-    (finished.root / record).unlink()
-    slurm_log(finished, record, 7, LAST, age=100_000)
-    assert counts(finished, "two") == {"done": 1, "missing": 1}  # trained to the end, then deleted
-    with open(finished.root / log, "a") as file:
-        file.write(
-            "--- 2026-01-01 00:00:00\nerror: OSError('no torch') \n"
-        )  # before it could take the cell's lease
-    assert counts(finished, "two") == {"done": 1, "failed": 1}
-    assert f"failed: {record}\n  error: OSError('no torch') \n  more: less {log}\n" in cohort(
-        finished, "status"
-    )
-
-
-@pytest.mark.slow
 def test_a_driver_with_a_failing_cell_goes_on_and_draws_the_others(fresh: Project):
     """Three seeds, of which one has broken shards. The page says what stands behind its figure."""
     study = fresh.study()
