@@ -38,12 +38,16 @@ def new_hdf5(path: str | Path) -> Iterator[h5py.File]:
             with h5py.File(stream, "w", userblock_size=SEAL_BYTES) as file:
                 yield file
                 file.flush()
-                large = {
-                    name: (array.id.get_offset(), array.nbytes)
-                    for name, array in _arrays(file).items()
-                    if array.nbytes >= LARGE
+                arrays = _arrays(file).items()
+                large = {name: array for name, array in arrays if array.nbytes >= LARGE}
+                ranges = {
+                    name: (array.id.get_offset(), array.nbytes) for name, array in large.items()
                 }
-            _seal(stream, large)
+            sums = {name: [*pair, _crc(stream, *pair)] for name, pair in ranges.items()}
+            seal = json.dumps({"sha256": _sha256_of_rest(stream, sums), "large": sums}).encode()
+            assert len(seal) <= SEAL_BYTES, "too many large arrays for the seal"
+            stream.seek(0)
+            stream.write(seal.ljust(SEAL_BYTES, b"\n"))
         finally:
             if stream.error is not None:
                 raise stream.error
@@ -53,7 +57,13 @@ def new_hdf5(path: str | Path) -> Iterator[h5py.File]:
 def sealed_hdf5(path: str | Path) -> Iterator[SealedFile]:
     """Open an HDF5 file once its checksum is verified. A damaged one may raise any error."""
     with open(path, "rb") as stream:
-        large = _verify(stream)
+        try:
+            seal = json.loads(stream.read(SEAL_BYTES))
+            large, expected = dict(seal["large"]), seal["sha256"]
+        except (ValueError, TypeError, KeyError, RecursionError):
+            raise ValueError("it does not begin like a file of this program") from None
+        if _sha256_of_rest(stream, large) != expected:
+            raise ValueError(DAMAGED)
     with h5py.File(path) as file:
         yield SealedFile(file, large)
 
@@ -100,34 +110,9 @@ class SealedFile:
 
 
 def _arrays(file: h5py.File) -> dict[str, h5py.Dataset]:
-    arrays: dict[str, h5py.Dataset] = {}
-
-    def add(name: str, item: Any) -> None:
-        if isinstance(item, h5py.Dataset):
-            arrays[name] = item
-
-    file.visititems(add)
-    return arrays
-
-
-def _seal(stream: IO[bytes], large: Mapping[str, tuple[int, int]]) -> None:
-    sums = {name: [begin, size, _crc(stream, begin, size)] for name, (begin, size) in large.items()}
-    text = json.dumps({"sha256": _sha256_of_rest(stream, sums), "large": sums}).encode()
-    assert len(text) <= SEAL_BYTES, "too many large arrays for the seal"
-    stream.seek(0)
-    stream.write(text.ljust(SEAL_BYTES, b"\n"))
-
-
-def _verify(stream: IO[bytes]) -> dict[str, Any]:
-    """Verify everything but the large arrays; return their offsets, sizes and CRC-32s by name."""
-    try:
-        seal = json.loads(stream.read(SEAL_BYTES))
-        sums, expected = dict(seal["large"]), seal["sha256"]
-    except (ValueError, TypeError, KeyError, RecursionError):
-        raise ValueError("it does not begin like a file of this program") from None
-    if _sha256_of_rest(stream, sums) != expected:
-        raise ValueError(DAMAGED)
-    return sums
+    items: dict[str, Any] = {}
+    file.visititems(items.__setitem__)
+    return {name: item for name, item in items.items() if isinstance(item, h5py.Dataset)}
 
 
 def _sha256_of_rest(stream: IO[bytes], large: Mapping[str, Any]) -> str:
@@ -163,7 +148,6 @@ class _DeferredErrors(io.FileIO):
     error: OSError | None = None
 
     def write(self, data: Any) -> int:
-        """Write all of the data; drop what no longer fits."""
         rest = memoryview(data).cast("B")
         size = len(rest)
         try:
@@ -174,7 +158,6 @@ class _DeferredErrors(io.FileIO):
         return size
 
     def truncate(self, size: int | None = None) -> int:
-        """Report success even if there is no room for the new size."""
         try:
             return super().truncate(size)
         except OSError as error:

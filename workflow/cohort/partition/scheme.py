@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from cohort.core.component_names import NameEncoded
+from cohort.core.components import NameEncoded
 
 NO_GROUPS = "it deals samples by their groups (domains, roles), and this data set has none"
 Parts = list[np.ndarray]

@@ -11,8 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from cohort.core.component_names import parse
-from cohort.core.components import Catalog, parameter
+from cohort.core.components import Catalog, parameter, parse
 from cohort.core.errors import UserError
 from cohort.partition.scheme import NO_GROUPS, Parts, Pool, Scheme, group_by_owner
 
