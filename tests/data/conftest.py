@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cohort.data import fetch
+from cohort.data import download
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ class Server:
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     """Retry without waiting."""
-    monkeypatch.setattr(fetch, "WAITS", (0.0, 0.0))
+    monkeypatch.setattr(download, "WAITS", (0.0, 0.0))
     told = Server()
 
     class Handler(BaseHTTPRequestHandler):

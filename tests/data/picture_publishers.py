@@ -24,11 +24,11 @@ TUMORS = ["glioma", "meningioma", "notumor", "pituitary"]
 ANIMALS = ["dog", "elephant", "giraffe", "guitar", "horse", "house", "person"]
 STYLES = ["art_painting", "cartoon", "photo", "sketch"]
 SOURCES = ["mnist", "mnist_m", "svhn", "syn"]
-MEDICAL = {f"{name}{suffix}": (classes, side) for name, classes in (("pathmnist", 9), ("tissuemnist", 8)) for suffix, side in
-           (("", 28), ("-32", 28), ("-64", 64), ("-128", 128), ("-224", 224))}  # fmt: skip
+MEDICAL = {"pathmnist": (9, 28), "pathmnist-224": (9, 224)}
+MEDICAL |= {"tissuemnist": (8, 28), "tissuemnist-224": (8, 224)}
 PICTURE_SETS = {
     **{"cinic10": (10, 1), "tiny-imagenet": (200, 1), "pacs": (7, 4), "digits-dg": (10, 4)},
-    **{"brain-tumor-mri": (4, 1), "brain-tumor-mri-224": (4, 1)},
+    "brain-tumor-mri-224": (4, 1),
     **{name: (classes, 1) for name, (classes, _) in MEDICAL.items()},
 }
 """Data sets with their numbers of classes and groups."""
@@ -80,9 +80,7 @@ def picture_counts(dataset: str) -> dict[str, int]:
 def picture_contents(dataset: str) -> dict[str, bytes]:
     """The one file of a data set."""
     if dataset in MEDICAL:
-        name, _, size = dataset.partition("-")
-        suffix = "" if size in ("", "32") else f"_{size}"
-        return {f"{name}{suffix}.npz": npz(medical_arrays(dataset))}
+        return {f"{dataset.replace('-', '_')}.npz": npz(medical_arrays(dataset))}
     if dataset == "cinic10":
         return {"CINIC-10.tar.gz": tar_gz_of(shuffled(dict(cinic_members())))}
     makers = {"tiny-imagenet": tiny_members, "pacs": pacs_members, "digits-dg": digits_members}
@@ -127,7 +125,7 @@ def tiny_members() -> Iterator[tuple[str, bytes]]:
 def tumor_members() -> Iterator[tuple[str, bytes]]:
     """Brain tumors: pictures of many shapes."""
     for part, folder in (("train", "Training"), ("test", "Testing")):
-        for item in known("brain-tumor-mri", part):
+        for item in known("brain-tumor-mri-224", part):
             word = TUMORS[item.label]
             pixels = item.pixels(150 + 60 * item.label, 200 + 50 * item.number)
             name = f"{folder[:2]}-{word[:2]}_{item.number:04}.jpg"

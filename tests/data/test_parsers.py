@@ -16,7 +16,6 @@ from cohort.core.errors import UserError
 from cohort.data import store
 from cohort.data.download import download
 from cohort.data.parsers.arrays import Cifar100, Cifar100Coarse, read_idx
-from cohort.data.parsers.pictures import resized
 from cohort.data.parsers.text import Covtype
 from cohort.data.prepare import prepare
 from cohort.settings import PlannedFile, plan_file, write_plan
@@ -204,15 +203,6 @@ def test_moments_that_are_not_given_are_those_of_the_training_pictures():
     square = (0.75 * (colors**2).mean(axis=0) + 0.25 * 255**2) / 255**2
     np.testing.assert_allclose(facts["mean"], mean, rtol=1e-12)
     np.testing.assert_allclose(facts["std"], np.sqrt(square - mean**2), rtol=1e-9)
-
-
-def test_resizing_takes_the_mean_of_what_a_pixel_covers():
-    """Stripes of 0 and 200, one pixel wide: at a seventh of the size all is near 100, where the
-    nearest pixel would give 0 or 200."""
-    stripes = np.zeros((1, 224, 224, 3), dtype=np.uint8)
-    stripes[:, :, ::2] = 200
-    images = resized(stripes, 32)
-    assert images.shape == (1, 32, 32, 3) and images.min() > 90 and images.max() < 110
 
 
 TINY, ART = "tiny-imagenet-200", "pacs/splits/art_painting_train_kfold.txt"

@@ -15,8 +15,7 @@ from cohort.core import user_files
 from cohort.core.errors import UserError
 from cohort.core.files import sha256
 from cohort.core.hdf5 import new_hdf5
-from cohort.data.dataset_info import DEFAULTS
-from cohort.data.parsers import PARSERS, parser_name
+from cohort.data.parsers import DEFAULTS, PARSERS, parser_name
 from cohort.data.split import Blocks, Split
 from cohort.data.store import FORMAT
 from cohort.settings import read_plan
@@ -32,7 +31,7 @@ def prepare(plan: str | Path, output: str | Path) -> None:
     planned = read_plan(plan)
     settings = DEFAULTS | planned.settings
     kind = PARSERS[parser_name(settings["dataset"], settings)]
-    parser = kind.of(list(planned.inputs), settings["shape"])
+    parser = kind.of(list(planned.inputs))
     parsed = parser.parse(Path("resources/raw", settings["dataset"]))
     splits = dict(zip(SPLITS, parsed, strict=False))
     for name in SPLITS:

@@ -16,7 +16,6 @@ from cohort.core.errors import UserError
 from cohort.partition.scheme import NO_GROUPS, Parts, Pool, Scheme, group_by_owner
 
 
-@dataclass(frozen=True, kw_only=True)
 class Iid(Scheme):
     """Shuffle all samples and cut them into parts whose sizes differ by at most one."""
 
@@ -95,7 +94,6 @@ def draw_holders(
     return holders_of
 
 
-@dataclass(frozen=True, kw_only=True)
 class Covering(Classes):
     """Client i holds the i-th block of classes and others drawn at random, k in all. Blocks are
     just long enough to cover all classes, whose samples are split evenly among their holders.
@@ -277,7 +275,6 @@ class IsolatedDomain(Scheme):
         ]
 
 
-@dataclass(frozen=True, kw_only=True)
 class DirichletDomains(Dirichlet):
     """`dir` with domains in place of classes: shares of each domain are drawn, whatever the
     labels."""

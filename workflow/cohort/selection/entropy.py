@@ -118,7 +118,6 @@ def entropy_bits(counts: np.ndarray, added: np.ndarray | float = 0.0) -> np.ndar
     return entropies.reshape(counts.shape[:-1])
 
 
-@dataclass(frozen=True, kw_only=True)
 class Reselect(Random, Filtering):
     """Draws a uniform cohort and filters its updates by soft labels: each client sends the mean
     softmax output of its local model on its own samples.

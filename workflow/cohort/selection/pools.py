@@ -55,7 +55,6 @@ def draw_by_size(
     return drawn[: max(view.cohort, np.count_nonzero(sizes))]
 
 
-@dataclass(frozen=True, kw_only=True)
 class CpowD(PowD):
     """Like `pow-d`, but the clients of the pool evaluate the global model on one batch of their own
     samples only (cpow-d in section 4)."""

@@ -12,7 +12,6 @@ from cohort.selection.draws import draw_without_replacement, leave_out_empty, to
 from cohort.selection.selector import Reports, Selector, State, View
 
 
-@dataclass(frozen=True, kw_only=True)
 class Random(Selector):
     """Draws the cohort uniformly, without replacement."""
 
@@ -24,7 +23,6 @@ class Random(Selector):
         return rng.choice(candidates, view.cohort, replace=False)
 
 
-@dataclass(frozen=True, kw_only=True)
 class RoundRobin(Selector):
     """Chooses the candidates whose last turn is longest ago, in an order drawn before the first
     round. Whoever is chosen has had its turn, whether it answers or not."""
@@ -113,7 +111,6 @@ class FixedProbability(Selector):
         return np.concatenate([joining, rng.choice(regular, regular_count, replace=False)])
 
 
-@dataclass(frozen=True, kw_only=True)
 class HighestLoss(Selector):
     """Chooses the candidates whose local models had the highest loss on the reserved test samples
     when they were last evaluated. Others come first, clients without samples last; ties are broken
@@ -138,7 +135,6 @@ class HighestLoss(Selector):
         return {"loss": loss}
 
 
-@dataclass(frozen=True, kw_only=True)
 class HighestTrainingLoss(HighestLoss):
     """Chooses the candidates that reported the highest mean loss of their local steps when they
     last trained. Clients that never trained come first, those without samples last; ties are broken

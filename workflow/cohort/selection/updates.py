@@ -145,7 +145,6 @@ def entropy(mixes: np.ndarray) -> np.ndarray:
     return -(mixes * np.log(mixes, out=np.zeros_like(mixes), where=mixes > 0)).sum(axis=1)
 
 
-@dataclass(frozen=True, kw_only=True)
 class DivFl(LastUpdates):
     """Chooses, greedily, the clients to whose updates those of all clients are nearest: facility
     location, the sum over clients of the distance to the nearest chosen one.
