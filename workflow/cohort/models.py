@@ -514,27 +514,8 @@ class CharLstmCentral(CharLstm):
     padding: ClassVar[int | None] = None
 
 
-MODELS = Catalog(
-    "cohort.models",
-    Model,
-    (
-        AmlLeNet,
-        CharLstm,
-        CharLstmCentral,
-        CharLstmTwo,
-        EfficientNetB0,
-        EfficientNetB3,
-        LeNet5,
-        ResNet18,
-        ResNet20,
-        ResNet9,
-        ResNet9GroupNorm,
-        ResNet9Plain,
-        SmallCNN,
-        SmallMLP,
-        StratifyCNN,
-        StratifyMLP,
-        Vgg11,
-        Vgg11BatchNorm,
-    ),
-)
+MODELS = Catalog("cohort.models", Model, (
+    AmlLeNet, CharLstm, CharLstmCentral, CharLstmTwo, EfficientNetB0, EfficientNetB3, LeNet5,
+    ResNet18, ResNet20, ResNet9, ResNet9GroupNorm, ResNet9Plain, SmallCNN, SmallMLP,
+    StratifyCNN, StratifyMLP, Vgg11, Vgg11BatchNorm,
+))  # fmt: skip

@@ -356,29 +356,11 @@ def loss_norms(evaluations: Iterable[ModelResults]) -> np.ndarray:
     return np.array(norms)
 
 
-NEEDS = Catalog(
-    "cohort.needs",
-    Need,
-    (
-        LabelCounts,
-        Overlap,
-        SamplesPerRound,
-        ExpectedDuration,
-        CandidateLoss,
-        CandidateBatchLoss,
-        TrainingLoss,
-        Duration,
-        Update,
-        BiasUpdate,
-        SoftLabels,
-        LocalModelAccuracy,
-        RMSLoss,
-        LastBatchRMSLoss,
-        ReservedLoss,
-        ReservedCorrect,
-        ReservedPredictions,
-    ),
-)
+NEEDS = Catalog("cohort.needs", Need, (
+    LabelCounts, Overlap, SamplesPerRound, ExpectedDuration, CandidateLoss, CandidateBatchLoss,
+    TrainingLoss, Duration, Update, BiasUpdate, SoftLabels, LocalModelAccuracy, RMSLoss,
+    LastBatchRMSLoss, ReservedLoss, ReservedCorrect, ReservedPredictions,
+))  # fmt: skip
 
 
 class HasNeeds(Protocol):

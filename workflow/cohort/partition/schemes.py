@@ -526,24 +526,10 @@ def parse_overlap(base: Scheme, ratios: str) -> Overlap:
     return scheme
 
 
-SCHEMES = Catalog(
-    "cohort.partition.schemes",
-    Scheme,
-    (
-        Classes,
-        Covering,
-        Dirichlet,
-        DirichletDomains,
-        PlainDirichlet,
-        Domains,
-        Iid,
-        IsolatedDomain,
-        Overlap,
-        Quantity,
-        Roles,
-        Sampled,
-    ),
-)
+SCHEMES = Catalog("cohort.partition.schemes", Scheme, (
+    Classes, Covering, Dirichlet, DirichletDomains, PlainDirichlet, Domains, Iid,
+    IsolatedDomain, Overlap, Quantity, Roles, Sampled,
+))  # fmt: skip
 
 
 @functools.cache

@@ -9,7 +9,7 @@ import numpy as np
 
 from cohort.core.components import parameter
 from cohort.selection.draws import draw_without_replacement, pool_size, top_clients
-from cohort.selection.selector import Probing, Reports, Screening, Selector, State, View
+from cohort.selection.selector import Probing, Reports, Rng, Screening, Selector, State, View
 from cohort.selection.simple import HighestTrainingLoss
 
 
@@ -32,21 +32,17 @@ class PowD(Selector, Screening):
     def pool_size(self, clients: int, cohort: int) -> int:
         return pool_size(self.pool, clients, cohort)
 
-    def draw_pool(self, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
+    def draw_pool(self, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         return candidates[
             draw_by_size(candidates, view, self.pool_size(len(candidates), view.cohort), rng)
         ]
 
-    def select(
-        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
-    ) -> np.ndarray:
+    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         (need,) = self.needs
         return top_clients(view.reports[need][candidates], candidates, view.cohort, rng)
 
 
-def draw_by_size(
-    candidates: np.ndarray, view: View, count: int, rng: np.random.Generator
-) -> np.ndarray:
+def draw_by_size(candidates: np.ndarray, view: View, count: int, rng: Rng) -> np.ndarray:
     """Draw the positions of `count` candidates, in proportion to their numbers of samples. Those
     without samples are drawn last, and only if the cohort would be too small without them."""
     sizes = view.sizes[candidates]
@@ -74,9 +70,7 @@ class RpowD(HighestTrainingLoss):
         2.0, minimum=1, help="d: the number of clients drawn, as a multiple of the cohort"
     )
 
-    def select(
-        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
-    ) -> np.ndarray:
+    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         size = pool_size(self.pool, len(candidates), view.cohort)
         pool = candidates[draw_by_size(candidates, view, size, rng)]
         return top_clients(state["loss"][pool], pool, view.cohort, rng)
@@ -117,7 +111,7 @@ class Probe(Selector, Probing):
         help="in fairness, weight of how rarely against how long ago a client was chosen",
     )
 
-    def begin(self, view: View, rng: np.random.Generator) -> State:
+    def begin(self, view: View, rng: Rng) -> State:
         return {
             "count": np.zeros(view.clients, dtype=np.int64),
             "last": np.full(view.clients, NEVER),
@@ -127,12 +121,10 @@ class Probe(Selector, Probing):
     def pool_size(self, clients: int, cohort: int) -> int:
         return pool_size(self.pool, clients, cohort)
 
-    def draw_pool(self, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
+    def draw_pool(self, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         return rng.choice(candidates, self.pool_size(len(candidates), view.cohort), replace=False)
 
-    def select(
-        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
-    ) -> np.ndarray:
+    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         pool, norms = candidates, view.reports["probe_norm"][candidates]
         gap = state["round"] + 1 - state["last"][pool]
         score = self.scores(norms, state["count"][pool], gap, rng)
@@ -149,7 +141,7 @@ class Probe(Selector, Probing):
         return pool[chosen]
 
     def scores(
-        self, norms: np.ndarray, counts: np.ndarray, gaps: np.ndarray, rng: np.random.Generator
+        self, norms: np.ndarray, counts: np.ndarray, gaps: np.ndarray, rng: Rng
     ) -> np.ndarray:
         """The score of each client of the pool, from its probe norm, how often it was chosen, and
         how many rounds ago."""

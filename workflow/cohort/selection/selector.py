@@ -20,6 +20,7 @@ from cohort.privacy.label_report import LabelReport
 
 State = dict[str, np.ndarray]
 Reports = Mapping[str, np.ndarray]
+Rng = np.random.Generator
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,13 +65,11 @@ class Selector(Component):
         for so many reserved samples; 0 if that is not worth counting."""
         return 0
 
-    def begin(self, view: View, rng: np.random.Generator) -> State:
+    def begin(self, view: View, rng: Rng) -> State:
         """The state before the first round."""
         return {}
 
-    def select(
-        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
-    ) -> np.ndarray:
+    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         """Choose the cohort: `view.cohort` distinct candidates, or fewer if the strategy gains
         nothing from more."""
         raise NotImplementedError
@@ -92,7 +91,7 @@ class Screening:
         """The size of the pool, given the numbers of clients in the federation and the cohort."""
         return clients
 
-    def draw_pool(self, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
+    def draw_pool(self, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         """Draw the pool from the candidates."""
         return candidates
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from cohort.core.components import parameter
 from cohort.selection.draws import draw_without_replacement, leave_out_empty, top_clients
-from cohort.selection.selector import Reports, Selector, State, View
+from cohort.selection.selector import Reports, Rng, Selector, State, View
 
 
 class Random(Selector):
@@ -17,9 +17,7 @@ class Random(Selector):
 
     name: ClassVar[str] = "random"
 
-    def select(
-        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
-    ) -> np.ndarray:
+    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         return rng.choice(candidates, view.cohort, replace=False)
 
 
@@ -29,12 +27,10 @@ class RoundRobin(Selector):
 
     name: ClassVar[str] = "round-robin"
 
-    def begin(self, view: View, rng: np.random.Generator) -> State:
+    def begin(self, view: View, rng: Rng) -> State:
         return {"order": rng.permutation(view.clients)}
 
-    def select(
-        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
-    ) -> np.ndarray:
+    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         order = state["order"]
         return order[np.isin(order, candidates)][: view.cohort]
 
@@ -58,16 +54,14 @@ class Skewed(Selector):
         True, help="draw new probabilities in every round (AML's code) or once (its paper)"
     )
 
-    def begin(self, view: View, rng: np.random.Generator) -> State:
+    def begin(self, view: View, rng: Rng) -> State:
         return {} if self.redraw else {"log_weight": self.log_weights(view.clients, rng)}
 
-    def select(
-        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
-    ) -> np.ndarray:
+    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         weights = self.log_weights(view.clients, rng) if self.redraw else state["log_weight"]
         return candidates[draw_without_replacement(weights[candidates], view.cohort, rng)]
 
-    def log_weights(self, clients: int, rng: np.random.Generator) -> np.ndarray:
+    def log_weights(self, clients: int, rng: Rng) -> np.ndarray:
         """Logarithms of Dirichlet probabilities, up to a constant.
 
         For a small gamma the probabilities themselves underflow, so a Gamma(gamma) draw is computed
@@ -97,9 +91,7 @@ class FixedProbability(Selector):
         0.5, minimum=0, maximum=1, help="of each overlapping client to be in a cohort"
     )
 
-    def select(
-        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
-    ) -> np.ndarray:
+    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         overlaps = view.reports["overlap"][candidates] == 1
         special, regular = candidates[overlaps], candidates[~overlaps]
         joining = special[rng.random(len(special)) < self.probability]
@@ -119,12 +111,10 @@ class HighestLoss(Selector):
     name: ClassVar[str] = "loss"
     needs: ClassVar[frozenset[str]] = frozenset({"reserved_loss"})
 
-    def begin(self, view: View, rng: np.random.Generator) -> State:
+    def begin(self, view: View, rng: Rng) -> State:
         return {"loss": np.full(view.clients, np.inf)}
 
-    def select(
-        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
-    ) -> np.ndarray:
+    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         candidates = leave_out_empty(candidates, view)
         return top_clients(state["loss"][candidates], candidates, view.cohort, rng)
 
@@ -168,7 +158,7 @@ class Ucb(Selector):
     )
     initial: int = parameter(3, minimum=0, help="first rounds, in which the cohort is uniform")
 
-    def begin(self, view: View, rng: np.random.Generator) -> State:
+    def begin(self, view: View, rng: Rng) -> State:
         return {
             "round": np.zeros(1, dtype=np.int64),
             "count": np.zeros(view.clients, dtype=np.int64),
@@ -176,9 +166,7 @@ class Ucb(Selector):
             "reward": np.zeros(view.clients),
         }
 
-    def select(
-        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
-    ) -> np.ndarray:
+    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         if state["round"][0] < self.initial or rng.random() < self.epsilon:
             return rng.choice(candidates, view.cohort, replace=False)
         return top_clients(self.bounds(state)[candidates], candidates, view.cohort, rng)

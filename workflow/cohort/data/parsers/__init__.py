@@ -10,29 +10,12 @@ from cohort.data.parsers.parser import Parser
 DatasetInfo = Mapping[str, Any]
 """An entry of config/datasets.yaml."""
 
-PARSERS = Catalog(
-    "cohort.data.parsers",
-    Parser,
-    (
-        arrays.Arrays,
-        arrays.Cifar10,
-        arrays.Cifar10Unit,
-        arrays.Cifar100,
-        arrays.Cifar100Coarse,
-        arrays.Digits,
-        arrays.FashionMnist,
-        arrays.MedMnist,
-        arrays.Mnist,
-        pictures.BrainTumorMri224,
-        pictures.Cinic10,
-        pictures.DigitsDg,
-        pictures.Pacs,
-        pictures.TinyImageNet,
-        text.Covtype,
-        text.Shakespeare,
-        text.ShakespeareCentral,
-    ),
-)
+PARSERS = Catalog("cohort.data.parsers", Parser, (
+    arrays.Arrays, arrays.Cifar10, arrays.Cifar10Unit, arrays.Cifar100, arrays.Cifar100Coarse,
+    arrays.Digits, arrays.FashionMnist, arrays.MedMnist, arrays.Mnist,
+    pictures.BrainTumorMri224, pictures.Cinic10, pictures.DigitsDg, pictures.Pacs,
+    pictures.TinyImageNet, text.Covtype, text.Shakespeare, text.ShakespeareCentral,
+))  # fmt: skip
 
 
 DEFAULTS: dict[str, Any] = {

@@ -157,7 +157,7 @@ class TinyImageNet(Parser):
 
     name: ClassVar[str] = "tiny-imagenet"
 
-    def parse(self, folder: Path) -> tuple[Split, Split]:
+    def parse(self, folder: Path) -> tuple[Split, ...]:
         path = folder / "tiny-imagenet-200.zip"
         train: list[Picture] = []
         test: list[Picture] = []
