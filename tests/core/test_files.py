@@ -1,8 +1,6 @@
 """Files are written atomically, what the system refuses is explained, and locks are held by one
 process at a time."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

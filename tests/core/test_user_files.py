@@ -1,7 +1,5 @@
 """Versions of the user's own files: which runs other ones made."""
 
-from __future__ import annotations
-
 import hashlib
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """An empty working directory, and a local web server with scripted answers."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field

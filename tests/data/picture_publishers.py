@@ -6,8 +6,6 @@ quarter is white. For each class, and in each group, there are two pictures for 
 testing.
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import tarfile

@@ -2,8 +2,6 @@
 both as they are packed; archives of pictures and of arrays (picture_publishers.py), texts and
 tables (row_publishers.py)."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import pickle

@@ -1,7 +1,5 @@
 """Tiny files in the formats of Gutenberg's text and UCI's covertype."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Iterable, Mapping
 

@@ -1,8 +1,6 @@
 """Archives, arrays and pictures that are broken or hostile: one sentence each, and nothing is
 written or run."""
 
-from __future__ import annotations
-
 import struct
 import zlib
 from pathlib import Path

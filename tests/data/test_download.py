@@ -1,8 +1,6 @@
 """The download stage writes a file with the right checksum, or none: from a package, a server, a
 local mirror, or what the user fetched behind a login."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os
@@ -11,6 +9,7 @@ import socketserver
 import threading
 import time
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -154,24 +153,30 @@ def test_a_server_that_does_not_answer(
     assert "could not be fetched in 3 tries" in message and reason in message
 
 
-def test_a_server_that_drips(server: Server, monkeypatch: pytest.MonkeyPatch):
-    """Each byte comes in time for the socket's timeout, which would wait for all of them."""
-    monkeypatch.setattr(downloading, "TIMEOUT", 0.2)
+@contextlib.contextmanager
+def dripping(head: bytes, count: int) -> Iterator[str]:
+    """The URL of a server that sends the head at once and then a byte every 20 ms."""
 
     class Handler(socketserver.StreamRequestHandler):
         def handle(self) -> None:
             self.rfile.readline()
             with contextlib.suppress(OSError):  # nobody listens any more
-                self.wfile.write(b"HTTP/1.0 200 OK\r\nContent-Length: 100\r\n\r\n")
-                for _ in range(100):
+                self.wfile.write(head)
+                for _ in range(count):
                     time.sleep(0.02)
                     self.wfile.write(b"x")
 
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as http:
         threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01}).start()
-        message = refusal(declared(f"http://127.0.0.1:{http.server_address[1]}/values"))
+        yield f"http://127.0.0.1:{http.server_address[1]}/values"
         http.shutdown()
-    assert "in 3 tries (slower than 1000 bytes a second)" in message
+
+
+def test_a_server_that_drips(server: Server, monkeypatch: pytest.MonkeyPatch):
+    """Each byte comes in time for the socket's timeout, which would wait for all of them."""
+    monkeypatch.setattr(downloading, "TIMEOUT", 0.2)
+    with dripping(b"HTTP/1.0 200 OK\r\nContent-Length: 100\r\n\r\n", 100) as url:
+        assert "in 3 tries (slower than 1000 bytes a second)" in refusal(declared(url))
 
 
 @pytest.mark.parametrize(

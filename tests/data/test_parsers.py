@@ -1,7 +1,5 @@
 """Parsers read tiny files in the publishers' formats, and refuse others in one sentence."""
 
-from __future__ import annotations
-
 import hashlib
 import pickle
 from pathlib import Path

@@ -5,8 +5,6 @@
 Skipped unless the variable names a folder that holds the files, packed or not.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Shares of samples are stratified by class and the same for every seed."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

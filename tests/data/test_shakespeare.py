@@ -1,8 +1,6 @@
 """Shakespeare: speakers by hand, windows by brute force, and LEAF's published numbers for the real
 text."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

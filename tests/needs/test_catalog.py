@@ -1,7 +1,5 @@
 """The catalog of needs, and selectors that use it with metrics of their own."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """Label counts: as they are, with noise, or as a lie; sent once."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Predictions on reserved samples, local accuracies and overlaps, and what they cost."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 

@@ -1,7 +1,5 @@
 """Soft labels: each local model's mean softmax output on its own client's samples."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

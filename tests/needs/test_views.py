@@ -1,7 +1,5 @@
 """A selector sees what it declares, and nothing more."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

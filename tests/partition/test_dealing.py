@@ -4,8 +4,6 @@ Who holds what under an overlap and with roles, which are not exact, is in test_
 test_schemes.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

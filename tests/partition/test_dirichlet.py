@@ -1,8 +1,6 @@
 """Dirichlet label skew in NIID-Bench's form and the plain one, compared with independent
 simulations and formulas."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Dealing a million samples to ten thousand clients takes seconds, and linear time."""
 
-from __future__ import annotations
-
 import time
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Names of partitions are parsed, formatted and refused."""
 
-from __future__ import annotations
-
 import pytest
 
 from cohort.core.errors import UserError

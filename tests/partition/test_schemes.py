@@ -1,7 +1,5 @@
 """What each scheme deals, by hand, by plain implementations of its rule, and in the mean."""
 
-from __future__ import annotations
-
 from math import gcd
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The deal stage turns a plan file and prepared labels into shards."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The distribution of the noise in reported label counts."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats

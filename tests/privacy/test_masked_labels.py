@@ -1,7 +1,5 @@
 """The protocol of masked labels: exact counts, what it costs, and what becomes of lies."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 

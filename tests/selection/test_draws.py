@@ -1,7 +1,5 @@
 """Draws, shares that are rounded, and what Oort explores, by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

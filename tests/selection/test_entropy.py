@@ -1,7 +1,5 @@
 """FedEntOpt's greedy choice against arithmetic with 50 digits, and its buffer against a queue."""
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from decimal import Decimal, localcontext

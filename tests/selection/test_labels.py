@@ -1,7 +1,5 @@
 """Selectors that balance labels: Seol and Kim's, FedEntropy's, Fed-CBS and diversity."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

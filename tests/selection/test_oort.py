@@ -1,7 +1,5 @@
 """Oort against its algorithm 1 written out with loops, and its character."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

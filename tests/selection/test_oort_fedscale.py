@@ -1,7 +1,5 @@
 """FedScale's Oort against its code's procedure, written anew with loops, and its character."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Power-of-choice against a literal version, and what it is at its two ends."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

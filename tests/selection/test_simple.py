@@ -1,7 +1,5 @@
 """Selectors of a few lines: uniform, in turn, skewed, with a fixed probability, and by loss."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

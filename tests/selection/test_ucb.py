@@ -1,7 +1,5 @@
 """UCB against the slides' pseudo-code, and its bounds by hand."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

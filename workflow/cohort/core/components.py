@@ -4,8 +4,6 @@ A component is a frozen dataclass. Its fields are its parameters, and the JSON S
 is derived from them, so adding a component means adding a class, and naming it in its catalog.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import operator

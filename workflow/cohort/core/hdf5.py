@@ -5,8 +5,6 @@ large array, verified when that array is read, and a SHA-256 of all other bytes,
 HDF5 opens the file. So HDF5 never parses damaged bytes.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import io
@@ -27,6 +25,29 @@ from cohort.core.sealed_json import DAMAGED
 SEAL_BYTES = 512
 LARGE = 1 << 20  # bytes from which an array has a checksum of its own
 BLOCK = 1 << 20
+
+
+class SealedFile:
+    """An open HDF5 file whose large arrays are verified when they are read."""
+
+    def __init__(self, file: h5py.File, large: Mapping[str, tuple[int, int, int]]):
+        self.file, self.large, self.attrs = file, large, file.attrs
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.file
+
+    def __getitem__(self, name: str) -> h5py.Dataset:
+        """The array of this name; ValueError if it is damaged."""
+        if name in self.large:
+            begin, size, crc = self.large[name]
+            with open(self.file.filename, "rb") as stream:
+                if _crc(stream, begin, size) != crc:
+                    raise ValueError(DAMAGED)
+        return self.file[name]
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All arrays by their paths, verified."""
+        return {name: self[name][()] for name in _arrays(self.file)}
 
 
 @contextlib.contextmanager
@@ -84,29 +105,6 @@ def explain_unreadable(path: str | Path, kind: str, verb: str) -> Iterator[None]
             f"{path} cannot be read as {kind} ({error}); "
             f"delete it and start again to {verb} it anew"
         ) from None
-
-
-class SealedFile:
-    """An open HDF5 file whose large arrays are verified when they are read."""
-
-    def __init__(self, file: h5py.File, large: Mapping[str, tuple[int, int, int]]):
-        self.file, self.large, self.attrs = file, large, file.attrs
-
-    def __contains__(self, name: str) -> bool:
-        return name in self.file
-
-    def __getitem__(self, name: str) -> h5py.Dataset:
-        """The array of this name; ValueError if it is damaged."""
-        if name in self.large:
-            begin, size, crc = self.large[name]
-            with open(self.file.filename, "rb") as stream:
-                if _crc(stream, begin, size) != crc:
-                    raise ValueError(DAMAGED)
-        return self.file[name]
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        """All arrays by their paths, verified."""
-        return {name: self[name][()] for name in _arrays(self.file)}
 
 
 def _arrays(file: h5py.File) -> dict[str, h5py.Dataset]:

@@ -1,8 +1,6 @@
 """The prepare stage: parse a data set's raw files, check the samples against config/datasets.yaml,
 and store them with the scale, means and deviations that standardize them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,6 +21,34 @@ from cohort.settings import read_plan
 TYPES: dict[str, type[np.integer[Any]]] = {"images": np.uint8, "text": np.uint8, "table": np.int16}
 SPLITS = ("train", "test", "validation")
 STORED_FACTS = ("dataset", "kind", "classes", "groups", "scale", "mean", "std", "generated")
+
+
+class Moments:
+    """Mean and deviation of each channel, from exact sums of integers."""
+
+    def __init__(self, channels: int):
+        self.count = 0
+        self.sums, self.squares = np.zeros((2, channels), dtype=np.int64)
+
+    def add(self, block: np.ndarray) -> None:
+        """Add the values of a block of samples."""
+        values = block.reshape(len(block), len(self.sums), -1)
+        self.count += len(block) * values.shape[2]
+        for channel in range(len(self.sums)):
+            part = values[:, channel].astype(np.int64)
+            self.sums[channel] += part.sum()
+            self.squares[channel] += (part * part).sum()
+
+    def scaled(self, scale: float, standardized: int | None) -> dict[str, np.ndarray]:
+        """Means and deviations (dividing by n) of the values divided by `scale`: 0 and 1 for
+        channels behind the first `standardized`. A channel with one value everywhere has the
+        deviation 1: it becomes 0, which division by 0 would not."""
+        mean = self.sums / self.count
+        std = np.sqrt(self.squares / self.count - mean**2) / scale
+        if standardized is not None:
+            mean[standardized:], std[standardized:] = 0, 1
+        std[std == 0] = 1
+        return {"mean": mean / scale, "std": std}
 
 
 def prepare(plan: str | Path, output: str | Path) -> None:
@@ -104,31 +130,3 @@ def _write(
     for word, numbers in (("labels", split.labels), ("groups", split.groups)):
         if numbers is not None:
             file.create_dataset(f"{name}/{word}", data=numbers.astype(np.uint16), track_times=False)
-
-
-class Moments:
-    """Mean and deviation of each channel, from exact sums of integers."""
-
-    def __init__(self, channels: int):
-        self.count = 0
-        self.sums, self.squares = np.zeros((2, channels), dtype=np.int64)
-
-    def add(self, block: np.ndarray) -> None:
-        """Add the values of a block of samples."""
-        values = block.reshape(len(block), len(self.sums), -1)
-        self.count += len(block) * values.shape[2]
-        for channel in range(len(self.sums)):
-            part = values[:, channel].astype(np.int64)
-            self.sums[channel] += part.sum()
-            self.squares[channel] += (part * part).sum()
-
-    def scaled(self, scale: float, standardized: int | None) -> dict[str, np.ndarray]:
-        """Means and deviations (dividing by n) of the values divided by `scale`: 0 and 1 for
-        channels behind the first `standardized`. A channel with one value everywhere has the
-        deviation 1: it becomes 0, which division by 0 would not."""
-        mean = self.sums / self.count
-        std = np.sqrt(self.squares / self.count - mean**2) / scale
-        if standardized is not None:
-            mean[standardized:], std[standardized:] = 0, 1
-        std[std == 0] = 1
-        return {"mean": mean / scale, "std": std}

@@ -1,7 +1,5 @@
 """Raw files: how config/datasets.yaml declares them, and where they lie on this machine."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Shards, the result of a partition, and the HDF5 files that hold them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Values are stored contiguously and uncompressed, so that they can be mapped into
 reads only what it uses, and all processes of a machine share what was read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

@@ -1,13 +1,11 @@
 """Partition schemes: how samples are dealt to clients."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import re
 from dataclasses import dataclass
 from math import gcd
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -139,7 +137,7 @@ class Dirichlet(Scheme):
         if clients * self.minimum > samples:
             raise ValueError(f"{samples} samples cannot give {clients} clients {self.minimum} each")
 
-    def scaled(self, share: float) -> Scheme:
+    def scaled(self, share: float) -> Self:
         return dataclasses.replace(
             self, minimum=min(self.minimum, max(1, round(self.minimum * share)))
         )
@@ -448,7 +446,7 @@ class Overlap(Scheme):
                 f"{len(self.ratios)} overlapping clients of {clients} leave nobody to borrow from"
             )
 
-    def scaled(self, share: float) -> Scheme:
+    def scaled(self, share: float) -> Self:
         return dataclasses.replace(self, base=self.base.scaled(share))
 
     def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:

@@ -1,7 +1,5 @@
 """Reports of clients on their labels: the truth, the truth with Laplace noise, or a lie."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Steps that several selectors share: leaving out empty clients, random draws, rankings."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from cohort.selection.selector import Rng, View

@@ -1,7 +1,5 @@
 """Selectors that balance the labels of the cohort."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 

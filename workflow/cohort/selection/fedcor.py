@@ -1,7 +1,5 @@
 """FedCor (Tang et al., CVPR 2022): clients whose losses are correlated with those of all."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

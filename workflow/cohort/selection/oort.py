@@ -1,7 +1,5 @@
 """Oort (Lai et al., OSDI 2021), as its paper and as FedScale's code has it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

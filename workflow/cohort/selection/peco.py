@@ -1,7 +1,5 @@
 """PECO: clients whose predictions agree with those of others are chosen more often."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal

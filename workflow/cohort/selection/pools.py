@@ -1,7 +1,5 @@
 """Selectors that first draw a pool of clients, and choose the cohort by what these report."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -5,8 +5,6 @@ costs beyond training is recorded. Its memory is plain arrays in a `State`, whic
 hold. What only some selectors do (probe clients, set quotas, filter updates, record their own
 metrics) is an ability: a class to inherit from as well."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field

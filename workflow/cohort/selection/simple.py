@@ -1,7 +1,5 @@
 """Selectors of a few lines: by chance, in turn, by loss, and UCB."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

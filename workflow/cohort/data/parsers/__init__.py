@@ -27,7 +27,7 @@ DEFAULTS: dict[str, Any] = {
     "generated": False,
     "parser": None,
 }
-"""Every key of an entry that describes samples and so is part of the digest of the prepared data, with
+"""Every key of an entry that describes samples and is part of the digest of the prepared data, with
 the defaults of the optional ones."""
 
 
