@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cohort.core.randomness import generator
-from cohort.privacy.label_report import LabelReport
+from cohort.privacy import LabelReport
 from cohort.selection.entropy import Entropy
 from tests.needs.by_hand import COUNTS, MODEL_BYTES, costs, played, spying, task_by_hand
 

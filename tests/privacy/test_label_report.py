@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cohort.privacy.label_report import LabelReport
+from cohort.privacy import LabelReport
 
 COUNTS = np.tile([0, 3, 500, 70_000], (1000, 1))
 

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from cohort.core.components import parameter
-from cohort.privacy.label_report import LabelReport
+from cohort.privacy import LabelReport
 from cohort.selection.draws import draw_without_replacement
 from cohort.selection.selector import Allocating, Filtering, Reports, Rng, Selector, State, View
 from cohort.selection.simple import Random

@@ -14,7 +14,7 @@ import numpy as np
 
 from cohort.core.components import Component
 from cohort.core.metric import Metric
-from cohort.privacy.label_report import LabelReport
+from cohort.privacy import LabelReport
 
 State = dict[str, np.ndarray]
 Reports = Mapping[str, np.ndarray]
