@@ -56,8 +56,7 @@ def prepare(plan: str | Path, output: str | Path) -> None:
     `output`."""
     planned = read_plan(plan)
     settings = DEFAULTS | planned.settings
-    kind = PARSERS[parser_name(settings["dataset"], settings)]
-    parser = kind.of(list(planned.inputs))
+    parser = PARSERS[parser_name(settings["dataset"], settings)].of(list(planned.inputs))
     parsed = parser.parse(Path("resources/raw", settings["dataset"]))
     splits = dict(zip(SPLITS, parsed, strict=False))
     for name in SPLITS:
@@ -94,39 +93,30 @@ def _check(settings: Mapping[str, Any], name: str, split: Split | None) -> None:
         ("labels", split.labels, settings["classes"]),
         ("groups", split.groups, settings["groups"]),
     ):
-        if numbers is None and most is None:
-            continue
-        if numbers is None or most is None:
+        if (numbers is None) != (most is None):
             verb = "lacks" if numbers is None else "has"
             raise UserError(f"{what} {verb} {word}, {file} says otherwise")
-        if len(numbers) != count or numbers.min() < 0 or numbers.max() >= most:
+        in_range = numbers is None or (numbers.min() >= 0 and numbers.max() < most)
+        if not in_range or (numbers is not None and len(numbers) != count):
             raise UserError(
                 f"{what} has {word} that are not one of 0 to {most - 1} for each sample"
             )
 
 
 def _write(
-    file: h5py.File,
-    name: str,
-    split: Split,
-    dtype: type[np.integer[Any]],
-    moments: Moments | None = None,
+    file: h5py.File, name: str, split: Split, dtype: type[np.integer[Any]], moments: Moments | None
 ) -> None:
-    values = split.values
-    stored, begin = file.create_dataset(f"{name}/values", values.shape, dtype, track_times=False), 0
+    what, values, begin = f"{file.attrs['dataset']}: {name}", split.values, 0
+    stored = file.create_dataset(f"{name}/values", values.shape, dtype, track_times=False)
     for block in values.read() if isinstance(values, Blocks) else [values]:
         if (block.astype(dtype) != block).any():
-            raise UserError(
-                f"{file.attrs['dataset']}: {name} holds values that are not {np.dtype(dtype).name}"
-            )
+            raise UserError(f"{what} holds values that are not {np.dtype(dtype).name}")
         stored[begin : begin + len(block)] = block
         begin += len(block)
         if moments is not None:
             moments.add(block)
     if begin != values.shape[0]:
-        raise UserError(
-            f"{file.attrs['dataset']}: {name} ends after {begin} of {values.shape[0]} samples"
-        )
+        raise UserError(f"{what} ends after {begin} of {values.shape[0]} samples")
     for word, numbers in (("labels", split.labels), ("groups", split.groups)):
         if numbers is not None:
             file.create_dataset(f"{name}/{word}", data=numbers.astype(np.uint16), track_times=False)

@@ -35,11 +35,8 @@ def has_validation(path: str | Path) -> bool:
 def read_labels(path: str | Path) -> tuple[np.ndarray, np.ndarray | None, int]:
     """Read training labels, groups (None if there are none) and number of classes, for dealing."""
     with _open_store(path) as file:
-        return (
-            file["train/labels"][:].astype(np.int64),
-            _groups(file, "train"),
-            int(file.attrs["classes"]),
-        )
+        labels = file["train/labels"][:].astype(np.int64)
+        return labels, _groups(file, "train"), int(file.attrs["classes"])
 
 
 @contextmanager
