@@ -80,7 +80,7 @@ def picture_contents(dataset: str) -> dict[str, bytes]:
     if dataset in MEDICAL:
         return {f"{dataset.replace('-', '_')}.npz": npz(medical_arrays(dataset))}
     if dataset == "cinic10":
-        return {"CINIC-10.tar.gz": tar_gz_of(shuffled(dict(cinic_members())))}
+        return {"CINIC-10.tar.gz": tar_gz(shuffled(dict(cinic_members())))}
     makers = {"tiny-imagenet": tiny_members, "pacs": pacs_members, "digits-dg": digits_members}
     names = {"tiny-imagenet": "tiny-imagenet-200.zip", "pacs": "pacs.zip"}
     names["digits-dg"] = "digits_dg.zip"
@@ -210,8 +210,8 @@ def zip_of(
     return file.getvalue()
 
 
-def tar_gz_of(members: Mapping[str, bytes]) -> bytes:
-    """A .tar.gz with an entry for each folder."""
+def tar_gz(members: Mapping[str, bytes]) -> bytes:
+    """An archive of files by their path, with an entry for each folder."""
     file = io.BytesIO()
     with tarfile.open(fileobj=file, mode="w") as archive:
         for folder in sorted({name.rpartition("/")[0] for name in members if "/" in name}):
@@ -222,7 +222,12 @@ def tar_gz_of(members: Mapping[str, bytes]) -> bytes:
             info = tarfile.TarInfo(name)
             info.size = len(content)
             archive.addfile(info, io.BytesIO(content))
-    return gzip.compress(file.getvalue(), mtime=0)
+    return gz(file.getvalue())
+
+
+def gz(content: bytes) -> bytes:
+    """Compress with a fixed time, so that equal contents give equal bytes."""
+    return gzip.compress(content, mtime=0)
 
 
 def npz(arrays: Mapping[str, np.ndarray], *, packed: bool = True) -> bytes:
