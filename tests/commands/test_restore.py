@@ -79,7 +79,7 @@ def test_no_folder_stays_after_sigterm(release: Path, tmp_path: Path):
     temporary.mkdir()
     environment = {"PYTHONPATH": str(ROOT / "workflow"), "TMPDIR": str(temporary)}
     program = [sys.executable, "-c", "from cohort.commands.cli import main; main()"]
-    with dripping(b"HTTP/1.0 200 OK\r\n\r\n", b"x", 1000) as url:
+    with dripping(b"HTTP/1.0 200 OK\r\n\r\n", 1000) as url:
         source = url.rpartition("/")[0]
         restoring = subprocess.Popen(
             [*program, "restore", "six", "--from", source],

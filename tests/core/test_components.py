@@ -1,7 +1,5 @@
 """Components: schemas, canonical values, catalogs."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import dataclass
 from pathlib import Path

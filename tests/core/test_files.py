@@ -1,7 +1,5 @@
-"""Files are written atomically, what the system refuses is explained, locks are held by one process
-at a time, and results are cached."""
-
-from __future__ import annotations
+"""Files are written atomically, what the system refuses is explained, and locks are held by one
+process at a time."""
 
 import contextlib
 import errno
@@ -18,15 +16,7 @@ import numpy as np
 import pytest
 
 from cohort.core.errors import FileAccessError, UserError, explain_errors, refusal
-from cohort.core.files import (
-    atomic_write,
-    cached,
-    clamp_times,
-    is_locked,
-    lock,
-    try_lock,
-    write_text,
-)
+from cohort.core.files import atomic_write, clamp_times, is_locked, lock, try_lock, write_text
 from cohort.core.hdf5 import new_hdf5
 from tests.conftest import ROOT
 from tests.workflow.conftest import wait_for
@@ -180,23 +170,3 @@ def test_who_waited_locks_the_file_that_is_there(start: Start, tmp_path: Path):
     assert is_locked(tmp_path / "lock")
     second.communicate()
     assert not is_locked(tmp_path / "lock")
-
-
-@pytest.mark.parametrize("folder", ["", "/proc"])  # where nobody may write, root either
-def test_a_result_is_computed_once_where_the_cache_can_be_written(
-    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setenv("XDG_CACHE_HOME", folder or str(tmp_path))
-    calls: list[object] = []
-
-    def compute() -> int:
-        calls.append(None)
-        return len(calls)
-
-    keys = [["a", 1], ["a", 2], {"b": 1, "c": 2}, ["a", 1], ["a", 2], {"c": 2, "b": 1}]
-    results = [cached("kind", key, compute) for key in keys]
-    assert results == ([1, 2, 3, 4, 5, 6] if folder else [1, 2, 3, 1, 2, 3])
-    assert cached("other", ["a", 1], compute) == len(calls)
-    for file in tmp_path.rglob("*.json"):
-        file.write_text(file.read_text().replace('"value": 1', '"value": 7'))
-    assert cached("kind", ["a", 1], compute) == len(calls)

@@ -1,8 +1,6 @@
 """A sealed file that changed after it was written is never read: a flipped bit, a cut, a lost
 page."""
 
-from __future__ import annotations
-
 import errno
 from collections.abc import Callable
 from pathlib import Path

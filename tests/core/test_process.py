@@ -1,7 +1,5 @@
 """Job logs end with what went wrong, and a progress bar is for terminals."""
 
-from __future__ import annotations
-
 import io
 import os
 import sys

@@ -1,7 +1,5 @@
 """Random generators are determined by their address alone."""
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 from collections.abc import Callable

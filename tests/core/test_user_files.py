@@ -1,7 +1,5 @@
 """Versions of the user's own files: which runs other ones made."""
 
-from __future__ import annotations
-
 import hashlib
 import sys
 from pathlib import Path
@@ -34,15 +32,15 @@ def test_files_that_changed_since_a_run(files: dict[str, str]):
     """One that is gone did not; one that changed between two sessions did."""
     turns, rounds = "my.selection.turns", "my.training.procedures.own.rounds"
     made = {"my": files | {"my.selection.gone": "0" * 64}, "sessions": [{"device": "cpu"}]}
-    assert user_files.changed_files(user_files.module_versions(made)) == []
+    assert user_files.changed_files(made) == []
     Path("my/selection/turns.py").write_bytes(b"other turns")
-    assert user_files.changed_files(user_files.module_versions(made)) == ["my/selection/turns.py"]
+    assert user_files.changed_files(made) == ["my/selection/turns.py"]
     sessions = [{"my": {rounds: "1" * 64}}, {"my": {turns: user_files.version_of(turns)} | files}]
-    assert user_files.changed_files(user_files.module_versions({"sessions": sessions})) == [
+    assert user_files.changed_files({"sessions": sessions}) == [
         "my/training/procedures/own/rounds.py",
         "my/selection/turns.py",
     ]
-    assert user_files.changed_files(user_files.module_versions({"sessions": [{}]})) == []
+    assert user_files.changed_files({"sessions": [{}]}) == []
 
 
 def test_a_component_is_looked_for_where_its_name_is_quoted(

@@ -1,7 +1,5 @@
 """An empty working directory, and a local web server with scripted answers."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -10,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cohort.data import fetch
+from cohort.data import download
 
 
 @pytest.fixture
@@ -43,7 +41,7 @@ class Server:
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     """Retry without waiting."""
-    monkeypatch.setattr(fetch, "WAITS", (0.0, 0.0))
+    monkeypatch.setattr(download, "WAITS", (0.0, 0.0))
     told = Server()
 
     class Handler(BaseHTTPRequestHandler):

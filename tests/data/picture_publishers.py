@@ -6,8 +6,6 @@ quarter is white. For each class, and in each group, there are two pictures for 
 testing.
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import tarfile
@@ -24,11 +22,11 @@ TUMORS = ["glioma", "meningioma", "notumor", "pituitary"]
 ANIMALS = ["dog", "elephant", "giraffe", "guitar", "horse", "house", "person"]
 STYLES = ["art_painting", "cartoon", "photo", "sketch"]
 SOURCES = ["mnist", "mnist_m", "svhn", "syn"]
-MEDICAL = {f"{name}{suffix}": (classes, side) for name, classes in (("pathmnist", 9), ("tissuemnist", 8)) for suffix, side in
-           (("", 28), ("-32", 28), ("-64", 64), ("-128", 128), ("-224", 224))}  # fmt: skip
+MEDICAL = {"pathmnist": (9, 28), "pathmnist-224": (9, 224)}
+MEDICAL |= {"tissuemnist": (8, 28), "tissuemnist-224": (8, 224)}
 PICTURE_SETS = {
     **{"cinic10": (10, 1), "tiny-imagenet": (200, 1), "pacs": (7, 4), "digits-dg": (10, 4)},
-    **{"brain-tumor-mri": (4, 1), "brain-tumor-mri-224": (4, 1)},
+    "brain-tumor-mri-224": (4, 1),
     **{name: (classes, 1) for name, (classes, _) in MEDICAL.items()},
 }
 """Data sets with their numbers of classes and groups."""
@@ -80,11 +78,9 @@ def picture_counts(dataset: str) -> dict[str, int]:
 def picture_contents(dataset: str) -> dict[str, bytes]:
     """The one file of a data set."""
     if dataset in MEDICAL:
-        name, _, size = dataset.partition("-")
-        suffix = "" if size in ("", "32") else f"_{size}"
-        return {f"{name}{suffix}.npz": npz(medical_arrays(dataset))}
+        return {f"{dataset.replace('-', '_')}.npz": npz(medical_arrays(dataset))}
     if dataset == "cinic10":
-        return {"CINIC-10.tar.gz": tar_gz_of(shuffled(dict(cinic_members())))}
+        return {"CINIC-10.tar.gz": tar_gz(shuffled(dict(cinic_members())))}
     makers = {"tiny-imagenet": tiny_members, "pacs": pacs_members, "digits-dg": digits_members}
     names = {"tiny-imagenet": "tiny-imagenet-200.zip", "pacs": "pacs.zip"}
     names["digits-dg"] = "digits_dg.zip"
@@ -127,7 +123,7 @@ def tiny_members() -> Iterator[tuple[str, bytes]]:
 def tumor_members() -> Iterator[tuple[str, bytes]]:
     """Brain tumors: pictures of many shapes."""
     for part, folder in (("train", "Training"), ("test", "Testing")):
-        for item in known("brain-tumor-mri", part):
+        for item in known("brain-tumor-mri-224", part):
             word = TUMORS[item.label]
             pixels = item.pixels(150 + 60 * item.label, 200 + 50 * item.number)
             name = f"{folder[:2]}-{word[:2]}_{item.number:04}.jpg"
@@ -214,8 +210,8 @@ def zip_of(
     return file.getvalue()
 
 
-def tar_gz_of(members: Mapping[str, bytes]) -> bytes:
-    """A .tar.gz with an entry for each folder."""
+def tar_gz(members: Mapping[str, bytes]) -> bytes:
+    """An archive of files by their path, with an entry for each folder."""
     file = io.BytesIO()
     with tarfile.open(fileobj=file, mode="w") as archive:
         for folder in sorted({name.rpartition("/")[0] for name in members if "/" in name}):
@@ -226,7 +222,12 @@ def tar_gz_of(members: Mapping[str, bytes]) -> bytes:
             info = tarfile.TarInfo(name)
             info.size = len(content)
             archive.addfile(info, io.BytesIO(content))
-    return gzip.compress(file.getvalue(), mtime=0)
+    return gz(file.getvalue())
+
+
+def gz(content: bytes) -> bytes:
+    """Compress with a fixed time, so that equal contents give equal bytes."""
+    return gzip.compress(content, mtime=0)
 
 
 def npz(arrays: Mapping[str, np.ndarray], *, packed: bool = True) -> bytes:

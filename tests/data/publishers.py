@@ -2,20 +2,16 @@
 both as they are packed; archives of pictures and of arrays (picture_publishers.py), texts and
 tables (row_publishers.py)."""
 
-from __future__ import annotations
-
-import gzip
 import io
 import pickle
 import struct
-import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
-from tests.data.picture_publishers import PICTURE_SETS, picture_contents, picture_counts
+from tests.data.picture_publishers import PICTURE_SETS, gz, picture_contents, picture_counts, tar_gz
 from tests.data.row_publishers import ROW_SETS, row_contents, row_counts
 
 CLASSES = dict.fromkeys(("mnist", "fashion-mnist", "cifar10", "cifar10-unit"), 10)
@@ -144,22 +140,6 @@ def python2_pickle(content: Mapping[str, Any]) -> bytes:
     return file.getvalue()
 
 
-def tar_gz(members: Mapping[str, bytes | tarfile.TarInfo]) -> bytes:
-    """An archive of files by their path, or of links and the like as they are given."""
-    file = io.BytesIO()
-    with tarfile.open(fileobj=file, mode="w") as archive:
-        for name, content in members.items():
-            info = content if isinstance(content, tarfile.TarInfo) else tarfile.TarInfo(name)
-            info.size = len(content) if isinstance(content, bytes) else 0
-            archive.addfile(info, io.BytesIO(content) if isinstance(content, bytes) else None)
-    return gz(file.getvalue())
-
-
-def gz(content: bytes) -> bytes:
-    """Compress with a fixed time, so that equal contents give equal bytes."""
-    return gzip.compress(content, mtime=0)
-
-
 def packed(dataset: str) -> dict[str, bytes]:
     """What the publisher offers, by file name: a .gz for each file, or one archive with a
     folder."""
@@ -167,7 +147,5 @@ def packed(dataset: str) -> dict[str, bytes]:
         return {f"{name}.gz": gz(content) for name, content in contents(dataset).items()}
     folder = CIFAR_FOLDERS[dataset]
     name = f"{folder.removesuffix('-batches-py').removesuffix('-python')}-python.tar.gz"
-    directory = tarfile.TarInfo(folder)
-    directory.type = tarfile.DIRTYPE
     members = {f"{folder}/{member}": content for member, content in contents(dataset).items()}
-    return {name: tar_gz({folder: directory} | members)}
+    return {name: tar_gz(members)}

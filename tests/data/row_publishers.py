@@ -1,16 +1,11 @@
-"""Tiny files in the formats of Gutenberg's text, the table that Flower Labs made of it, and UCI's
-covertype."""
+"""Tiny files in the formats of Gutenberg's text and UCI's covertype."""
 
-from __future__ import annotations
-
-import csv
 import gzip
-import io
 from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-ROW_SETS = ("shakespeare", "shakespeare-central", "shakespeare-csv", "covtype")
+ROW_SETS = ("shakespeare", "shakespeare-central", "covtype")
 FOREST = (211_840, 283_301, 35_754, 2_747, 9_493, 17_367, 20_510)
 """Rows per kind in UCI's table, whose parser refuses other numbers."""
 SAID = {
@@ -51,13 +46,6 @@ def samples(said: Mapping[str, str]) -> list[tuple[str, str, str]]:
     ]
 
 
-def table(rows: Iterable[Iterable[str]]) -> str:
-    """The table as pandas writes it."""
-    file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerows([("character_id", "x", "y"), *rows])
-    return file.getvalue()
-
-
 def forest(*sizes: int, seed: int = 0) -> np.ndarray:
     """Rows as UCI's: ten numbers, one of them negative at times, one of four areas, one of 40
     soils, the kind."""
@@ -83,8 +71,6 @@ def row_contents(dataset: str) -> dict[str, bytes]:
     """The file that a data set's parser reads, by name."""
     if dataset == "covtype":
         return {"covtype.data.gz": gzip.compress("".join(lines(forest(*FOREST))).encode(), mtime=0)}
-    if dataset == "shakespeare-csv":
-        return {"shakespeare.csv": table(samples(SAID)).encode()}
     plays = (("THE TEMPEST", SAID["THE_TEMPEST_SON"]), ("CYMBELINE", SAID["CYMBELINE_SON"]))
     return {
         "raw_data.txt": gutenberg(

@@ -1,7 +1,5 @@
 """Augmentations match torchvision image by image, and no image depends on its batch."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """Data sets of a user: what is read of an .npz and a folder, and how mistakes are named."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

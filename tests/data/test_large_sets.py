@@ -1,8 +1,6 @@
 """Preparing and loading need the memory of one block, however large the data set is. Measured in
 separate processes."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import zipfile

@@ -5,8 +5,6 @@
 Skipped unless the variable names a folder that holds the files, packed or not.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
@@ -45,7 +43,7 @@ def prepared(
         pytest.skip("COHORT_DATA_MIRROR names no folder with the publishers' files")
     dataset, folder = request.param, tmp_path_factory.mktemp(request.param)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cohort.data.fetch.WAITS", ())
+        patch.setattr("cohort.data.download.WAITS", ())
         mirror = str(Path(MIRROR).resolve())
         patch.chdir(folder)
         for name, raw in FACTS[dataset]["files"].items():

@@ -1,7 +1,5 @@
 """Stored values become a network's inputs on a device."""
 
-from __future__ import annotations
-
 import torch
 
 from cohort.data.samples import Samples

@@ -1,7 +1,5 @@
 """Shares of samples are stratified by class and the same for every seed."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np
@@ -9,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cohort.data.sampling import draw_share, draw_stratified, scaled_count
+from cohort.data.sampling import draw_share, draw_stratified
 
 # class sizes, samples wanted, samples of each class by largest remainders (worked out by hand)
 BY_HAND = {
@@ -59,11 +57,3 @@ def test_share_is_the_same_for_every_call_and_another_for_another_purpose():
     np.testing.assert_array_equal(once, draw_share(labels, 0.3, "train share"))
     assert len(once) == 150
     assert not np.array_equal(once, draw_share(labels, 0.3, "test share"))
-
-
-@pytest.mark.parametrize(
-    ("count", "share", "expected"),
-    [(60, 0.5, 30), (1, 0.4, 1), (1, 0.001, 1), (0, 0.5, 0), (10, 0.33, 3)],
-)
-def test_some_samples_stay_at_least_one(count: int, share: float, expected: int):
-    assert scaled_count(count, share) == expected

@@ -1,8 +1,6 @@
 """Shakespeare: speakers by hand, windows by brute force, and LEAF's published numbers for the real
 text."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
@@ -52,18 +50,11 @@ TEXT_BY_ROLE = {
     "THE_COMEDY_OF_ERRORS_DUKE": "Merchant of Syracuse, plead no more. I am not partial to infringe our laws; ",
     "THE_COMEDY_OF_ERRORS_AEGEON": "Yet this my comfort when your words are done My woes end likewise ",
 }
-LONG = {
-    "THE_TEMPEST_SON": 'It says "no", & no more! ' * 5,
-    "CYMBELINE_SON": "Two plays have a son, who is one role. " * 4,
-    "KING_JOHN_BASTARD": "Mad world! mad kings! mad composition! [Exit] " * 30,
-    "CYMBELINE_BRIEF": "n" * 80,
-    "CYMBELINE_BRIEFEST": "n" * 81,
-}
+SAID = ("What is this,", "a tempest, or what else is it that I see? " * 3, "No.")
 
 
-def written(name: str, content: str | bytes) -> Path:
-    path = Path("resources/raw", "shakespeare-csv" if name.endswith("csv") else "shakespeare", name)
-    path.parent.mkdir(parents=True, exist_ok=True)
+def written(content: str | bytes) -> Path:
+    path = Path("raw_data.txt")
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return path
 
@@ -80,7 +71,7 @@ def test_who_says_what_by_hand():
             "THE TRAGEDY OF HAMLET, PRINCE OF DENMARK": alone,
         }
     )
-    assert text_by_role(written("raw_data.txt", text)) == TEXT_BY_ROLE
+    assert text_by_role(written(text)) == TEXT_BY_ROLE
 
 
 @pytest.mark.parametrize(
@@ -106,7 +97,7 @@ def test_a_title_may_stand_seven_lines_above_and_the_plays_end_at_a_line(
     text = texts.HEAD + "\n".join(lines)
     last = len(text.splitlines()) - 2  # from 0, and without the file's first line
     monkeypatch.setattr(module, "LAST_LINE", last - cut)
-    assert text_by_role(written("raw_data.txt", text)) == expected
+    assert text_by_role(written(text)) == expected
 
 
 def decoded(*splits: Split) -> list[tuple[int, str, str]]:
@@ -125,62 +116,21 @@ def decoded(*splits: Split) -> list[tuple[int, str, str]]:
     return results
 
 
-def from_csv(rows: list[tuple[str, str, str]]) -> tuple[Split, Split]:
-    written("shakespeare.csv", texts.table(rows))
-    return PARSERS["shakespeare-csv"]().parse(Path("resources/raw/shakespeare-csv"))
-
-
 def test_windows_by_brute_force():
-    rows, number = texts.samples(LONG), {"BASTARD": 0, "BRIEFEST": 1, "SON": 2}
-    train, test = from_csv(rows)
-    assert len(rows) == 45 + 76 + 1300 + 0 + 1 and len(test.labels) == round(len(rows) / 20) == 71
-    expected = sorted(
-        (number[role_of(user)], window, following) for user, window, following in rows
-    )
+    lines = {
+        title: [f"  {role}. {text}" for role in roles for text in SAID]
+        for title, roles in (("THE TEMPEST", ("SON", "FATHER")), ("CYMBELINE", ("SON", "NOBODY")))
+    }
+    path = written(texts.gutenberg(lines))
+    rows, number = texts.samples(text_by_role(path)), {"FATHER": 0, "NOBODY": 1, "SON": 2}
+    train, test = PARSERS["shakespeare"]().parse(Path())
+    assert len(rows) == 4 * (4 + 14 + 42 * 3 - 80) and len(test.labels) == round(len(rows) / 20)
+    expected = sorted((number[role_of(user)], text, following) for user, text, following in rows)
     assert sorted(decoded(train, test)) == expected
-    again = from_csv(rows)
+    again = PARSERS["shakespeare"]().parse(Path())
     assert decoded(*again) == decoded(train, test)
     chosen = [text for _, text, _ in decoded(test)]
     assert chosen != [text for _, text, _ in decoded(train, test)][: len(chosen)]
-
-
-def test_the_text_and_its_table_are_the_same_data():
-    lines = [
-        f"  {role}. {text}"
-        for role in ("SON", "FATHER")
-        for text in ("What is this,", "a tempest, or what else is it that I see? " * 3, "No.")
-    ]
-    path = written("raw_data.txt", texts.gutenberg({"THE TEMPEST": lines, "CYMBELINE": lines}))
-    rows = texts.samples(text_by_role(path))
-    of_text = PARSERS["shakespeare"]().parse(path.parent)
-    assert [decoded(split) for split in of_text] == [decoded(split) for split in from_csv(rows)]
-    assert len(decoded(*of_text)) == len(rows) == 4 * (4 + 14 + 42 * 3 - 80)
-
-
-GOOD = ("CYMBELINE_SON", 'a, "b' * 16, '"')
-USER = GOOD[0]
-BROKEN = [
-    (texts.table([GOOD, (USER, "x" * 79, "y")]), "line 3 is broken (80"),
-    (texts.table([GOOD, (USER, "x" * 80, "")]), "line 3 is broken (80"),
-    (texts.table([GOOD, GOOD[:2]]), "line 3 is broken (not enough values"),
-    (texts.table([(*GOOD, "z")]), "line 2 is broken (too many values"),
-    (
-        texts.table([(USER, "x" * 78 + "é", "y")]),
-        "not among the 79 characters of LEAF's Shakespeare",
-    ),
-    (texts.table([GOOD, ("FAUST_GRETCHEN", *GOOD[1:])]), "is a role of no known play"),
-    (texts.table([GOOD, GOOD])[:-30], "line 3 is broken (unexpected end of data)"),
-    ("a,b\n1,2\n", "line 1 is broken (the columns character_id,x,y are expected)"),
-    ("", "the columns character_id,x,y are expected"),
-]
-
-
-@pytest.mark.parametrize(("content", "sentence"), BROKEN)
-def test_another_table_is_refused(content: str, sentence: str):
-    path = written("shakespeare.csv", content)
-    with pytest.raises(UserError, match=f"^{path}: [^\n]*$") as caught:
-        PARSERS["shakespeare-csv"]().parse(path.parent)
-    assert sentence in str(caught.value)
 
 
 def play(title: str, begin: str) -> bytes:
@@ -199,9 +149,9 @@ TEXTS = {
 @pytest.mark.parametrize("case", TEXTS)
 def test_another_text_is_refused(case: str):
     content, sentence = TEXTS[case]
-    path = written("raw_data.txt", content)
+    path = written(content)
     with pytest.raises(UserError, match=f"^{path}: [^\n]*$") as caught:
-        PARSERS["shakespeare"]().parse(path.parent)
+        PARSERS["shakespeare"]().parse(Path())
     assert sentence in str(caught.value)
 
 

@@ -1,7 +1,5 @@
 """The prepare stage and its HDF5 file."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar

@@ -373,17 +373,13 @@ def of_dataset(name: str) -> list[Number]:
             publishers.write(name, Path(folder))
         else:
             _take_bundled(name, Path(folder))
-        parser = component(f"dataset:{name}").of(*_files_and_shape(name))
+        files = list(DATASETS[name]["files"]) if name in DATASETS else []
+        parser = component(f"dataset:{name}").of(files)
         for split in parser.parse(Path(folder))[:2]:
             values, whole = all_values(split), split.labels.astype(np.int64)
             numbers += [*np.bincount(whole).tolist(), int(values.sum()), _hash(values, whole)]
             numbers += [_hash(split.groups.astype(np.int64))] if split.groups is not None else []
     return numbers
-
-
-def _files_and_shape(name: str) -> tuple[list[str], list[int]]:
-    entry = DATASETS.get(name, {"files": {}, "shape": []})
-    return list(entry["files"]), entry["shape"]
 
 
 def _write_arrays(folder: Path) -> None:
@@ -408,11 +404,8 @@ def small_forest() -> Iterator[None]:
 
 def all_values(split: Split) -> np.ndarray:
     """Also of a split that is read block by block."""
-    return (
-        np.concatenate(list(split.values.read()))
-        if isinstance(split.values, Blocks)
-        else split.values
-    )
+    values = split.values
+    return np.concatenate(list(values.read())) if isinstance(values, Blocks) else values
 
 
 def _take_bundled(dataset: str, folder: Path) -> None:

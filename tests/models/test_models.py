@@ -1,7 +1,5 @@
 """Models have the parameters and operations of their papers' networks, and refuse other shapes."""
 
-from __future__ import annotations
-
 import copy
 import math
 from collections.abc import Callable

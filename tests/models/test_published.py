@@ -1,7 +1,5 @@
 """Residual networks, VGG-11 and EfficientNets against torchvision's and against their layers written out."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor, nn

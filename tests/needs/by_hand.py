@@ -4,8 +4,6 @@ All images are black, so that a linear model is its bias: outputs do not depend 
 one step on a whole client moves the bias by the learning rate times (its label shares - softmax).
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field

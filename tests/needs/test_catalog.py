@@ -1,6 +1,4 @@
-"""The catalog of needs, and selectors that use it with metrics of their own."""
-
-from __future__ import annotations
+"""A selector sees what it declares and nothing more, and may record metrics of its own."""
 
 import math
 from dataclasses import dataclass
@@ -12,11 +10,26 @@ import pytest
 from cohort.core.metric import Metric
 from cohort.results import names
 from cohort.selection import SELECTORS, Selector
-from cohort.selection.selector import MetricRecording, Screening, State, View
+from cohort.selection.selector import MetricRecording, Rng, Screening, State, View
 from cohort.selection.simple import Random
-from tests.needs.by_hand import played, task_by_hand
+from tests.needs.by_hand import Spy, played, spying, task_by_hand
+from tests.training.small_task import small_task
 
 POOL_LOSS = {"pool_loss": Metric("Mean loss of the pool", better="low")}
+
+
+@pytest.mark.parametrize("cls", [Spy, spying("reserved_loss"), spying("label_counts")])
+def test_views_hold_sizes_and_label_counts_if_they_are_needed(cls: type[Spy]):
+    task = small_task(selector=(selector := cls()), clients=4, cohort=2, rounds=2)
+    played(task)
+    assert len(selector.views) == 5
+    for view in selector.views:
+        assert (view.clients, view.cohort, view.rounds) == (4, 2, 2)
+        assert dict(view.reports) == {}
+        np.testing.assert_array_equal(view.sizes, [len(indices) for indices in task.shards.indices])
+        assert (view.label_counts is None) == ("label_counts" not in cls.needs)
+        if view.label_counts is not None:
+            np.testing.assert_array_equal(view.label_counts, task.shards.label_counts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,12 +39,10 @@ class PowerOfChoice(Selector, Screening, MetricRecording):
     needs: ClassVar[frozenset[str]] = frozenset({"candidate_loss"})
     metrics = POOL_LOSS
 
-    def draw_pool(self, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
+    def draw_pool(self, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         return rng.choice(candidates[:3], 2, replace=False)
 
-    def select(
-        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
-    ) -> np.ndarray:
+    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         losses = view.reports["candidate_loss"][candidates]
         return candidates[np.argsort(-losses, kind="stable")[: view.cohort]]
 
@@ -58,21 +69,15 @@ def declared_with(monkeypatch: pytest.MonkeyPatch, *metrics: dict[str, Metric]) 
     return names._declared()
 
 
-def test_metrics_of_components_are_collected(monkeypatch: pytest.MonkeyPatch):
+def test_metrics_of_components_are_collected_and_each_is_declared_once(
+    monkeypatch: pytest.MonkeyPatch,
+):
     assert "pool_loss" not in names.METRICS
     assert declared_with(monkeypatch, POOL_LOSS)["pool_loss"] is POOL_LOSS["pool_loss"]
     assert {"nova_factor", "clipped_fraction", "test_accuracy", "local_loss"} <= set(names.METRICS)
-
-
-def test_a_metric_that_is_declared_twice_is_refused(monkeypatch: pytest.MonkeyPatch):
     other = {"pool_loss": Metric("Something else")}
     with pytest.raises(ValueError, match=r"Selector1 .*pool_loss"):
         declared_with(monkeypatch, POOL_LOSS, other)
-
-
-@pytest.mark.parametrize("name", ["train_loss", "bytes_up", "test_accuracy"])
-def test_a_metric_of_every_run_or_another_component_is_refused(
-    name: str, monkeypatch: pytest.MonkeyPatch
-):
-    with pytest.raises(ValueError, match=name):
-        declared_with(monkeypatch, {name: Metric("Mine")})
+    for name in ("train_loss", "bytes_up", "test_accuracy"):  # of every run, or another component
+        with pytest.raises(ValueError, match=name):
+            declared_with(monkeypatch, {name: Metric("Mine")})

@@ -1,7 +1,5 @@
 """The losses that selectors ask for, and what they cost."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """How tests deal samples: by the name of a partition, with a generator of one seed."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from cohort.partition import Pool, parse_partition

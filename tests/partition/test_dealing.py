@@ -4,8 +4,6 @@ Who holds what under an overlap and with roles, which are not exact, is in test_
 test_schemes.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,30 +12,11 @@ from hypothesis import strategies as st
 from cohort.partition import SCHEMES, Pool, parse_partition
 from tests.partition.dealing import deal
 
-EXACT = [
-    "iid",
-    "classes-1",
-    "classes-2",
-    "classes-4",
-    "covering-1",
-    "covering-3",
-    "sampled-1-1",
-    "sampled-1-3",
-    "sampled-4-4",
-    "quantity-5-minimum2",
-    "dir-5-minimum2",
-    "dirplain-0.5",
-    "dirplain-5",
-    "dirplain-0.1-minimum0",
-    "dirdomains-5-minimum2",
-    "domains-1",
-    "domains-2",
-    "domains-3",
-    "onedomain-0",
-    "onedomain-2",
-    "classes-2-overlap0.2x2",
-    "domains-1-overlap0.2x2-replace",
-]
+EXACT = ["iid", "classes-1", "classes-2", "classes-4", "covering-1", "covering-3", "sampled-1-1"]
+EXACT += ["sampled-1-3", "sampled-4-4", "quantity-5-minimum2", "dir-5-minimum2", "dirplain-0.5"]
+EXACT += ["dirplain-5", "dirplain-0.1-minimum0", "dirdomains-5-minimum2", "domains-1", "domains-2"]
+EXACT += ["domains-3", "onedomain-0", "onedomain-2", "classes-2-overlap0.2x2"]
+EXACT += ["domains-1-overlap0.2x2-replace"]
 SKEWED = ["dir-0.3", "dirdomains-0.5"]  # their minimum of 10 is too much for small federations
 SHARING = ["roles-1", "roles-2", "roles-3"]  # the same for every seed
 NAMES = [*EXACT, *SKEWED, *SHARING]

@@ -1,30 +1,15 @@
 """Names of partitions are parsed, formatted and refused."""
 
-from __future__ import annotations
-
 import pytest
 
 from cohort.core.errors import UserError
-from cohort.partition import SCHEMES, parse_partition
-from cohort.partition.schemes import (
-    Classes,
-    Covering,
-    Dirichlet,
-    DirichletDomains,
-    Domains,
-    Iid,
-    IsolatedDomain,
-    Overlap,
-    PlainDirichlet,
-    Quantity,
-    Roles,
-    Sampled,
-)
+from cohort.partition import SCHEMES, parse_partition, schemes
+from cohort.partition.schemes import Dirichlet, Iid, Overlap, PlainDirichlet, Sampled
 
 MEANINGS = {
     "iid": Iid(),
-    "classes-2": Classes(k=2),
-    "classes-10": Classes(k=10),
+    "classes-2": schemes.Classes(k=2),
+    "classes-10": schemes.Classes(k=10),
     "dir-0.1": Dirichlet(alpha=0.1, minimum=10),
     "dir-1": Dirichlet(alpha=1.0),
     "dir-0.00001": Dirichlet(alpha=1e-5),
@@ -36,15 +21,15 @@ MEANINGS = {
     "dirplain-0.1-minimum0": PlainDirichlet(alpha=0.1, minimum=0),
     "sampled-1-50": Sampled(low=1, high=50),
     "sampled-2-2": Sampled(low=2, high=2),
-    "quantity-0.5": Quantity(alpha=0.5, minimum=10),
-    "quantity-0.5-minimum1": Quantity(alpha=0.5, minimum=1),
-    "covering-10": Covering(k=10),
-    "roles-50": Roles(k=50),
-    "domains-1": Domains(d=1),
-    "onedomain-0": IsolatedDomain(domain=0),
-    "onedomain-3": IsolatedDomain(domain=3),
-    "dirdomains-0.5": DirichletDomains(alpha=0.5, minimum=10),
-    "dirdomains-0.5-minimum1": DirichletDomains(alpha=0.5, minimum=1),
+    "quantity-0.5": schemes.Quantity(alpha=0.5, minimum=10),
+    "quantity-0.5-minimum1": schemes.Quantity(alpha=0.5, minimum=1),
+    "covering-10": schemes.Covering(k=10),
+    "roles-50": schemes.Roles(k=50),
+    "domains-1": schemes.Domains(d=1),
+    "onedomain-0": schemes.IsolatedDomain(domain=0),
+    "onedomain-3": schemes.IsolatedDomain(domain=3),
+    "dirdomains-0.5": schemes.DirichletDomains(alpha=0.5, minimum=10),
+    "dirdomains-0.5-minimum1": schemes.DirichletDomains(alpha=0.5, minimum=1),
     "iid-overlap0.2x2-replace": Overlap(base=Iid(), ratios=(0.2, 0.2), replace=True),
     "dirplain-0.1-minimum0-overlap0.1+0.3-replace": Overlap(
         base=PlainDirichlet(alpha=0.1, minimum=0), ratios=(0.1, 0.3), replace=True
@@ -58,21 +43,10 @@ MEANINGS = {
 
 
 OVERLAP = "SCHEME-overlapRATIOxCLIENTS[-replace] or SCHEME-overlapRATIO+RATIO[-replace]"
-FORMS = [
-    "classes-K",
-    "covering-K",
-    "dir-ALPHA[-minimumN]",
-    "dirdomains-ALPHA[-minimumN]",
-    "dirplain-ALPHA[-minimumN]",
-    "domains-D",
-    "iid",
-    "onedomain-DOMAIN",
-    "OVERLAP",
-    "quantity-ALPHA[-minimumN]",
-    "roles-K",
-    "sampled-LOW-HIGH",
-]
-FORMS[FORMS.index("OVERLAP")] = OVERLAP
+MINIMUM = "-ALPHA[-minimumN]"
+FORMS = ["classes-K", "covering-K", *(f"dir{word}{MINIMUM}" for word in ("", "domains", "plain"))]
+FORMS += ["domains-D", "iid", "onedomain-DOMAIN", OVERLAP, f"quantity{MINIMUM}", "roles-K"]
+FORMS += ["sampled-LOW-HIGH"]
 
 
 @pytest.mark.parametrize("text", MEANINGS)

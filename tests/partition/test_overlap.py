@@ -1,7 +1,5 @@
 """Overlapping clients: how much they borrow and from whom, and that nothing else is duplicated."""
 
-from __future__ import annotations
-
 import copy
 from itertools import pairwise
 

@@ -1,16 +1,13 @@
 """What each scheme deals, by hand, by plain implementations of its rule, and in the mean."""
 
-from __future__ import annotations
-
 from math import gcd
 
 import numpy as np
 import pytest
-from scipy.stats import chisquare
 
 from cohort.core.randomness import generator
 from cohort.partition import Pool
-from cohort.partition.schemes import Roles, Sampled, dealt_roles, draw_holders
+from cohort.partition.schemes import Roles, Sampled, dealt_roles
 from tests.partition.dealing import count_labels, deal
 
 ALIKE = np.zeros(12, dtype=int)  # labels of samples of one class
@@ -26,15 +23,6 @@ def test_iid_sizes_differ_by_at_most_one(samples: int, clients: int):
     sizes = [len(part) for part in deal("iid", np.zeros(samples, dtype=int), clients)]
     assert sum(sizes) == samples
     assert set(sizes) <= {samples // clients, -(-samples // clients)}
-
-
-def test_every_sample_is_as_likely_at_every_client():
-    """Over 2,000 seeds sample i lies at client 0 of 4 with probability 1/4: 500 times, give or take
-    19.4 (binomial)."""
-    held = np.zeros(12)
-    for seed in range(2000):
-        held[deal("iid", ALIKE, 4, seed)[0]] += 1
-    assert np.abs(held - 500).max() < 4 * 19.4
 
 
 # quantity-alpha
@@ -89,13 +77,6 @@ def labels_of(classes: int, per_class: int = 30) -> np.ndarray:
     return np.random.default_rng(0).permutation(np.repeat(np.arange(classes), per_class))
 
 
-@pytest.mark.parametrize("scheme", ["classes", "covering"])
-def test_one_class_per_client_and_as_many_clients_is_one_class_each(scheme: str):
-    """Stratify's #C=1 with ten clients: client i holds exactly class i, and all of it."""
-    counts = count_labels(f"{scheme}-1", labels_of(10), 10)
-    np.testing.assert_array_equal(counts, 30 * np.eye(10, dtype=int))
-
-
 @pytest.mark.parametrize(
     ("name", "clients", "own", "chance"),
     [("classes-3", 5, [0], 2 / 4), ("covering-3", 3, [0, 1], 1 / 3)],
@@ -109,28 +90,6 @@ def test_the_other_classes_are_equally_likely(
     assert (held[own] == draws).all() and held.sum() == 3 * draws
     deviation = np.sqrt(draws * chance * (1 - chance))
     assert np.abs(np.delete(held, own) - draws * chance).max() < 4 * deviation
-
-
-def test_which_samples_of_a_class_a_holder_gets_is_chance():
-    """Two holders of ten samples: each sample lies at client 0 in half of 1,000 draws."""
-    held = np.zeros(10)
-    for seed in range(1000):
-        held[deal("classes-1", ALIKE[:10], 2, seed)[0]] += 1
-    assert held.sum() == 5000 and chisquare(held).pvalue > 1e-3
-
-
-@pytest.mark.parametrize(("classes", "k", "unheld"), [(100, 10, 35), (200, 20, 70)])
-def test_the_rule_of_niid_bench_leaves_classes_unheld(classes: int, k: int, unheld: int):
-    """Ten clients of CIFAR-100 and Tiny-ImageNet: (classes - 10) (1 - (k-1) / (classes-1))^10 =
-    34.7 and 69.5 in the mean."""
-    counts = [
-        sum(not held for held in draw_holders(classes, 10, k, 1, np.random.default_rng(seed)))
-        for seed in range(200)
-    ]
-    expected = (classes - 10) * (1 - (k - 1) / (classes - 1)) ** 10
-    assert expected == pytest.approx(unheld, abs=0.6)
-    # classes are drawn almost independently: the variance is below that of as many coins
-    assert np.mean(counts) == pytest.approx(expected, abs=4 * np.sqrt(expected / 200))
 
 
 @pytest.mark.parametrize(
@@ -284,17 +243,6 @@ def test_the_other_domains_are_equally_likely():
         held[np.unique(pool.groups[deal("domains-3", pool, 4, seed)[1]])] += 1
     assert held[1] == 600 and held.sum() == 1800
     assert np.abs(np.delete(held, 1) - 400).max() < 4 * 11.6
-
-
-def test_which_samples_of_a_domain_a_holder_gets_is_chance():
-    """Two holders of ten samples of one domain. Samples of three classes, 4, 3 and 3, are dealt in
-    turn: client 0 always has two of the first class, each in half of 1,000 draws, give or take
-    15.8."""
-    pool, held = Pool(np.arange(10) % 3, np.zeros(10, dtype=int)), np.zeros(10)
-    for seed in range(1000):
-        held[deal("domains-1", pool, 2, seed)[0]] += 1
-    assert held[[0, 3, 6, 9]].sum() == 2000 and np.abs(held[[0, 3, 6, 9]] - 500).max() < 4 * 15.9
-    assert held.sum() == 5000 and (held > 250).all() and (held < 750).all()
 
 
 @pytest.mark.parametrize("domain", range(4))

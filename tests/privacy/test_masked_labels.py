@@ -1,7 +1,5 @@
 """The protocol of masked labels: exact counts, what it costs, and what becomes of lies."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 
@@ -128,7 +126,7 @@ def test_the_order_of_labels_and_the_placeholders_are_random():
     orders = [list(Client(key, [1] * 20).labels) for _ in range(2)]
     assert orders[0] != orders[1] != sorted(orders[1])
     for _ in range(2):
-        server = Server(serialize(key, secret=False), 20)
+        server = Server(serialize(key, secret=False))
         server.listed = [None] * 20
         server.draw_placeholders()
         masks.append(server.masks)
@@ -145,7 +143,7 @@ def client() -> Client:
 
 @pytest.fixture
 def server(client: Client) -> Server:
-    return Server(serialize(client.key, secret=False), 9)
+    return Server(serialize(client.key, secret=False))
 
 
 def test_sums_and_differences_are_exact(client: Client, server: Server):
@@ -188,14 +186,6 @@ def test_noise_that_hides_the_number_is_noticed(monkeypatch: pytest.MonkeyPatch)
             noisy.decrypt(noisy.encrypt(3))
 
 
-def test_what_is_no_ciphertext_is_noticed(client: Client, server: Server):
-    two = tenseal.ckks_vector(client.key, [3, 4]).serialize()
-    truncated = client.encrypt(3)[:100_000]
-    for message in (b"", b"junk", b"\x0a\x02ab\x12\x02\x08\x01", two, truncated):
-        with pytest.raises(ProtocolError):
-            server.differences(message)
-
-
 # lies
 
 
@@ -211,56 +201,25 @@ class AllNew(Client):
         return True
 
 
-class Inventing(Client):
-    """Sends a label that does not exist instead of one that it holds."""
-
-    held, sent = 1, 77.0
+class Between(Client):
+    """Sends a fraction instead of its label 1."""
 
     def pairs(self) -> list[Pair]:
         result = super().pairs()
-        position = self.labels.index(self.held)
-        result[position] = self.encrypt(self.sent), result[position][1]
+        position = self.labels.index(1)
+        result[position] = self.encrypt(1.5), result[position][1]
         return result
-
-
-class InventingAnother(Inventing):
-    held = 2
-
-
-class Between(Inventing):
-    sent = 1.5
-
-
-class Lazy(Client):
-    """Gives the same place for all its labels."""
-
-    def position(self, differences: Sequence[bytes]) -> int:
-        return 0
-
-
-class Outside(Client):
-    """Gives places that the list does not have."""
-
-    def position(self, differences: Sequence[bytes]) -> int:
-        return super().position(differences) + 100
 
 
 @pytest.mark.parametrize(
     ("liar", "sentence"),
     [
         (AnotherKey, "encrypted with another key"),
-        (AllNew, "a client finds its label"),
-        (Inventing, "a client finds its label 0 times"),
-        (InventingAnother, "clients have 5 different labels, but there are only 4 classes"),
+        (AllNew, "a client finds its label 2 times"),
         (Between, "somebody encrypted something else"),
-        (Lazy, "a client with 2 labels answers with 1 different places"),
-        (Outside, "or with places outside of it"),
     ],
 )
-def test_a_lie_that_is_noticed(liar: type[Client], sentence: str):
-    """The second client lies. It invents a label instead of 1, which the first holds: then 77 and
-    its 2 complete the list, and nobody finds the 3 of others in it. Or instead of 2, which the third
-    holds: then the list has 0, 1, 77, 2, 3."""
+def test_a_lie_of_the_second_client_that_is_noticed(liar: type[Client], sentence: str):
     with pytest.raises(UserError, match=sentence):
         played(FOUR, cheaters={1: liar})
 

@@ -1,7 +1,5 @@
 """A study's captions are shown in Snakemake's report as they are written: nothing in them is carried out."""
 
-from __future__ import annotations
-
 import random
 import re
 from html import unescape

@@ -1,8 +1,6 @@
 """No line of the pipeline runs what a file says: no eval, no pickle but the one of arrays, no shell,
 no YAML but the strict one."""
 
-from __future__ import annotations
-
 import ast
 import re
 

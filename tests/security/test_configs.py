@@ -1,8 +1,6 @@
 """Hostile config files: each is refused in one sentence, before any job starts, and touches no
 file."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from typing import Any

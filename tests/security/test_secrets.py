@@ -1,7 +1,5 @@
 """What a user keeps secret reaches no log, no record, no plan file, and no terminal but his own."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

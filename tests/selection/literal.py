@@ -1,7 +1,5 @@
 """The papers' algorithms line by line, slow and plain, to compare selectors with."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

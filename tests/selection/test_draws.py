@@ -1,11 +1,9 @@
 """Draws, shares that are rounded, and what Oort explores, by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
-from cohort.privacy.label_report import LabelReport
+from cohort.privacy import LabelReport
 from cohort.selection.draws import pool_size, top_clients
 from cohort.selection.entropy import Entropy
 from cohort.selection.oort import Oort, OortFedScale

@@ -1,7 +1,5 @@
 """What holds for every selector, whatever clients report."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -1,7 +1,5 @@
 """FedCor against conditional covariances computed anew, and its process against an optimizer."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.optimize import minimize

@@ -1,7 +1,5 @@
 """DivFL and HiCS-FL, which remember the last update of each client."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -1,8 +1,5 @@
 """Oort against its algorithm 1 written out with loops, and its character."""
 
-from __future__ import annotations
-
-import itertools
 import math
 
 import numpy as np
@@ -100,54 +97,3 @@ def test_it_is_algorithm_1(seed: int):
         reports = {"loss_norm": norms, "duration": durations}
         state = selector.observe(state, cohort, reports, view())
     assert state["percentile"][0] == literal.percentile > 10
-
-
-def shares(selector: Oort, rounds: int, durations: np.ndarray = DURATIONS) -> np.ndarray:
-    """How often each client is chosen if all have the same losses per sample."""
-    rng = np.random.default_rng(0)
-    state, counts = selector.begin(view(durations), rng), np.zeros(CLIENTS)
-    for _ in range(rounds):
-        cohort = selector.select(state, np.arange(CLIENTS), view(durations), rng)
-        counts[cohort] += 1
-        reports = {"loss_norm": np.ones(COHORT), "duration": durations[cohort]}
-        state = selector.observe(state, cohort, reports, view(durations))
-    return counts / rounds
-
-
-def test_it_explores_less_by_round():
-    """Of 1,000 clients the first cohort is all new, and later ones are for the least part."""
-    many = View(
-        clients=1000, cohort=10, sizes=np.ones(1000), reports={"expected_duration": np.ones(1000)}
-    )
-    selector, rng = Oort(), np.random.default_rng(0)
-    state, new = selector.begin(many, rng), []
-    for _ in range(100):
-        cohort = selector.select(state, np.arange(1000), many, rng)
-        new.append(int(np.isnan(state["utility"][cohort]).sum()))
-        reports = {"loss_norm": rng.random(10), "duration": np.ones(10)}
-        state = selector.observe(state, cohort, reports, many)
-    assert new[0] == 10 and new[-1] == 2
-    assert all(later <= earlier for earlier, later in itertools.pairwise(new))
-
-
-def test_slow_clients_are_chosen_less_and_without_times_nobody_is():
-    slow = np.where(np.arange(CLIENTS) < 4, 50.0, 1.0)
-    with_times, without = shares(Oort(), 200, slow), shares(Oort(), 200, np.zeros(CLIENTS))
-    assert with_times[:4].sum() < without[:4].sum() / 2
-
-
-def test_without_a_penalty_times_only_steer_exploration():
-    slow = np.where(np.arange(CLIENTS) < 4, 50.0, 1.0)
-    first = Oort(penalty=0).select(
-        Oort().begin(view(slow), np.random.default_rng(0)),
-        np.arange(CLIENTS),
-        view(slow),
-        np.random.default_rng(0),
-    )
-    assert (first >= 4).sum() >= 4
-    state = Oort(penalty=0).begin(view(slow), np.random.default_rng(0))
-    state |= {"utility": SIZES.astype(float), "round": np.array([9])}
-    np.testing.assert_array_equal(
-        Oort(penalty=0).utilities(state),
-        Oort(penalty=0).utilities(state | {"duration": np.zeros(CLIENTS)}),
-    )

@@ -1,7 +1,5 @@
 """FedScale's Oort against its code's procedure, written anew with loops, and its character."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -125,55 +123,3 @@ def test_it_is_what_the_code_does(seed: int):
         percentiles.append(state["percentile"][0])
     steps = np.diff(percentiles)
     assert literal.threshold in percentiles[-2:] and {-5, 0, 5} == set(steps)
-
-
-def chosen(clients: int, rounds: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """The cohort of each round, and which of its clients took part for the first time."""
-    reports = {"expected_duration": np.ones(clients), "samples_per_round": np.ones(clients)}
-    view = View(clients=clients, cohort=10, sizes=np.ones(clients), reports=reports)
-    selector, rng = OortFedScale(), np.random.default_rng(0)
-    state, result = selector.begin(view, rng), []
-    for _ in range(rounds):
-        cohort = selector.select(state, np.arange(clients), view, rng)
-        result.append((cohort, cohort[np.isnan(state["utility"][cohort])]))
-        norms = rng.random(len(cohort))
-        reports = {"last_batch_loss_norm": norms, "duration": np.ones(len(cohort))}
-        state = selector.observe(state, cohort, reports, view)
-    return result
-
-
-def test_it_explores_less_by_round_down_to_its_floor():
-    """Of ten clients int(10 * max(0.9 * 0.98 ** (round - 1), 0.3)) are new."""
-    new = [len(first) for _, first in chosen(clients=1000, rounds=90)]
-    assert new[0] == 10
-    assert new[1:] == [int(10 * max(0.9 * 0.98 ** (round - 1), 0.3)) for round in range(2, 91)]
-    assert new[1] == 8 and new[-1] == 3
-
-
-def test_everybody_is_explored_once_and_the_last_of_them_stay():
-    """Ten of 100 clients in the first round, then eight or seven a round, until three are left."""
-    rounds = chosen(clients=100, rounds=60)
-    explored = np.concatenate([first for _, first in rounds])
-    assert sorted(explored) == list(range(100))
-    last = max(number for number, (_, first) in enumerate(rounds) if len(first))
-    newest = rounds[last][1]
-    assert last < 20 and all(set(newest) <= set(cohort) for cohort, _ in rounds[last:])
-    assert all(len(cohort) < 10 for cohort, _ in rounds[last : last + 5])
-
-
-def test_large_and_fast_clients_are_explored_first():
-    """Of one place, five clients with most samples after the penalty have a chance: of samples 1 to
-    20 the last five would, but two of these take ten times as long."""
-    samples, durations = np.arange(1.0, 21), np.where(np.arange(20) > 17, 10.0, 1.0)
-    reports = {"expected_duration": durations, "samples_per_round": samples}
-    view = View(clients=20, cohort=1, sizes=samples, reports=reports)
-    selector = OortFedScale(exploration=1, least=1)
-    state = selector.begin(view, np.random.default_rng(0)) | {"round": np.array([2])}
-    draws = [
-        int(selector.select(state, np.arange(20), view, np.random.default_rng(seed))[0])
-        for seed in range(4000)
-    ]
-    expected = np.array([14, 15, 16, 17, 18]) / 80
-    counts = np.bincount(draws, minlength=20)
-    assert counts.sum() == counts[13:18].sum()
-    np.testing.assert_allclose(counts[13:18] / 4000, expected, atol=0.025)

@@ -1,7 +1,5 @@
 """PECO against its algorithm box, line by line, and against numbers worked out by hand."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,13 +1,10 @@
 """Power-of-choice against a literal version, and what it is at its two ends."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
 import pytest
 
-from cohort.selection.draws import draw_without_replacement
 from cohort.selection.pools import CpowD, PowD, RpowD
 from cohort.selection.selector import View
 
@@ -41,13 +38,6 @@ def test_the_pool_is_drawn_in_proportion_to_samples():
         assert abs(count / draws - expected) < 4 * np.sqrt(expected / draws)
 
 
-def test_positions_are_those_of_a_literal_gumbel_draw():
-    weights = np.log([1.0, 2.0, 3.0])
-    noise = np.random.default_rng(3).gumbel(size=3)
-    expected = sorted(range(3), key=lambda index: -(weights[index] + noise[index]))[:2]
-    assert draw_without_replacement(weights, 2, np.random.default_rng(3)).tolist() == expected
-
-
 @pytest.mark.parametrize("kind", [PowD, CpowD])
 @pytest.mark.parametrize("seed", range(20))
 def test_the_highest_losses_of_the_pool_are_chosen(kind: type[PowD], seed: int):
@@ -72,14 +62,6 @@ def test_all_clients_in_the_pool_is_the_highest_loss():
     pool = selector.draw_pool(np.arange(5), view(1), np.random.default_rng(0))
     cohort = selector.select({}, pool, view(3, losses), np.random.default_rng(0))
     assert cohort.tolist() == [3, 0, 1]  # nobody has samples of client 4
-
-
-def test_ties_are_broken_at_random():
-    firsts = {
-        int(PowD().select({}, np.arange(5), view(1, [1.0] * 5), np.random.default_rng(seed))[0])
-        for seed in range(200)
-    }
-    assert firsts == set(range(5))
 
 
 def test_reported_losses_are_those_of_the_last_round_and_infinite_before():

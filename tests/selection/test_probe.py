@@ -1,8 +1,6 @@
 """Probing: choices replayed from recorded norms by other code, fairness and starvation, and the
 probes themselves."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from typing import Any

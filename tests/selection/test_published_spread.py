@@ -1,7 +1,5 @@
 """Table VI of FedEntOpt, which needs no training: how evenly 500 rounds spread over the clients."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

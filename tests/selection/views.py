@@ -1,7 +1,5 @@
 """What a selector sees of clients that tests make up."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from cohort.selection.selector import View

@@ -49,7 +49,7 @@ def put_into_mirror(project: Project, dataset: str, **bad: bytes) -> None:
 def test_two_bad_sets_do_not_keep_the_third_from_its_figures(fresh: Project):
     """Each failure is told, what does not need the files is made."""
     waits = "WAITS = (2.0, 8.0, 30.0)"
-    fresh.replace("workflow/cohort/data/fetch.py", waits, "WAITS: tuple[float, ...] = ()")
+    fresh.replace("workflow/cohort/data/download.py", waits, "WAITS: tuple[float, ...] = ()")
     train = "train-images-idx3-ubyte"
     put_into_mirror(
         fresh, "mnist", **{f"{train}.gz": publishers.packed("mnist")[f"{train}.gz"][:-20]}

@@ -101,7 +101,6 @@ def residual(*layers: nn.Module, stride: int = 1, new_channels: int = 0) -> nn.M
     return Residual()
 
 
-@dataclass(frozen=True, kw_only=True)
 class SmallMLP(Model):
     """A multilayer perceptron with one hidden layer of 64 units."""
 
@@ -118,7 +117,6 @@ class SmallMLP(Model):
         )
 
 
-@dataclass(frozen=True, kw_only=True)
 class SmallCNN(Model):
     """Two 3x3 convolutions with 16 and 32 channels, each followed by max pooling, and a linear
     layer."""
@@ -147,7 +145,6 @@ class SmallCNN(Model):
 KERNEL = 5
 
 
-@dataclass(frozen=True, kw_only=True)
 class LeNet(Model):
     """Base of the LeNets, which differ in their widths and padding. They take any number of
     channels and any image that pooling does not use up."""
@@ -182,7 +179,6 @@ class LeNet(Model):
         return sides
 
 
-@dataclass(frozen=True, kw_only=True)
 class LeNet5(LeNet):
     """LeNet-5 of FedEntOpt, and the CNN of NIID-Bench and PECO: 6 and 16 channels without padding,
     120 and 84 units."""
@@ -193,7 +189,6 @@ class LeNet5(LeNet):
     padding: ClassVar[int] = 0
 
 
-@dataclass(frozen=True, kw_only=True)
 class AmlLeNet(LeNet):
     """The network that the AML project trains on CIFAR-100: 64 and 64 channels, padded to keep the
     size, 384 and 192 units."""
@@ -204,7 +199,6 @@ class AmlLeNet(LeNet):
     padding: ClassVar[int] = 2
 
 
-@dataclass(frozen=True, kw_only=True)
 class StratifyCNN(Model):
     """Stratify's CNN: 3x3 convolutions of 32, 64 and 128 channels, the last two followed by max
     pooling, and 256 units. 2,193,226 parameters for CIFAR-10, 1,701,130 for MNIST.
@@ -240,7 +234,6 @@ class StratifyCNN(Model):
         )
 
 
-@dataclass(frozen=True, kw_only=True)
 class StratifyMLP(Model):
     """Stratify's multilayer perceptron: two hidden layers, of 128 and 64 units. 15,426 parameters
     for two classes of COVTYPE."""
@@ -264,7 +257,6 @@ class StratifyMLP(Model):
 VGG11_BLOCKS = ((64,), (128,), (256, 256), (512, 512), (512, 512))
 
 
-@dataclass(frozen=True, kw_only=True)
 class Vgg11(Model):
     """VGG-11 of FedEntOpt: configuration A with a single linear layer. 9,225,610 parameters for
     CIFAR-10."""
@@ -294,7 +286,6 @@ class Vgg11(Model):
         return nn.Sequential(*layers, nn.Flatten(), nn.Linear(before, classes))
 
 
-@dataclass(frozen=True, kw_only=True)
 class Vgg11BatchNorm(Vgg11):
     """VGG-11 with batch normalization after each convolution. 9,231,114 parameters for CIFAR-10."""
 
@@ -314,7 +305,6 @@ def _convolution(before: int, after: int) -> nn.Module:
 CHANNELS = 64  # of the first layer
 
 
-@dataclass(frozen=True, kw_only=True)
 class ResNet18(Model):
     """ResNet-18 with the usual first layer for CIFAR: a 3x3 convolution of stride 1 instead of a
     7x7 one of stride 2, and no max pooling. 11,173,962 parameters for CIFAR-10, 11,172,810 for
@@ -336,7 +326,6 @@ class ResNet18(Model):
         return network
 
 
-@dataclass(frozen=True, kw_only=True)
 class ResNet9(Model):
     """ResNet-9 of Stratify, with batch normalization and with biases in its convolutions. 6,575,370
     parameters for CIFAR-10."""
@@ -371,7 +360,6 @@ class ResNet9(Model):
         return [*layers, *pooling, nn.ReLU()]
 
 
-@dataclass(frozen=True, kw_only=True)
 class ResNet9GroupNorm(ResNet9):
     """ResNet-9 with group normalization, in 32 groups of channels. 6,575,370 parameters for
     CIFAR-10."""
@@ -383,7 +371,6 @@ class ResNet9GroupNorm(ResNet9):
         return [nn.GroupNorm(32, channels)]
 
 
-@dataclass(frozen=True, kw_only=True)
 class ResNet9Plain(ResNet9):
     """ResNet-9 without normalization. 6,570,890 parameters for CIFAR-10."""
 
@@ -398,7 +385,6 @@ STAGES = (16, 32, 64)  # channels; the second and the third stage halve the imag
 BLOCKS = 3  # in a stage
 
 
-@dataclass(frozen=True, kw_only=True)
 class ResNet20(Model):
     """ResNet-20 of FedTAN, with batch normalization and shortcuts without weights, initialized as
     in its authors' code. 269,722 parameters for CIFAR-10."""
@@ -442,7 +428,6 @@ def _normalized(before: int, after: int, stride: int = 1) -> list[nn.Module]:
     return [convolution, nn.BatchNorm2d(after)]
 
 
-@dataclass(frozen=True, kw_only=True)
 class EfficientNetB0(Model):
     """The smallest EfficientNet. 4,019,077 parameters for the nine classes of PathMNIST."""
 
@@ -462,7 +447,6 @@ class EfficientNetB0(Model):
         return network
 
 
-@dataclass(frozen=True, kw_only=True)
 class EfficientNetB3(EfficientNetB0):
     """EfficientNet-B3, wider and deeper. 10,710,065 parameters for the nine classes of
     PathMNIST."""
@@ -473,7 +457,6 @@ class EfficientNetB3(EfficientNetB0):
 PADDING = 0  # the number that stands for no character
 
 
-@dataclass(frozen=True, kw_only=True)
 class CharLstm(Model):
     """The character LSTM that AML trains federatedly: one layer of 128 units on embeddings of size
     32, 95,824 parameters for 80 characters."""
@@ -510,7 +493,6 @@ class CharLstm(Model):
         return Network(self)
 
 
-@dataclass(frozen=True, kw_only=True)
 class CharLstmTwo(CharLstm):
     """The character LSTM that the AML paper describes: two layers of 128 units with dropout between
     them."""
@@ -520,7 +502,6 @@ class CharLstmTwo(CharLstm):
     dropout: ClassVar[float] = 0.1
 
 
-@dataclass(frozen=True, kw_only=True)
 class CharLstmCentral(CharLstm):
     """The character LSTM that AML trains centrally: two layers of 256 units with dropout on
     embeddings of size 8, 819,655 parameters for 79 characters."""
@@ -533,27 +514,8 @@ class CharLstmCentral(CharLstm):
     padding: ClassVar[int | None] = None
 
 
-MODELS = Catalog(
-    "cohort.models",
-    Model,
-    (
-        AmlLeNet,
-        CharLstm,
-        CharLstmCentral,
-        CharLstmTwo,
-        EfficientNetB0,
-        EfficientNetB3,
-        LeNet5,
-        ResNet18,
-        ResNet20,
-        ResNet9,
-        ResNet9GroupNorm,
-        ResNet9Plain,
-        SmallCNN,
-        SmallMLP,
-        StratifyCNN,
-        StratifyMLP,
-        Vgg11,
-        Vgg11BatchNorm,
-    ),
-)
+MODELS = Catalog("cohort.models", Model, (
+    AmlLeNet, CharLstm, CharLstmCentral, CharLstmTwo, EfficientNetB0, EfficientNetB3, LeNet5,
+    ResNet18, ResNet20, ResNet9, ResNet9GroupNorm, ResNet9Plain, SmallCNN, SmallMLP,
+    StratifyCNN, StratifyMLP, Vgg11, Vgg11BatchNorm,
+))  # fmt: skip

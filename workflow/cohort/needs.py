@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import numpy as np
 
@@ -51,8 +51,9 @@ class ModelResults(Protocol):
 
 
 class EvaluationContext(Protocol):
-    """Everything that a need can measure with: the federation, the round, and the results of global
-    and local models, one for each of `clients` and in their order."""
+    """What a need can measure with: the federation, and results of the global model (for needs that
+    are gathered before choosing) and of local models (after training), one for each of `clients`
+    and in their order."""
 
     @property
     def clients(self) -> np.ndarray:
@@ -69,22 +70,6 @@ class EvaluationContext(Protocol):
     def overlapping(self) -> np.ndarray:
         """Whether each client holds samples that others hold too, as 1 or 0 (client)."""
 
-    def training_losses(self) -> np.ndarray:
-        """The mean loss of each client's local steps (client). Only for needs gathered after
-        training."""
-
-    def global_on_own(self) -> Iterable[ModelResults]:
-        """Results of the global model on each client's training samples; for needs gathered
-        before."""
-
-    def global_on_batch(self) -> Iterable[ModelResults]:
-        """Results of the global model on a random batch of each client's own training samples, as
-        large as one of a local step; only for needs gathered before choosing."""
-
-    def updates(self) -> Mapping[str, np.ndarray]:
-        """Each trainable parameter's change in local training, by name: (client, *parameter). Only
-        for needs gathered after training."""
-
     def samples_per_round(self) -> np.ndarray:
         """How many different samples each client trains on in a round with all of its work."""
 
@@ -92,17 +77,28 @@ class EvaluationContext(Protocol):
         """The simulated seconds of each client's round; of one with all of J for needs gathered
         once."""
 
+    def global_on_own(self) -> Iterable[ModelResults]:
+        """Results of the global model on each client's training samples."""
+
+    def global_on_batch(self) -> Iterable[ModelResults]:
+        """Results of the global model on a random batch of each client's training samples, as large
+        as one of a local step."""
+
+    def training_losses(self) -> np.ndarray:
+        """The mean loss of each client's local steps (client), after training."""
+
+    def updates(self) -> Mapping[str, np.ndarray]:
+        """Each trainable parameter's change in local training, by name: (client, *parameter)."""
+
     def local_on_own(self) -> Iterable[ModelResults]:
-        """Results of local models on their clients' training samples; only for needs gathered
-        after."""
+        """Results of local models on their clients' training samples."""
 
     def local_on_last_batch(self) -> Iterable[ModelResults]:
         """Each local model on the batch of its client's last local step, which has no samples if
-        there was none; for needs gathered after."""
+        there was none."""
 
     def local_on_reserved(self) -> Iterable[ModelResults]:
-        """Results of each local model on the reserved test samples; only for needs gathered after
-        training."""
+        """Results of each local model on the reserved test samples."""
 
     def reserved_losses(self) -> np.ndarray:
         """The losses of `local_on_reserved` (client), which some trainers compute all at once."""
@@ -137,9 +133,7 @@ class Need(Component):
 class LabelCounts(Need):
     """Every client reports its label counts before the first round, as 32-bit numbers."""
 
-    name: ClassVar[str] = "label_counts"
-    gathered = "once"
-    numbers = "classes"
+    name, gathered, numbers = "label_counts", "once", "classes"
 
     def measure(self, context: EvaluationContext) -> np.ndarray:
         return context.label_counts()
@@ -150,8 +144,7 @@ class Overlap(Need):
     for the others. Nothing is sent, because the server could not find out by asking: PECO assumes
     for its baseline that the server knows."""
 
-    name: ClassVar[str] = "overlap"
-    gathered = "once"
+    name, gathered = "overlap", "once"
 
     def measure(self, context: EvaluationContext) -> np.ndarray:
         return context.overlapping()
@@ -161,9 +154,7 @@ class SamplesPerRound(Need):
     """The server knows how many samples each client holds, and how many of them its local steps
     take in a round with all of its work."""
 
-    name: ClassVar[str] = "samples_per_round"
-    gathered = "once"
-    evaluates = False
+    name, gathered, evaluates = "samples_per_round", "once", False
 
     def measure(self, context: EvaluationContext) -> np.ndarray:
         return context.samples_per_round()
@@ -173,9 +164,7 @@ class ExpectedDuration(Need):
     """The server knows each client's device and link, and so the simulated seconds of a round with
     all of J; 0 if the run simulates no time."""
 
-    name: ClassVar[str] = "expected_duration"
-    gathered = "once"
-    evaluates = False
+    name, gathered, evaluates = "expected_duration", "once", False
 
     def measure(self, context: EvaluationContext) -> np.ndarray:
         return context.durations()
@@ -185,9 +174,7 @@ class CandidateLoss(Need):
     """Each client of the pool receives the global model, evaluates it on its own training samples
     and sends the mean loss, as power-of-choice and FedCor require."""
 
-    name: ClassVar[str] = "candidate_loss"
-    gathered = "before"
-    numbers = 1
+    name, gathered, numbers = "candidate_loss", "before", 1
 
     def measure(self, context: EvaluationContext) -> np.ndarray:
         return np.array([results.loss for results in context.global_on_own()])
@@ -197,9 +184,7 @@ class CandidateBatchLoss(Need):
     """Each client of the pool receives the global model, evaluates it on a random batch of its own
     training samples and sends the mean loss."""
 
-    name: ClassVar[str] = "candidate_batch_loss"
-    gathered = "before"
-    numbers = 1
+    name, gathered, numbers = "candidate_batch_loss", "before", 1
 
     def measure(self, context: EvaluationContext) -> np.ndarray:
         return np.array([results.loss for results in context.global_on_batch()])
@@ -209,10 +194,7 @@ class TrainingLoss(Need):
     """After training, each client sends the mean loss of its local steps, on its own training
     samples. No evaluation is needed."""
 
-    name: ClassVar[str] = "training_loss"
-    gathered = "after"
-    evaluates = False
-    numbers = 1
+    name, gathered, numbers, evaluates = "training_loss", "after", 1, False
 
     def measure(self, context: EvaluationContext) -> np.ndarray:
         return context.training_losses()
@@ -222,9 +204,7 @@ class Duration(Need):
     """The server notes the simulated seconds from sending a client the model to receiving its
     update; 0 if the run simulates no time."""
 
-    name: ClassVar[str] = "duration"
-    gathered = "after"
-    evaluates = False
+    name, gathered, evaluates = "duration", "after", False
 
     def measure(self, context: EvaluationContext) -> np.ndarray:
         return context.durations()
@@ -232,14 +212,12 @@ class Duration(Need):
 
 class Update(Need):
     """The server looks at each client's update, its trained weights minus the global ones, as one
-    vector. No message is sent for it, but no secure aggregation can hide the updates then."""
+    vector (client, parameter). No message is sent for it, but no secure aggregation can hide the
+    updates then."""
 
-    name: ClassVar[str] = "update"
-    gathered = "after"
-    evaluates = False
+    name, gathered, evaluates = "update", "after", False
 
     def measure(self, context: EvaluationContext) -> np.ndarray:
-        """Each client's update, flattened and concatenated (client, parameter)."""
         count = len(context.clients)
         parts = [update.reshape(count, -1) for update in context.updates().values()]
         return np.concatenate(parts, axis=1)
@@ -249,22 +227,17 @@ class BiasUpdate(Need):
     """The server looks at how training changed the bias of each client's last layer (class). No
     message is sent for it, but no secure aggregation can hide this part of the updates then."""
 
-    name: ClassVar[str] = "bias_update"
-    gathered = "after"
-    evaluates = False
+    name, gathered, evaluates = "bias_update", "after", False
 
     def measure(self, context: EvaluationContext) -> np.ndarray:
-        *_, last = context.updates().values()
-        return last
+        return list(context.updates().values())[-1]
 
 
 class SoftLabels(Need):
     """After training, each client sends the mean softmax output of its local model over its own
     samples: one number per class."""
 
-    name: ClassVar[str] = "soft_labels"
-    gathered = "after"
-    numbers = "classes"
+    name, gathered, numbers = "soft_labels", "after", "classes"
 
     def measure(self, context: EvaluationContext) -> np.ndarray:
         return np.stack([results.mean_softmax for results in context.local_on_own()])
@@ -274,9 +247,7 @@ class LocalModelAccuracy(Need):
     """After training, each client evaluates its local model on its own training samples and sends
     the accuracy, from 0 to 1; NaN for a client without samples."""
 
-    name: ClassVar[str] = "local_accuracy"
-    gathered = "after"
-    numbers = 1
+    name, gathered, numbers = "local_accuracy", "after", 1
 
     def measure(self, context: EvaluationContext) -> np.ndarray:
         return np.array([results.accuracy for results in context.local_on_own()])
@@ -286,9 +257,7 @@ class RMSLoss(Need):
     """After training, each client evaluates its local model on its own samples and sends the root
     mean square of their losses, as Oort's statistical utility asks; NaN without samples."""
 
-    name: ClassVar[str] = "loss_norm"
-    gathered = "after"
-    numbers = 1
+    name, gathered, numbers = "loss_norm", "after", 1
 
     def measure(self, context: EvaluationContext) -> np.ndarray:
         return loss_norms(context.local_on_own())
@@ -298,9 +267,7 @@ class LastBatchRMSLoss(Need):
     """After training, each client evaluates its local model on the batch of its last local step and
     sends the root mean square of the losses, as FedScale's Oort asks; NaN without a step."""
 
-    name: ClassVar[str] = "last_batch_loss_norm"
-    gathered = "after"
-    numbers = 1
+    name, gathered, numbers = "last_batch_loss_norm", "after", 1
 
     def measure(self, context: EvaluationContext) -> np.ndarray:
         return loss_norms(context.local_on_last_batch())
@@ -309,9 +276,7 @@ class LastBatchRMSLoss(Need):
 class ReservedLoss(Need):
     """The server evaluates each local model on reserved test samples; clients send nothing more."""
 
-    name: ClassVar[str] = "reserved_loss"
-    gathered = "after"
-    reserved = True
+    name, gathered, reserved = "reserved_loss", "after", True
 
     def measure(self, context: EvaluationContext) -> np.ndarray:
         return context.reserved_losses()
@@ -321,15 +286,11 @@ class ReservedCorrect(Need):
     """The server evaluates each local model on reserved test samples and keeps which ones are
     classified correctly (client, sample). With `reserved_predictions` it shares one evaluation."""
 
-    name: ClassVar[str] = "reserved_correct"
-    gathered = "after"
-    reserved = True
+    name, gathered, reserved = "reserved_correct", "after", True
 
     def measure(self, context: EvaluationContext) -> np.ndarray:
-        correct = [
-            results.softmax.argmax(axis=1) == results.labels
-            for results in context.local_on_reserved()
-        ]
+        evaluations = context.local_on_reserved()
+        correct = [results.softmax.argmax(axis=1) == results.labels for results in evaluations]
         return np.array(correct, dtype=np.float64)
 
 
@@ -337,9 +298,7 @@ class ReservedPredictions(Need):
     """The server evaluates each local model on reserved test samples and keeps its softmax outputs,
     one row per sample, in float64; clients send nothing more."""
 
-    name: ClassVar[str] = "reserved_predictions"
-    gathered = "after"
-    reserved = True
+    name, gathered, reserved = "reserved_predictions", "after", True
 
     def measure(self, context: EvaluationContext) -> np.ndarray:
         return np.stack([results.softmax for results in context.local_on_reserved()])
@@ -356,40 +315,14 @@ def loss_norms(evaluations: Iterable[ModelResults]) -> np.ndarray:
     return np.array(norms)
 
 
-NEEDS = Catalog(
-    "cohort.needs",
-    Need,
-    (
-        LabelCounts,
-        Overlap,
-        SamplesPerRound,
-        ExpectedDuration,
-        CandidateLoss,
-        CandidateBatchLoss,
-        TrainingLoss,
-        Duration,
-        Update,
-        BiasUpdate,
-        SoftLabels,
-        LocalModelAccuracy,
-        RMSLoss,
-        LastBatchRMSLoss,
-        ReservedLoss,
-        ReservedCorrect,
-        ReservedPredictions,
-    ),
-)
+NEEDS = Catalog("cohort.needs", Need, (
+    LabelCounts, Overlap, SamplesPerRound, ExpectedDuration, CandidateLoss, CandidateBatchLoss,
+    TrainingLoss, Duration, Update, BiasUpdate, SoftLabels, LocalModelAccuracy, RMSLoss,
+    LastBatchRMSLoss, ReservedLoss, ReservedCorrect, ReservedPredictions,
+))  # fmt: skip
 
 
-class HasNeeds(Protocol):
-    """A component that needs information: a selector."""
-
-    @property
-    def needs(self) -> frozenset[str]:
-        """The names of its needs."""
-
-
-def needs_of(selector: HasNeeds) -> list[type[Need]]:
+def needs_of(selector: Any) -> list[type[Need]]:
     """The needs of a selector, in alphabetical order; UserError for an unknown name."""
     for name in sorted(selector.needs):
         if name not in NEEDS:

@@ -1,7 +1,5 @@
 """What a cell is: its settings, the rounds that it evaluates, and the plan file of each output."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import json
@@ -27,6 +25,10 @@ EVALUATION_PLANS = (
     "evaluators",
 )
 """The settings that say in which rounds something is evaluated."""
+
+
+def _rounds(help: str) -> Any:
+    return parameter(0, minimum=0, pattern=ROUNDS_PATTERN, help=f"{help}; 0: never")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,10 +71,7 @@ class Settings:
         "plateau-patience3",
     )
     lr_decay: float = parameter(
-        1.0,
-        exclusiveMinimum=0,
-        maximum=1,
-        help="factor applied to the learning rate after each round",
+        1.0, exclusiveMinimum=0, maximum=1, help="factor of the learning rate after each round"
     )
     procedure: str = parameter(
         "federated", help="how a run goes, e.g. federated, centralized, concat-5"
@@ -84,20 +83,14 @@ class Settings:
         "is evaluated on the validation samples that the data set comes with, if any",
     )
     holdout: float = parameter(
-        0.0,
-        minimum=0,
-        maximum=0.9,
-        help="share of its samples that each client sets aside for the same purpose",
+        0.0, minimum=0, maximum=0.9, help="share that each client sets aside for the same purpose"
     )
     reserve: int = parameter(
-        0,
-        minimum=0,
-        help="test samples reserved for selectors that need some, each class in proportion to its "
-        "share of the test set",
+        0, minimum=0, help="test samples reserved for selectors, each class in proportion"
     )
     augmentation: str = parameter(
         "none",
-        help="random changes of training images, one of workflow/cohort/data/augmentations",
+        help="random changes of training images, one of workflow/cohort/data/augmentations.py",
     )
     evaluate_every: int | str = parameter(
         1,
@@ -106,31 +99,18 @@ class Settings:
         help="a number of rounds, '1 until 10, 10 until 400, 50', or '10, last 10'; the last round "
         "is always evaluated",
     )
-    evaluate_holdout: int | str = parameter(
-        0,
-        minimum=0,
-        pattern=ROUNDS_PATTERN,
-        help="rounds in which the global model is evaluated on clients' held-out samples; 0: never",
+    evaluate_holdout: int | str = _rounds(
+        "rounds in which the global model is evaluated on clients' held-out samples"
     )
-    evaluate_next: int | str = parameter(
-        0,
-        minimum=0,
-        pattern=ROUNDS_PATTERN,
-        help="rounds after which the global model is evaluated on the held-out samples of a cohort "
-        "that the selector draws for that; 0: never",
+    evaluate_next: int | str = _rounds(
+        "rounds after which the global model is evaluated on the held-out samples of a cohort that "
+        "the selector draws for that"
     )
-    evaluate_local: int | str = parameter(
-        0,
-        minimum=0,
-        pattern=ROUNDS_PATTERN,
-        help="rounds in which the cohort's local models are evaluated on the test set; 0: never",
+    evaluate_local: int | str = _rounds(
+        "rounds in which the cohort's local models are evaluated on the test set"
     )
-    evaluate_own: int | str = parameter(
-        0,
-        minimum=0,
-        pattern=ROUNDS_PATTERN,
-        help="rounds in which the cohort's local models are evaluated on their own clients' "
-        "training samples; 0: never",
+    evaluate_own: int | str = _rounds(
+        "rounds in which the cohort's local models are evaluated on their own training samples"
     )
     evaluators: str = parameter(
         "",
@@ -138,10 +118,7 @@ class Settings:
         help="further evaluators with their rounds, e.g. 'drift 10; sharpness 50, last 10'",
     )
     samples: float = parameter(
-        1.0,
-        exclusiveMinimum=0,
-        maximum=1,
-        help="share of the training and test samples that is used",
+        1.0, exclusiveMinimum=0, maximum=1, help="share of the training and test samples to use"
     )
     participation: str = parameter(
         "full",
@@ -150,8 +127,7 @@ class Settings:
     )
     client_devices: str = parameter(
         "untimed",
-        help="how fast clients compute and send, for a simulation of time, e.g. lognormal-1, "
-        "trace-phones",
+        help="how fast clients compute and send, to simulate time, e.g. lognormal-1, trace-phones",
     )
     precision: Literal["float32", "tf32", "bfloat16", "float64"] = parameter(
         "float32",
@@ -202,14 +178,10 @@ def local_work(J: str) -> tuple[int, bool]:
     return int(match[1]), bool(match[2])
 
 
-MOST_SAMPLES = 250  # evaluated at once
-MOST_VALUES = 250 * 3 * 32 * 32  # of these samples together
-
-
 def evaluation_batch_size(shape: Sequence[int]) -> int:
-    """The number of samples of this shape to evaluate at once; more need memory and are no
-    faster."""
-    return max(1, min(MOST_SAMPLES, MOST_VALUES // math.prod(shape)))
+    """The number of samples of this shape to evaluate at once: 250, fewer if they are larger than
+    CIFAR's. More need memory and are no faster."""
+    return max(1, min(250, 250 * 3 * 32 * 32 // math.prod(shape)))
 
 
 def is_evaluated(every: int | str, round: int) -> bool:
@@ -322,13 +294,10 @@ def check_digest(
 def options_of(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """The options of each stage, by stage: everything in the config that cannot change a result."""
     keys = ("device", "trainer", "jobs_per_gpu", "checkpoint_seconds")
-    train = {key: config[key] for key in keys if key in config}
+    mirror, paths = config.get("data_mirror", ""), config.get("data_paths", {})
     return {
-        "train": train,
-        "download": {
-            "mirror": config.get("data_mirror", ""),
-            "paths": config.get("data_paths", {}),
-        },
+        "train": {key: config[key] for key in keys if key in config},
+        "download": {"mirror": mirror, "paths": paths},
         "request": {key: config[key] for key in ("max_runtime",) if key in config},
     }
 

@@ -14,7 +14,7 @@ from cohort.core.errors import FileAccessError, UserError
 from cohort.core.paths import RELEASED
 from cohort.core.process import tracked
 from cohort.core.text import counted
-from cohort.data.fetch import fetch
+from cohort.data.download import fetch
 from cohort.pipeline.driver import lock_directory
 from cohort.plan import all_studies
 from cohort.records.record import Record

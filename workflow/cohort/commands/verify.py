@@ -162,7 +162,7 @@ def differing_conditions(
 ) -> Iterator[str]:
     """Describe why the bits of a second run may differ from those of a record with this provenance:
     own files, devices, trainers, package versions."""
-    for file in user_files.changed_files(user_files.module_versions(provenance)):
+    for file in user_files.changed_files(provenance):
         yield f"the record was made by another {file}"
     for key, what in (("device", "on"), ("trainer", "by the trainer")):
         then, now = (_each_once(made, key) for made in (provenance["sessions"], sessions))

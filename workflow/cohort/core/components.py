@@ -4,30 +4,33 @@ A component is a frozen dataclass. Its fields are its parameters, and the JSON S
 is derived from them, so adding a component means adding a class, and naming it in its catalog.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
+import operator
 import re
 import sys
 import types
 import typing
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 from cohort.core import user_files
-from cohort.core.errors import UserError
+from cohort.core.errors import UserError, suggest
 from cohort.core.files import relative_path
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9.+_-]*"  # the form of a component's name
+LONGEST = 100  # characters of a name that holds parameters, which becomes part of a path
 JSON_TYPES: dict[Any, str] = {
-    int: "integer",
-    float: "number",
-    str: "string",
-    bool: "boolean",
-    list: "array",
-    dict: "object",
+    **{int: "integer", float: "number", str: "string", bool: "boolean"},
+    **{list: "array", dict: "object", types.NoneType: "null"},
+}
+BOUNDS = {
+    "minimum": (operator.ge, "at least"),
+    "exclusiveMinimum": (operator.gt, "above"),
+    "maximum": (operator.le, "at most"),
+    "exclusiveMaximum": (operator.lt, "below"),
 }
 
 
@@ -50,12 +53,11 @@ class Component:
         """The component's name and parameters, as a config gives them. Without `defaults`, leave
         out parameters that have their default."""
         values = {field: getattr(self, field.name) for field in dataclasses.fields(self)}
-        kept = {
+        return {"name": self.name} | {
             field.name: value
             for field, value in values.items()
             if defaults or value != field.default
         }
-        return {"name": self.name} | kept
 
     def version(self) -> int:
         """The science version with these parameters; to override for a change of results that
@@ -89,6 +91,11 @@ class Catalog(MutableMapping[str, type[C]]):
         self._by_name = {cls.name: cls for cls in classes}
         self._nameless: list[type[C]] = []  # of the user
 
+    @functools.cached_property
+    def _user_modules(self) -> set[str]:
+        """The names of the user's modules that are not imported yet."""
+        return set(user_files.module_names(self.package))
+
     def __getitem__(self, name: str) -> type[C]:
         if name not in self._by_name:
             naming = user_files.modules_naming(name, self.package)
@@ -105,48 +112,6 @@ class Catalog(MutableMapping[str, type[C]]):
 
     def __iter__(self) -> Iterator[str]:
         self._import_user_modules(self._user_modules)
-        self._check_names()
-        return iter(sorted(self._by_name))
-
-    def __len__(self) -> int:
-        return len(list(iter(self)))
-
-    @functools.cached_property
-    def _user_modules(self) -> set[str]:
-        """The names of the user's modules that are not imported yet."""
-        return set(user_files.module_names(self.package))
-
-    def _import_user_modules(self, names: Iterable[str]) -> None:
-        """Add the components that the user's modules of these names define. Raise UserError for a
-        name that is taken or cannot be part of a path."""
-        for module_name in sorted(names):
-            self._user_modules.discard(module_name)
-            module = user_files.import_module(self.package, module_name)
-            for value in vars(module).values():
-                if not (
-                    isinstance(value, type)
-                    and issubclass(value, self._base)
-                    and value.__module__ == module.__name__
-                ):
-                    continue
-                if "name" not in vars(value):
-                    self._nameless.append(value)
-                    continue
-                if not re.fullmatch(NAME, value.name):
-                    raise UserError(
-                        f"{source_of(value)}: {value.__name__} has the name '{value.name}', which "
-                        "is to be part of paths; name it with letters, digits and . + _ - only"
-                    )
-                first = self._by_name.setdefault(value.name, value)
-                if first is not value:
-                    raise UserError(
-                        f"{module.__file__}: '{value.name}' is the name of {first.__module__}."
-                        f"{first.__name__} already; give {value.__name__} another name"
-                    )
-
-    def _check_names(self) -> None:
-        """Raise UserError for a user's class without a `name`, to which no config can refer, unless
-        other classes are derived from it."""
         for cls in self._nameless:
             if not cls.__subclasses__():
                 name = cls.__module__.rpartition(".")[2].replace("_", "-")
@@ -154,22 +119,35 @@ class Catalog(MutableMapping[str, type[C]]):
                     f"{source_of(cls)}: {cls.__name__} has no name by which a config can refer to "
                     f'it; give it one, such as name: ClassVar[str] = "{name}"'
                 )
+        return iter(sorted(self._by_name))
 
+    def __len__(self) -> int:
+        return len(list(iter(self)))
 
-def schema_of(cls: type) -> dict[str, Any]:
-    """The JSON Schema of a dataclass; properties that are not fields are not allowed."""
-    hints = _hints(cls)
-    properties, required = {}, []
-    for field in dataclasses.fields(cls):
-        properties[field.name] = _type_schema(hints[field.name]) | field.metadata.get("schema", {})
-        if field.default is dataclasses.MISSING:
-            required.append(field.name)
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": required,
-        "additionalProperties": False,
-    }
+    def _import_user_modules(self, names: Iterable[str]) -> None:
+        """Add the components that the user's modules of these names define. Raise UserError for a
+        name that is taken or cannot be part of a path."""
+        for module_name in sorted(names):
+            self._user_modules.discard(module_name)
+            module = user_files.import_module(self.package, module_name)
+            for cls in vars(module).values():
+                is_component = isinstance(cls, type) and issubclass(cls, self._base)
+                if not is_component or cls.__module__ != module.__name__:
+                    continue
+                if "name" not in vars(cls):
+                    self._nameless.append(cls)
+                    continue
+                if not re.fullmatch(NAME, cls.name):
+                    raise UserError(
+                        f"{source_of(cls)}: {cls.__name__} has the name '{cls.name}', which "
+                        "is to be part of paths; name it with letters, digits and . + _ - only"
+                    )
+                first = self._by_name.setdefault(cls.name, cls)
+                if first is not cls:
+                    raise UserError(
+                        f"{module.__file__}: '{cls.name}' is the name of {first.__module__}."
+                        f"{first.__name__} already; give {cls.__name__} another name"
+                    )
 
 
 @functools.cache
@@ -178,23 +156,38 @@ def _hints(cls: type) -> Mapping[str, Any]:
     return typing.get_type_hints(cls)
 
 
+def schema_of(cls: type) -> dict[str, Any]:
+    """The JSON Schema of a dataclass; properties that are not fields are not allowed."""
+    hints, fields = _hints(cls), dataclasses.fields(cls)
+    return {
+        "type": "object",
+        "properties": {
+            field.name: _type_schema(hints[field.name]) | field.metadata.get("schema", {})
+            for field in fields
+        },
+        "required": [field.name for field in fields if field.default is dataclasses.MISSING],
+        "additionalProperties": False,
+    }
+
+
+def _type_schema(hint: Any) -> dict[str, Any]:
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Literal:
+        return {"enum": list(parts)}
+    if origin not in (types.UnionType, typing.Union):
+        return {"type": JSON_TYPES[origin or hint]}
+    if typing.get_origin(parts[0]) is Literal:
+        return {"enum": [*typing.get_args(parts[0]), None]}
+    return {"type": [JSON_TYPES[typing.get_origin(part) or part] for part in parts]}
+
+
 def canonical(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
     """Drop values equal to their defaults and convert the others to their field's type, so that
     `1` and `1.0` are the same setting."""
     hints = _hints(cls)
-    kept = {}
-    for field in dataclasses.fields(cls):
-        if field.name in values:
-            value = cast_to_type(hints[field.name], values[field.name])
-            if value != field.default:
-                kept[field.name] = value
-    return kept
-
-
-def build(components: Mapping[str, type[C]], spec: Mapping[str, Any]) -> C:
-    """Build the component that `{name: ..., parameter: value, ...}` describes."""
-    values = {key: value for key, value in spec.items() if key != "name"}
-    return components[spec["name"]](**values)
+    fields = {field.name: field for field in dataclasses.fields(cls) if field.name in values}
+    cast = {name: cast_to_type(hints[name], values[name]) for name in fields}
+    return {name: value for name, value in cast.items() if value != fields[name].default}
 
 
 def cast_to_type(hint: Any, value: Any) -> Any:
@@ -203,7 +196,7 @@ def cast_to_type(hint: Any, value: Any) -> Any:
         return hint(value)
     if hint is str:
         return value
-    inner = [part for part in typing.get_args(hint) if part is not type(None)]
+    inner = [part for part in typing.get_args(hint) if part is not types.NoneType]
     if inner == [int, str]:
         return value if isinstance(value, str) else int(value)
     if typing.get_origin(hint) is list:
@@ -211,15 +204,101 @@ def cast_to_type(hint: Any, value: Any) -> Any:
     return cast_to_type(inner[0], value) if value is not None and len(inner) == 1 else value
 
 
-def _type_schema(hint: Any) -> dict[str, Any]:
-    if typing.get_origin(hint) is Literal:
-        return {"enum": list(typing.get_args(hint))}
-    if typing.get_origin(hint) is not None and type(None) in typing.get_args(hint):
-        inner = next(part for part in typing.get_args(hint) if part is not type(None))
-        schema = _type_schema(inner)
-        if "type" in schema:
-            return schema | {"type": [schema["type"], "null"]}
-        return {"enum": [*schema["enum"], None]}
-    if typing.get_origin(hint) is types.UnionType:
-        return {"type": [JSON_TYPES[part] for part in typing.get_args(hint)]}
-    return {"type": JSON_TYPES[typing.get_origin(hint) or hint]}
+@dataclass(frozen=True, kw_only=True)
+class NameEncoded(Component):
+    """A component that a config gives by a name alone, which holds its parameters: one or more
+    words, the required values in order, then the options that differ from their defaults, such as
+    `dir-0.1-minimum1`. `str` gives the name back."""
+
+    @classmethod
+    def name_pattern(cls) -> str:
+        """The pattern of this component's names for error messages, such as
+        `dir-ALPHA[-minimumN]`."""
+        options = [field for field in dataclasses.fields(cls) if field not in _required(cls)]
+        words = [cls.name, *(field.name.upper() for field in _required(cls))]
+        return "-".join(words) + "".join(f"[-{field.name}N]" for field in options)
+
+    def __str__(self) -> str:
+        values = {field: getattr(self, field.name) for field in dataclasses.fields(self)}
+        required = [_value_text(values.pop(field)) for field in _required(type(self))]
+        options = [
+            f"{field.name}{_value_text(value)}"
+            for field, value in values.items()
+            if value != field.default
+        ]
+        return "-".join([self.name, *required, *options])
+
+
+def _required(cls: type[NameEncoded]) -> list[dataclasses.Field[Any]]:
+    return [field for field in dataclasses.fields(cls) if field.default is dataclasses.MISSING]
+
+
+def _value_text(value: Any) -> str:
+    """A word, or a number with all of its digits and without an exponent: 0.00001, and 2 for
+    2.0."""
+    return value if isinstance(value, str) else format(Decimal(str(value)), "f").removesuffix(".0")
+
+
+N = TypeVar("N", bound=NameEncoded)
+
+
+def parse(text: str, catalog: Mapping[str, type[N]], kind: str) -> N:
+    """Build the component that a name describes. Errors call the name a `kind`, as in
+    `partition`."""
+    if len(text) > LONGEST:
+        raise UserError(
+            f"{kind} '{text[:LONGEST]}...' has {len(text)} characters, "
+            f"but may have at most {LONGEST}"
+        )
+    if exponent := re.search(r"[0-9.]+e-[0-9]+", text):
+        raise UserError(
+            f"{kind} '{text}' holds {exponent[0]}, but numbers in a name are written without an "
+            "exponent, such as 0.001"
+        )
+    words = re.match(r"[a-z]+(-[a-z]+)*(?![^-])", text)
+    word = words[0] if words and words[0] in catalog else text.partition("-")[0]
+    if word not in catalog:
+        forms = [cls.name_pattern() for cls in catalog.values()]
+        raise UserError(f"{kind} '{text}' is not known{suggest(text, forms)}")
+    cls = catalog[word]
+    try:
+        component = cls(**_arguments(cls, text.removeprefix(word).split("-")[1:]))
+    except ValueError as error:
+        raise UserError(
+            f"{kind} '{text}' is not of the form {cls.name_pattern()}: {error}"
+        ) from None
+    if str(component) != text:
+        raise UserError(f"{kind} '{text}' is written '{component}'")
+    return component
+
+
+def _arguments(cls: type[NameEncoded], values: list[str]) -> dict[str, Any]:
+    required = _required(cls)
+    options = {field.name: field for field in dataclasses.fields(cls) if field not in required}
+    if len(values) < len(required):
+        raise ValueError(f"{required[len(values)].name.upper()} is missing")
+    pairs = list(zip(required, values, strict=False))
+    for value in values[len(required) :]:
+        match = re.fullmatch(r"([a-z]+)([0-9.]+)", value)
+        if match is None or match[1] not in options:
+            raise ValueError(f"'{value}' has no place in it")
+        pairs.append((options[match[1]], match[2]))
+    hints = typing.get_type_hints(cls)
+    return {field.name: _value(hints[field.name], field, text) for field, text in pairs}
+
+
+def _value(hint: Any, field: dataclasses.Field[Any], text: str) -> Any:
+    """The value of a field: a number within the bounds of its JSON Schema, or a word."""
+    if hint is str:
+        if not re.fullmatch("[a-z0-9_]+", text):
+            raise ValueError(f"{field.name} is '{text}', which is not a word of a-z, 0-9 and _")
+        return text
+    if not re.fullmatch("[0-9]+" if hint is int else r"[0-9]+\.?[0-9]*|\.[0-9]+", text):
+        kind = "whole number" if hint is int else "number"
+        raise ValueError(f"{field.name} is '{text}', which is not a {kind}")
+    value = hint(text)
+    schema = field.metadata["schema"]
+    for bound, (holds, words) in BOUNDS.items():
+        if bound in schema and not holds(value, schema[bound]):
+            raise ValueError(f"{field.name} is {text}, but must be {words} {schema[bound]}")
+    return value

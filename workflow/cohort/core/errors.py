@@ -1,7 +1,5 @@
 """Errors that a user can fix, each stated in one sentence."""
 
-from __future__ import annotations
-
 import contextlib
 import difflib
 import errno

@@ -1,21 +1,18 @@
-"""Write files atomically, hash them, lock them, and cache results in them."""
-
-from __future__ import annotations
+"""Write files atomically, hash them and lock them."""
 
 import contextlib
 import errno
 import fcntl
 import hashlib
-import json
 import os
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from cohort.core import user_files
-from cohort.core.errors import UserError, explain_errors
+from cohort.core.errors import explain_errors
 
 CODE = (".py", ".j2", ".css")  # suffixes of the files that decide what a stage writes
 
@@ -146,38 +143,10 @@ def is_locked(path: Path) -> bool:
 
 
 def cache_folder() -> Path:
-    """The user's folder for cached results, `$XDG_CACHE_HOME/cohort` or `~/.cache/cohort`, which
-    can be deleted at any time."""
+    """The user's folder for compiled code, `$XDG_CACHE_HOME/cohort` or `~/.cache/cohort`, which can
+    be deleted at any time."""
     base = Path(os.environ.get("XDG_CACHE_HOME", ""))
     return (base if base.is_absolute() else Path("~/.cache").expanduser()) / "cohort"
-
-
-def cached(kind: str, key: Any, compute: Callable[[], Any]) -> Any:
-    """Return the stored result of `compute()` for this key, from this or any earlier process; if
-    there is none, call `compute` and store its result.
-
-    `key` must name everything that the result depends on; key and result must be JSON values.
-    `kind` is the subfolder of the cache.
-    """
-    try:
-        file = cache_folder() / kind / f"{_json_digest(key)}.json"
-    except RuntimeError:  # the user has no home directory
-        return compute()
-    try:
-        entry = json.loads(file.read_text(encoding="utf-8"))
-        if entry["checksum"] == _json_digest([key, entry["value"]]):
-            return entry["value"]
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
-        pass  # missing, unreadable or damaged
-    value = compute()
-    entry = {"key": key, "value": value, "checksum": _json_digest([key, value])}
-    with contextlib.suppress(OSError, UserError):
-        write_text(file, json.dumps(entry) + "\n", sync=False)
-    return value
-
-
-def _json_digest(value: Any) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 def _sync(path: Path) -> None:

@@ -5,8 +5,6 @@ large array, verified when that array is read, and a SHA-256 of all other bytes,
 HDF5 opens the file. So HDF5 never parses damaged bytes.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import io
@@ -27,53 +25,6 @@ from cohort.core.sealed_json import DAMAGED
 SEAL_BYTES = 512
 LARGE = 1 << 20  # bytes from which an array has a checksum of its own
 BLOCK = 1 << 20
-
-
-@contextlib.contextmanager
-def new_hdf5(path: str | Path) -> Iterator[h5py.File]:
-    """Create an HDF5 file with checksums in its header. It replaces `path` only if the block
-    succeeds."""
-    with atomic_write(path) as temporary, _DeferredErrors(temporary, "w+b") as stream:
-        try:
-            with h5py.File(stream, "w", userblock_size=SEAL_BYTES) as file:
-                yield file
-                file.flush()
-                large = {
-                    name: (array.id.get_offset(), array.nbytes)
-                    for name, array in _arrays(file).items()
-                    if array.nbytes >= LARGE
-                }
-            _seal(stream, large)
-        finally:
-            if stream.error is not None:
-                raise stream.error
-
-
-@contextlib.contextmanager
-def sealed_hdf5(path: str | Path) -> Iterator[SealedFile]:
-    """Open an HDF5 file once its checksum is verified. A damaged one may raise any error."""
-    with open(path, "rb") as stream:
-        large = _verify(stream)
-    with h5py.File(path) as file:
-        yield SealedFile(file, large)
-
-
-@contextlib.contextmanager
-def explain_unreadable(path: str | Path, kind: str, verb: str) -> Iterator[None]:
-    """Turn any error of this block, which reads a file, into a UserError: `kind` says what the file
-    should hold, and `verb` what makes it anew."""
-    try:
-        with explain_errors(path):
-            yield
-    except FileNotFoundError:
-        raise UserError(f"{path} is missing; start again to {verb} it anew") from None
-    except FileAccessError:
-        raise
-    except Exception as error:
-        raise UserError(
-            f"{path} cannot be read as {kind} ({error}); "
-            f"delete it and start again to {verb} it anew"
-        ) from None
 
 
 class SealedFile:
@@ -99,35 +50,67 @@ class SealedFile:
         return {name: self[name][()] for name in _arrays(self.file)}
 
 
-def _arrays(file: h5py.File) -> dict[str, h5py.Dataset]:
-    arrays: dict[str, h5py.Dataset] = {}
+@contextlib.contextmanager
+def new_hdf5(path: str | Path) -> Iterator[h5py.File]:
+    """Create an HDF5 file with checksums in its header. It replaces `path` only if the block
+    succeeds."""
+    with atomic_write(path) as temporary, _DeferredErrors(temporary, "w+b") as stream:
+        try:
+            with h5py.File(stream, "w", userblock_size=SEAL_BYTES) as file:
+                yield file
+                file.flush()
+                arrays = _arrays(file).items()
+                large = {name: array for name, array in arrays if array.nbytes >= LARGE}
+                ranges = {
+                    name: (array.id.get_offset(), array.nbytes) for name, array in large.items()
+                }
+            sums = {name: [*pair, _crc(stream, *pair)] for name, pair in ranges.items()}
+            seal = json.dumps({"sha256": _sha256_of_rest(stream, sums), "large": sums}).encode()
+            assert len(seal) <= SEAL_BYTES, "too many large arrays for the seal"
+            stream.seek(0)
+            stream.write(seal.ljust(SEAL_BYTES, b"\n"))
+        finally:
+            if stream.error is not None:
+                raise stream.error
 
-    def add(name: str, item: Any) -> None:
-        if isinstance(item, h5py.Dataset):
-            arrays[name] = item
 
-    file.visititems(add)
-    return arrays
+@contextlib.contextmanager
+def sealed_hdf5(path: str | Path) -> Iterator[SealedFile]:
+    """Open an HDF5 file once its checksum is verified. A damaged one may raise any error."""
+    with open(path, "rb") as stream:
+        try:
+            seal = json.loads(stream.read(SEAL_BYTES))
+            large, expected = dict(seal["large"]), seal["sha256"]
+        except (ValueError, TypeError, KeyError, RecursionError):
+            raise ValueError("it does not begin like a file of this program") from None
+        if _sha256_of_rest(stream, large) != expected:
+            raise ValueError(DAMAGED)
+    with h5py.File(path) as file:
+        yield SealedFile(file, large)
 
 
-def _seal(stream: IO[bytes], large: Mapping[str, tuple[int, int]]) -> None:
-    sums = {name: [begin, size, _crc(stream, begin, size)] for name, (begin, size) in large.items()}
-    text = json.dumps({"sha256": _sha256_of_rest(stream, sums), "large": sums}).encode()
-    assert len(text) <= SEAL_BYTES, "too many large arrays for the seal"
-    stream.seek(0)
-    stream.write(text.ljust(SEAL_BYTES, b"\n"))
-
-
-def _verify(stream: IO[bytes]) -> dict[str, Any]:
-    """Verify everything but the large arrays; return their offsets, sizes and CRC-32s by name."""
+@contextlib.contextmanager
+def explain_unreadable(path: str | Path, kind: str, verb: str) -> Iterator[None]:
+    """Turn any error of this block, which reads a file, into a UserError: `kind` says what the file
+    should hold, and `verb` what makes it anew."""
     try:
-        seal = json.loads(stream.read(SEAL_BYTES))
-        sums, expected = dict(seal["large"]), seal["sha256"]
-    except (ValueError, TypeError, KeyError, RecursionError):
-        raise ValueError("it does not begin like a file of this program") from None
-    if _sha256_of_rest(stream, sums) != expected:
-        raise ValueError(DAMAGED)
-    return sums
+        with explain_errors(path):
+            yield
+    except FileNotFoundError:
+        raise UserError(f"{path} is missing; start again to {verb} it anew") from None
+    except FileAccessError:
+        raise
+    except Exception as error:
+        raise UserError(
+            f"{path} cannot be read as {kind} ({error}); "
+            f"delete it and start again to {verb} it anew"
+        ) from None
+
+
+def _arrays(file: h5py.File) -> dict[str, h5py.Dataset]:
+    items: dict[str, Any] = {}
+    file.visititems(items.__setitem__)
+    return {name: item for name, item in items.items() if isinstance(item, h5py.Dataset)}
 
 
 def _sha256_of_rest(stream: IO[bytes], large: Mapping[str, Any]) -> str:
@@ -163,7 +146,6 @@ class _DeferredErrors(io.FileIO):
     error: OSError | None = None
 
     def write(self, data: Any) -> int:
-        """Write all of the data; drop what no longer fits."""
         rest = memoryview(data).cast("B")
         size = len(rest)
         try:
@@ -174,7 +156,6 @@ class _DeferredErrors(io.FileIO):
         return size
 
     def truncate(self, size: int | None = None) -> int:
-        """Report success even if there is no room for the new size."""
         try:
             return super().truncate(size)
         except OSError as error:

@@ -9,16 +9,12 @@ it does not import torch, pandas or matplotlib. A component that needs one of th
         torch = lazy("torch")
 """
 
-from __future__ import annotations
-
 import importlib
 from types import ModuleType
 from typing import Any
 
 
 class _LazyModule(ModuleType):
-    """Stands for a module: imports it at the first use and keeps the attributes that were used."""
-
     def __getattr__(self, name: str) -> Any:
         value = getattr(importlib.import_module(self.__name__), name)
         setattr(self, name, value)

@@ -1,7 +1,5 @@
 """Metrics: the title, unit and digits with which a number is shown."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -3,8 +3,6 @@
 The rules repeat these paths as patterns, since Snakemake must see them; a test compares the two.
 """
 
-from __future__ import annotations
-
 import glob
 import re
 from collections.abc import Mapping

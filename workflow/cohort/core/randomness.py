@@ -5,8 +5,6 @@ which clients train does not matter, resuming a run needs no saved generator sta
 with the same seed share their shards, their initial model and each client's batch order.
 """
 
-from __future__ import annotations
-
 import hashlib
 
 import numpy as np

@@ -3,8 +3,6 @@
 The checksum is that of the values, not of the bytes: a file that is indented anew stays valid.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import types

@@ -4,14 +4,11 @@ They lie in the clone, or in the folder `bundle` of an installed package. A work
 have files of its own at the same relative paths, and those come first.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1]
-BUNDLE = PACKAGE / "bundle"
-IS_INSTALLED = BUNDLE.is_dir()
-ROOT = BUNDLE if IS_INSTALLED else PACKAGE.parents[1]
+IS_INSTALLED = (PACKAGE / "bundle").is_dir()
+ROOT = PACKAGE / "bundle" if IS_INSTALLED else PACKAGE.parents[1]
 SNAKEFILE = str(ROOT / "Snakefile")
 CONFIG = Path("config")
 CONFIG_FILE = CONFIG / "config.yaml"

@@ -5,8 +5,6 @@ Its components lie where built-in ones lie in `workflow/cohort`: `my/selection/t
 module `my.selection.turns`. config/config.yaml may name another folder under the key `my`.
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib
 import pkgutil
@@ -14,7 +12,7 @@ import re
 import sys
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -77,21 +75,25 @@ def import_module(package: str, name: str) -> ModuleType:
             return importlib.import_module(f"{PACKAGE}.{package.partition('.')[2]}.{name}")
     except UserError:
         raise
+    except SyntaxError as error:
+        raise UserError(f"{file}, line {error.lineno}: {error.msg}") from error
     except (Exception, SystemExit) as error:  # whatever the user's code raises
-        raise UserError(f"{file}{_line(error, file)}: {_reason(error)}") from error
-
-
-def is_user_module(module: ModuleType) -> bool:
-    """Whether a module is one of the user's."""
-    return module.__name__.startswith(f"{PACKAGE}.")
+        steps = traceback.extract_tb(error.__traceback__)
+        lines = [step.lineno for step in steps if Path(step.filename) == file.resolve()]
+        line = f", line {lines[-1]}" if lines else ""
+        ends = isinstance(error, SystemExit)
+        reason = (
+            "importing it ends Python (sys.exit)" if ends else f"{type(error).__name__}: {error}"
+        )
+        raise UserError(f"{file}{line}: {reason}") from error
 
 
 def declaring_file(dataset: str) -> str:
     """Path of the file that declares a data set: the user's datasets.yaml or the built-in one."""
     file = folder() / "datasets.yaml"
     text = file.read_text(encoding="utf-8") if file.exists() else ""
-    is_user_module = re.search(rf"^{re.escape(dataset)}:", text, re.MULTILINE)
-    return str(file) if is_user_module else "config/datasets.yaml"
+    is_own = re.search(rf"^{re.escape(dataset)}:", text, re.MULTILINE)
+    return str(file) if is_own else "config/datasets.yaml"
 
 
 def loaded_modules() -> list[str]:
@@ -132,15 +134,13 @@ def module_versions(provenance: Mapping[str, Any]) -> dict[str, list[str]]:
     return versions
 
 
-def changed_files(
-    versions: Mapping[str, Iterable[str]], current: Callable[[str], str] = version_of
-) -> list[str]:
+def changed_files(provenance: Mapping[str, Any]) -> list[str]:
     """The user's files whose current version is not the one, or the only one, that took part in a
     run. A file that is gone is left out."""
     return [
         str(file_of(module))
-        for module, digests in versions.items()
-        if (now := current(module)) and set(digests) != {now}
+        for module, digests in module_versions(provenance).items()
+        if (now := version_of(module)) and set(digests) != {now}
     ]
 
 
@@ -152,18 +152,3 @@ def changed_sentences(what: str, changed: Iterable[Iterable[str]]) -> list[str]:
         f"{count} {what}{' was' if count == 1 else 's were'} made by another {file}: {ANOTHER_FIX}"
         for file, count in sorted(counts.items())
     ]
-
-
-def _line(error: BaseException, file: Path) -> str:
-    """The line of a user's file at which an import failed, as `, line 3`."""
-    if isinstance(error, SyntaxError):
-        return f", line {error.lineno}"
-    steps = traceback.extract_tb(error.__traceback__)
-    lines = [step.lineno for step in steps if Path(step.filename) == file.resolve()]
-    return f", line {lines[-1]}" if lines else ""
-
-
-def _reason(error: BaseException) -> str:
-    if isinstance(error, SystemExit):
-        return "importing it ends Python (sys.exit)"
-    return error.msg if isinstance(error, SyntaxError) else f"{type(error).__name__}: {error}"

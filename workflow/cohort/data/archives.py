@@ -1,8 +1,6 @@
 """Read archives as streams: nothing is written to a path that an archive names. A broken one is a
 UserError."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import math

@@ -1,4 +1,8 @@
-"""Augmentations: random changes of training images."""
+"""Augmentations: random changes of training images, and the operations that they consist of.
+
+The operations work on a batch, with separate parameters for each image, and give the results of
+torchvision's transforms, which apply one set of parameters to a whole batch.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,6 @@ import numpy as np
 
 from cohort.core.components import Catalog, Component
 from cohort.core.lazy import lazy
-from cohort.data.images import blended, cropped, flipped, gray, hue_shifted, where
 
 if TYPE_CHECKING:
     import torch
@@ -70,7 +73,6 @@ class Augmentation(Component):
         return None
 
 
-@dataclass(frozen=True, kw_only=True)
 class Nothing(Augmentation):
     """Leave samples as they are, of any kind and shape."""
 
@@ -85,7 +87,6 @@ class Nothing(Augmentation):
         return images
 
 
-@dataclass(frozen=True, kw_only=True)
 class Flip(Augmentation):
     """Flip images horizontally with probability 1/2."""
 
@@ -103,45 +104,31 @@ class Flip(Augmentation):
 BORDER = 4
 
 
-@dataclass(frozen=True, kw_only=True)
 class CropFlip(Augmentation):
     """Crop and flip, as AML augments CIFAR-100: a crop of the image's own size from the image
-    padded with 4 black pixels, flipped with probability 1/2."""
+    padded with 4 black pixels, flipped with probability 1/2. Its three numbers give the crop's top
+    and left, and whether to flip."""
 
     name: ClassVar[str] = "crop-flip"
     numbers: ClassVar[int] = 3
     border: ClassVar[int] = BORDER
 
     def apply(self, images: Tensor, numbers: Tensor) -> Tensor:
-        return crop_and_flip(images, numbers, "constant")
+        top, left = (numbers[:, :2] * (2 * BORDER + 1)).long().unbind(dim=1)
+        mode = "reflect" if self.reflects else "constant"
+        padded = functional.pad(images, [BORDER] * 4, mode=mode)
+        return flipped(cropped(padded, top, left, *images.shape[2:]), numbers[:, 2] < 0.5)
 
     def parameters(self, numbers: np.ndarray) -> AugmentationParameters | None:
-        return crop_flip_parameters(numbers)
+        none = np.zeros((len(numbers), 0))
+        top, left = (numbers[:, :2] * (2 * BORDER + 1)).astype(np.int32).T
+        return AugmentationParameters(none, none, top, left, numbers[:, 2] < 0.5)
 
 
-def crop_flip_parameters(numbers: np.ndarray) -> AugmentationParameters:
-    """The crop and the flip of each image, given by its three random `numbers` in [0, 1)."""
-    none = np.zeros((len(numbers), 0))
-    top, left = (numbers[:, :2] * (2 * BORDER + 1)).astype(np.int32).T
-    return AugmentationParameters(none, none, top, left, numbers[:, 2] < 0.5)
-
-
-def crop_and_flip(images: Tensor, numbers: Tensor, padding: str) -> Tensor:
-    """Pad images in the mode `padding` of torch's `pad`, crop them, and flip them left to right.
-    The three `numbers` of an image, in [0, 1), give the crop's top and left, and whether to
-    flip."""
-    top, left = (numbers[:, :2] * (2 * BORDER + 1)).long().unbind(dim=1)
-    padded = functional.pad(images, [BORDER] * 4, mode=padding)
-    return flipped(cropped(padded, top, left, *images.shape[2:]), numbers[:, 2] < 0.5)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReflectCropFlip(Augmentation):
+class ReflectCropFlip(CropFlip):
     """Crop and flip CIFAR-10 as NIID-Bench and PECO do: with a border of 4 reflected pixels."""
 
     name: ClassVar[str] = "reflect-crop-flip"
-    numbers: ClassVar[int] = 3
-    border: ClassVar[int] = BORDER
     reflects: ClassVar[bool] = True
 
     def check(self, shape: tuple[int, ...]) -> None:
@@ -151,18 +138,11 @@ class ReflectCropFlip(Augmentation):
                 f"not samples of shape {shape}"
             )
 
-    def apply(self, images: Tensor, numbers: Tensor) -> Tensor:
-        return crop_and_flip(images, numbers, "reflect")
-
-    def parameters(self, numbers: np.ndarray) -> AugmentationParameters | None:
-        return crop_flip_parameters(numbers)
-
 
 ORDERS = [(*blends, before) for blends in permutations(range(3)) for before in range(4)]
 """The three blends in order, and how many of them come before the change of hue."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class JitterFlipGray(Augmentation):
     """Jitter colors, flip with probability 0.5 and turn gray with probability 0.1, as in FedEntOpt.
 
@@ -220,6 +200,70 @@ class JitterFlipGray(Augmentation):
 def _orders(device: torch.device) -> Tensor:
     """The orders on a device: a copy in every step would have to wait for a GPU."""
     return torch.tensor(ORDERS, device=device)
+
+
+def where(condition: Tensor, chosen: Tensor, other: Tensor) -> Tensor:
+    """Choose `chosen` for each image whose condition holds, else `other`. A blend by 1 or 0 is
+    exact and, on a CPU, several times as fast as `torch.where`."""
+    return torch.lerp(other, chosen, condition.view(-1, 1, 1, 1).to(chosen.dtype))
+
+
+def flipped(images: Tensor, condition: Tensor) -> Tensor:
+    """Flip the images for which the condition holds horizontally; return all images."""
+    return where(condition, images.flip(3), images)
+
+
+def cropped(images: Tensor, top: Tensor, left: Tensor, height: int, width: int) -> Tensor:
+    """Crop each image to this size, at its own top and left."""
+    rows = top[:, None] + torch.arange(height, device=images.device)
+    columns = left[:, None] + torch.arange(width, device=images.device)
+    pixel_indices = (rows[:, :, None] * images.shape[3] + columns[:, None, :]).flatten(1)
+    pixels = images.flatten(2).gather(2, pixel_indices[:, None, :].expand(-1, images.shape[1], -1))
+    return pixels.unflatten(2, (height, width))
+
+
+def gray(images: Tensor) -> Tensor:
+    """Convert to one channel: the luma of ITU-R 601, with torchvision's rounded coefficients."""
+    red, green, blue = images.unbind(dim=1)
+    return (0.2989 * red).add_(green, alpha=0.587).add_(blue, alpha=0.114).unsqueeze(1)
+
+
+def blended(images: Tensor, kind: Tensor, factor: Tensor) -> Tensor:
+    """Change the brightness (0), contrast (1) or saturation (2) of each image: blend it with black,
+    with the mean of its gray version, or with its gray version."""
+    kind, factor = kind.view(-1, 1, 1, 1), factor.to(images.dtype).view(-1, 1, 1, 1)
+    shades = gray(images)
+    means = shades.mean(dim=(1, 2, 3), keepdim=True)
+    partner = shades * (kind == 2) + means * (kind == 1)
+    return torch.lerp(partner, images, factor).clamp_(0, 1)
+
+
+def hue_shifted(images: Tensor, shift: Tensor) -> Tensor:
+    """Rotate the hue of each image by a share of the color circle. Like in HSV, the values of a
+    pixel's brightest and darkest channels are kept."""
+    red, green, blue = images.unbind(dim=1)
+    brightest = images.amax(dim=1)
+    spread = brightest - images.amin(dim=1)
+    is_red = _equal(brightest, red)
+    is_green = _equal(brightest, green) * (1 - is_red)
+    is_blue = 1 - is_red - is_green
+    sixths = (is_red * (green - blue)).addcmul_(is_green, blue - red).addcmul_(is_blue, red - green)
+    sixths = (
+        sixths.div_(spread + _equal(spread, torch.zeros_like(spread)))
+        .add_(is_green, alpha=2)
+        .add_(is_blue, alpha=4)
+    )
+    angles = sixths + 6 * shift.to(images.dtype).view(-1, 1, 1)
+    # Per channel, in turns from where it is darkest.
+    starts = torch.arange(3, -2, -2, dtype=angles.dtype, device=angles.device)
+    turns = (angles[:, None] + starts.view(-1, 1, 1)).div_(6)
+    darkness = turns.sub_(turns.round()).abs_().mul_(-6).add_(2).clamp_(0, 1)
+    return torch.addcmul(brightest[:, None], darkness, spread[:, None], value=-1)
+
+
+def _equal(first: Tensor, second: Tensor) -> Tensor:
+    """1.0 where the values are equal, else 0.0; on a CPU faster than a tensor of booleans."""
+    return torch.eq(first, second, out=torch.empty_like(first))
 
 
 AUGMENTATIONS = Catalog(

@@ -5,22 +5,31 @@ behind a login are taken from the path that the config names. Archives are kept 
 resources/raw/packed for the other files that are in them; that folder can be deleted at any time.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import shutil
+import socket
+import time
 from collections.abc import Mapping
+from http.client import HTTPException, InvalidURL
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 from cohort.core import user_files
-from cohort.core.errors import FileAccessError, UserError
+from cohort.core.errors import FileAccessError, UserError, refusal
 from cohort.core.files import atomic_write, lock, sha256
 from cohort.data.archives import unpack
-from cohort.data.fetch import fetch
 from cohort.data.raw import RawFile, check, copy_or_pack, files_in_mirror
 
 PACKED = Path("resources/raw/packed")
+WAITS = (2.0, 8.0, 30.0)  # seconds before each retry
+TIMEOUT = 30.0  # seconds without a byte, or with fewer than SLOWEST a second on average
+SLOWEST = 1000.0  # bytes a second
+PROGRESS_SECONDS = 5.0
+LIMIT = 20 << 30  # bytes, more than any file here, should a server never stop sending
+RETRIED = (408, 425, 429)  # like all statuses from 500 on; any other client error is final
+ADVICE = "check the network, or fetch it by hand and name its folder as data_mirror"
 
 
 def download(
@@ -38,13 +47,28 @@ def download(
     file, target = RawFile(**raw), Path(target)
     kind, _, path = file.source.partition(":")
     if kind == "package":
-        _copy_or_unpack(file, _bundled_file(file.source), target, file.source)
+        _copy_or_unpack(file, _bundled_file(path), target, file.source)
     elif kind == "file":
         _copy_file(file, Path(path).expanduser(), target)
     elif file.login and (named := (paths or {}).get(target.parent.name)):
-        _copy_given(file, named, target)
+        with atomic_write(target) as temporary:
+            if not Path(named).expanduser().exists():
+                raise UserError(
+                    f"data_paths.{target.parent.name} is '{named}', which does not exist"
+                )
+            copy_or_pack(Path(named).expanduser(), temporary)
+            check(file, temporary, named)
+        print(f"taken from data_paths: {named}")
+    elif not (reasons := _refused_in_mirror(file, target, mirror)):
+        return
     else:
-        _from_mirror_or_publisher(file, target, mirror)
+        try:
+            _from_publisher(file, target)
+        except FileAccessError:
+            raise
+        except UserError as error:
+            lacking = f"data_mirror '{mirror}' has no {target.name} that can be used ({reasons})"
+            raise UserError(f"{lacking}, and {error}" if mirror else str(error)) from None
 
 
 def is_downloaded(raw: Mapping[str, Any], target: str | Path) -> bool:
@@ -65,11 +89,11 @@ def _copy_or_unpack(file: RawFile, path: Path, target: Path, called: str) -> Non
 
 
 def _bundled_file(source: str) -> Path:
-    package, _, path = source.removeprefix("package:").partition("/")
+    package, _, path = source.partition("/")
     spec = importlib.util.find_spec(package)
     file = Path(spec.origin).parent / path if spec is not None and spec.origin is not None else None
     if file is None or not file.exists():
-        raise UserError(f"{source}: the installed package {package} has no such file")
+        raise UserError(f"package:{source}: the installed package {package} has no such file")
     return file
 
 
@@ -87,37 +111,20 @@ def _copy_file(file: RawFile, path: Path, target: Path) -> None:
     _copy_or_unpack(file, path, target, str(path))
 
 
-def _copy_given(file: RawFile, named: str, target: Path) -> None:
-    """Copy the zip, or pack the folder, that `data_paths` names for a data set."""
-    path = Path(named).expanduser()
-    if not path.exists():
-        raise UserError(f"data_paths.{target.parent.name} is '{named}', which does not exist")
-    with atomic_write(target) as temporary:
-        copy_or_pack(path, temporary)
-        check(file, temporary, named)
-    print(f"taken from data_paths: {path}")
-
-
-def _from_mirror_or_publisher(file: RawFile, target: Path, mirror: str) -> None:
+def _refused_in_mirror(file: RawFile, target: Path, mirror: str) -> str:
+    """Take a file from the mirror, or say why none there can be used; empty if one was taken."""
     refused = []
     for path in files_in_mirror(mirror, {target.name, file.source_name or target.name}):
         try:
             _copy_or_unpack(file, path, target, str(path))
             print(f"taken from the mirror: {path}")
-            return
+            return ""
         except FileAccessError:
             raise
         except UserError as error:
             print(f"not taken from the mirror: {error}")
             refused.append(str(error))
-    try:
-        _from_publisher(file, target)
-    except FileAccessError:
-        raise
-    except UserError as error:
-        reasons = "; ".join(refused) or "none of that name"
-        lacking = f"data_mirror '{mirror}' has no {target.name} that can be used ({reasons}), and "
-        raise UserError(f"{lacking if mirror else ''}{error}") from None
+    return "; ".join(refused) or "none of that name"
 
 
 def _from_publisher(file: RawFile, target: Path) -> None:
@@ -156,3 +163,58 @@ def _from_url(file: RawFile, url: str, target: Path) -> None:
                 fetch(url, temporary)
                 check(file, temporary, url, packed=True)
     _copy_or_unpack(file, archive, target, url)
+
+
+def fetch(url: str, target: Path, advice: str = ADVICE, limit: int | None = None) -> None:
+    """Fetch a URL of at most `limit` bytes (default: LIMIT) over HTTP to `target`; every try starts
+    from the beginning. `advice` ends the sentence of a failure."""
+    for number, wait in enumerate((*WAITS, None), start=1):
+        try:
+            _fetch_once(url, target, LIMIT if limit is None else limit)
+            return
+        except (OSError, HTTPException, ValueError) as error:
+            if refusal(error):  # the disk's, not the network's
+                raise
+            cause = error if isinstance(error, HTTPError) else getattr(error, "reason", error)
+            if wait is None or _is_final(error):
+                tries = "1 try" if number == 1 else f"{number} tries"
+                reason = f"could not be fetched in {tries} ({str(cause) or repr(cause)})"
+                raise UserError(f"{url}: {reason}; {advice}") from None
+            print(f"{url}: {str(cause) or repr(cause)}; next try in {wait:g} s")
+            time.sleep(wait)
+
+
+def _is_final(error: Exception) -> bool:
+    """Whether another try cannot help: an invalid address, an unknown host, most errors of the
+    client."""
+    if isinstance(error, HTTPError):
+        return error.code < 500 and error.code not in RETRIED
+    unknown = isinstance(getattr(error, "reason", None), socket.gaierror)
+    return unknown or isinstance(error, (InvalidURL, ValueError))
+
+
+def _fetch_once(url: str, target: Path, limit: int) -> None:
+    request = Request(url, headers={"User-Agent": "cohort"})
+    with urlopen(request, timeout=TIMEOUT) as response, open(target, "wb") as file:
+        expected = response.length or 0  # 0 if the server does not say
+        begin = reported = checked = time.monotonic()
+        checked_bytes = 0
+        while block := response.read1(1 << 20):  # what has come, not waiting for a whole block
+            file.write(block)
+            if file.tell() > limit:
+                raise UserError(f"{url}: more than {limit} bytes came, which it cannot have")
+            now = time.monotonic()
+            if now - checked > TIMEOUT:
+                if file.tell() - checked_bytes < SLOWEST * (now - checked):
+                    raise OSError(f"slower than {SLOWEST:g} bytes a second")
+                checked, checked_bytes = now, file.tell()
+            if now - reported > PROGRESS_SECONDS:
+                reported = now
+                print(f"{url}: {_amount(file.tell(), expected)}")
+        if expected and file.tell() != expected:
+            raise OSError(f"broke off after {file.tell()} of {expected} bytes")
+        print(f"{url}: {_amount(file.tell(), expected)} in {time.monotonic() - begin:.1f} s")
+
+
+def _amount(received: int, expected: int) -> str:
+    return f"{received / 1e6:.1f}" + (f" of {expected / 1e6:.1f} MB" if expected else " MB")

@@ -1,23 +1,15 @@
 """Read what a user offers as a data set: an .npz, or a folder of pictures. A mistake is a UserError
 that names the file."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from cohort.core.errors import UserError, suggest
-from cohort.core.lazy import lazy
 from cohort.data.archives import explain_broken_file
-from cohort.data.parsers.pictures import PICTURES, decode_picture
+from cohort.data.parsers.pictures import PICTURES, Image, decode_picture
 from cohort.data.sampling import draw_part
-
-if TYPE_CHECKING:
-    from PIL import Image
-else:
-    Image = lazy("PIL.Image")
 
 SPLITS = ("train", "test")
 CODES = 2**16  # values of a column, which is stored in 16 bits
@@ -39,13 +31,10 @@ def read_user_data(
         raise UserError(f"{path}: holds {len(classes)} classes, but at least 2 are needed")
     if not test.any():
         raise UserError(f"{path}: leaves no sample for testing; hold out a larger share (--test)")
-    for label, name in enumerate(classes):
-        if label not in labels[~test]:
-            raise UserError(f"{path}: class '{name}' has no training sample")
-    arrays: dict[str, np.ndarray] = {}
-    for part, mask in zip(SPLITS, (~test, test), strict=True):
-        arrays |= {f"x_{part}": values[mask], f"y_{part}": labels[mask]}
-    return arrays, classes.astype(str).tolist()
+    if lacking := [str(classes[label]) for label in set(labels) - set(labels[~test])]:
+        raise UserError(f"{path}: class '{lacking[0]}' has no training sample")
+    arrays = {"x_train": values[~test], "y_train": labels[~test]}
+    return arrays | {"x_test": values[test], "y_test": labels[test]}, classes.astype(str).tolist()
 
 
 def _read_npz(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
@@ -57,23 +46,20 @@ def _read_npz(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         if name not in arrays:
             raise UserError(f"{path}: holds no array '{name}'{suggest(name, arrays)}")
     for x, y in pairs:
-        _check_rows(f"{path}: {x}", arrays[x], f"{path}: {y}", arrays[y])
+        values, names = arrays[x], arrays[y]
+        if values.dtype.kind not in "iuf" or values.ndim not in (2, 3, 4) or not values.size:
+            raise UserError(f"{path}: {x} must be numbers: rows and columns, or images")
+        if names.shape != values.shape[:1] or names.dtype.kind not in "iuU":
+            raise UserError(
+                f"{path}: {y} must be a whole number or a text for each of the {len(values)} rows "
+                f"of {x}"
+            )
+        if len(rows := np.argwhere(~np.isfinite(values))):
+            raise UserError(f"{path}: {x}, row {rows[0, 0]}, holds a value that is not a number")
     values = np.concatenate([arrays[x] for x, _ in pairs])
     names = np.concatenate([arrays[y] for _, y in pairs])
     test = np.arange(len(names)) >= len(arrays["y_train"]) if len(pairs) == 2 else None
     return to_int16(values) if values.ndim == 2 else _pixels(path, values), names, test
-
-
-def _check_rows(x: str, values: np.ndarray, y: str, names: np.ndarray) -> None:
-    if values.dtype.kind not in "iuf" or values.ndim not in (2, 3, 4) or not values.size:
-        raise UserError(f"{x} must be numbers: rows and columns, or images")
-    if names.shape != values.shape[:1] or names.dtype.kind not in "iuU":
-        raise UserError(
-            f"{y} must be a whole number or a text for each of the {len(values)} rows of {x}"
-        )
-    if not np.isfinite(values).all():
-        row = int(np.argwhere(~np.isfinite(values))[0, 0])
-        raise UserError(f"{x}, row {row}, holds a value that is not a number")
 
 
 def _pixels(path: Path, values: np.ndarray) -> np.ndarray:
@@ -108,12 +94,8 @@ def _read_folder(path: Path, side: int | None) -> tuple[np.ndarray, Any, np.ndar
     pixels, class names, and which are for testing if the folders say."""
     is_split = all((path / part).is_dir() for part in SPLITS)
     parts = [path / part for part in SPLITS] if is_split else [path]
-    files = [
-        file
-        for part in parts
-        for file in sorted(part.glob("*/*"))
-        if file.name.lower().endswith(PICTURES)
-    ]
+    files = [file for part in parts for file in sorted(part.glob("*/*"))]
+    files = [file for file in files if file.name.lower().endswith(PICTURES)]
     if not files:
         raise UserError(f"{path}: holds no pictures; they must lie in a folder for each class")
     resize = side is not None

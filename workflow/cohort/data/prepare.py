@@ -1,8 +1,6 @@
 """The prepare stage: parse a data set's raw files, check the samples against config/datasets.yaml,
 and store them with the scale, means and deviations that standardize them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,8 +13,7 @@ from cohort.core import user_files
 from cohort.core.errors import UserError
 from cohort.core.files import sha256
 from cohort.core.hdf5 import new_hdf5
-from cohort.data.dataset_info import DEFAULTS
-from cohort.data.parsers import PARSERS, parser_name
+from cohort.data.parsers import DEFAULTS, PARSERS, parser_name
 from cohort.data.split import Blocks, Split
 from cohort.data.store import FORMAT
 from cohort.settings import read_plan
@@ -26,13 +23,40 @@ SPLITS = ("train", "test", "validation")
 STORED_FACTS = ("dataset", "kind", "classes", "groups", "scale", "mean", "std", "generated")
 
 
+class Moments:
+    """Mean and deviation of each channel, from exact sums of integers."""
+
+    def __init__(self, channels: int):
+        self.count = 0
+        self.sums, self.squares = np.zeros((2, channels), dtype=np.int64)
+
+    def add(self, block: np.ndarray) -> None:
+        """Add the values of a block of samples."""
+        values = block.reshape(len(block), len(self.sums), -1)
+        self.count += len(block) * values.shape[2]
+        for channel in range(len(self.sums)):
+            part = values[:, channel].astype(np.int64)
+            self.sums[channel] += part.sum()
+            self.squares[channel] += (part * part).sum()
+
+    def scaled(self, scale: float, standardized: int | None) -> dict[str, np.ndarray]:
+        """Means and deviations (dividing by n) of the values divided by `scale`: 0 and 1 for
+        channels behind the first `standardized`. A channel with one value everywhere has the
+        deviation 1: it becomes 0, which division by 0 would not."""
+        mean = self.sums / self.count
+        std = np.sqrt(self.squares / self.count - mean**2) / scale
+        if standardized is not None:
+            mean[standardized:], std[standardized:] = 0, 1
+        std[std == 0] = 1
+        return {"mean": mean / scale, "std": std}
+
+
 def prepare(plan: str | Path, output: str | Path) -> None:
     """Parse the raw files of the data set that a plan file names, and write the prepared data to
     `output`."""
     planned = read_plan(plan)
     settings = DEFAULTS | planned.settings
-    kind = PARSERS[parser_name(settings["dataset"], settings)]
-    parser = kind.of(list(planned.inputs), settings["shape"])
+    parser = PARSERS[parser_name(settings["dataset"], settings)].of(list(planned.inputs))
     parsed = parser.parse(Path("resources/raw", settings["dataset"]))
     splits = dict(zip(SPLITS, parsed, strict=False))
     for name in SPLITS:
@@ -69,67 +93,30 @@ def _check(settings: Mapping[str, Any], name: str, split: Split | None) -> None:
         ("labels", split.labels, settings["classes"]),
         ("groups", split.groups, settings["groups"]),
     ):
-        if numbers is None and most is None:
-            continue
-        if numbers is None or most is None:
+        if (numbers is None) != (most is None):
             verb = "lacks" if numbers is None else "has"
             raise UserError(f"{what} {verb} {word}, {file} says otherwise")
-        if len(numbers) != count or numbers.min() < 0 or numbers.max() >= most:
+        in_range = numbers is None or (numbers.min() >= 0 and numbers.max() < most)
+        if not in_range or (numbers is not None and len(numbers) != count):
             raise UserError(
                 f"{what} has {word} that are not one of 0 to {most - 1} for each sample"
             )
 
 
 def _write(
-    file: h5py.File,
-    name: str,
-    split: Split,
-    dtype: type[np.integer[Any]],
-    moments: Moments | None = None,
+    file: h5py.File, name: str, split: Split, dtype: type[np.integer[Any]], moments: Moments | None
 ) -> None:
-    values = split.values
-    stored, begin = file.create_dataset(f"{name}/values", values.shape, dtype, track_times=False), 0
+    what, values, begin = f"{file.attrs['dataset']}: {name}", split.values, 0
+    stored = file.create_dataset(f"{name}/values", values.shape, dtype, track_times=False)
     for block in values.read() if isinstance(values, Blocks) else [values]:
         if (block.astype(dtype) != block).any():
-            raise UserError(
-                f"{file.attrs['dataset']}: {name} holds values that are not {np.dtype(dtype).name}"
-            )
+            raise UserError(f"{what} holds values that are not {np.dtype(dtype).name}")
         stored[begin : begin + len(block)] = block
         begin += len(block)
         if moments is not None:
             moments.add(block)
     if begin != values.shape[0]:
-        raise UserError(
-            f"{file.attrs['dataset']}: {name} ends after {begin} of {values.shape[0]} samples"
-        )
+        raise UserError(f"{what} ends after {begin} of {values.shape[0]} samples")
     for word, numbers in (("labels", split.labels), ("groups", split.groups)):
         if numbers is not None:
             file.create_dataset(f"{name}/{word}", data=numbers.astype(np.uint16), track_times=False)
-
-
-class Moments:
-    """Mean and deviation of each channel, from exact sums of integers."""
-
-    def __init__(self, channels: int):
-        self.count = 0
-        self.sums, self.squares = np.zeros((2, channels), dtype=np.int64)
-
-    def add(self, block: np.ndarray) -> None:
-        """Add the values of a block of samples."""
-        values = block.reshape(len(block), len(self.sums), -1)
-        self.count += len(block) * values.shape[2]
-        for channel in range(len(self.sums)):
-            part = values[:, channel].astype(np.int64)
-            self.sums[channel] += part.sum()
-            self.squares[channel] += (part * part).sum()
-
-    def scaled(self, scale: float, standardized: int | None) -> dict[str, np.ndarray]:
-        """Means and deviations (dividing by n) of the values divided by `scale`: 0 and 1 for
-        channels behind the first `standardized`. A channel with one value everywhere has the
-        deviation 1: it becomes 0, which division by 0 would not."""
-        mean = self.sums / self.count
-        std = np.sqrt(self.squares / self.count - mean**2) / scale
-        if standardized is not None:
-            mean[standardized:], std[standardized:] = 0, 1
-        std[std == 0] = 1
-        return {"mean": mean / scale, "std": std}

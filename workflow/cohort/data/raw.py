@@ -1,7 +1,5 @@
 """Raw files: how config/datasets.yaml declares them, and where they lie on this machine."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil
@@ -54,7 +52,7 @@ def check(file: RawFile, path: Path, called: str, *, packed: bool = False) -> No
         start = stream.read(512).lstrip().lower()
         stream.seek(0)
         digest = hashlib.file_digest(stream, algorithm.replace("-", "")).hexdigest()
-    if expected and digest == expected:
+    if digest == expected:
         return
     if start.startswith((b"<!doctype", b"<html", b"<?xml")):
         raise UserError(f"{called}: is a web page, not the file that config/datasets.yaml expects")

@@ -1,7 +1,5 @@
 """Samples on a device."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

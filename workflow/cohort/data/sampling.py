@@ -1,7 +1,5 @@
 """The samples of a data set that a cell uses."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from cohort.core.randomness import generator

@@ -1,7 +1,5 @@
 """Shards, the result of a partition, and the HDF5 files that hold them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -37,9 +35,8 @@ class Shards:
 
     def overlapping(self) -> np.ndarray:
         """Whether each client overlaps with others (client)."""
-        overlapping = (
-            np.zeros(len(self.indices), dtype=bool) if self.overlap is None else self.overlap > 0
-        )
+        shares = np.zeros(len(self.indices)) if self.overlap is None else self.overlap
+        overlapping = shares > 0
         overlapping[self.chosen] = True
         return overlapping
 

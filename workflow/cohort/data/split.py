@@ -1,7 +1,5 @@
 """A data set's samples as parsers, the prepare stage and the store exchange them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 

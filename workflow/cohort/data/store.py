@@ -4,8 +4,6 @@ Values are stored contiguously and uncompressed, so that they can be mapped into
 reads only what it uses, and all processes of a machine share what was read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,11 +35,8 @@ def has_validation(path: str | Path) -> bool:
 def read_labels(path: str | Path) -> tuple[np.ndarray, np.ndarray | None, int]:
     """Read training labels, groups (None if there are none) and number of classes, for dealing."""
     with _open_store(path) as file:
-        return (
-            file["train/labels"][:].astype(np.int64),
-            _groups(file, "train"),
-            int(file.attrs["classes"]),
-        )
+        labels = file["train/labels"][:].astype(np.int64)
+        return labels, _groups(file, "train"), int(file.attrs["classes"])
 
 
 @contextmanager

@@ -1,7 +1,5 @@
 """The deal stage: apply a partition to a data set's training labels and store the shards."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Mapping
 from pathlib import Path

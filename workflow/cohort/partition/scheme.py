@@ -1,13 +1,11 @@
 """Base class of the partition schemes, and what they deal."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
-from cohort.core.component_names import NameEncoded
+from cohort.core.components import NameEncoded
 
 NO_GROUPS = "it deals samples by their groups (domains, roles), and this data set has none"
 Parts = list[np.ndarray]
@@ -46,7 +44,7 @@ class Scheme(NameEncoded):
         if clients > samples:
             raise ValueError(f"{samples} samples cannot be dealt to {clients} clients")
 
-    def scaled(self, share: float) -> Scheme:
+    def scaled(self, share: float) -> Self:
         """The scheme for a share of the samples: limits that count samples shrink with it."""
         return self
 

@@ -1,23 +1,19 @@
 """Partition schemes: how samples are dealt to clients."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import re
 from dataclasses import dataclass
 from math import gcd
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
-from cohort.core.component_names import parse
-from cohort.core.components import Catalog, parameter
+from cohort.core.components import Catalog, parameter, parse
 from cohort.core.errors import UserError
 from cohort.partition.scheme import NO_GROUPS, Parts, Pool, Scheme, group_by_owner
 
 
-@dataclass(frozen=True, kw_only=True)
 class Iid(Scheme):
     """Shuffle all samples and cut them into parts whose sizes differ by at most one."""
 
@@ -96,7 +92,6 @@ def draw_holders(
     return holders_of
 
 
-@dataclass(frozen=True, kw_only=True)
 class Covering(Classes):
     """Client i holds the i-th block of classes and others drawn at random, k in all. Blocks are
     just long enough to cover all classes, whose samples are split evenly among their holders.
@@ -142,7 +137,7 @@ class Dirichlet(Scheme):
         if clients * self.minimum > samples:
             raise ValueError(f"{samples} samples cannot give {clients} clients {self.minimum} each")
 
-    def scaled(self, share: float) -> Scheme:
+    def scaled(self, share: float) -> Self:
         return dataclasses.replace(
             self, minimum=min(self.minimum, max(1, round(self.minimum * share)))
         )
@@ -278,7 +273,6 @@ class IsolatedDomain(Scheme):
         ]
 
 
-@dataclass(frozen=True, kw_only=True)
 class DirichletDomains(Dirichlet):
     """`dir` with domains in place of classes: shares of each domain are drawn, whatever the
     labels."""
@@ -452,7 +446,7 @@ class Overlap(Scheme):
                 f"{len(self.ratios)} overlapping clients of {clients} leave nobody to borrow from"
             )
 
-    def scaled(self, share: float) -> Scheme:
+    def scaled(self, share: float) -> Self:
         return dataclasses.replace(self, base=self.base.scaled(share))
 
     def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:
@@ -530,24 +524,10 @@ def parse_overlap(base: Scheme, ratios: str) -> Overlap:
     return scheme
 
 
-SCHEMES = Catalog(
-    "cohort.partition.schemes",
-    Scheme,
-    (
-        Classes,
-        Covering,
-        Dirichlet,
-        DirichletDomains,
-        PlainDirichlet,
-        Domains,
-        Iid,
-        IsolatedDomain,
-        Overlap,
-        Quantity,
-        Roles,
-        Sampled,
-    ),
-)
+SCHEMES = Catalog("cohort.partition.schemes", Scheme, (
+    Classes, Covering, Dirichlet, DirichletDomains, PlainDirichlet, Domains, Iid,
+    IsolatedDomain, Overlap, Quantity, Roles, Sampled,
+))  # fmt: skip
 
 
 @functools.cache

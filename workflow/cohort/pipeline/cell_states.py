@@ -199,7 +199,7 @@ def _status_by_record(cell: Cell) -> CellStatus:
 
 def _changed_files(provenance: Mapping[str, Any]) -> tuple[str, ...]:
     """The user's own files that changed after a run of this provenance."""
-    return tuple(user_files.changed_files(user_files.module_versions(provenance)))
+    return tuple(user_files.changed_files(provenance))
 
 
 def _progress(log: Path) -> tuple[int, float]:

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from cohort.core.errors import UserError, suggest
 from cohort.core.files import code_hash
 from cohort.core.paths import CLAIMS_TABLE, digest_in, plan_file
-from cohort.data.dataset_info import DatasetInfo
+from cohort.data.parsers import DatasetInfo
 from cohort.pipeline.specs import (
     Spec,
     claims_spec,

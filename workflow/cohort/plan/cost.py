@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from cohort.data.dataset_info import DatasetInfo
+from cohort.data.parsers import DatasetInfo
 from cohort.data.sampling import scaled_count
 from cohort.needs import needs_of
 from cohort.selection.selector import Probing

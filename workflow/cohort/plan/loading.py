@@ -16,8 +16,7 @@ from cohort.core import user_files
 from cohort.core.errors import UserError, errors_at, suggest
 from cohort.core.paths import CLAIMS_TABLE, Layout
 from cohort.core.shipped import CONFIG, CONFIG_FILE, ROOT, shipped
-from cohort.data.dataset_info import DatasetInfo
-from cohort.data.parsers import PARSERS, parser_name
+from cohort.data.parsers import PARSERS, DatasetInfo, parser_name
 from cohort.plan.availability import Availability, generated_notes
 from cohort.plan.expansion import ScaleOptions, expand_study
 from cohort.plan.extension import extended_experiments, inherited_items

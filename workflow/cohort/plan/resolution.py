@@ -14,9 +14,8 @@ from cohort.core.components import Component, canonical, cast_to_type
 from cohort.core.errors import UserError, errors_at, refusals_as_errors, suggest
 from cohort.core.paths import data_file, raw_file, record_file, shards_file
 from cohort.data.augmentations import AUGMENTATIONS
-from cohort.data.dataset_info import DEFAULTS as DATA_DEFAULTS
-from cohort.data.dataset_info import DatasetInfo, sample_identity, sample_info
-from cohort.data.parsers import PARSERS, parser_name
+from cohort.data.parsers import DEFAULTS as DATA_DEFAULTS
+from cohort.data.parsers import PARSERS, DatasetInfo, parser_name, sample_identity, sample_info
 from cohort.data.sampling import scaled_count
 from cohort.models import MODELS
 from cohort.needs import needs_of

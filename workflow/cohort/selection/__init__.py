@@ -1,50 +1,16 @@
 """Selectors, which choose the cohort of each round."""
 
 from cohort.core.components import Catalog
-from cohort.selection.entropy import KL, Entropy, FedCbs, Reselect
+from cohort.selection import entropy, oort, pools, simple, updates
 from cohort.selection.fedcor import FedCor
-from cohort.selection.oort import Oort, OortFedScale
 from cohort.selection.peco import Peco
-from cohort.selection.pools import CpowD, PowD, Probe, RpowD
 from cohort.selection.selector import Selector
-from cohort.selection.simple import (
-    FixedProbability,
-    HighestLoss,
-    HighestTrainingLoss,
-    Random,
-    RoundRobin,
-    Skewed,
-    Ucb,
-)
-from cohort.selection.updates import Diversity, DivFl, HicsFl
 
-SELECTORS = Catalog(
-    "cohort.selection",
-    Selector,
-    (
-        CpowD,
-        Diversity,
-        DivFl,
-        Entropy,
-        FedCbs,
-        FedCor,
-        FixedProbability,
-        HicsFl,
-        KL,
-        HighestLoss,
-        Oort,
-        OortFedScale,
-        Peco,
-        PowD,
-        Probe,
-        Random,
-        Reselect,
-        RoundRobin,
-        RpowD,
-        Skewed,
-        HighestTrainingLoss,
-        Ucb,
-    ),
-)
+SELECTORS = Catalog("cohort.selection", Selector, (
+    entropy.Entropy, entropy.FedCbs, entropy.KL, entropy.Reselect, FedCor, oort.Oort,
+    oort.OortFedScale, Peco, pools.CpowD, pools.PowD, pools.Probe, pools.RpowD,
+    simple.FixedProbability, simple.HighestLoss, simple.HighestTrainingLoss, simple.Random,
+    simple.RoundRobin, simple.Skewed, simple.Ucb, updates.Diversity, updates.DivFl, updates.HicsFl,
+))  # fmt: skip
 
 __all__ = ["SELECTORS", "Selector"]

@@ -1,10 +1,8 @@
 """Steps that several selectors share: leaving out empty clients, random draws, rankings."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from cohort.selection.selector import View
+from cohort.selection.selector import Rng, View
 
 
 def leave_out_empty(candidates: np.ndarray, view: View) -> np.ndarray:
@@ -20,9 +18,7 @@ def pool_size(multiple: float, clients: int, cohort: int) -> int:
     return min(round(multiple * cohort), clients)
 
 
-def draw_without_replacement(
-    log_weights: np.ndarray, count: int, rng: np.random.Generator
-) -> np.ndarray:
+def draw_without_replacement(log_weights: np.ndarray, count: int, rng: Rng) -> np.ndarray:
     """Draw `count` positions one after another, each with a probability proportional to its weight
     among the positions that are left.
 
@@ -32,9 +28,7 @@ def draw_without_replacement(
     return np.argsort(-(log_weights + rng.gumbel(size=len(log_weights))))[:count]
 
 
-def top_clients(
-    values: np.ndarray, clients: np.ndarray, count: int, rng: np.random.Generator
-) -> np.ndarray:
+def top_clients(values: np.ndarray, clients: np.ndarray, count: int, rng: Rng) -> np.ndarray:
     """The `count` clients with the highest values, of which there is one for each client; ties are
     broken at random, and NaN comes last."""
     order = rng.permutation(len(clients))

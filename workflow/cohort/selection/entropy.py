@@ -1,16 +1,14 @@
 """Selectors that balance the labels of the cohort."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from cohort.core.components import parameter
-from cohort.privacy.label_report import LabelReport
+from cohort.privacy import LabelReport
 from cohort.selection.draws import draw_without_replacement
-from cohort.selection.selector import Allocating, Filtering, Reports, Selector, State, View
+from cohort.selection.selector import Allocating, Filtering, Reports, Rng, Selector, State, View
 from cohort.selection.simple import Random
 
 # Ties are common, and rounding would break them: entropies this close are equal, and the lowest
@@ -64,12 +62,10 @@ class Entropy(Selector):
     def label_report(self) -> LabelReport:
         return LabelReport(epsilon=self.epsilon, liars=self.liars)
 
-    def begin(self, view: View, rng: np.random.Generator) -> State:
+    def begin(self, view: View, rng: Rng) -> State:
         return {"buffer": np.empty(0, dtype=np.int64)}
 
-    def select(
-        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
-    ) -> np.ndarray:
+    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         assert view.label_counts is not None
         counts = view.label_counts
         pool = np.setdiff1d(candidates, state["buffer"])
@@ -118,7 +114,6 @@ def entropy_bits(counts: np.ndarray, added: np.ndarray | float = 0.0) -> np.ndar
     return entropies.reshape(counts.shape[:-1])
 
 
-@dataclass(frozen=True, kw_only=True)
 class Reselect(Random, Filtering):
     """Draws a uniform cohort and filters its updates by soft labels: each client sends the mean
     softmax output of its local model on its own samples.
@@ -165,9 +160,7 @@ class KL(Selector, Allocating):
         0.01, minimum=0, help="divergence in nats below which the pooled labels count as uniform"
     )
 
-    def select(
-        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
-    ) -> np.ndarray:
+    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         return np.array(list(self._add_clients(candidates, view)))
 
     def quotas(self, cohort: np.ndarray, view: View) -> np.ndarray:
@@ -221,15 +214,13 @@ class FedCbs(Selector):
         10.0, minimum=0, help="lambda: weight of the bonus of rarely chosen clients"
     )
 
-    def begin(self, view: View, rng: np.random.Generator) -> State:
+    def begin(self, view: View, rng: Rng) -> State:
         return {
             "round": np.ones(1, dtype=np.int64),
             "count": np.ones(view.clients, dtype=np.int64),
         }
 
-    def select(
-        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
-    ) -> np.ndarray:
+    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         assert view.label_counts is not None
         counts = view.label_counts[candidates].astype(np.float64)
         held, left = np.zeros(counts.shape[1]), np.arange(len(candidates))

@@ -1,14 +1,12 @@
 """FedCor (Tang et al., CVPR 2022): clients whose losses are correlated with those of all."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from cohort.core.components import parameter
-from cohort.selection.selector import Reports, Selector, Skipping, State, View
+from cohort.selection.selector import Reports, Rng, Selector, Skipping, State, View
 
 NOISE = 0.01  # the standard deviation of a change of loss that no other client explains
 
@@ -43,7 +41,7 @@ class FedCor(Selector, Skipping):
         0.95, exclusiveMinimum=0, maximum=1, help="gamma: how much a sample counts each round later"
     )
 
-    def begin(self, view: View, rng: np.random.Generator) -> State:
+    def begin(self, view: View, rng: Rng) -> State:
         return {
             "round": np.ones(1, dtype=np.int64),
             "losses": np.full(view.clients, np.nan),
@@ -61,9 +59,7 @@ class FedCor(Selector, Skipping):
         later = int(state["round"][0]) - earlier - self.warmup
         return later <= 0 or later % self.interval == 0
 
-    def select(
-        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
-    ) -> np.ndarray:
+    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         if self._is_random(state):
             return rng.choice(candidates, view.cohort, replace=False)
         state = self._with_newest_change(state, view)

@@ -1,7 +1,5 @@
 """Oort (Lai et al., OSDI 2021), as its paper and as FedScale's code has it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -9,7 +7,7 @@ import numpy as np
 
 from cohort.core.components import parameter
 from cohort.selection.draws import draw_without_replacement, leave_out_empty
-from cohort.selection.selector import Reports, Selector, State, View
+from cohort.selection.selector import Reports, Rng, Selector, State, View
 
 CLIP = 0.95  # the quantile of utilities that none exceeds
 SMALLEST = 0.999  # the least utility is this close to 0 after scaling, so that all may be drawn
@@ -47,7 +45,7 @@ class Oort(Selector):
     pace: float = parameter(5.0, minimum=0, help="by how many points the pacer raises it")
     window: int = parameter(20, minimum=1, help="W: rounds that the pacer looks back")
 
-    def begin(self, view: View, rng: np.random.Generator) -> State:
+    def begin(self, view: View, rng: Rng) -> State:
         return {
             "round": np.ones(1, dtype=np.int64),
             "utility": np.full(view.clients, np.nan),
@@ -57,9 +55,7 @@ class Oort(Selector):
             "gained": np.zeros(0),
         }
 
-    def select(
-        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
-    ) -> np.ndarray:
+    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         candidates = leave_out_empty(candidates, view)
         is_explored = ~np.isnan(state["utility"][candidates])
         explored, unexplored = candidates[is_explored], candidates[~is_explored]
@@ -74,7 +70,7 @@ class Oort(Selector):
         )
 
     def _draw_exploited(
-        self, state: State, explored: np.ndarray, count: int, rng: np.random.Generator
+        self, state: State, explored: np.ndarray, count: int, rng: Rng
     ) -> np.ndarray:
         """Draw `count` positions of explored clients in proportion to utility, among those near the
         best."""
@@ -195,15 +191,13 @@ class OortFedScale(Oort):
         30.0, minimum=0, maximum=100, help="percentile of the preferred duration, at first"
     )
 
-    def begin(self, view: View, rng: np.random.Generator) -> State:
+    def begin(self, view: View, rng: Rng) -> State:
         return super().begin(view, rng) | {
             "samples": view.reports["samples_per_round"].copy(),
             "newcomers": np.zeros(view.clients, dtype=bool),
         }
 
-    def select(
-        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
-    ) -> np.ndarray:
+    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         round, candidates = state["round"][0], candidates[state["samples"][candidates] > 0]
         if round == 1 or view.cohort >= len(candidates):
             return rng.choice(candidates, min(view.cohort, len(candidates)), replace=False)
@@ -218,7 +212,7 @@ class OortFedScale(Oort):
         return cohort[np.argsort(state["duration"][cohort], kind="stable")[: view.cohort]]
 
     def _draw_unexplored(
-        self, state: State, unexplored: np.ndarray, places: int, rng: np.random.Generator
+        self, state: State, unexplored: np.ndarray, places: int, rng: Rng
     ) -> np.ndarray:
         """Draw the positions of as many unexplored clients as there are places."""
         rewards = (state["samples"] * self.slowdowns(state))[unexplored]

@@ -1,7 +1,5 @@
 """PECO: clients whose predictions agree with those of others are chosen more often."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -9,7 +7,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from cohort.core.components import parameter
-from cohort.selection.selector import Reports, Selector, State, View, Weighing
+from cohort.selection.selector import Reports, Rng, Selector, State, View, Weighing
 
 CACHED = np.float32  # the precision of cached predictions: what networks usually compute in
 BYTES_AT_WORK = 40  # per prediction: reports, the old and the new cache, unit rows
@@ -52,7 +50,7 @@ class Peco(Selector, Weighing):
     def memory(self, reserved: int, classes: int, clients: int) -> int:
         return BYTES_AT_WORK * reserved * classes * clients
 
-    def begin(self, view: View, rng: np.random.Generator) -> State:
+    def begin(self, view: View, rng: Rng) -> State:
         return {
             "evaluated": np.zeros(view.clients, dtype=bool),
             "predictions": np.empty((view.clients, 0, 0), dtype=CACHED),
@@ -60,9 +58,7 @@ class Peco(Selector, Weighing):
             "recent": np.empty((0, view.clients)),
         }
 
-    def select(
-        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
-    ) -> np.ndarray:
+    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         rest, weights = candidates, self.probabilities(state, candidates, view)
         cohort: list[int] = []
         while len(cohort) < view.cohort:

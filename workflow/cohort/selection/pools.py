@@ -1,7 +1,5 @@
 """Selectors that first draw a pool of clients, and choose the cohort by what these report."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -9,7 +7,7 @@ import numpy as np
 
 from cohort.core.components import parameter
 from cohort.selection.draws import draw_without_replacement, pool_size, top_clients
-from cohort.selection.selector import Probing, Reports, Screening, Selector, State, View
+from cohort.selection.selector import Probing, Reports, Rng, Screening, Selector, State, View
 from cohort.selection.simple import HighestTrainingLoss
 
 
@@ -32,21 +30,17 @@ class PowD(Selector, Screening):
     def pool_size(self, clients: int, cohort: int) -> int:
         return pool_size(self.pool, clients, cohort)
 
-    def draw_pool(self, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
+    def draw_pool(self, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         return candidates[
             draw_by_size(candidates, view, self.pool_size(len(candidates), view.cohort), rng)
         ]
 
-    def select(
-        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
-    ) -> np.ndarray:
+    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         (need,) = self.needs
         return top_clients(view.reports[need][candidates], candidates, view.cohort, rng)
 
 
-def draw_by_size(
-    candidates: np.ndarray, view: View, count: int, rng: np.random.Generator
-) -> np.ndarray:
+def draw_by_size(candidates: np.ndarray, view: View, count: int, rng: Rng) -> np.ndarray:
     """Draw the positions of `count` candidates, in proportion to their numbers of samples. Those
     without samples are drawn last, and only if the cohort would be too small without them."""
     sizes = view.sizes[candidates]
@@ -55,7 +49,6 @@ def draw_by_size(
     return drawn[: max(view.cohort, np.count_nonzero(sizes))]
 
 
-@dataclass(frozen=True, kw_only=True)
 class CpowD(PowD):
     """Like `pow-d`, but the clients of the pool evaluate the global model on one batch of their own
     samples only (cpow-d in section 4)."""
@@ -75,9 +68,7 @@ class RpowD(HighestTrainingLoss):
         2.0, minimum=1, help="d: the number of clients drawn, as a multiple of the cohort"
     )
 
-    def select(
-        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
-    ) -> np.ndarray:
+    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         size = pool_size(self.pool, len(candidates), view.cohort)
         pool = candidates[draw_by_size(candidates, view, size, rng)]
         return top_clients(state["loss"][pool], pool, view.cohort, rng)
@@ -118,7 +109,7 @@ class Probe(Selector, Probing):
         help="in fairness, weight of how rarely against how long ago a client was chosen",
     )
 
-    def begin(self, view: View, rng: np.random.Generator) -> State:
+    def begin(self, view: View, rng: Rng) -> State:
         return {
             "count": np.zeros(view.clients, dtype=np.int64),
             "last": np.full(view.clients, NEVER),
@@ -128,12 +119,10 @@ class Probe(Selector, Probing):
     def pool_size(self, clients: int, cohort: int) -> int:
         return pool_size(self.pool, clients, cohort)
 
-    def draw_pool(self, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
+    def draw_pool(self, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         return rng.choice(candidates, self.pool_size(len(candidates), view.cohort), replace=False)
 
-    def select(
-        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
-    ) -> np.ndarray:
+    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         pool, norms = candidates, view.reports["probe_norm"][candidates]
         gap = state["round"] + 1 - state["last"][pool]
         score = self.scores(norms, state["count"][pool], gap, rng)
@@ -150,7 +139,7 @@ class Probe(Selector, Probing):
         return pool[chosen]
 
     def scores(
-        self, norms: np.ndarray, counts: np.ndarray, gaps: np.ndarray, rng: np.random.Generator
+        self, norms: np.ndarray, counts: np.ndarray, gaps: np.ndarray, rng: Rng
     ) -> np.ndarray:
         """The score of each client of the pool, from its probe norm, how often it was chosen, and
         how many rounds ago."""

@@ -5,8 +5,6 @@ costs beyond training is recorded. Its memory is plain arrays in a `State`, whic
 hold. What only some selectors do (probe clients, set quotas, filter updates, record their own
 metrics) is an ability: a class to inherit from as well."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,10 +14,11 @@ import numpy as np
 
 from cohort.core.components import Component
 from cohort.core.metric import Metric
-from cohort.privacy.label_report import LabelReport
+from cohort.privacy import LabelReport
 
 State = dict[str, np.ndarray]
 Reports = Mapping[str, np.ndarray]
+Rng = np.random.Generator
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,13 +63,11 @@ class Selector(Component):
         for so many reserved samples; 0 if that is not worth counting."""
         return 0
 
-    def begin(self, view: View, rng: np.random.Generator) -> State:
+    def begin(self, view: View, rng: Rng) -> State:
         """The state before the first round."""
         return {}
 
-    def select(
-        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
-    ) -> np.ndarray:
+    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         """Choose the cohort: `view.cohort` distinct candidates, or fewer if the strategy gains
         nothing from more."""
         raise NotImplementedError
@@ -92,7 +89,7 @@ class Screening:
         """The size of the pool, given the numbers of clients in the federation and the cohort."""
         return clients
 
-    def draw_pool(self, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
+    def draw_pool(self, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         """Draw the pool from the candidates."""
         return candidates
 

@@ -1,7 +1,5 @@
 """Selectors of a few lines: by chance, in turn, by loss, and UCB."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -9,34 +7,28 @@ import numpy as np
 
 from cohort.core.components import parameter
 from cohort.selection.draws import draw_without_replacement, leave_out_empty, top_clients
-from cohort.selection.selector import Reports, Selector, State, View
+from cohort.selection.selector import Reports, Rng, Selector, State, View
 
 
-@dataclass(frozen=True, kw_only=True)
 class Random(Selector):
     """Draws the cohort uniformly, without replacement."""
 
     name: ClassVar[str] = "random"
 
-    def select(
-        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
-    ) -> np.ndarray:
+    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         return rng.choice(candidates, view.cohort, replace=False)
 
 
-@dataclass(frozen=True, kw_only=True)
 class RoundRobin(Selector):
     """Chooses the candidates whose last turn is longest ago, in an order drawn before the first
     round. Whoever is chosen has had its turn, whether it answers or not."""
 
     name: ClassVar[str] = "round-robin"
 
-    def begin(self, view: View, rng: np.random.Generator) -> State:
+    def begin(self, view: View, rng: Rng) -> State:
         return {"order": rng.permutation(view.clients)}
 
-    def select(
-        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
-    ) -> np.ndarray:
+    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         order = state["order"]
         return order[np.isin(order, candidates)][: view.cohort]
 
@@ -60,16 +52,14 @@ class Skewed(Selector):
         True, help="draw new probabilities in every round (AML's code) or once (its paper)"
     )
 
-    def begin(self, view: View, rng: np.random.Generator) -> State:
+    def begin(self, view: View, rng: Rng) -> State:
         return {} if self.redraw else {"log_weight": self.log_weights(view.clients, rng)}
 
-    def select(
-        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
-    ) -> np.ndarray:
+    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         weights = self.log_weights(view.clients, rng) if self.redraw else state["log_weight"]
         return candidates[draw_without_replacement(weights[candidates], view.cohort, rng)]
 
-    def log_weights(self, clients: int, rng: np.random.Generator) -> np.ndarray:
+    def log_weights(self, clients: int, rng: Rng) -> np.ndarray:
         """Logarithms of Dirichlet probabilities, up to a constant.
 
         For a small gamma the probabilities themselves underflow, so a Gamma(gamma) draw is computed
@@ -99,9 +89,7 @@ class FixedProbability(Selector):
         0.5, minimum=0, maximum=1, help="of each overlapping client to be in a cohort"
     )
 
-    def select(
-        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
-    ) -> np.ndarray:
+    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         overlaps = view.reports["overlap"][candidates] == 1
         special, regular = candidates[overlaps], candidates[~overlaps]
         joining = special[rng.random(len(special)) < self.probability]
@@ -113,7 +101,6 @@ class FixedProbability(Selector):
         return np.concatenate([joining, rng.choice(regular, regular_count, replace=False)])
 
 
-@dataclass(frozen=True, kw_only=True)
 class HighestLoss(Selector):
     """Chooses the candidates whose local models had the highest loss on the reserved test samples
     when they were last evaluated. Others come first, clients without samples last; ties are broken
@@ -122,12 +109,10 @@ class HighestLoss(Selector):
     name: ClassVar[str] = "loss"
     needs: ClassVar[frozenset[str]] = frozenset({"reserved_loss"})
 
-    def begin(self, view: View, rng: np.random.Generator) -> State:
+    def begin(self, view: View, rng: Rng) -> State:
         return {"loss": np.full(view.clients, np.inf)}
 
-    def select(
-        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
-    ) -> np.ndarray:
+    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         candidates = leave_out_empty(candidates, view)
         return top_clients(state["loss"][candidates], candidates, view.cohort, rng)
 
@@ -138,7 +123,6 @@ class HighestLoss(Selector):
         return {"loss": loss}
 
 
-@dataclass(frozen=True, kw_only=True)
 class HighestTrainingLoss(HighestLoss):
     """Chooses the candidates that reported the highest mean loss of their local steps when they
     last trained. Clients that never trained come first, those without samples last; ties are broken
@@ -172,7 +156,7 @@ class Ucb(Selector):
     )
     initial: int = parameter(3, minimum=0, help="first rounds, in which the cohort is uniform")
 
-    def begin(self, view: View, rng: np.random.Generator) -> State:
+    def begin(self, view: View, rng: Rng) -> State:
         return {
             "round": np.zeros(1, dtype=np.int64),
             "count": np.zeros(view.clients, dtype=np.int64),
@@ -180,9 +164,7 @@ class Ucb(Selector):
             "reward": np.zeros(view.clients),
         }
 
-    def select(
-        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
-    ) -> np.ndarray:
+    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         if state["round"][0] < self.initial or rng.random() < self.epsilon:
             return rng.choice(candidates, view.cohort, replace=False)
         return top_clients(self.bounds(state)[candidates], candidates, view.cohort, rng)

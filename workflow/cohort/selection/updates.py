@@ -11,7 +11,7 @@ from cohort.core.components import parameter
 from cohort.core.lazy import lazy
 from cohort.selection.draws import leave_out_empty
 from cohort.selection.pools import draw_by_size
-from cohort.selection.selector import Reports, Selector, State, View
+from cohort.selection.selector import Reports, Rng, Selector, State, View
 
 if TYPE_CHECKING:
     from scipy import special
@@ -30,15 +30,13 @@ class LastUpdates(Selector):
 
     need: ClassVar[str]
 
-    def begin(self, view: View, rng: np.random.Generator) -> State:
+    def begin(self, view: View, rng: Rng) -> State:
         return {
             "seen": np.zeros(view.clients, dtype=bool),
             "updates": np.zeros((view.clients, 0), dtype=np.float32),
         }
 
-    def select(
-        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
-    ) -> np.ndarray:
+    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         candidates = leave_out_empty(candidates, view)
         is_seen = state["seen"][candidates]
         unseen = rng.permutation(candidates[~is_seen])[: view.cohort]
@@ -47,7 +45,7 @@ class LastUpdates(Selector):
         return np.concatenate([unseen, self.choose_seen(state, seen, count, view, rng)])
 
     def choose_seen(
-        self, state: State, seen: np.ndarray, count: int, view: View, rng: np.random.Generator
+        self, state: State, seen: np.ndarray, count: int, view: View, rng: Rng
     ) -> np.ndarray:
         """Choose `count` of the candidates that answered before (`seen`)."""
         raise NotImplementedError
@@ -97,15 +95,13 @@ class Diversity(Selector):
     def version(self) -> int:
         return 2 if self.measure == "divergence" else 1
 
-    def begin(self, view: View, rng: np.random.Generator) -> State:
+    def begin(self, view: View, rng: Rng) -> State:
         assert view.label_counts is not None
         scores = self.scores(view.label_counts)
         weights = (scores - scores.min()) / (np.ptp(scores) + 1e-12) + 0.01
         return {"score": scores, "weight": weights}
 
-    def select(
-        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
-    ) -> np.ndarray:
+    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         weights = state["weight"][candidates]
         return rng.choice(candidates, view.cohort, replace=False, p=weights / weights.sum())
 
@@ -145,7 +141,6 @@ def entropy(mixes: np.ndarray) -> np.ndarray:
     return -(mixes * np.log(mixes, out=np.zeros_like(mixes), where=mixes > 0)).sum(axis=1)
 
 
-@dataclass(frozen=True, kw_only=True)
 class DivFl(LastUpdates):
     """Chooses, greedily, the clients to whose updates those of all clients are nearest: facility
     location, the sum over clients of the distance to the nearest chosen one.
@@ -159,11 +154,11 @@ class DivFl(LastUpdates):
     need: ClassVar[str] = "update"
     needs: ClassVar[frozenset[str]] = frozenset({need})
 
-    def begin(self, view: View, rng: np.random.Generator) -> State:
+    def begin(self, view: View, rng: Rng) -> State:
         return super().begin(view, rng) | {"distances": np.zeros((view.clients, view.clients))}
 
     def choose_seen(
-        self, state: State, seen: np.ndarray, count: int, view: View, rng: np.random.Generator
+        self, state: State, seen: np.ndarray, count: int, view: View, rng: Rng
     ) -> np.ndarray:
         return seen[choose_facilities(state["distances"][np.ix_(state["seen"], seen)], count)]
 
@@ -217,11 +212,11 @@ class HicsFl(LastUpdates):
         4.0, minimum=0, help="gamma_0: how much more often diverse clusters are drawn at first"
     )
 
-    def begin(self, view: View, rng: np.random.Generator) -> State:
+    def begin(self, view: View, rng: Rng) -> State:
         return super().begin(view, rng) | {"round": np.zeros(1, dtype=np.int64)}
 
     def choose_seen(
-        self, state: State, seen: np.ndarray, count: int, view: View, rng: np.random.Generator
+        self, state: State, seen: np.ndarray, count: int, view: View, rng: Rng
     ) -> np.ndarray:
         if not count:
             return seen[:0]

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from cohort.core.components import Component, build
+from cohort.core.components import Component
 from cohort.core.errors import UserError
 from cohort.core.paths import digest_in
 from cohort.partition import Scheme, parse_partition
@@ -90,7 +90,10 @@ class Cell:
 def cell_of(planned: PlannedFile) -> Cell:
     """Build the cell that a plan file describes."""
     values = dict(planned.settings)
-    parts: dict[str, Any] = {part: build(PARTS[part], values.pop(part)) for part in PARTS}
+    parts: dict[str, Any] = {}
+    for part, components in PARTS.items():
+        spec = dict(values.pop(part))
+        parts[part] = components[spec.pop("name")](**spec)
     generated = values.pop("generated", False)
     rest = {key: value for key, value in vars(planned).items() if key != "settings"}
     return Cell(settings=Settings(**values), generated=generated, **parts, **rest)

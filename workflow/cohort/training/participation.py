@@ -10,8 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from cohort.core.component_names import NameEncoded, parse
-from cohort.core.components import Catalog, parameter
+from cohort.core.components import Catalog, NameEncoded, parameter, parse
 from cohort.core.metric import Metric
 
 

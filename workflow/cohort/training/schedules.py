@@ -7,8 +7,7 @@ import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from cohort.core.component_names import NameEncoded, parse
-from cohort.core.components import Catalog, parameter
+from cohort.core.components import Catalog, NameEncoded, parameter, parse
 from cohort.core.lazy import lazy
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Parsers of the publishers' files."""
+"""Parsers of the publishers' files, and what config/datasets.yaml says of their samples."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,33 +7,46 @@ from cohort.core.components import Catalog
 from cohort.data.parsers import arrays, pictures, text
 from cohort.data.parsers.parser import Parser
 
-PARSERS = Catalog(
-    "cohort.data.parsers",
-    Parser,
-    (
-        arrays.Arrays,
-        arrays.Cifar10,
-        arrays.Cifar10Unit,
-        arrays.Cifar100,
-        arrays.Cifar100Coarse,
-        arrays.Digits,
-        arrays.FashionMnist,
-        arrays.MedMnist,
-        arrays.Mnist,
-        pictures.BrainTumorMri,
-        pictures.BrainTumorMri224,
-        pictures.Cinic10,
-        pictures.DigitsDg,
-        pictures.Pacs,
-        pictures.TinyImageNet,
-        text.Covtype,
-        text.Shakespeare,
-        text.ShakespeareCentral,
-        text.ShakespeareCsv,
+DatasetInfo = Mapping[str, Any]
+"""An entry of config/datasets.yaml."""
+
+PARSERS = Catalog("cohort.data.parsers", Parser, (
+    arrays.Arrays, arrays.Cifar10, arrays.Cifar10Unit, arrays.Cifar100, arrays.Cifar100Coarse,
+    arrays.Digits, arrays.FashionMnist, arrays.MedMnist, arrays.Mnist,
+    pictures.BrainTumorMri224, pictures.Cinic10, pictures.DigitsDg, pictures.Pacs,
+    pictures.TinyImageNet, text.Covtype, text.Shakespeare, text.ShakespeareCentral,
+))  # fmt: skip
+
+
+DEFAULTS: dict[str, Any] = {
+    **dict.fromkeys(
+        ("shape", "classes", "groups", "train", "test", "validation", "scale", "mean", "std")
     ),
-)
+    "standardized": None,
+    "kind": "images",
+    "generated": False,
+    "parser": None,
+}
+"""Every key of an entry that describes samples and is part of the digest of the prepared data, with
+the defaults of the optional ones."""
 
 
-def parser_name(dataset: str, info: Mapping[str, Any]) -> str:
+def parser_name(dataset: str, info: DatasetInfo) -> str:
     """The name of a data set's parser: that of its entry's key `parser`, or the data set's own."""
     return str(info.get("parser") or dataset)
+
+
+def sample_info(info: DatasetInfo) -> dict[str, Any]:
+    """The settings of a data set's entry that describe its samples, without those at their
+    defaults: a new optional key does not change the digests of prepared data."""
+    return {
+        key: info[key] for key, default in DEFAULTS.items() if info.get(key, default) != default
+    }
+
+
+def sample_identity(dataset: str, info: DatasetInfo) -> dict[str, Any]:
+    """The settings from which, with its files' checksums, a prepared data set's digest is made."""
+    identity = {"dataset": dataset} | sample_info(info)
+    if not PARSERS[parser_name(dataset, info)].in_digest:
+        del identity["parser"]
+    return identity

@@ -1,26 +1,22 @@
 """Data sets whose files hold arrays: MNIST, CIFAR, MedMNIST, scikit-learn's digits, the user's
 own."""
 
-from __future__ import annotations
-
 import pickle
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from cohort.core.errors import UserError
 from cohort.data.archives import explain_broken_file, read_npz
 from cohort.data.parsers.parser import Parser
-from cohort.data.parsers.pictures import resized
 from cohort.data.sampling import draw_stratified
 from cohort.data.split import Blocks, Split
 
 
-@dataclass(frozen=True, kw_only=True)
 class Arrays(Parser):
     """Parses an .npz of whole numbers, as `cohort data add` stores it: `x_train`, `y_train`,
     `x_test` and `y_test`, labels from 0."""
@@ -38,36 +34,34 @@ class Arrays(Parser):
 
 @dataclass(frozen=True, kw_only=True)
 class MedMnist(Parser):
-    """Parses any set of MedMNIST+, with images resized to `side` pixels if they have others. Gray
-    images become RGB, because the papers that use them train networks for color images."""
+    """Parses any set of MedMNIST+. Gray images become RGB, because the papers that use them train
+    networks for color images."""
 
     name: ClassVar[str] = "medmnist"
     in_digest: ClassVar[bool] = False
     file: str
-    side: int
 
     @classmethod
-    def of(cls, files: Sequence[str], shape: Sequence[int]) -> MedMnist:
+    def of(cls, files: Sequence[str]) -> Self:
         (file,) = files
-        return cls(file=file, side=shape[-1])
+        return cls(file=file)
 
     def parse(self, folder: Path) -> tuple[Split, ...]:
-        return tuple(self._split(folder / self.file, part) for part in ("train", "test", "val"))
+        return tuple(_medical_split(folder / self.file, part) for part in ("train", "test", "val"))
 
-    def _split(self, path: Path, part: str) -> Split:
-        images, labels = (read_npz(path, f"{part}_{kind}") for kind in ("images", "labels"))
-        if len(images.shape) not in (3, 4) or labels.shape != (images.shape[0], 1):
-            raise UserError(f"{path}: {part} is not images with one label for each")
 
-        def read() -> Iterator[np.ndarray]:
-            for block in images.read():
-                colored = block if block.ndim == 4 else np.repeat(block[..., np.newaxis], 3, axis=3)
-                if colored.shape[1] != self.side:
-                    colored = resized(colored, self.side)
-                yield colored.transpose(0, 3, 1, 2)
+def _medical_split(path: Path, part: str) -> Split:
+    images, labels = (read_npz(path, f"{part}_{kind}") for kind in ("images", "labels"))
+    if len(images.shape) not in (3, 4) or labels.shape != (images.shape[0], 1):
+        raise UserError(f"{path}: {part} is not images with one label for each")
 
-        shape = (images.shape[0], 3, self.side, self.side)
-        return Split(Blocks(shape, read), _whole(labels)[:, 0].astype(np.int64))
+    def read() -> Iterator[np.ndarray]:
+        for block in images.read():
+            colored = block if block.ndim == 4 else np.repeat(block[..., np.newaxis], 3, axis=3)
+            yield colored.transpose(0, 3, 1, 2)
+
+    values = Blocks((images.shape[0], 3, *images.shape[1:3]), read)
+    return Split(values, _whole(labels)[:, 0].astype(np.int64))
 
 
 def _whole(array: Blocks) -> np.ndarray:
@@ -75,7 +69,6 @@ def _whole(array: Blocks) -> np.ndarray:
     return np.concatenate(list(array.read()))
 
 
-@dataclass(frozen=True, kw_only=True)
 class Digits(Parser):
     """Parses UCI's handwritten digits, which scikit-learn bundles: 1,797 images of 8x8 pixels with
     values from 0 to 16. The file has no split: a stratified fifth is drawn for testing."""
@@ -91,7 +84,6 @@ class Digits(Parser):
         return Split(images[train], labels[train]), Split(images[test], labels[test])
 
 
-@dataclass(frozen=True, kw_only=True)
 class Mnist(Parser):
     """Parses MNIST: 70,000 handwritten digits of 28x28 pixels, in the publisher's split."""
 
@@ -107,7 +99,6 @@ class Mnist(Parser):
         )
 
 
-@dataclass(frozen=True, kw_only=True)
 class FashionMnist(Mnist):
     """Parses Fashion-MNIST: 70,000 pictures of clothes, in files like those of MNIST."""
 
@@ -125,7 +116,6 @@ def read_idx(path: Path, dimensions: int) -> np.ndarray:
         return np.frombuffer(content, np.uint8, offset=begin).reshape(shape)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Cifar10(Parser):
     """Parses CIFAR-10: ten classes, five batches for training and one for testing."""
 
@@ -138,7 +128,6 @@ class Cifar10(Parser):
         return Split(images, labels), _batch(folder / "test_batch", b"labels")
 
 
-@dataclass(frozen=True, kw_only=True)
 class Cifar10Unit(Cifar10):
     """Parses CIFAR-10 for networks that see its pixels as numbers from 0 to 1, not standardized, as
     Flower's niid_bench prepares it."""
@@ -146,7 +135,6 @@ class Cifar10Unit(Cifar10):
     name: ClassVar[str] = "cifar10-unit"
 
 
-@dataclass(frozen=True, kw_only=True)
 class Cifar100(Parser):
     """Parses CIFAR-100 with its 100 fine classes."""
 
@@ -157,7 +145,6 @@ class Cifar100(Parser):
         return _batch(folder / "train", self.key), _batch(folder / "test", self.key)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Cifar100Coarse(Cifar100):
     """Parses CIFAR-100 with its 20 coarse classes, of five fine ones each."""
 

@@ -1,11 +1,9 @@
 """The base of all parsers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from cohort.core.components import Component
 from cohort.data.split import Split
@@ -17,12 +15,12 @@ class Parser(Component):
     Sources, checksums, sizes and scaling are facts in config/datasets.yaml."""
 
     in_digest: ClassVar[bool] = True
-    """Whether its name is part of the digest of data sets that name it. Not if their files and
-    shape say all that it depends on."""
+    """Whether its name is part of the digest of data sets that name it. Not if their files say all
+    that it depends on."""
 
     @classmethod
-    def of(cls, files: Sequence[str], shape: Sequence[int]) -> Parser:
-        """The parser for a data set with raw files of these names and samples of this shape."""
+    def of(cls, files: Sequence[str]) -> Self:
+        """The parser for a data set with raw files of these names."""
         return cls()
 
     def parse(self, folder: Path) -> tuple[Split, ...]:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 from zipfile import ZipFile
@@ -56,37 +55,25 @@ def decode_picture(content: bytes, side: int, called: str, *, resize: bool = Fal
     return np.asarray(colored).transpose(2, 0, 1)
 
 
-def resized(images: np.ndarray, side: int) -> np.ndarray:
-    """Resize RGB images, an array of count x height x width x 3, as `decode_picture` does."""
-    pictures = map(Image.fromarray, images)
-    bilinear = Image.Resampling.BILINEAR
-    return np.stack([np.asarray(image.resize((side, side), bilinear)) for image in pictures])
-
-
 def picture_split(
-    path: Path,
-    pictures: Sequence[Picture],
-    side: int,
-    *,
-    resize: bool = False,
-    groups: bool = False,
+    path: Path, pictures: Sequence[Picture], side: int, *, resize: bool = True, groups: bool = False
 ) -> Split:
     """The split of these pictures of a zip, in this order, which are decoded block by block."""
+    names = [name for _, _, name in pictures]
+    numbers = np.array([pair for *pair, _ in pictures], dtype=np.int64).reshape(-1, 2)
 
     def read() -> Iterator[np.ndarray]:
         count = max(1, BLOCK // (3 * side * side))
         with open_zip(path) as archive:
-            for begin in range(0, len(pictures), count):
-                names = [name for _, _, name in pictures[begin : begin + count]]
-                yield np.stack([decoded(archive, name) for name in names])
+            for begin in range(0, len(names), count):
+                yield np.stack([decoded(archive, name) for name in names[begin : begin + count]])
 
     def decoded(archive: ZipFile, name: str) -> np.ndarray:
         content = read_member(archive, name)
         return decode_picture(content, side, f"{path}: {name}", resize=resize)
 
-    labels = np.array([label for _, label, _ in pictures], dtype=np.int64)
-    numbers = np.array([group for group, _, _ in pictures], dtype=np.int64) if groups else None
-    return Split(Blocks((len(pictures), 3, side, side), read), labels, numbers)
+    values = Blocks((len(pictures), 3, side, side), read)
+    return Split(values, numbers[:, 1], numbers[:, 0] if groups else None)
 
 
 def class_number(classes: Sequence[str], word: str, called: str) -> int:
@@ -127,7 +114,6 @@ def read_lines(archive: ZipFile, inner: str) -> tuple[str, list[str]]:
     return roots[0], text.splitlines()
 
 
-@dataclass(frozen=True, kw_only=True)
 class Cinic10(Parser):
     """Parses CINIC-10: the parts `train` and `test`, 90,000 pictures each; the third, `valid`, is
     not used.
@@ -165,14 +151,13 @@ def _split_in_memory(pictures: list[tuple[int, str, np.ndarray]]) -> Split:
     return Split(Blocks((len(pictures), 3, 32, 32), read), labels)
 
 
-@dataclass(frozen=True, kw_only=True)
 class TinyImageNet(Parser):
     """Parses Tiny ImageNet: `train` for training and `val` for testing, because the labels of the
     publisher's test part are not public. Classes are numbered in the order of their WordNet ids."""
 
     name: ClassVar[str] = "tiny-imagenet"
 
-    def parse(self, folder: Path) -> tuple[Split, Split]:
+    def parse(self, folder: Path) -> tuple[Split, ...]:
         path = folder / "tiny-imagenet-200.zip"
         train: list[Picture] = []
         test: list[Picture] = []
@@ -188,32 +173,21 @@ class TinyImageNet(Parser):
             file, word, *_ = (*line.split("\t"), "")
             label = class_number(classes, word, f"{path}: val/val_annotations.txt: {file}")
             test.append((0, label, f"{root}val/images/{file}"))
-        return picture_split(path, sorted(train), 64), picture_split(path, sorted(test), 64)
+        return tuple(picture_split(path, sorted(part), 64, resize=False) for part in (train, test))
 
 
-@dataclass(frozen=True, kw_only=True)
-class BrainTumorMri(Parser):
-    """Parses Kaggle's JPEG images of brain tumors, of any size, resized to 32x32 pixels."""
+class BrainTumorMri224(Parser):
+    """Parses Kaggle's JPEG images of brain tumors, of any size, resized to 224x224 pixels."""
 
-    name: ClassVar[str] = "brain-tumor-mri"
-    side: ClassVar[int] = 32
+    name: ClassVar[str] = "brain-tumor-mri-224"
     classes: ClassVar[tuple[str, ...]] = ("glioma", "meningioma", "notumor", "pituitary")
 
     def parse(self, folder: Path) -> tuple[Split, ...]:
         path = folder / "brain-tumor-mri-dataset.zip"
         parts = pictures_by_part(path, ("Training", "Testing"), self.classes)
-        return tuple(picture_split(path, part, self.side, resize=True) for part in parts)
+        return tuple(picture_split(path, part, 224) for part in parts)
 
 
-@dataclass(frozen=True, kw_only=True)
-class BrainTumorMri224(BrainTumorMri):
-    """Parses Kaggle's JPEG images of brain tumors, resized to 224x224 pixels."""
-
-    name: ClassVar[str] = "brain-tumor-mri-224"
-    side: ClassVar[int] = 224
-
-
-@dataclass(frozen=True, kw_only=True)
 class DigitsDg(Parser):
     """Parses Digits-DG: digits of 32x32 pixels (others are resized), in the publisher's split:
     `train` for training, `val` for testing."""
@@ -224,10 +198,9 @@ class DigitsDg(Parser):
     def parse(self, folder: Path) -> tuple[Split, ...]:
         path = folder / "digits_dg.zip"
         parts = pictures_by_part(path, ("train", "val"), tuple("0123456789"), self.domains)
-        return tuple(picture_split(path, part, 32, resize=True, groups=True) for part in parts)
+        return tuple(picture_split(path, part, 32, groups=True) for part in parts)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Pacs(Parser):
     """Parses PACS: pictures of 227x227 pixels, resized to 64x64, in the publisher's split: `train`
     for training, `crossval` for testing.
@@ -247,7 +220,7 @@ class Pacs(Parser):
         path = folder / "pacs.zip"
         with open_zip(path) as archive:
             parts = [list(self._listed(archive, part)) for part in ("train", "crossval")]
-        return tuple(picture_split(path, part, 64, resize=True, groups=True) for part in parts)
+        return tuple(picture_split(path, part, 64, groups=True) for part in parts)
 
     def _listed(self, archive: ZipFile, part: str) -> Iterator[Picture]:
         """The listed pictures of one domain after another, each in the order of its list."""

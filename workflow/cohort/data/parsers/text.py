@@ -1,13 +1,9 @@
 """Data sets of text: LEAF's Shakespeare, 80 characters that a role says and the one that follows,
 and UCI's table of forests."""
 
-from __future__ import annotations
-
-import csv
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
@@ -23,7 +19,6 @@ from cohort.data.split import Blocks, Split
 LENGTH = 80  # characters of a sample
 CHARACTERS = " !\"&'(),-.0123456789:;>?ABCDEFGHIJKLMNOPQRSTUVWXYZ[]abcdefghijklmnopqrstuvwxyz}"
 """All that occur. They are numbered from 1 if 0 is reserved for padding."""
-TEST_SHARE = 1 / 20  # drawn from all samples, as in AML's federated study
 BLOCK = 1 << 16  # samples
 
 # Gutenberg's complete works of Shakespeare, read as LEAF does (data/shakespeare/preprocess there)
@@ -53,21 +48,40 @@ PLAYS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
 class Shakespeare(Parser):
     """Parses LEAF's Shakespeare samples from the text of the plays."""
 
     name: ClassVar[str] = "shakespeare"
     first: ClassVar[int] = 1  # the number of the first character
-    test_share: ClassVar[float] = TEST_SHARE
+    test_share: ClassVar[float] = 1 / 20  # of all samples, as in AML's federated study
 
     def parse(self, folder: Path) -> tuple[Split, Split]:
         path = folder / "raw_data.txt"
-        pieces = [(user, text) for user, text in text_by_role(path).items() if len(text) > LENGTH]
-        return _splits(pieces, path, self.first, self.test_share)
+        users = sorted(text_by_role(path).items(), key=lambda piece: piece[0])
+        pieces = [(user, text) for user, text in users if len(text) > LENGTH]
+        text = "".join(text for _, text in pieces)
+        if unknown := sorted(set(text) - set(CHARACTERS)):
+            raise UserError(
+                f"{path}: holds {unknown[0]!r}, which is not among the {len(CHARACTERS)} "
+                "characters of LEAF's Shakespeare"
+            )
+        numbers = np.zeros(128, dtype=np.uint8)
+        numbers[list(CHARACTERS.encode())] = np.arange(self.first, self.first + len(CHARACTERS))
+        characters = numbers[np.frombuffer(text.encode("ascii"), dtype=np.uint8)]
+        try:
+            roles = [role_of(user) for user, _ in pieces]
+        except ValueError as error:
+            raise UserError(f"{path}: {error}") from None
+        lengths = np.array([len(text) for _, text in pieces])
+        begins = np.ones(len(characters), dtype=bool)
+        for end in np.cumsum(lengths):
+            begins[end - LENGTH : end] = False
+        groups = np.repeat(np.unique(roles, return_inverse=True)[1], lengths)
+        starts = np.flatnonzero(begins)
+        test = draw_part(len(starts), self.test_share, "shakespeare test split")
+        return _split(characters, groups, starts[~test]), _split(characters, groups, starts[test])
 
 
-@dataclass(frozen=True, kw_only=True)
 class ShakespeareCentral(Shakespeare):
     """Parses Shakespeare as in AML's centralized study: characters are numbered from 0, because
     there is no padding, and a tenth is for testing."""
@@ -75,46 +89,6 @@ class ShakespeareCentral(Shakespeare):
     name: ClassVar[str] = "shakespeare-central"
     first: ClassVar[int] = 0
     test_share: ClassVar[float] = 1 / 10
-
-
-@dataclass(frozen=True, kw_only=True)
-class ShakespeareCsv(Parser):
-    """Parses LEAF's Shakespeare samples from the table that Flower Labs publishes."""
-
-    name: ClassVar[str] = "shakespeare-csv"
-
-    def parse(self, folder: Path) -> tuple[Split, Split]:
-        path = folder / "shakespeare.csv"
-        return _splits(list(_texts_of_table(path)), path)
-
-
-def _splits(
-    pieces: list[tuple[str, str]], path: Path, first: int = 1, test_share: float = TEST_SHARE
-) -> tuple[Split, Split]:
-    """Training and test samples of users and their texts, by user name: all windows of 80
-    characters and the next one."""
-    pieces = sorted(pieces, key=lambda piece: piece[0])
-    text = "".join(text for _, text in pieces)
-    if unknown := sorted(set(text) - set(CHARACTERS)):
-        raise UserError(
-            f"{path}: holds {unknown[0]!r}, which is not among the {len(CHARACTERS)} characters "
-            "of LEAF's Shakespeare"
-        )
-    numbers = np.zeros(128, dtype=np.uint8)
-    numbers[list(CHARACTERS.encode())] = np.arange(first, first + len(CHARACTERS))
-    characters = numbers[np.frombuffer(text.encode("ascii"), dtype=np.uint8)]
-    try:
-        roles = [role_of(user) for user, _ in pieces]
-    except ValueError as error:
-        raise UserError(f"{path}: {error}") from None
-    lengths = np.array([len(text) for _, text in pieces])
-    begins = np.ones(len(characters), dtype=bool)
-    for end in np.cumsum(lengths):
-        begins[end - LENGTH : end] = False
-    groups = np.repeat(np.unique(roles, return_inverse=True)[1], lengths)
-    starts = np.flatnonzero(begins)
-    test = draw_part(len(starts), test_share, "shakespeare test split")
-    return _split(characters, groups, starts[~test]), _split(characters, groups, starts[test])
 
 
 def _split(characters: np.ndarray, groups: np.ndarray, starts: np.ndarray) -> Split:
@@ -129,29 +103,6 @@ def _split(characters: np.ndarray, groups: np.ndarray, starts: np.ndarray) -> Sp
         characters[starts + LENGTH].astype(np.int64),
         groups[starts],
     )
-
-
-def _texts_of_table(path: Path) -> Iterator[tuple[str, str]]:
-    """Rebuild the texts that a table of samples was cut from, by joining overlapping rows."""
-    last, expected, parts = "", "", list[str]()
-    with open(path, encoding="ascii", errors="replace", newline="") as file:
-        rows = csv.reader(file, strict=True)
-        try:
-            if next(rows, None) != ["character_id", "x", "y"]:
-                raise ValueError("the columns character_id,x,y are expected")
-            for user, window, following in rows:
-                if len(window) != LENGTH or len(following) != 1:
-                    raise ValueError(f"{LENGTH} characters and one more are expected")
-                if user != last or window != expected:
-                    if parts:
-                        yield last, "".join(parts)
-                    last, parts = user, [window]
-                parts.append(following)
-                expected = window[1:] + following
-        except (csv.Error, ValueError) as error:
-            raise UserError(f"{path}: line {rows.line_num} is broken ({error})") from None
-    if parts:
-        yield last, "".join(parts)
 
 
 def text_by_role(path: Path) -> dict[str, str]:
@@ -212,7 +163,6 @@ def _plays(lines: list[str]) -> list[tuple[str, dict[str, list[str]]]]:
     return plays
 
 
-@dataclass(frozen=True, kw_only=True)
 class Covtype(Parser):
     """Parses COVTYPE's two largest of seven kinds of forest: spruce and fir is class 0, lodgepole
     pine class 1. A row is ten numbers, then four wilderness areas and 40 soil types as zeros and

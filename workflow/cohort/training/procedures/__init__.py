@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from cohort.core.component_names import parse
-from cohort.core.components import Catalog
+from cohort.core.components import Catalog, parse
 from cohort.training.procedures.centralized import Centralized
 from cohort.training.procedures.concat import Concat
 from cohort.training.procedures.federated import Federated

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
-from cohort.core.component_names import NameEncoded
+from cohort.core.components import NameEncoded
 from cohort.core.errors import UserError
 from cohort.core.metric import Metric
 from cohort.selection.simple import Random

@@ -1,7 +1,5 @@
 """Which rounds of a cell are evaluated."""
 
-from __future__ import annotations
-
 import csv
 
 import pytest
