@@ -20,11 +20,10 @@ from cohort.core.randomness import generator
 from cohort.data.samples import Samples
 from cohort.models import MODELS
 from cohort.plan import Plan, load
-from cohort.training.cursor import strip_prefix
 from cohort.training.evaluation import fingerprint
 from cohort.training.job import checkpoint
-from cohort.training.procedures.concat import Concat
-from cohort.training.procedures.concat.rounds import (
+from cohort.training.ledger import strip_prefix
+from cohort.training.procedures.concat import (
     CLASSIFIER,
     NONE,
     cluster_clients,
@@ -32,8 +31,8 @@ from cohort.training.procedures.concat.rounds import (
     last_linear,
     prefix_of,
 )
-from cohort.training.state import RunState
-from cohort.training.task import Task
+from cohort.training.procedures.procedure import Concat
+from cohort.training.task import RunState, Task
 from cohort.training.updates import Weights
 from tests.training.small_task import plain_samples, small_task, train, trainer_of
 from tests.training.test_empty_clients import PlannedFile

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cohort.selection.pools import Probe
-from cohort.training.procedures.federated import Federated
+from cohort.training.procedures.procedure import Federated
 from cohort.training.servers import SERVERS
 from tests.training.small_task import small_cell
 

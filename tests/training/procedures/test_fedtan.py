@@ -18,12 +18,11 @@ from cohort.core.randomness import generator
 from cohort.models import MODELS
 from cohort.selection.pools import Probe
 from cohort.training.objectives import FedProx
-from cohort.training.procedures.fedtan import FedTan
-from cohort.training.procedures.fedtan.rounds import FirstStepTogether, LockStep
+from cohort.training.procedures.fedtan import FirstStepTogether, LockStep
+from cohort.training.procedures.procedure import FedTan
 from cohort.training.servers import FedNova
-from cohort.training.state import RunState
-from cohort.training.task import Task
-from cohort.training.trainers.local_work import batches as local_batches
+from cohort.training.task import RunState, Task
+from cohort.training.trainers.base import batches as local_batches
 from cohort.training.updates import size_in_bytes
 from tests.training.small_task import run, small_cell, small_task, train, trainer_of
 

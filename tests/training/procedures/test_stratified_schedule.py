@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cohort.training.procedures.stratified.label_schedule import (
+from cohort.training.procedures.label_schedule import (
     ClientData,
     Epoch,
     Holders,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from cohort.core.lazy import lazy
 from cohort.core.text import duration_text
-from cohort.training.state import RunState
+from cohort.training.task import RunState
 
 if TYPE_CHECKING:
     from rich import progress as rich

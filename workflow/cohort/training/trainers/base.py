@@ -1,4 +1,4 @@
-"""The base of all trainers: local work in, stacked updates out.
+"""Local work, which is what one client does in a round, and the base of the trainers that do it.
 
 Which samples make which step is decided by the local work itself, so that all trainers do the same
 steps and differ in rounding only.
@@ -6,7 +6,9 @@ steps and differ in rounding only.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
@@ -16,15 +18,68 @@ from torch import Tensor, nn
 from cohort.core.randomness import generator
 from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.samples import Samples
-from cohort.settings import Settings
-from cohort.training.cursor import Cursor
+from cohort.settings import Settings, local_work
 from cohort.training.evaluation import evaluate
+from cohort.training.ledger import Cursor
 from cohort.training.objectives import Objective
-from cohort.training.trainers.local_work import LocalWork, local_steps
 from cohort.training.updates import Updates, Weights
 
 if TYPE_CHECKING:
     from cohort.training.task import Task
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalWork:
+    """One client's work: from which weights, on which samples, at which learning rate.
+
+    `round` and `client` address the random draws of batches, augmentation and dropout. Of the steps
+    that J asks for, the client takes those from `begin` to `end`. `correction` gives what is added
+    to the weights after each step, times the learning rate (SCAFFOLD's control variates). Samples
+    are shuffled in each epoch unless they are to be taken `in_order`.
+    """
+
+    client: int
+    round: int
+    weights: Weights
+    samples: np.ndarray
+    lr: float
+    begin: int = 0
+    end: int | None = None
+    correction: Callable[[], Weights] = field(default=dict)
+    in_order: bool = False
+
+    def steps(self, settings: Settings) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield each step's number within J, and the positions of its batch in `samples`."""
+        if not len(self.samples):
+            return iter(())
+        rng = generator(settings.seed, "batches", round=self.round, client=self.client)
+        draw = np.arange if self.in_order else rng.permutation
+        return islice(enumerate(batches(len(self.samples), settings, draw)), self.begin, self.end)
+
+    def last_batch(self, settings: Settings) -> np.ndarray:
+        """The samples of its last step; none without a step."""
+        steps = list(self.steps(settings))
+        return self.samples[steps[-1][1]] if steps else self.samples[:0]
+
+
+def local_steps(size: int, settings: Settings) -> tuple[int, int]:
+    """The number of steps that J asks of a client with `size` samples, and that of an epoch."""
+    amount, epochs = local_work(settings.J)
+    per_epoch = -(-size // settings.batch)
+    return amount * per_epoch if epochs else amount, per_epoch
+
+
+def batches(
+    size: int, settings: Settings, draw: Callable[[int], np.ndarray]
+) -> Iterator[np.ndarray]:
+    """Yield the local batches of J as positions of samples, epoch after epoch until J is done.
+    `draw` puts so many samples in order, for each epoch anew."""
+    steps, per_epoch = local_steps(size, settings)
+    for step in range(steps):
+        position = step % per_epoch
+        if position == 0:
+            order = draw(size)
+        yield order[position * settings.batch : (position + 1) * settings.batch]
 
 
 class Trained(NamedTuple):
@@ -70,26 +125,18 @@ class Trainer:
     ) -> list[LocalWork]:
         """The local work of clients that start from the same weights and do all of J on all their
         samples."""
+        begin = {"round": round, "weights": weights, "lr": self.lr(round)}
         return [
-            LocalWork(
-                client=client,
-                round=round,
-                weights=weights,
-                samples=self.shards[client],
-                lr=self.lr(round),
-            )
-            for client in map(int, clients)
+            LocalWork(client=int(client), samples=self.shards[client], **begin)
+            for client in clients
         ]
 
     def train(
         self, works: Sequence[LocalWork], anchor: Weights, cursor: Cursor | None = None
     ) -> Updates:
-        """Do the work of each client; the order does not matter.
-
-        `anchor` are the global weights, to which a proximal term pulls. A client without samples
-        takes no step, and its loss is NaN. `cursor` says which clients were done before the run
-        was interrupted.
-        """
+        """Do the work of each client; the order does not matter. `anchor` are the global weights,
+        to which a proximal term pulls. A client without samples takes no step, and its loss is NaN.
+        `cursor` says which clients were done before the run was interrupted."""
         weights, losses, steps = self._train(works, anchor, cursor or Cursor())
         sizes = [len(work.samples) for work in works]
         return Updates(
@@ -110,12 +157,6 @@ class Trainer:
             weights = updates.client_weights(row)
             losses.append(evaluate(self.model, weights, samples, indices, plain=plain).loss)
         return np.array(losses)
-
-    def step_profile(self) -> list[np.ndarray]:
-        """Client, step number, loss and accuracy of the batch, and seconds of each local step of
-        the last call of `train`, as tables (step, column); none unless the trainer measures
-        them."""
-        return []
 
     def _train(self, works: Sequence[LocalWork], anchor: Weights, cursor: Cursor) -> Trained:
         """Train one client after another, from the first that is not done."""

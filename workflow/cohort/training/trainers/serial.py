@@ -15,14 +15,14 @@ from torch.nn.utils import clip_grad_norm_
 from cohort.core.randomness import torch_seed
 from cohort.records.history import PROFILE
 from cohort.training.contract import losses_of
-from cohort.training.cursor import Cursor
+from cohort.training.ledger import Cursor
 from cohort.training.objectives import output_bias
-from cohort.training.trainers.base import Trainer
-from cohort.training.trainers.local_work import LocalWork, local_steps
+from cohort.training.trainers.base import LocalWork, Trainer, local_steps
 from cohort.training.trainers.optimizers import LocalOptimizer, local_optimizer
 from cohort.training.updates import Updates, Weights
 
-AfterStep = Callable[[], object]
+AfterStep = Callable[[Tensor, Tensor, Tensor], object]
+"""What is called after each step, with the batch's loss, outputs and targets."""
 
 
 class SerialTrainer(Trainer):
@@ -31,9 +31,8 @@ class SerialTrainer(Trainer):
     name: ClassVar[str] = "serial"
 
     def prepare(self) -> None:
-        self.normalizations = [
-            layer for layer in self.model.modules() if isinstance(layer, _BatchNorm)
-        ]
+        layers = self.model.modules()
+        self.normalizations = [layer for layer in layers if isinstance(layer, _BatchNorm)]
 
     def empty_rows(self, count: int) -> Weights:
         self.state = self.model.state_dict()  # the network's own tensors, which each client trains
@@ -57,31 +56,31 @@ class SerialTrainer(Trainer):
         after_step: AfterStep | None = None,
     ) -> Tensor:
         """Do one client's work, from the network's present weights; return the loss of each step.
-
-        `anchor` are the weights to which the objective may pull, in the order of the parameters.
-        `after_step` is called after each step of the optimizer.
-        """
+        `anchor` are the weights to which the objective may pull, in the order of parameters."""
         indices, losses = torch.from_numpy(work.samples), []
         if not len(indices):
             return self.samples.std.new_empty(0)
         inputs, targets = self._inputs(indices, work), self.samples.labels[indices]
         statistics, bias = self._statistics(targets, self.model)
-        torch.manual_seed(
-            torch_seed(self.settings.seed, "dropout", round=work.round, client=work.client)
-        )
+        address = {"round": work.round, "client": work.client}
+        torch.manual_seed(torch_seed(self.settings.seed, "dropout", **address))
         self.model.train()
         for step, batch in work.steps(self.settings):
             for layer in self.normalizations:  # PyTorch refuses batch statistics of one sample
                 layer.train(len(batch) > 1)
             optimizer.zero_grad()
-            given = inputs(step, batch), _rows(targets, batch)
-            loss, _ = self._backward(*given, statistics, bias, anchor)
+            given, labels = inputs(step, batch), _rows(targets, batch)
+            outputs = self.model(given)
+            loss = losses_of(self.objective, outputs, labels, statistics, bias).mean()
+            if self.objective.is_proximal:
+                loss = loss + self.objective.proximal_term(self.model.parameters(), anchor)
+            loss.backward()
             if self.settings.clip:
                 clip_grad_norm_(self.model.parameters(), self.settings.clip)
             optimizer.step()
+            losses.append(loss.detach())
             if after_step is not None:
-                after_step()
-            losses.append(loss)
+                after_step(losses[-1], outputs, labels)
         return torch.stack(losses) if losses else self.samples.std.new_empty(0)
 
     def _statistics(self, targets: Tensor, network: nn.Module) -> tuple[Tensor, Tensor]:
@@ -90,22 +89,6 @@ class SerialTrainer(Trainer):
         bias = output_bias(network)
         counts = targets.bincount(minlength=len(bias)).to(bias.dtype)
         return self.objective.label_statistics(counts), bias
-
-    def _backward(
-        self,
-        inputs: Tensor,
-        targets: Tensor,
-        statistics: Tensor,
-        bias: Tensor,
-        anchor: Sequence[Tensor],
-    ) -> tuple[Tensor, Tensor]:
-        """Leave the gradients of a batch's loss in the parameters; return loss and outputs."""
-        outputs = self.model(inputs)
-        loss = losses_of(self.objective, outputs, targets, statistics, bias).mean()
-        if self.objective.is_proximal:
-            loss = loss + self.objective.proximal_term(self.model.parameters(), anchor)
-        loss.backward()
-        return loss.detach(), outputs
 
     def _inputs(self, indices: Tensor, work: LocalWork) -> Callable[[int, np.ndarray], Tensor]:
         """A function from a step and its batch to the network's inputs. A shard that is seen whole
@@ -141,8 +124,9 @@ class StepRecordingTrainer(SerialTrainer):
         self.profile: list[tuple[float, ...]] = []
         return super().train(works, anchor)
 
-    def step_profile(self) -> list[np.ndarray]:
-        return [np.array(self.profile, dtype=np.float64).reshape(-1, len(PROFILE) - 1)]
+    def step_profile(self) -> np.ndarray:
+        """What was recorded of each step of the last call of `train` (step, column)."""
+        return np.array(self.profile, dtype=np.float64).reshape(-1, len(PROFILE) - 1)
 
     def run(
         self,
@@ -151,30 +135,22 @@ class StepRecordingTrainer(SerialTrainer):
         anchor: Sequence[Tensor],
         after_step: AfterStep | None = None,
     ) -> Tensor:
-        taken = len(self.profile)
+        taken, started = len(self.profile), 0.0
 
-        def record() -> None:
+        def start(*_: object) -> None:
+            nonlocal started
+            started = time.perf_counter()
+
+        def record(loss: Tensor, outputs: Tensor, targets: Tensor) -> None:
             if after_step is not None:
-                after_step()
-            loss, accuracy = map(float, self._of_batch)  # waits for a GPU
-            seconds = time.perf_counter() - self._started
+                after_step(loss, outputs, targets)
+            hits = outputs.detach().argmax(dim=1) == targets
+            of_batch = float(loss), float(hits.double().mean())  # waits for a GPU
             step = work.begin + len(self.profile) - taken
-            self.profile.append((work.client, step, loss, accuracy, seconds))
+            self.profile.append((work.client, step, *of_batch, time.perf_counter() - started))
 
-        return super().run(work, optimizer, anchor, record)
-
-    def _backward(
-        self,
-        inputs: Tensor,
-        targets: Tensor,
-        statistics: Tensor,
-        bias: Tensor,
-        anchor: Sequence[Tensor],
-    ) -> tuple[Tensor, Tensor]:
-        self._started = time.perf_counter()
-        loss, outputs = super()._backward(inputs, targets, statistics, bias, anchor)
-        self._of_batch = loss, (outputs.detach().argmax(dim=1) == targets).double().mean()
-        return loss, outputs
+        with self.model.register_forward_pre_hook(start):
+            return super().run(work, optimizer, anchor, record)
 
 
 def _rows(tensor: Tensor, batch: np.ndarray) -> Tensor:
@@ -197,7 +173,7 @@ def _correction_step(model: nn.Module, correction: Weights, lr: float) -> AfterS
     moves = [(parameter, lr * correction[name]) for name, parameter in model.named_parameters()]
 
     @torch.no_grad()
-    def move() -> None:
+    def move(*_: Tensor) -> None:
         for parameter, change in moves:
             parameter.add_(change)
 

@@ -16,11 +16,10 @@ from torch.nn.functional import cross_entropy
 from cohort.data.samples import Samples
 from cohort.settings import Settings
 from cohort.training.contract import losses_of
-from cohort.training.cursor import Cursor, strip_prefix
 from cohort.training.evaluation import evaluation_batches
+from cohort.training.ledger import Cursor, strip_prefix
 from cohort.training.objectives import Objective, output_bias
-from cohort.training.trainers.base import Trained, Trainer
-from cohort.training.trainers.local_work import LocalWork, local_steps
+from cohort.training.trainers.base import LocalWork, Trained, Trainer, local_steps
 from cohort.training.updates import Updates, Weights, stack
 
 if TYPE_CHECKING:

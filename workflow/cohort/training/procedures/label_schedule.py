@@ -28,10 +28,8 @@ class ClientData:
 
 @dataclass(frozen=True)
 class Epoch:
-    """The samples of an epoch in the order of training, and the client that holds each.
-
-    `tasks` are the clients of the single-sample mode's tasks, in order.
-    """
+    """The samples of an epoch in the order of training, and the client that holds each; `tasks` are
+    the clients of the single-sample mode's tasks, in order."""
 
     samples: np.ndarray
     clients: np.ndarray
@@ -47,39 +45,27 @@ class Epoch:
         parts = np.split(self.clients, range(batch, len(self.clients), batch))
         return np.array([len(np.unique(part)) for part in parts])
 
-    def sharer_counts(self, batch: int) -> np.ndarray:
-        """The number of clients that share sums for batch normalization in each batch: none in a
-        batch of one sample, which has no variance."""
-        sizes = np.minimum(batch, len(self.clients) - np.arange(0, len(self.clients), batch))
-        return np.where(sizes > 1, self.contributor_counts(batch), 0)
-
 
 def label_frequencies(counts: np.ndarray, uniform: bool = False) -> np.ndarray:
     """The number of times that each label is scheduled in an epoch: as often as it has samples, but
-    no label more often than the median one; or all equally often.
-
-    `counts` has a row for each label and a column for each client.
-    """
+    no label more often than the median one; or all equally often. `counts` is (label, client)."""
     held = counts.sum(axis=1)
     present = held > 0
     most = held[present].mean() if uniform else np.median(held[present])
     return np.where(present, most if uniform else np.minimum(held, most), 0).astype(np.int64)
 
 
-def shuffled_labels(frequency: np.ndarray, rng: np.random.Generator) -> list[int]:
-    """Labels in random order, each as often as its frequency says."""
-    labels: list[int] = rng.permutation(np.repeat(np.arange(len(frequency)), frequency)).tolist()
-    return labels
+def _begin_epoch(
+    data: ClientData, rng: np.random.Generator, weighted: bool = False, uniform: bool = False
+) -> tuple[Holders, list[int]]:
+    """The holders of samples, and an epoch's labels in random order."""
+    frequencies = label_frequencies(data.counts, uniform)
+    labels = rng.permutation(np.repeat(np.arange(len(frequencies)), frequencies))
+    return Holders(data, weighted, rng), labels.tolist()
 
 
 def schedule_single_samples(
-    data: ClientData,
-    rng: np.random.Generator,
-    *,
-    chunk: int,
-    retained: float,
-    weighted: bool = False,
-    uniform: bool = False,
+    data: ClientData, rng: np.random.Generator, *, chunk: int, retained: float, **options: bool
 ) -> Epoch:
     """Schedule an epoch of single samples (Algorithm 3) in chunks of labels.
 
@@ -87,9 +73,9 @@ def schedule_single_samples(
     random place of what is left of the schedule, for somebody else. Once nobody has any left, all
     begin anew with that label.
     """
-    waiting = shuffled_labels(label_frequencies(data.counts, uniform), rng)
+    holders, waiting = _begin_epoch(data, rng, **options)
     waiting.reverse()  # the next is last
-    holders, number = Holders(data, weighted, rng), retained_count(retained, len(data.samples))
+    number = retained_count(retained, len(data.samples))
     samples, clients, tasks = [], [], []
     while waiting:
         labels = waiting[: -chunk - 1 : -1]
@@ -108,17 +94,11 @@ def schedule_single_samples(
 
 
 def schedule_batches(
-    data: ClientData,
-    rng: np.random.Generator,
-    *,
-    batch: int,
-    weighted: bool = False,
-    uniform: bool = False,
+    data: ClientData, rng: np.random.Generator, *, batch: int, **options: bool
 ) -> Epoch:
     """Schedule an epoch of batches (Algorithm 4). For a label that a client has no sample left of,
     another client is chosen before the batch is trained."""
-    labels = shuffled_labels(label_frequencies(data.counts, uniform), rng)
-    holders = Holders(data, weighted, rng)
+    holders, labels = _begin_epoch(data, rng, **options)
     samples, clients = np.empty(len(labels), np.int64), np.empty(len(labels), np.int64)
     for start in range(0, len(labels), batch):
         positions = list(range(start, min(start + batch, len(labels))))
@@ -180,15 +160,9 @@ class Holders:
                     left[label] = self.rng.permutation(left[label] + used[label]).tolist()
                     used[label] = []
 
-    def chunk_tasks(
-        self, chunk: Sequence[int], retained: int
-    ) -> Iterator[tuple[int, Sequence[int]]]:
+    def chunk_tasks(self, chunk: list[int], retained: int) -> Iterator[tuple[int, list[int]]]:
         """Assign a chunk of labels (Algorithm 1): yield one client after another with its
-        consecutive labels.
-
-        For each label a few of the available clients are `retained` at random. From the first label
-        on, the client is taken that can serve the longest run of labels, and so on from there.
-        """
+        consecutive labels. For each label a few available clients are `retained` at random."""
         labels = sorted(set(chunk))
         able = {}  # the retained clients of each label, as the bits of a number
         for label, order in zip(labels, self._draw_orders(labels), strict=True):
@@ -205,7 +179,8 @@ class Holders:
             drawn = self.rng.choice(some, number, p=shares)
         else:
             drawn = self._draw_orders([label])[0][:number]
-        return [int(client) for client in drawn]
+        clients: list[int] = drawn.tolist()
+        return clients
 
     def _draw_orders(self, labels: Sequence[int]) -> list[np.ndarray]:
         """Draw the order in which each label's available clients come up."""
@@ -234,6 +209,5 @@ def longest_runs(able: Sequence[int], rng: np.random.Generator) -> Iterator[tupl
 
 
 def retained_count(share: float, clients: int) -> int:
-    """The number of clients that are retained for each label: the share of all clients, rounded
-    up."""
+    """How many clients are retained for each label: the share of all clients, rounded up."""
     return math.ceil(Fraction(str(share)) * clients)  # 0.28 * 25 > 7 in floating point
