@@ -18,7 +18,7 @@ from cohort.training.job import checkpoint
 from cohort.training.job import train as job
 from cohort.training.job.train import GivenUp, Run
 from cohort.training.rounds import Rounds
-from cohort.training.trainers.optimizers import PlainSGD
+from cohort.training.trainers.serial import PlainSGD
 from tests.training.small_task import run as run_of
 from tests.training.small_task import small_task
 

@@ -383,12 +383,12 @@ SETTINGS = {"dataset": "digits", "model": "small-mlp", "clients": 10, "cohort": 
 SETTINGS |= {"batch": 16, "lr": 0.05}
 FORM = "is not of the form concat-CLUSTERS[-classifierN][-stepsN][-balancedN][-warmN]"
 REFUSED: list[tuple[dict[str, Any], str]] = [
-    ({"procedure": "concat-11"}, "'concat-11' makes 11 clusters, but there are only 10 clients"),
+    ({"procedure": "concat-11"}, "'concat-11' makes 11 clusters of only 10 clients"),
     ({"rounds": 1}, "rounds must be at least 2"),
     ({"schedule": "cosine"}, "follows lr_decay, not the schedule 'cosine'"),
-    ({"strategy": "fedavgm"}, "has no use for the server rule 'momentum'"),
-    ({"participation": "dropout-0.3"}, "hears everybody whom it asks: participation is 'dropout"),
-    ({"strategy": "loss", "reserve": 60}, "has no global model to show to the selector 'loss'"),
+    ({"strategy": "fedavgm"}, "not by the server rule 'momentum'"),
+    ({"participation": "dropout-0.3"}, "has no use for participation 'dropout"),
+    ({"strategy": "loss", "reserve": 60}, "label counts at most, not 'loss'"),
     ({"procedure": "concat"}, f"procedure 'concat' {FORM}: CLUSTERS is missing"),
     ({"procedure": "concat-5-classifier1"}, "classifier is 1, but must be below 1"),
     ({"procedure": "concat-5-balanced2"}, "balanced is 2, but must be at most 1"),

@@ -16,10 +16,10 @@ from tests.training.small_task import small_cell
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"optimizer": "adam"}, "assumes clients that take steps of SGD, but optimizer is 'adam'"),
+        ({"optimizer": "adam"}, "assumes steps of SGD, but optimizer is 'adam'"),
         (
             {"selector": Probe()},
-            "assumes clients that take all their steps at once, but the selector 'probe' probes",
+            "assumes steps at once, but the selector 'probe' probes",
         ),
     ],
 )

@@ -54,11 +54,8 @@ class Updates:
 
     def effective_steps(self) -> Tensor:
         """The distance that each client's steps cover on a constant gradient of 1 (client), in
-        learning rates.
-
-        Without momentum this is the number of steps; with momentum it is larger, because every step
-        also repeats a part of the earlier ones.
-        """
+        learning rates: the number of steps, or more with momentum, because every step also repeats
+        a part of the earlier ones."""
         steps, rest = self.steps.clamp(min=1).double(), self.momentum
         return (steps - rest * (1 - rest**steps) / (1 - rest)) / (1 - rest)
 
@@ -97,10 +94,8 @@ class Updates:
 
 def stack(models: list[Weights]) -> Weights:
     """Stack models: one tensor per parameter with one row per model."""
-    stacked: Weights = {}
-    for name in models[0]:
-        stacked[name] = torch.stack([model[name] for model in models])
-    return stacked
+    by_name = {name: [model[name] for model in models] for name in models[0]}
+    return {name: torch.stack(tensors) for name, tensors in by_name.items()}
 
 
 def size_in_bytes(weights: Weights) -> int:

@@ -37,8 +37,8 @@ class LogLines:
             self.printed = now
             speed = (state.round - self.first) / max(now - self.started, 1e-9)
             left = duration_text((self.rounds - state.round) / speed)
-            where = f"{self.name}  {progress_text(state, self.rounds)}"
-            print(f"{where}  {speed:.3g} rounds/s  {left} left", flush=True)
+            text = f"{self.name}  {progress_text(state, self.rounds)}  {speed:.3g} rounds/s"
+            print(f"{text}  {left} left", flush=True)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
@@ -53,8 +54,8 @@ def train(
     at a checkpoint after that round."""
     cell = read_cell(plan)
     folder = state_folder(record)
-    busy = "another process trains this cell: waiting for it"
-    with lease.lease(folder, waiting=lambda: print(busy, flush=True)):
+    waiting = partial(print, "another process trains this cell: waiting for it", flush=True)
+    with lease.lease(folder, waiting):
         if is_valid(record, cell.digest):  # another process has trained it meanwhile
             print(f"record {record}", flush=True)
             return

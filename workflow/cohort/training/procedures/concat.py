@@ -25,8 +25,7 @@ from cohort.training.rounds import Rounds
 from cohort.training.task import RunState, Task
 from cohort.training.trainers import TRAINERS
 from cohort.training.trainers.base import local_steps
-from cohort.training.trainers.optimizers import local_optimizer
-from cohort.training.trainers.serial import SerialTrainer
+from cohort.training.trainers.serial import SerialTrainer, local_optimizer
 from cohort.training.updates import Updates, Weights, size_in_bytes, stack
 
 NONE = -1  # the cluster of a client without samples

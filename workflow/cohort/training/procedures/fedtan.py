@@ -26,8 +26,12 @@ from cohort.training.procedures.federated import FederatedRounds, Pool
 from cohort.training.procedures.procedure import Federated
 from cohort.training.task import RunState, Task
 from cohort.training.trainers.base import LocalWork, Trained
-from cohort.training.trainers.optimizers import LocalOptimizer, local_optimizer
-from cohort.training.trainers.serial import AfterStep, SerialTrainer
+from cohort.training.trainers.serial import (
+    AfterStep,
+    LocalOptimizer,
+    SerialTrainer,
+    local_optimizer,
+)
 from cohort.training.updates import Updates, Weights, size_in_bytes
 
 

@@ -46,26 +46,30 @@ class Epoch:
         return np.array([len(np.unique(part)) for part in parts])
 
 
-def label_frequencies(counts: np.ndarray, uniform: bool = False) -> np.ndarray:
-    """The number of times that each label is scheduled in an epoch: as often as it has samples, but
-    no label more often than the median one; or all equally often. `counts` is (label, client)."""
+def label_frequencies(counts: np.ndarray) -> np.ndarray:
+    """How often each label is scheduled in an epoch: as often as it has samples, but no label more
+    often than the median one. `counts` is (label, client)."""
     held = counts.sum(axis=1)
-    present = held > 0
-    most = held[present].mean() if uniform else np.median(held[present])
-    return np.where(present, most if uniform else np.minimum(held, most), 0).astype(np.int64)
+    most = np.median(held[held > 0])
+    return np.minimum(held, most).astype(np.int64)
 
 
 def _begin_epoch(
-    data: ClientData, rng: np.random.Generator, weighted: bool = False, uniform: bool = False
+    data: ClientData, rng: np.random.Generator, weighted: bool
 ) -> tuple[Holders, list[int]]:
     """The holders of samples, and an epoch's labels in random order."""
-    frequencies = label_frequencies(data.counts, uniform)
+    frequencies = label_frequencies(data.counts)
     labels = rng.permutation(np.repeat(np.arange(len(frequencies)), frequencies))
     return Holders(data, weighted, rng), labels.tolist()
 
 
 def schedule_single_samples(
-    data: ClientData, rng: np.random.Generator, *, chunk: int, retained: float, **options: bool
+    data: ClientData,
+    rng: np.random.Generator,
+    *,
+    chunk: int,
+    retained: float,
+    weighted: bool = False,
 ) -> Epoch:
     """Schedule an epoch of single samples (Algorithm 3) in chunks of labels.
 
@@ -73,7 +77,7 @@ def schedule_single_samples(
     random place of what is left of the schedule, for somebody else. Once nobody has any left, all
     begin anew with that label.
     """
-    holders, waiting = _begin_epoch(data, rng, **options)
+    holders, waiting = _begin_epoch(data, rng, weighted)
     waiting.reverse()  # the next is last
     number = retained_count(retained, len(data.samples))
     samples, clients, tasks = [], [], []
@@ -94,11 +98,11 @@ def schedule_single_samples(
 
 
 def schedule_batches(
-    data: ClientData, rng: np.random.Generator, *, batch: int, **options: bool
+    data: ClientData, rng: np.random.Generator, *, batch: int, weighted: bool = False
 ) -> Epoch:
     """Schedule an epoch of batches (Algorithm 4). For a label that a client has no sample left of,
     another client is chosen before the batch is trained."""
-    holders, labels = _begin_epoch(data, rng, **options)
+    holders, labels = _begin_epoch(data, rng, weighted)
     samples, clients = np.empty(len(labels), np.int64), np.empty(len(labels), np.int64)
     for start in range(0, len(labels), batch):
         positions = list(range(start, min(start + batch, len(labels))))

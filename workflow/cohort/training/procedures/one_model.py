@@ -18,9 +18,8 @@ from cohort.training.procedures import label_schedule, procedure
 from cohort.training.procedures.fedtan import charge_exchange
 from cohort.training.rounds import Rounds
 from cohort.training.task import RunState, Task
-from cohort.training.trainers import TRAINERS, optimizers
+from cohort.training.trainers import TRAINERS, serial
 from cohort.training.trainers.base import LocalWork, local_steps
-from cohort.training.trainers.serial import SerialTrainer
 from cohort.training.updates import Weights, size_in_bytes
 
 LABEL_BYTES = 4  # of a placeholder
@@ -35,9 +34,9 @@ class CentralizedRounds(Rounds):
     def __init__(self, task: Task):
         super().__init__(task)
         settings = task.settings
-        self.trainer = self.trainer_of(SerialTrainer)
+        self.trainer = self.trainer_of(serial.SerialTrainer)
         self.batches = local_steps(self.epoch_size(), settings)[1]  # in an epoch
-        self.optimizer = optimizers.torch_optimizer(settings, task.model.parameters(), settings.lr)
+        self.optimizer = serial.torch_optimizer(settings, task.model.parameters(), settings.lr)
         self.schedule = task.schedule.build(self.optimizer, settings.rounds, self.batches)
         self.scheduled = 0  # how often the schedule has stepped
 
@@ -55,7 +54,7 @@ class CentralizedRounds(Rounds):
     def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
         model = self.task.model
         model.load_state_dict(state.weights)
-        optimizers.load_optimizer_state(self.optimizer, model, state.server)
+        serial.load_optimizer_state(self.optimizer, model, state.server)
         self._advance_schedule(state)
         ledger.measured(learning_rate=self.optimizer.param_groups[0]["lr"])
         work = self.work(state, round, ledger)
@@ -63,7 +62,7 @@ class CentralizedRounds(Rounds):
             losses = self.trainer.run(work, self.optimizer, (), self._after_step)
         ledger.measured(train_loss=float(losses.mean()))
         weights = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
-        memory = optimizers.optimizer_state(self.optimizer, model)
+        memory = serial.optimizer_state(self.optimizer, model)
         return replace(state, weights=weights, server=memory)
 
     def _after_step(self, *_: object) -> None:
@@ -146,7 +145,6 @@ class StratifiedSingleRounds(HandoffRounds):
                 chunk=asked.chunk,
                 retained=asked.retained,
                 weighted=bool(asked.weighted),
-                uniform=bool(asked.uniform),
             )
         work = epoch_work(epoch, state.weights, round, self.trainer.lr(round))
         weights, loss = self.train_work(work, ledger)
@@ -165,13 +163,11 @@ class StratifiedBatchRounds(CentralizedRounds):
     costs: ClassVar[tuple[str, ...]] = ("bytes_down", "bytes_up", "client_steps")
 
     def __init__(self, procedure: procedure.StratifiedBatch, task: Task):
-        self.options = {"weighted": bool(procedure.weighted), "uniform": bool(procedure.uniform)}
-        self.data = client_data(task)
+        self.weighted, self.data = bool(procedure.weighted), client_data(task)
         super().__init__(task)
 
     def epoch_size(self) -> int:
-        counts = self.data.counts
-        return int(label_schedule.label_frequencies(counts, self.options["uniform"]).sum())
+        return int(label_schedule.label_frequencies(self.data.counts).sum())
 
     def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
         after = super().play(state, round, ledger)
@@ -181,7 +177,9 @@ class StratifiedBatchRounds(CentralizedRounds):
     def work(self, state: RunState, round: int, ledger: Ledger) -> LocalWork:
         batch, rng = self.task.settings.batch, schedule_rng(self.task, round)
         with ledger.timed("selecting"):
-            epoch = label_schedule.schedule_batches(self.data, rng, batch=batch, **self.options)
+            epoch = label_schedule.schedule_batches(
+                self.data, rng, batch=batch, weighted=self.weighted
+            )
         contributors, size = epoch.contributor_counts(batch), size_in_bytes(state.weights)
         contributions = int(contributors.sum())
         ledger.sent("model", size, to="clients", copies=contributions)

@@ -69,18 +69,13 @@ class Procedure(NameEncoded):
     def check_constant(self, cell: Cell) -> None:
         """Raise ValueError if the cell has a learning rate schedule."""
         if cell.settings.schedule != "constant":
-            raise ValueError(
-                f"follows lr_decay, not the schedule '{cell.schedule}', "
-                "which is for centralized runs; leave it out"
-            )
+            raise ValueError(f"follows lr_decay, not the schedule '{cell.schedule}'; leave it out")
 
     def check_undecayed(self, cell: Cell) -> None:
         """Raise ValueError if the cell's learning rate decays by round."""
         if cell.settings.lr_decay != 1:
-            raise ValueError(
-                f"follows its schedule, and has no use for lr_decay {cell.settings.lr_decay:g}; "
-                "leave it out"
-            )
+            decay = f"{cell.settings.lr_decay:g}"
+            raise ValueError(f"follows its schedule, and has no use for lr_decay {decay}")
 
     def check_plain(self, cell: Cell) -> None:
         """Raise ValueError unless all clients take part and the strategy is plain FedAvg."""
@@ -186,16 +181,12 @@ class Federated(Procedure):
         server, optimizer = cell.server, cell.settings.optimizer
         if not server.assumes_sgd:
             return
+        assumes = f"with the server rule '{server.name}' assumes steps"
         if optimizer != "sgd":
-            raise ValueError(
-                f"with the server rule '{server.name}' assumes clients that take steps of SGD, "
-                f"but optimizer is '{optimizer}'"
-            )
+            raise ValueError(f"{assumes} of SGD, but optimizer is '{optimizer}'")
         if isinstance(cell.selector, abilities.Probing):
-            raise ValueError(
-                f"with the server rule '{server.name}' assumes clients that take all their steps "
-                f"at once, but the selector '{cell.selector.name}' probes them first"
-            )
+            name = cell.selector.name
+            raise ValueError(f"{assumes} at once, but the selector '{name}' probes clients first")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,19 +215,15 @@ class FedTan(Procedure):
     def check(self, cell: Cell) -> None:
         model, optimizer, rule = cell.settings.model, cell.settings.optimizer, cell.server.name
         if not MODELS[model].batch_norm:
-            raise ValueError(
-                f"shares the statistics of batch normalization, which the model '{model}' lacks"
-            )
+            raise ValueError(f"shares batch normalization, which the model '{model}' lacks")
         if optimizer != "sgd":
             raise ValueError(f"trains clients by SGD, but optimizer is '{optimizer}'; leave it out")
         self.check_constant(cell)
         if rule != "average":
             raise ValueError(f"averages the clients' models, not by the server rule '{rule}'")
         if isinstance(cell.selector, abilities.Probing):
-            raise ValueError(
-                "has clients that take their first step together, "
-                f"but the selector '{cell.selector.name}' probes them first"
-            )
+            probing = cell.selector.name
+            raise ValueError(f"has no use for the selector '{probing}', which probes clients first")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -287,28 +274,18 @@ class Concat(Procedure):
         self.check_constant(cell)
         settings, selector, rule = cell.settings, cell.selector, cell.server.name
         if self.clusters > settings.clients:
-            raise ValueError(
-                f"makes {self.clusters} clusters, but there are only {settings.clients} clients"
-            )
+            raise ValueError(f"makes {self.clusters} clusters of only {settings.clients} clients")
         if settings.rounds < 2:
-            raise ValueError(
-                "needs a round for the clusters and one for the classifier: "
-                "rounds must be at least 2"
-            )
+            raise ValueError("trains clusters, then a classifier: rounds must be at least 2")
         if rule != "average":
-            raise ValueError(
-                f"averages within clusters, and has no use for the server rule '{rule}'"
-            )
+            raise ValueError(f"averages within clusters, not by the server rule '{rule}'")
         if settings.participation != "full":
-            raise ValueError(
-                "hears everybody whom it asks: "
-                f"participation is '{settings.participation}'; leave it out"
-            )
+            raise ValueError(f"has no use for participation '{settings.participation}'")
         refused = abilities.Allocating | abilities.Filtering | abilities.Screening
         if isinstance(selector, refused) or selector.needs - {"label_counts"}:
             raise ValueError(
-                f"has no global model to show to the selector '{selector.name}', and trains "
-                "clients on all they have: it takes a selector that sees label counts at most"
+                f"takes a selector that sees label counts at most, not '{selector.name}': it has "
+                "no global model to show"
             )
 
     def cluster_rounds(self, rounds: int) -> int:
@@ -332,9 +309,7 @@ class Centralized(Procedure):
     def check(self, cell: Cell) -> None:
         settings = cell.settings
         if (settings.clients, settings.cohort) != (1, 1):
-            raise ValueError(
-                "trains one client that holds everything: clients and cohort must be 1"
-            )
+            raise ValueError("trains one client: clients and cohort must be 1")
         self.check_plain(cell)
         self.check_undecayed(cell)
         if cell.schedule.watches and not settings.validation:
@@ -377,16 +352,11 @@ class Stratified(Procedure):
     weighted: int = parameter(
         0, minimum=0, maximum=1, help="1: choose clients by how many samples of a label they hold"
     )
-    uniform: int = parameter(
-        0, minimum=0, maximum=1, help="1: schedule all labels equally often, the mean count"
-    )
 
     def check(self, cell: Cell) -> None:
         self.check_plain(cell)
         if cell.settings.J != "J1e":
-            raise ValueError(
-                f"has a schedule of one epoch in a round: J is {cell.settings.J}, not J1e"
-            )
+            raise ValueError(f"schedules an epoch in a round: J is {cell.settings.J}, not J1e")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -479,9 +449,8 @@ class StratifiedHybrid(ChunkedStratified):
         super().check(cell)
         self.check_undecayed(cell)
         if self.epochs > cell.settings.rounds:
-            raise ValueError(
-                f"has {self.epochs} epochs of batches, but rounds is {cell.settings.rounds}"
-            )
+            rounds = cell.settings.rounds
+            raise ValueError(f"has {self.epochs} epochs of batches, but rounds is {rounds}")
 
     def science_with(self, model: type[Model]) -> int:
         return self.version() + model.batch_norm
@@ -490,9 +459,9 @@ class StratifiedHybrid(ChunkedStratified):
         return replace(self, epochs=scale_epochs(self.epochs, share))
 
     def phases(self, cell: C) -> Sequence[C]:
-        how = {"weighted": self.weighted, "uniform": self.uniform}
-        batch = StratifiedBatch(**how)
-        single = StratifiedSingle(chunk=self.chunk, retained=self.retained, **how)
+        batch = StratifiedBatch(weighted=self.weighted)
+        chunks = {"chunk": self.chunk, "retained": self.retained}
+        single = StratifiedSingle(weighted=self.weighted, **chunks)
         first = replace(cell.settings, procedure=str(batch), rounds=self.epochs)
         rounds = cell.settings.rounds - self.epochs
         later = replace(cell.settings, procedure=str(single), rounds=rounds, **SINGLE_SAMPLES)

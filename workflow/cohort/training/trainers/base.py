@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import torch
@@ -82,12 +83,8 @@ def batches(
         yield order[position * settings.batch : (position + 1) * settings.batch]
 
 
-class Trained(NamedTuple):
-    """The stacked models of some clients after their work, mean losses and numbers of steps."""
-
-    weights: Weights
-    losses: Tensor
-    steps: list[int]
+Trained = tuple[Weights, Tensor, list[int]]
+"""The stacked models of some clients after their work, mean losses and numbers of steps."""
 
 
 class Trainer:
@@ -125,11 +122,8 @@ class Trainer:
     ) -> list[LocalWork]:
         """The local work of clients that start from the same weights and do all of J on all their
         samples."""
-        begin = {"round": round, "weights": weights, "lr": self.lr(round)}
-        return [
-            LocalWork(client=int(client), samples=self.shards[client], **begin)
-            for client in clients
-        ]
+        work = partial(LocalWork, round=round, weights=weights, lr=self.lr(round))
+        return [work(client=int(client), samples=self.shards[client]) for client in clients]
 
     def train(
         self, works: Sequence[LocalWork], anchor: Weights, cursor: Cursor | None = None
@@ -176,7 +170,7 @@ class Trainer:
             losses.append(own.mean())
             steps.append(len(own))
             cursor.client_done(results)
-        return Trained(stacked, torch.stack(losses), steps)
+        return stacked, torch.stack(losses), steps
 
     def empty_rows(self, count: int) -> Weights:
         """Uninitialized weights of so many clients, one row each."""

@@ -1,9 +1,10 @@
-"""The serial trainer: plain PyTorch, one client after another. The reference for all others."""
+"""The serial trainer: plain PyTorch, one client after another, the reference for all others. Its
+optimizers, and the state of those that live across rounds."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -11,16 +12,51 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.utils import clip_grad_norm_
+from torch.optim import Optimizer
 
 from cohort.core.randomness import torch_seed
 from cohort.records.history import PROFILE
+from cohort.settings import Settings
 from cohort.training.contract import losses_of
 from cohort.training.ledger import Cursor
 from cohort.training.objectives import output_bias
 from cohort.training.trainers.base import LocalWork, Trainer, local_steps
-from cohort.training.trainers.optimizers import LocalOptimizer, local_optimizer
 from cohort.training.updates import Updates, Weights
 
+
+class PlainSGD:
+    """`torch.optim.SGD` up to rounding, cheaper to create for each client and round: the first of
+    PyTorch's own imports its compiler, which takes a second. It overwrites the gradients."""
+
+    def __init__(
+        self, parameters: Iterable[nn.Parameter], lr: float, momentum: float, decay: float
+    ):
+        self.parameters: list[Tensor] = list(parameters)
+        self.lr, self.momentum, self.weight_decay = lr, momentum, decay
+        self.velocity: list[Tensor] = []
+
+    def zero_grad(self) -> None:
+        """Set all gradients to None."""
+        for parameter in self.parameters:
+            parameter.grad = None
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Take a step on every parameter that has a gradient."""
+        moved = [parameter for parameter in self.parameters if parameter.grad is not None]
+        if not moved:
+            return
+        changes = [parameter.grad for parameter in moved if parameter.grad is not None]
+        if self.weight_decay:
+            torch._foreach_add_(changes, moved, alpha=self.weight_decay)
+        if self.velocity:
+            torch._foreach_add_(changes, self.velocity, alpha=self.momentum)
+        if self.momentum:
+            self.velocity = changes
+        torch._foreach_add_(moved, changes, alpha=-self.lr)
+
+
+LocalOptimizer = PlainSGD | Optimizer
 AfterStep = Callable[[Tensor, Tensor, Tensor], object]
 """What is called after each step, with the batch's loss, outputs and targets."""
 
@@ -178,3 +214,40 @@ def _correction_step(model: nn.Module, correction: Weights, lr: float) -> AfterS
             parameter.add_(change)
 
     return move
+
+
+def local_optimizer(
+    settings: Settings, parameters: Iterable[nn.Parameter], lr: float
+) -> LocalOptimizer:
+    """Create an optimizer for one client's local work in one round."""
+    if settings.optimizer == "sgd":
+        return PlainSGD(parameters, lr, settings.momentum, settings.weight_decay)
+    return torch_optimizer(settings, parameters, lr)
+
+
+def torch_optimizer(settings: Settings, parameters: Iterable[nn.Parameter], lr: float) -> Optimizer:
+    """Create a PyTorch optimizer, which works with learning rate schedulers."""
+    if settings.optimizer == "adam":
+        return torch.optim.Adam(parameters, lr=lr, weight_decay=settings.weight_decay)
+    return torch.optim.SGD(
+        parameters, lr=lr, momentum=settings.momentum, weight_decay=settings.weight_decay
+    )
+
+
+def optimizer_state(optimizer: Optimizer, model: nn.Module) -> Weights:
+    """The state of a PyTorch optimizer as tensors named `{parameter}/{key}`."""
+    names: dict[Tensor, str] = {parameter: name for name, parameter in model.named_parameters()}
+    return {
+        f"{names[parameter]}/{key}": torch.as_tensor(value).clone()
+        for parameter, state in optimizer.state.items()
+        for key, value in state.items()
+        if value is not None
+    }
+
+
+def load_optimizer_state(optimizer: Optimizer, model: nn.Module, state: Weights) -> None:
+    """Restore the state that `optimizer_state` returned."""
+    parameters = dict(model.named_parameters())
+    for path, value in state.items():
+        name, _, key = path.rpartition("/")
+        optimizer.state[parameters[name]][key] = value.clone()
