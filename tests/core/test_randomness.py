@@ -19,7 +19,7 @@ from cohort.data.shards import write as write_shards
 from cohort.data.store import FORMAT
 from cohort.partition import deal
 from cohort.settings import PlannedFile, Settings
-from cohort.training import task
+from cohort.training import task, updates
 from cohort.training.cell import Cell, cell_of
 from cohort.training.procedures import federated, gathering
 from cohort.training.procedures.procedure import Federated
@@ -77,7 +77,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> set[tuple]:
 
         return call
 
-    drawing = [deal, sampling, federated, base, gathering]
+    drawing = [deal, sampling, federated, base, updates, gathering]
     for module in drawing:
         monkeypatch.setattr(module, "generator", watched(generator))
     for module in (serial, task):

@@ -19,8 +19,7 @@ from cohort.training.job import checkpoint
 from cohort.training.ledger import Cursor
 from cohort.training.servers import Momentum, Scaffold
 from cohort.training.task import RunState, Task
-from cohort.training.trainers.base import LocalWork
-from cohort.training.updates import Weights
+from cohort.training.updates import LocalWork, Weights
 from tests.training.small_task import small_task
 
 DIGEST, CPU = "k0", torch.device("cpu")

@@ -22,7 +22,7 @@ from cohort.training.procedures.fedtan import FirstStepTogether, LockStep
 from cohort.training.procedures.procedure import FedTan
 from cohort.training.servers import FedNova
 from cohort.training.task import RunState, Task
-from cohort.training.trainers.base import batches as local_batches
+from cohort.training.updates import batches as local_batches
 from cohort.training.updates import size_in_bytes
 from tests.training.small_task import run, small_cell, small_task, train, trainer_of
 

@@ -27,7 +27,7 @@ from cohort.training.procedures.label_schedule import (
 from cohort.training.procedures.one_model import client_data, schedule_rng
 from cohort.training.servers import Scaffold
 from cohort.training.task import RunState, Task
-from cohort.training.trainers.base import batches as local_batches
+from cohort.training.updates import batches as local_batches
 from cohort.training.updates import size_in_bytes
 from tests.training.small_task import small_cell, small_model, small_task
 

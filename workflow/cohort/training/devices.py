@@ -1,7 +1,5 @@
 """Devices: how fast clients compute and send, which a simulation of time needs."""
 
-from __future__ import annotations
-
 import csv
 import functools
 import hashlib
@@ -74,11 +72,9 @@ COLUMNS = ("speed", "link")
 @dataclass(frozen=True, kw_only=True)
 class Trace(Devices):
     """Speeds from a CSV file: `trace-phones` reads `my/training/devices/phones.csv`, with a column
-    `speed` in samples per second and a column `link` in Mbit/s.
-
-    If it has a row for each client, these are theirs; otherwise rows are drawn, once for each
-    client. Its numbers are part of a run's digest.
-    """
+    `speed` in samples per second and a column `link` in Mbit/s. If it has a row for each client,
+    these are theirs; otherwise rows are drawn, once for each client. Its numbers are part of a
+    run's digest."""
 
     name: ClassVar[str] = "trace"
     file: str = parameter(help="the name of the file, without .csv")

@@ -3,8 +3,6 @@
 By native code where there is any for the network, unless it must be `plain` PyTorch.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Iterator

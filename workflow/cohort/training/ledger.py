@@ -27,10 +27,8 @@ BYTES = {"server": "bytes_up", "clients": "bytes_down", "client": "bytes_between
 
 class Ledger:
     """Collects the costs and metrics of a round, which enter the history only when it is over.
-
-    `costs` are those that the procedure has in every round, even if they are zero. `seconds` are
-    those that the round had already taken when it was interrupted.
-    """
+    `costs` are recorded even if they are zero; `seconds` are those that the round had taken when it
+    was interrupted."""
 
     def __init__(self, costs: Iterable[str] = (), seconds: Mapping[str, float] | None = None):
         self.costs: dict[str, float] = dict.fromkeys(costs, 0)
@@ -120,11 +118,10 @@ class Ledger:
 class Cursor:
     """The local work of the current round that is already done, for checkpoints and resuming.
 
-    Between two rounds a run is its `RunState`. Within a round everything is drawn again from its
-    seed in no time (who is chosen, who responds, in which order samples come) except local
-    training. So a checkpoint inside a round holds the state before the round and the results of the
-    clients that are done. A resumed round is played again from its beginning, and trainers skip
-    these clients.
+    Between two rounds a run is its `RunState`. Within one everything is drawn again from its seed
+    in no time except local training. So a checkpoint inside a round holds the state before it and
+    the results of the clients that are done. A resumed round is played again from its beginning,
+    and trainers skip these clients.
     """
 
     def __init__(

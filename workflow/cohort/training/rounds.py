@@ -4,8 +4,6 @@ A procedure says what happens within a round. Everything around it is here: the 
 that are due, the test for divergence, the history, and the places from which a run can resume.
 """
 
-from __future__ import annotations
-
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator

@@ -74,10 +74,7 @@ class Average(ServerRule):
 class FedNova(ServerRule):
     """Divides each client's update by its effective steps, then multiplies the mean of the
     normalized updates by the mean of the effective steps, both weighted by data size (NIID-Bench).
-
-    This amplifies clients with few steps, so the sum of all factors, which is 1 for FedAvg, can be
-    far above 1.
-    """
+    The sum of all factors, which is 1 for FedAvg, can be far above 1."""
 
     name: ClassVar[str] = "fednova"
     metrics: ClassVar[Mapping[str, Metric]] = {"nova_factor": Metric("Sum of the clients' factors")}
@@ -95,10 +92,8 @@ class FedNova(ServerRule):
 
 @dataclass(frozen=True, kw_only=True)
 class Momentum(ServerRule):
-    """Server momentum: velocity = beta * velocity + mean update; weights += lr * velocity.
-
-    With `clip`, each update is first scaled down to at most this norm over all its weights.
-    """
+    """Server momentum: velocity = beta * velocity + mean update; weights += lr * velocity. With
+    `clip`, each update is first scaled down to at most this norm over all its weights."""
 
     name: ClassVar[str] = "momentum"
     metrics: ClassVar[Mapping[str, Metric]] = {

@@ -1,7 +1,5 @@
 """Tasks, which are cells with their data, shards and model, and the state of a run of one."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any

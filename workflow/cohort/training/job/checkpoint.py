@@ -4,8 +4,6 @@ Everything but tensors is JSON in its header, and a checksum covers both. The pr
 kept, so that at every moment, even between two renames, a whole one exists.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """One cell as a job, from its plan file to its record: lease, GPU, checkpoints, publication."""
 
-from __future__ import annotations
-
 import contextlib
 import platform
 import resource
@@ -15,7 +13,7 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -97,7 +95,7 @@ class Run:
     saved_at: float = field(default_factory=time.monotonic)
 
     @classmethod
-    def begin(cls, cell: Cell, path: Path, device: torch.device, trainer: str) -> Run:
+    def begin(cls, cell: Cell, path: Path, device: torch.device, trainer: str) -> Self:
         """Resume a run from the checkpoint at `path`, with its trainer, or begin the run."""
         with locate_errors(cell.settings.strategy, 0):  # the user's model may fail
             task = load_task(cell, device)
@@ -209,10 +207,7 @@ class Run:
 def _stop_signals(caught: list[int]) -> Iterator[None]:
     """Collect Ctrl-C and SIGTERM instead of dying of them, so that the run is saved after the
     client in progress. SLURM warns by SIGTERM and kills soon after, so if that takes too long,
-    raise `GivenUp`.
-
-    Further signals change nothing, not even once the block is left: the process is ending.
-    """
+    raise `GivenUp`. Further signals change nothing, even after the block: the process is ending."""
 
     def note(number: int, frame: FrameType | None) -> None:
         if not caught:

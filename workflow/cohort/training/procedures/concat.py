@@ -1,7 +1,5 @@
 """Rounds of FedConcat: FedAvg within clusters, then one classifier for all."""
 
-from __future__ import annotations
-
 import copy
 import math
 import warnings
@@ -24,9 +22,8 @@ from cohort.training.procedures.procedure import Concat
 from cohort.training.rounds import Rounds
 from cohort.training.task import RunState, Task
 from cohort.training.trainers import TRAINERS
-from cohort.training.trainers.base import local_steps
 from cohort.training.trainers.serial import SerialTrainer, local_optimizer
-from cohort.training.updates import Updates, Weights, size_in_bytes, stack
+from cohort.training.updates import Updates, Weights, local_steps, size_in_bytes, stack
 
 NONE = -1  # the cluster of a client without samples
 STARTS = 10  # runs of k-means, of which the best is used
@@ -54,7 +51,7 @@ class ConcatRounds(Rounds):
         self.trainer = self.trainer_of(TRAINERS[task.trainer])
         self.classifier_trainer = self.trainer_of(SerialTrainer, self.concatenated, few_steps)
 
-    def network(self, round: int) -> Concatenated:
+    def network(self, round: int) -> "Concatenated":
         self.concatenated.joined = round > self.cluster_rounds
         return self.concatenated
 
@@ -128,9 +125,9 @@ class ConcatRounds(Rounds):
         return {CLASSIFIER: Updates(stack(models), sizes, steps, means)}
 
     def charge(self, state: RunState, round: int, ledger: Ledger) -> None:
-        """Record the round's traffic: each client of the cohort downloads and uploads its cluster's
-        network, or the classifier. With its first classifier a client also downloads all networks,
-        without their last layers."""
+        """Record the round's traffic: each client downloads and uploads its cluster's network, or the
+        classifier; with its first classifier it downloads all networks without their last layers
+        too."""
         if round == 1:
             self.needs.charge("once", self.task.settings.clients, ledger)
         cohort, network = ledger.cohort, size_in_bytes(strip_prefix(state.weights, prefix_of(0)))
@@ -142,18 +139,15 @@ class ConcatRounds(Rounds):
         if not is_first:
             encoder = network - size_in_bytes(last_linear(self.task.model).state_dict())
             earlier = state.history.cohorts[self.cluster_rounds :]
-            new = np.setdiff1d(cohort, np.concatenate(earlier) if earlier else [])
-            encoders = len(self.concatenated.networks) * encoder
-            ledger.sent("encoders", encoders, to="clients", copies=len(new))
+            new = np.setdiff1d(cohort, np.concatenate([[], *earlier]))
+            size = len(self.concatenated.networks) * encoder
+            ledger.sent("encoders", size, to="clients", copies=len(new))
 
 
 class Concatenated(nn.Module):
-    """The networks of all clusters and one classifier on their concatenated features.
-
-    Until the module is `joined`, its output is the logarithm of the networks' mean probabilities.
-    Then it is that of the classifier; the networks are frozen feature extractors in evaluation
-    mode.
-    """
+    """The networks of all clusters and one classifier on their concatenated features. Until the
+    module is `joined`, its output is the logarithm of the networks' mean probabilities. Then it is
+    that of the classifier; the networks are frozen feature extractors in evaluation mode."""
 
     def __init__(self, network: nn.Module, clusters: int, seed: int):
         super().__init__()
@@ -247,8 +241,7 @@ def cluster_clients(
 
 
 def _balance_clusters(shares: np.ndarray, centers: np.ndarray) -> np.ndarray:
-    """Assign clients to clusters of limited size by Lloyd's algorithm from these centers: each step
-    assigns clients optimally within the limit."""
+    """Cluster clients by Lloyd's algorithm with optimal assignments within a limit of size."""
     clients, clusters = len(shares), len(centers)
     most = max(int(SLACK * clients / clusters), -(-clients // clusters))
     labels = np.full(clients, NONE)

@@ -1,7 +1,5 @@
 """Rounds of federated learning, step by step as in the papers' algorithm boxes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -19,9 +17,8 @@ from cohort.training.procedures.gathering import NeedGatherer, scatter_rows
 from cohort.training.procedures.procedure import Federated
 from cohort.training.rounds import Rounds
 from cohort.training.task import RunState, Task
-from cohort.training.trainers.base import LocalWork, local_steps
 from cohort.training.trainers.serial import StepRecordingTrainer
-from cohort.training.updates import Updates, Weights, size_in_bytes
+from cohort.training.updates import LocalWork, Updates, Weights, local_steps, size_in_bytes
 
 NORM_BYTES = 8  # of the number that a probed client sends
 FORWARD = 1 / 3  # the work of evaluating a sample, of that of training on it

@@ -1,13 +1,11 @@
 """Rounds of FedTAN: those of FedAvg, with a first step that clients take together.
 
 In this step the clients' networks run in lock step on one batch, in which each client has its rows.
-Layers with weights work on each client's rows with that client's weights. Batch normalization uses
-the plain averages of the clients' means and variances, and the gradient goes back through both. All
-that a client tells of its rows are sums: of the inputs, of their squared distances to the mean,
-and, in the backward pass, of the gradients and of their products with the normalized inputs.
+Layers with weights work on each client's rows with that client's weights. The gradient goes back
+through the means and variances of batch normalization. All that a client tells of its rows are
+sums: of the inputs, of their squared distances to the mean, and, in the backward pass, of the
+gradients and of their products with the normalized inputs.
 """
-
-from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Sequence
@@ -25,14 +23,14 @@ from cohort.training.ledger import Cursor, Ledger
 from cohort.training.procedures.federated import FederatedRounds, Pool
 from cohort.training.procedures.procedure import Federated
 from cohort.training.task import RunState, Task
-from cohort.training.trainers.base import LocalWork, Trained
+from cohort.training.trainers.base import Trained
 from cohort.training.trainers.serial import (
     AfterStep,
     LocalOptimizer,
     SerialTrainer,
     local_optimizer,
 )
-from cohort.training.updates import Updates, Weights, size_in_bytes
+from cohort.training.updates import LocalWork, Updates, Weights, size_in_bytes
 
 
 class FedTanRounds(FederatedRounds):

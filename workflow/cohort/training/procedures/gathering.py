@@ -1,8 +1,6 @@
 """Gathers what a selector needs to be told, measured on global and local models, and enters what
 that costs into the ledger."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,8 +17,8 @@ from cohort.training.contract import WrongAnswer, read_only
 from cohort.training.evaluation import Evaluation, evaluate, mean_softmax, softmax_of
 from cohort.training.ledger import Ledger
 from cohort.training.task import Task
-from cohort.training.trainers.base import LocalWork, Trainer, local_steps
-from cohort.training.updates import Updates, Weights
+from cohort.training.trainers.base import Trainer
+from cohort.training.updates import LocalWork, Updates, Weights, local_steps
 
 
 class NeedGatherer:
@@ -65,7 +63,7 @@ class NeedGatherer:
         trained = weights, trainer, updates, works, seconds
         return self._gather("after", ModelEvaluations(self.task, clients, ledger, *trained))
 
-    def _gather(self, when: str, context: ModelEvaluations) -> dict[str, np.ndarray]:
+    def _gather(self, when: str, context: "ModelEvaluations") -> dict[str, np.ndarray]:
         with context.ledger.timed("selecting"):
             answers = {need.name: _measure(need, context) for need in self.gathered_at(when)}
         self.charge(when, len(context.clients), context.ledger)
@@ -78,7 +76,7 @@ class NeedGatherer:
                 ledger.sent(need.name, size, to="server", copies=clients)
 
 
-def _measure(need: Need, context: ModelEvaluations) -> np.ndarray:
+def _measure(need: Need, context: "ModelEvaluations") -> np.ndarray:
     """Measure a need; raise WrongAnswer unless it is a row of numbers for each client asked."""
     answers = np.asarray(need.measure(context))
     if answers.shape[:1] != (len(context.clients),) or answers.dtype.kind not in "fiub":

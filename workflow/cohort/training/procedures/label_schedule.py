@@ -1,11 +1,6 @@
 """Stratify's label schedule: an epoch as a balanced sequence of labels, and whose sample of each
-label is trained at which place (Algorithms 1 to 4).
-
-Everything follows from the shards and one generator, so an epoch that was interrupted is scheduled
-again as it was.
-"""
-
-from __future__ import annotations
+label is trained at which place (Algorithms 1 to 4). Everything follows from the shards and one
+generator, so an epoch that was interrupted is scheduled again as it was."""
 
 import math
 from collections import Counter
@@ -56,7 +51,7 @@ def label_frequencies(counts: np.ndarray) -> np.ndarray:
 
 def _begin_epoch(
     data: ClientData, rng: np.random.Generator, weighted: bool
-) -> tuple[Holders, list[int]]:
+) -> tuple["Holders", list[int]]:
     """The holders of samples, and an epoch's labels in random order."""
     frequencies = label_frequencies(data.counts)
     labels = rng.permutation(np.repeat(np.arange(len(frequencies)), frequencies))
@@ -71,12 +66,9 @@ def schedule_single_samples(
     retained: float,
     weighted: bool = False,
 ) -> Epoch:
-    """Schedule an epoch of single samples (Algorithm 3) in chunks of labels.
-
-    A client that has no sample left of a label skips it and says so. The label then waits at a
-    random place of what is left of the schedule, for somebody else. Once nobody has any left, all
-    begin anew with that label.
-    """
+    """Schedule an epoch of single samples (Algorithm 3) in chunks of labels. A client that has no
+    sample left of a label skips it and says so. The label then waits at a random place of what is
+    left of the schedule. Once nobody has any left, all begin anew with that label."""
     holders, waiting = _begin_epoch(data, rng, weighted)
     waiting.reverse()  # the next is last
     number = retained_count(retained, len(data.samples))
@@ -124,11 +116,8 @@ def schedule_batches(
 
 class Holders:
     """The samples that clients have not used yet in an epoch, in random order, and the choice of a
-    client for each scheduled label: uniformly among those that hold the label, or `weighted`, in
-    proportion to how many samples of it they hold.
-
-    Of the counts of labels the server needs only which are above zero, unless it weighs them.
-    """
+    client for each scheduled label: uniformly among those that hold the label, or `weighted` by how
+    many samples of it they hold, of which the server needs the counts then."""
 
     def __init__(self, data: ClientData, weighted: bool, rng: np.random.Generator):
         counts, self.rng = data.counts, rng
@@ -145,8 +134,8 @@ class Holders:
         return [part.tolist() for part in parts]
 
     def draw(self, client: int, label: int) -> int | None:
-        """Draw a sample of this label that the client has not used yet. If none is left the client
-        reports so, and is not asked again for this label."""
+        """Draw a sample of this label that the client has not used yet; None if none is left, and
+        then the client is not asked again for this label."""
         if not self.left[client][label]:
             self.available[label, client] = 0
             return None
@@ -155,8 +144,7 @@ class Holders:
         return sample
 
     def refill(self, labels: Iterable[int]) -> None:
-        """Make all samples of those labels available again, newly shuffled, that nobody has any
-        sample left of."""
+        """Shuffle all samples of those labels anew that nobody has any sample left of."""
         for label in set(labels):
             if not self.available[label].any():
                 self.available[label] = self.weights[label]
@@ -197,10 +185,8 @@ class Holders:
 
 def longest_runs(able: Sequence[int], rng: np.random.Generator) -> Iterator[tuple[int, int, int]]:
     """Cut a chunk into tasks: a client, the first place of its run, and the place after the last.
-
     `able` says for each place which clients can serve it, as the bits of a number. Each task goes
-    to a client that can serve the most places in a row; ties are broken at random.
-    """
+    to a client that can serve the most places in a row; ties are broken at random."""
     start = 0
     while start < len(able):
         longest, end = able[start], start + 1

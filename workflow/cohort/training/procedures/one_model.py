@@ -1,8 +1,6 @@
 """Rounds in which one model is trained and nothing is averaged: centralized training, sequential
 federated learning and Stratify's procedures; and the rounds of masked labels, which train none."""
 
-from __future__ import annotations
-
 import time
 import warnings
 from dataclasses import replace
@@ -19,8 +17,7 @@ from cohort.training.procedures.fedtan import charge_exchange
 from cohort.training.rounds import Rounds
 from cohort.training.task import RunState, Task
 from cohort.training.trainers import TRAINERS, serial
-from cohort.training.trainers.base import LocalWork, local_steps
-from cohort.training.updates import Weights, size_in_bytes
+from cohort.training.updates import LocalWork, Weights, local_steps, size_in_bytes
 
 LABEL_BYTES = 4  # of a placeholder
 

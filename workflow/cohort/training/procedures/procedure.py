@@ -191,19 +191,14 @@ class Federated(Procedure):
 
 @dataclass(frozen=True, kw_only=True)
 class FedTan(Procedure):
-    """FedTAN (Wang, Shi and Chang, 2023): FedAvg whose clients share the statistics of batch
-    normalization in the first local step of each round.
+    """FedTAN (Wang, Shi and Chang, 2023): FedAvg whose clients take the first local step of each
+    round together, layer by layer: each normalizes by the plain averages of all clients' means and
+    variances, and receives the averages of the gradients of these. All other steps are local. Then
+    everything is averaged by size, the running statistics too.
 
-    The clients of a cohort take that step together, layer by layer: each normalizes by the plain
-    averages of all clients' means and variances, and receives the averages of the gradients of
-    these. All other steps are local. Then everything is averaged by size, the running statistics
-    too.
-
-    Together the first steps are one of SGD on the union of the clients' batches, with ordinary
-    batch normalization, if all of these batches have one size, and all shards too. Otherwise rows
-    of small batches weigh more in the statistics, and clients with large shards in the average.
-
-    As in its authors' code, momentum begins anew after the first step.
+    If all batches have one size, and all shards too, the first steps are together one of SGD on the
+    union of the batches. Otherwise rows of small batches weigh more in the statistics, and clients
+    with large shards in the average. As in its authors' code, momentum begins anew after this step.
     """
 
     name: ClassVar[str] = "fedtan"
@@ -233,12 +228,10 @@ class Concat(Procedure):
 
     Stage 1 is FedAvg within each cluster, among those of its clients that are in the cohort. In
     stage 2 the networks are frozen, and the cohort trains a linear classifier on their concatenated
-    last features, by a few batches each; every client counts the same.
-
-    The rounds of the settings are those of both stages, so a client is asked as often as in FedAvg.
-    The learning rate decays from its first value in each stage: after stage 1 nothing would be left
-    to learn with. The paper does not say how stage 1 is evaluated: here by the mean of the
-    probabilities that the clusters' networks give.
+    last features, by a few batches each; every client counts the same. The rounds of the settings
+    are those of both stages. The learning rate decays from its first value in each, or nothing
+    would be left to learn with. The paper does not say how stage 1 is evaluated: here by the mean
+    of the probabilities that the clusters' networks give.
     """
 
     name: ClassVar[str] = "concat"
@@ -361,7 +354,7 @@ class Stratified(Procedure):
 
 @dataclass(frozen=True, kw_only=True)
 class ChunkedStratified(Stratified):
-    """Base of the procedures that assign the labels of single samples in chunks (Algorithm 1)."""
+    """Base of those that assign the labels of single samples in chunks (Algorithm 1)."""
 
     science: ClassVar[int] = 2  # a client counts as sent the model only if it lacks it
     trainers: ClassVar[tuple[str, ...]] = ("serial", "native")  # of single samples
@@ -460,8 +453,7 @@ class StratifiedHybrid(ChunkedStratified):
 
     def phases(self, cell: C) -> Sequence[C]:
         batch = StratifiedBatch(weighted=self.weighted)
-        chunks = {"chunk": self.chunk, "retained": self.retained}
-        single = StratifiedSingle(weighted=self.weighted, **chunks)
+        single = StratifiedSingle(weighted=self.weighted, chunk=self.chunk, retained=self.retained)
         first = replace(cell.settings, procedure=str(batch), rounds=self.epochs)
         rounds = cell.settings.rounds - self.epochs
         later = replace(cell.settings, procedure=str(single), rounds=rounds, **SINGLE_SAMPLES)
@@ -472,12 +464,8 @@ class StratifiedHybrid(ChunkedStratified):
 class MaskedLabels(Procedure):
     """Stratify's masked labels, as an experiment of their own: one round of the encrypted protocol
     (privacy/masked_labels.py), in which all clients take part with the label counts that they hold.
-    Nothing is trained, so nothing is evaluated either.
-
-    The metrics are the times of the paper's Table IV. The paper maps the labels of all clients
-    concurrently; here one after another, and the mean client counts. Encryption comes before what
-    the table measures.
-    """
+    Nothing is trained or evaluated. The metrics are the times of the paper's Table IV, which maps
+    the labels of all clients concurrently; here the mean client counts."""
 
     name: ClassVar[str] = "masked-labels"
     requires: ClassVar[str] = "tenseal"

@@ -1,15 +1,10 @@
-"""Local work, which is what one client does in a round, and the base of the trainers that do it.
-
-Which samples make which step is decided by the local work itself, so that all trainers do the same
-steps and differ in rounding only.
-"""
+"""The base of all trainers: local work in, stacked updates out. Which samples make which step is
+decided by the local work itself, so trainers do the same steps and differ in rounding only."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -19,68 +14,14 @@ from torch import Tensor, nn
 from cohort.core.randomness import generator
 from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.samples import Samples
-from cohort.settings import Settings, local_work
+from cohort.settings import Settings
 from cohort.training.evaluation import evaluate
 from cohort.training.ledger import Cursor
 from cohort.training.objectives import Objective
-from cohort.training.updates import Updates, Weights
+from cohort.training.updates import LocalWork, Updates, Weights, local_steps
 
 if TYPE_CHECKING:
     from cohort.training.task import Task
-
-
-@dataclass(frozen=True, kw_only=True)
-class LocalWork:
-    """One client's work: from which weights, on which samples, at which learning rate.
-
-    `round` and `client` address the random draws of batches, augmentation and dropout. Of the steps
-    that J asks for, the client takes those from `begin` to `end`. `correction` gives what is added
-    to the weights after each step, times the learning rate (SCAFFOLD's control variates). Samples
-    are shuffled in each epoch unless they are to be taken `in_order`.
-    """
-
-    client: int
-    round: int
-    weights: Weights
-    samples: np.ndarray
-    lr: float
-    begin: int = 0
-    end: int | None = None
-    correction: Callable[[], Weights] = field(default=dict)
-    in_order: bool = False
-
-    def steps(self, settings: Settings) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield each step's number within J, and the positions of its batch in `samples`."""
-        if not len(self.samples):
-            return iter(())
-        rng = generator(settings.seed, "batches", round=self.round, client=self.client)
-        draw = np.arange if self.in_order else rng.permutation
-        return islice(enumerate(batches(len(self.samples), settings, draw)), self.begin, self.end)
-
-    def last_batch(self, settings: Settings) -> np.ndarray:
-        """The samples of its last step; none without a step."""
-        steps = list(self.steps(settings))
-        return self.samples[steps[-1][1]] if steps else self.samples[:0]
-
-
-def local_steps(size: int, settings: Settings) -> tuple[int, int]:
-    """The number of steps that J asks of a client with `size` samples, and that of an epoch."""
-    amount, epochs = local_work(settings.J)
-    per_epoch = -(-size // settings.batch)
-    return amount * per_epoch if epochs else amount, per_epoch
-
-
-def batches(
-    size: int, settings: Settings, draw: Callable[[int], np.ndarray]
-) -> Iterator[np.ndarray]:
-    """Yield the local batches of J as positions of samples, epoch after epoch until J is done.
-    `draw` puts so many samples in order, for each epoch anew."""
-    steps, per_epoch = local_steps(size, settings)
-    for step in range(steps):
-        position = step % per_epoch
-        if position == 0:
-            order = draw(size)
-        yield order[position * settings.batch : (position + 1) * settings.batch]
 
 
 Trained = tuple[Weights, Tensor, list[int]]

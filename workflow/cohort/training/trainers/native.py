@@ -11,8 +11,8 @@ from torch import Tensor
 
 from cohort.native import network
 from cohort.training.objectives import native_coefficients
-from cohort.training.trainers.base import LocalWork, Trainer, local_steps
-from cohort.training.updates import Weights
+from cohort.training.trainers.base import Trainer
+from cohort.training.updates import LocalWork, Weights, local_steps
 
 if TYPE_CHECKING:
     from cohort.training.task import Task

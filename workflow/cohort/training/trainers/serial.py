@@ -1,8 +1,6 @@
 """The serial trainer: plain PyTorch, one client after another, the reference for all others. Its
 optimizers, and the state of those that live across rounds."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar
@@ -20,8 +18,8 @@ from cohort.settings import Settings
 from cohort.training.contract import losses_of
 from cohort.training.ledger import Cursor
 from cohort.training.objectives import output_bias
-from cohort.training.trainers.base import LocalWork, Trainer, local_steps
-from cohort.training.updates import Updates, Weights
+from cohort.training.trainers.base import Trainer
+from cohort.training.updates import LocalWork, Updates, Weights, local_steps
 
 
 class PlainSGD:

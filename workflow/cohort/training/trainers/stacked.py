@@ -20,8 +20,8 @@ from cohort.training.contract import losses_of
 from cohort.training.evaluation import evaluation_batches
 from cohort.training.ledger import Cursor, strip_prefix
 from cohort.training.objectives import Objective, output_bias
-from cohort.training.trainers.base import LocalWork, Trained, Trainer, local_steps
-from cohort.training.updates import Updates, Weights, stack
+from cohort.training.trainers.base import Trained, Trainer
+from cohort.training.updates import LocalWork, Updates, Weights, local_steps, stack
 
 if TYPE_CHECKING:
     from cohort.training.task import Task
