@@ -18,7 +18,7 @@ from benchmarks.variants.ours import task_of
 from benchmarks.work import Work
 from benchmarks.workloads import W1, W2, W2A, W2B, W3
 from cohort.training.job.machine import set_up
-from cohort.training.state import RunState
+from cohort.training.task import RunState
 
 VGG11, RESNET18 = (
     replace(W1, name=name, title=name, model=model, classes=10)

@@ -17,10 +17,11 @@ from cohort.data.shards import write as write_shards
 from cohort.data.store import FORMAT
 from cohort.partition import deal
 from cohort.settings import PlannedFile, Settings
-from cohort.training import task
+from cohort.training import task, updates
 from cohort.training.cell import Cell, cell_of
-from cohort.training.procedures.federated import Federated, choosing, gathering, rounds
-from cohort.training.trainers import base, local_work, serial
+from cohort.training.procedures import federated, gathering
+from cohort.training.procedures.procedure import Federated
+from cohort.training.trainers import base, serial
 
 BASE = {"seed": 3, "purpose": "batches", "round": 5, "client": 7}
 CHANGES = [{"seed": 4}, {"purpose": "batch"}, {"purpose": "Batches"}, {"round": 6}, {"client": 8}]
@@ -74,7 +75,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> set[tuple]:
 
         return call
 
-    drawing = [deal, sampling, rounds, choosing, base, local_work, gathering]
+    drawing = [deal, sampling, federated, base, updates, gathering]
     for module in drawing:
         monkeypatch.setattr(module, "generator", watched(generator))
     for module in (serial, task):

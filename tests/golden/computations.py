@@ -47,7 +47,7 @@ from cohort.training.devices import DEVICES, Devices, Trace
 from cohort.training.objectives import OBJECTIVES, Objective
 from cohort.training.participation import PARTICIPATIONS, Participation
 from cohort.training.procedures import PROCEDURES, Procedure
-from cohort.training.procedures.federated.gathering import scatter_rows
+from cohort.training.procedures.gathering import scatter_rows
 from cohort.training.schedules import SCHEDULES, Schedule
 from cohort.training.servers import SERVERS, Merged, ServerRule
 from cohort.training.task import Task

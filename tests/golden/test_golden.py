@@ -19,7 +19,7 @@ from cohort.core.components import Catalog
 from cohort.data.split import Split
 from cohort.training.devices import Speeds
 from cohort.training.servers import Merged
-from cohort.training.state import RunState
+from cohort.training.task import RunState
 from cohort.training.updates import Weights
 from tests.golden import golden
 from tests.golden.computations import CATALOGS, KEYS, all_values, component

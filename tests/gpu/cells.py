@@ -26,7 +26,7 @@ from cohort.training.evaluation import fingerprint
 from cohort.training.job.lease import CHECKPOINT
 from cohort.training.job.machine import acquire_device, visible_gpus
 from cohort.training.job.train import Run, train
-from cohort.training.state import RunState
+from cohort.training.task import RunState
 
 ENDLESS = 10**6  # rounds, so that the process is killed before it ends
 CLIENTS, SAMPLES, CLASSES = 4, 160, 10

@@ -16,9 +16,8 @@ from torch import nn
 from cohort.partition.deal import Shards
 from cohort.selection import Selector
 from cohort.selection.selector import State, View
-from cohort.training.procedures.federated import Federated
-from cohort.training.state import RunState
-from cohort.training.task import Task
+from cohort.training.procedures.procedure import Federated
+from cohort.training.task import RunState, Task
 from tests.training.small_task import plain_samples, small_task
 
 LABELS = ((0, 0, 1, 2), (1, 1), (0, 2, 2), ())  # of each client

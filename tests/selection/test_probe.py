@@ -15,9 +15,9 @@ from cohort.selection.pools import Probe
 from cohort.selection.selector import View
 from cohort.selection.simple import Random
 from cohort.training.ledger import Ledger
-from cohort.training.procedures.federated import Federated
-from cohort.training.procedures.federated.gathering import scatter_rows
-from cohort.training.procedures.federated.rounds import FederatedRounds, Responders
+from cohort.training.procedures.federated import FederatedRounds, Responders
+from cohort.training.procedures.gathering import scatter_rows
+from cohort.training.procedures.procedure import Federated
 from cohort.training.trainers.serial import SerialTrainer
 from tests.selection.views import alike
 from tests.training.small_task import small_task

@@ -19,8 +19,7 @@ from cohort.settings import Settings
 from cohort.training.cell import Cell
 from cohort.training.objectives import CrossEntropy, Objective
 from cohort.training.servers import Average, ServerRule
-from cohort.training.state import RunState
-from cohort.training.task import Task
+from cohort.training.task import RunState, Task
 from cohort.training.trainers.base import Trainer
 from cohort.training.trainers.serial import SerialTrainer
 from cohort.training.updates import Updates, Weights

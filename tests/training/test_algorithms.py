@@ -16,8 +16,7 @@ from torch.nn.functional import cross_entropy
 from cohort.training.objectives import CrossEntropy, FedLC, FedProx, FedRS, Objective
 from cohort.training.servers import Average, FedNova, Momentum, Scaffold
 from cohort.training.task import Task
-from cohort.training.trainers.local_work import LocalWork
-from cohort.training.updates import Updates, Weights, stack
+from cohort.training.updates import LocalWork, Updates, Weights, stack
 from tests.training.small_task import run, small_model, small_task
 
 Tensors = list[Tensor]

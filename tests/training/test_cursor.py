@@ -14,14 +14,12 @@ import torch
 from torch import nn
 
 from cohort.selection.pools import Probe
-from cohort.training.cursor import Cursor
 from cohort.training.evaluation import fingerprint
 from cohort.training.job import checkpoint
+from cohort.training.ledger import Cursor
 from cohort.training.servers import Momentum, Scaffold
-from cohort.training.state import RunState
-from cohort.training.task import Task
-from cohort.training.trainers.local_work import LocalWork
-from cohort.training.updates import Weights
+from cohort.training.task import RunState, Task
+from cohort.training.updates import LocalWork, Weights
 from tests.training.small_task import small_task
 
 DIGEST, CPU = "k0", torch.device("cpu")

@@ -14,8 +14,7 @@ import torch
 from cohort.selection import SELECTORS, Selector
 from cohort.selection.selector import Reports, State, View
 from cohort.training.servers import Merged, ServerRule
-from cohort.training.state import RunState
-from cohort.training.task import Task
+from cohort.training.task import RunState, Task
 from cohort.training.updates import Updates, Weights
 from tests.training.small_task import small_task, train, trainer_of
 

@@ -14,7 +14,7 @@ from cohort.data.shards import Shards
 from cohort.training import evaluation
 from cohort.training.evaluation import all_finite, correct_by_class, evaluate, fingerprint
 from cohort.training.ledger import Ledger
-from cohort.training.procedures.federated.gathering import NeedGatherer
+from cohort.training.procedures.gathering import NeedGatherer
 from cohort.training.task import Task
 from cohort.training.trainers.base import Trainer
 from cohort.training.trainers.serial import SerialTrainer

@@ -7,9 +7,8 @@ import pytest
 from cohort.records.history import History
 from cohort.selection.simple import Ucb
 from cohort.training import ledger as module
-from cohort.training.cursor import Cursor
-from cohort.training.ledger import Ledger
-from cohort.training.procedures.federated.gathering import ModelEvaluations
+from cohort.training.ledger import Cursor, Ledger
+from cohort.training.procedures.gathering import ModelEvaluations
 from tests.training.small_task import run, small_task
 
 

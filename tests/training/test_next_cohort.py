@@ -16,8 +16,7 @@ from cohort.selection.peco import Peco
 from cohort.selection.selector import Reports, State, View
 from cohort.selection.simple import FixedProbability, HighestLoss, HighestTrainingLoss, Random, Ucb
 from cohort.training.evaluation import fingerprint
-from cohort.training.state import RunState
-from cohort.training.task import Task
+from cohort.training.task import RunState, Task
 from tests.training.small_task import run, small_task
 
 HELD_OUT = ((0, 1, 4), (3,), (7, 9), ())

@@ -18,8 +18,7 @@ from cohort.selection import Selector
 from cohort.selection.pools import Probe
 from cohort.selection.selector import Probing, Reports, State, View
 from cohort.training.evaluators import EVALUATORS
-from cohort.training.state import RunState
-from cohort.training.task import Task
+from cohort.training.task import RunState, Task
 from cohort.training.updates import Weights
 from tests.training.small_task import run, small_task, train, trainer_of
 

@@ -77,9 +77,15 @@ def test_another_table_is_another_run(write: Callable[[str], None]):
         ("speed,links\n1,2\n", "phones.csv: has no column 'link'"),
         ("", "phones.csv: has no column 'link'"),
         ("speed,link\n", "phones.csv: has no row below its head"),
-        ("speed,link\n1,2\n3,0\n", ", line 3: link is '0', but must be a number above 0"),
-        ("speed,link\nfast,2\n", ", line 2: speed is 'fast', but must be a number above 0"),
-        ("speed,link\n1\n", ", line 2: link is '', but must be a number above 0"),
+        (
+            "speed,link\n1,2\n3,0\n",
+            ", line 3: speed and link are '3' and '0', but must be numbers above 0",
+        ),
+        (
+            "speed,link\nfast,2\n",
+            ", line 2: speed and link are 'fast' and '2', but must be numbers above 0",
+        ),
+        ("speed,link\n1\n", ", line 2: speed and link are '1' and '', but must be numbers above 0"),
     ],
 )
 def test_mistakes_in_a_table(write: Callable[[str], None], text: str, message: str):

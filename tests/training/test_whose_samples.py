@@ -11,7 +11,7 @@ from scipy import stats
 
 from cohort.selection.selector import Selector, State, View
 from cohort.selection.simple import Random
-from cohort.training.procedures.federated.rounds import allocated_samples
+from cohort.training.procedures.federated import allocated_samples
 from tests.needs.by_hand import COUNTS, Spy, played, task_by_hand
 from tests.training.small_task import run, small_task
 from tests.training.test_timing import timed

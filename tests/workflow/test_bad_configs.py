@@ -39,7 +39,7 @@ EDITS = [
     (STUDY, LR, "lr: 1:30.5", "tiny.yaml, line 8: YAML reads 1:30.5 to the base 60"),
     (STUDY, LR, f"{LR}\n  holdout: 0.99", "holdout: 0.99 is greater than the maximum of 0.9"),
     (STUDY, LR, f"{LR}\n  participation: dropout-0", "share is 0, but must be above 0"),
-    (STUDY, LR, f"{LR}\n  schedule: cosine", "not the schedule 'cosine', which is for centralized"),
+    (STUDY, LR, f"{LR}\n  schedule: cosine", "not the schedule 'cosine'"),
     (STUDY, "rounds: 4", "rounds: 1000000000", "1000000000 is greater than the maximum of 1000000"),
     (STUDY, "batch: 16", "batch: 1438", "batch is 1438, but digits has only 1437 training samples"),
     (STUDY, "reserve: 60", "reserve: 400", "reserve is 400, but digits has only 360 test samples"),

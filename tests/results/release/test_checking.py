@@ -10,8 +10,7 @@ import torch
 
 from cohort.results.release.checking import check_run
 from cohort.selection import SELECTORS
-from cohort.training.job.provenance import describe_session
-from cohort.training.job.train import Run
+from cohort.training.job.train import Run, describe_session
 from cohort.training.servers import Momentum
 from tests.golden.computations import example
 from tests.training.small_task import small_task

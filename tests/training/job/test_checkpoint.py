@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 from cohort.records.history import History
 from cohort.training.job import checkpoint
 from cohort.training.job.checkpoint import load_history, save
-from cohort.training.state import RunState
+from cohort.training.task import RunState
 
 CPU = torch.device("cpu")
 BEGUN = RunState(

@@ -18,7 +18,7 @@ from cohort.training.job import checkpoint
 from cohort.training.job import train as job
 from cohort.training.job.train import GivenUp, Run
 from cohort.training.rounds import Rounds
-from cohort.training.trainers.serial import SerialTrainer
+from cohort.training.trainers.serial import PlainSGD
 from tests.training.small_task import run as run_of
 from tests.training.small_task import small_task
 
@@ -73,8 +73,8 @@ def test_a_second_signal_leaves_no_more_time():
     ("owner", "method", "call", "seconds", "left"),
     [
         # the first step of round 2: its client is done, then the run stops
-        (SerialTrainer, "_backward", 23, 0, 1),
-        (SerialTrainer, "_backward", 23, 20, 0),  # given up before the first client is done
+        (PlainSGD, "step", 23, 0, 1),
+        (PlainSGD, "step", 23, 20, 0),  # given up before the first client is done
         (Rounds, "evaluate", 2, 20, 4),  # a long evaluation, after all clients
     ],
 )

@@ -16,11 +16,10 @@ from cohort.core.errors import UserError
 from cohort.core.randomness import generator
 from cohort.training.job import checkpoint
 from cohort.training.objectives import FedProx
-from cohort.training.procedures.centralized import Centralized
+from cohort.training.procedures.procedure import Centralized
 from cohort.training.schedules import SCHEDULES, parse_schedule
 from cohort.training.servers import Momentum
-from cohort.training.state import RunState
-from cohort.training.task import Task
+from cohort.training.task import RunState, Task
 from tests.training.small_task import small_cell, small_task
 
 SIZE, BATCH, EPOCHS = 37, 5, 12

@@ -20,11 +20,10 @@ from cohort.core.randomness import generator
 from cohort.data.samples import Samples
 from cohort.models import MODELS
 from cohort.plan import Plan, load
-from cohort.training.cursor import strip_prefix
 from cohort.training.evaluation import fingerprint
 from cohort.training.job import checkpoint
-from cohort.training.procedures.concat import Concat
-from cohort.training.procedures.concat.rounds import (
+from cohort.training.ledger import strip_prefix
+from cohort.training.procedures.concat import (
     CLASSIFIER,
     NONE,
     cluster_clients,
@@ -32,8 +31,8 @@ from cohort.training.procedures.concat.rounds import (
     last_linear,
     prefix_of,
 )
-from cohort.training.state import RunState
-from cohort.training.task import Task
+from cohort.training.procedures.procedure import Concat
+from cohort.training.task import RunState, Task
 from cohort.training.updates import Weights
 from tests.training.small_task import plain_samples, small_task, train, trainer_of
 from tests.training.test_empty_clients import PlannedFile
@@ -384,12 +383,12 @@ SETTINGS = {"dataset": "digits", "model": "small-mlp", "clients": 10, "cohort": 
 SETTINGS |= {"batch": 16, "lr": 0.05}
 FORM = "is not of the form concat-CLUSTERS[-classifierN][-stepsN][-balancedN][-warmN]"
 REFUSED: list[tuple[dict[str, Any], str]] = [
-    ({"procedure": "concat-11"}, "'concat-11' makes 11 clusters, but there are only 10 clients"),
+    ({"procedure": "concat-11"}, "'concat-11' makes 11 clusters of only 10 clients"),
     ({"rounds": 1}, "rounds must be at least 2"),
     ({"schedule": "cosine"}, "follows lr_decay, not the schedule 'cosine'"),
-    ({"strategy": "fedavgm"}, "has no use for the server rule 'momentum'"),
-    ({"participation": "dropout-0.3"}, "hears everybody whom it asks: participation is 'dropout"),
-    ({"strategy": "loss", "reserve": 60}, "has no global model to show to the selector 'loss'"),
+    ({"strategy": "fedavgm"}, "not by the server rule 'momentum'"),
+    ({"participation": "dropout-0.3"}, "has no use for participation 'dropout"),
+    ({"strategy": "loss", "reserve": 60}, "label counts at most, not 'loss'"),
     ({"procedure": "concat"}, f"procedure 'concat' {FORM}: CLUSTERS is missing"),
     ({"procedure": "concat-5-classifier1"}, "classifier is 1, but must be below 1"),
     ({"procedure": "concat-5-balanced2"}, "balanced is 2, but must be at most 1"),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cohort.selection.pools import Probe
-from cohort.training.procedures.federated import Federated
+from cohort.training.procedures.procedure import Federated
 from cohort.training.servers import SERVERS
 from tests.training.small_task import small_cell
 
@@ -16,10 +16,10 @@ from tests.training.small_task import small_cell
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"optimizer": "adam"}, "assumes clients that take steps of SGD, but optimizer is 'adam'"),
+        ({"optimizer": "adam"}, "assumes steps of SGD, but optimizer is 'adam'"),
         (
             {"selector": Probe()},
-            "assumes clients that take all their steps at once, but the selector 'probe' probes",
+            "assumes steps at once, but the selector 'probe' probes",
         ),
     ],
 )

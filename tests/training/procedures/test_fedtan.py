@@ -18,12 +18,11 @@ from cohort.core.randomness import generator
 from cohort.models import MODELS
 from cohort.selection.pools import Probe
 from cohort.training.objectives import FedProx
-from cohort.training.procedures.fedtan import FedTan
-from cohort.training.procedures.fedtan.rounds import FirstStepTogether, LockStep
+from cohort.training.procedures.fedtan import FirstStepTogether, LockStep
+from cohort.training.procedures.procedure import FedTan
 from cohort.training.servers import FedNova
-from cohort.training.state import RunState
-from cohort.training.task import Task
-from cohort.training.trainers.local_work import batches as local_batches
+from cohort.training.task import RunState, Task
+from cohort.training.updates import batches as local_batches
 from cohort.training.updates import size_in_bytes
 from tests.training.small_task import run, small_cell, small_task, train, trainer_of
 
@@ -336,15 +335,12 @@ def test_a_client_without_samples_shares_nothing():
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (
-            {"model": "lenet5"},
-            "shares the statistics of batch normalization, which the model 'lenet5' lacks",
-        ),
+        ({"model": "lenet5"}, "shares batch normalization, which the model 'lenet5' lacks"),
         ({"model": "resnet9-gn"}, "which the model 'resnet9-gn' lacks"),
         ({"optimizer": "adam"}, "trains clients by SGD, but optimizer is 'adam'; leave it out"),
-        ({"schedule": "cosine"}, "not the schedule 'cosine', which is for centralized runs"),
+        ({"schedule": "cosine"}, "not the schedule 'cosine'"),
         ({"server": FedNova()}, "averages the clients' models, not by the server rule 'fednova'"),
-        ({"selector": Probe()}, "but the selector 'probe' probes them first"),
+        ({"selector": Probe()}, "no use for the selector 'probe', which probes clients first"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_one_sentence(change: dict[str, Any], sentence: str):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cohort.privacy.masked_labels import Exchange
-from cohort.training.procedures.stratified.label_schedule import (
+from cohort.training.procedures.label_schedule import (
     ClientData,
     Epoch,
     label_frequencies,

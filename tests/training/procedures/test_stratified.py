@@ -18,17 +18,16 @@ from cohort.core.randomness import generator
 from cohort.records.history import History
 from cohort.selection.entropy import Entropy
 from cohort.training import rounds as training_rounds
-from cohort.training.procedures.stratified.label_schedule import (
+from cohort.training.procedures.label_schedule import (
     Epoch,
     label_frequencies,
     schedule_batches,
     schedule_single_samples,
 )
-from cohort.training.procedures.stratified.rounds import client_data, schedule_rng
+from cohort.training.procedures.one_model import client_data, schedule_rng
 from cohort.training.servers import Scaffold
-from cohort.training.state import RunState
-from cohort.training.task import Task
-from cohort.training.trainers.local_work import batches as local_batches
+from cohort.training.task import RunState, Task
+from cohort.training.updates import batches as local_batches
 from cohort.training.updates import size_in_bytes
 from tests.training.small_task import small_cell, small_model, small_task
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cohort.training.procedures.stratified.label_schedule import (
+from cohort.training.procedures.label_schedule import (
     ClientData,
     Epoch,
     Holders,
@@ -43,37 +43,32 @@ def random_data(seed: int, clients: int, classes: int, size: int) -> ClientData:
 
 
 def test_frequencies_by_hand():
-    """Labels with 9, 2, 0 and 4 samples: the median of those that occur is 4, their mean 5."""
+    """Labels with 9, 2, 0 and 4 samples: the median of those that occur is 4."""
     counts = np.array([[5, 4], [0, 2], [0, 0], [4, 0]])
     assert label_frequencies(counts).tolist() == [4, 2, 0, 4]
-    assert label_frequencies(counts, uniform=True).tolist() == [5, 5, 0, 5]
     covtype = np.array([[211_840, 0], [0, 283_301]])
     assert label_frequencies(covtype).tolist() == [211_840, 247_570]
     assert label_frequencies(np.full((3, 2), 7)).tolist() == [14, 14, 14]
 
 
 @st.composite
-def epochs(draw: st.DrawFn) -> tuple[ClientData, dict[str, bool], Epoch]:
+def epochs(draw: st.DrawFn) -> tuple[ClientData, Epoch]:
     data = random_data(draw(st.integers(0, 10**6)), draw(st.integers(1, 6)), 4, 60)
-    options = {"weighted": draw(st.booleans()), "uniform": draw(st.booleans())}
-    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    given = data, np.random.default_rng(draw(st.integers(0, 10**6)))
+    weighted = draw(st.booleans())
     if draw(st.booleans()):
-        return data, options, schedule_batches(data, rng, batch=draw(st.integers(1, 20)), **options)
-    chunk, retained = draw(st.integers(1, 20)), draw(st.floats(0.1, 1))
-    return (
-        data,
-        options,
-        schedule_single_samples(data, rng, chunk=chunk, retained=retained, **options),
-    )
+        return data, schedule_batches(*given, batch=draw(st.integers(1, 20)), weighted=weighted)
+    chunks = {"chunk": draw(st.integers(1, 20)), "retained": draw(st.floats(0.1, 1))}
+    return data, schedule_single_samples(*given, **chunks, weighted=weighted)
 
 
 @given(epochs())
 @settings(max_examples=150, deadline=None)
-def test_an_epoch(drawn: tuple[ClientData, dict[str, bool], Epoch]):
+def test_an_epoch(drawn: tuple[ClientData, Epoch]):
     """Each label occurs as often as scheduled, each sample is its client's own, and none is used
     twice before all of its label were."""
-    data, options, epoch = drawn
-    scheduled = label_frequencies(data.counts, options["uniform"])
+    data, epoch = drawn
+    scheduled = label_frequencies(data.counts)
     labels = data.labels[epoch.samples]
     assert np.bincount(labels, minlength=len(scheduled)).tolist() == scheduled.tolist()
     for sample, client in zip(epoch.samples, epoch.clients, strict=True):

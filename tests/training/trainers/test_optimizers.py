@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from cohort.training.trainers.optimizers import PlainSGD
+from cohort.training.trainers.serial import PlainSGD
 
 
 @pytest.mark.parametrize("momentum", [0, 0.9])

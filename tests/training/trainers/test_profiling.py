@@ -12,7 +12,7 @@ from cohort.results.collect import step_metrics
 from cohort.selection.pools import Probe
 from cohort.training.evaluation import fingerprint
 from cohort.training.servers import Momentum
-from cohort.training.state import RunState
+from cohort.training.task import RunState
 from tests.needs.by_hand import Spy, task_by_hand
 from tests.training.small_task import run, small_task
 

@@ -12,8 +12,7 @@ from torch import nn
 
 from cohort.training.evaluation import fingerprint
 from cohort.training.task import Task
-from cohort.training.trainers.local_work import LocalWork
-from cohort.training.updates import Updates, Weights
+from cohort.training.updates import LocalWork, Updates, Weights
 from tests.training import small_task as small
 from tests.training.small_task import small_settings, small_task, trainer_of
 

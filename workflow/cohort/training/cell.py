@@ -1,7 +1,5 @@
 """Cells: runs with all of their settings, and the components that these name."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property

@@ -89,9 +89,10 @@ def read_only(value: Any) -> Any:
     return value
 
 
-class CheckedSelector:
+class CheckedSelector:  # the methods of `Selector` and of its abilities
     """A selector that gets read-only arrays, and whose answers are checked. Where it lacks an
-    ability, the answer is as if nothing was asked."""
+    ability, the answer is as if nothing was asked: all candidates are the pool, all needs are
+    gathered, all samples that are `held` are used, all updates count, and nothing is measured."""
 
     def __init__(self, selector: Selector):
         self.selector = selector
@@ -100,17 +101,14 @@ class CheckedSelector:
         self.probe_batches = selector.batches if isinstance(selector, abilities.Probing) else 0
 
     def asks(self, state: State, view: View) -> bool:
-        """Whether needs are gathered before choosing in this round: always unless skipped."""
         if not isinstance(self.selector, abilities.Skipping):
             return True
         return bool(self.selector.asks(read_only(state), read_only(view)))
 
     def begin(self, view: View, rng: np.random.Generator) -> State:
-        """The selector's state before the first round."""
         return _checked_state(self.selector.begin(read_only(view), rng), "begin")
 
     def draw_pool(self, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
-        """The pool of clients: all candidates unless the selector screens them."""
         if not isinstance(self.selector, abilities.Screening):
             return candidates
         pool = self.selector.draw_pool(read_only(candidates), read_only(view), rng)
@@ -119,33 +117,27 @@ class CheckedSelector:
     def select(
         self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
     ) -> np.ndarray:
-        """The cohort: distinct candidates, no more than its size."""
         given = read_only(state), read_only(candidates), read_only(view)
         cohort = _checked_clients(self.selector.select(*given, rng), candidates, "select")
         if len(cohort) > view.cohort:
-            raise WrongAnswer(
-                f"select returned {len(cohort)} clients for a cohort of {view.cohort}"
-            )
+            sizes = f"{len(cohort)} clients for a cohort of {view.cohort}"
+            raise WrongAnswer(f"select returned {sizes}")
         return cohort
 
     def measure(
         self, state: State, candidates: np.ndarray, cohort: np.ndarray, view: View
     ) -> dict[str, float]:
-        """The selector's metrics of a round; none if it does not measure."""
         if not isinstance(self.selector, abilities.MetricRecording):
             return {}
         metrics = self.selector.measure(*map(read_only, (state, candidates, cohort, view)))
         return _declared(metrics, self.selector.metrics, "measure")
 
     def probabilities(self, state: State, candidates: np.ndarray, view: View) -> np.ndarray | None:
-        """The probability of each candidate; None if the selector does not weigh them."""
         if not isinstance(self.selector, abilities.Weighing):
             return None
         return self.selector.probabilities(*map(read_only, (state, candidates, view)))
 
     def quotas(self, cohort: np.ndarray, view: View, held: np.ndarray) -> np.ndarray:
-        """The number of samples of each class that each client of the cohort uses (client, class):
-        all that are `held` unless the selector allocates them."""
         if not isinstance(self.selector, abilities.Allocating):
             return held
         quotas = np.asarray(self.selector.quotas(read_only(cohort), read_only(view)))
@@ -157,13 +149,11 @@ class CheckedSelector:
         return quotas
 
     def keep(self, reports: Reports, sizes: np.ndarray) -> np.ndarray:
-        """Whether each update counts (client): all do unless the selector filters them."""
         if not isinstance(self.selector, abilities.Filtering):
             return np.ones(len(sizes), dtype=bool)
         return self.selector.keep(read_only(reports), read_only(sizes))
 
     def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
-        """The selector's next state after a round."""
         given = map(read_only, (state, cohort, reports, view))
         return _checked_state(self.selector.observe(*given), "observe")
 

@@ -1,7 +1,5 @@
 """Devices: how fast clients compute and send, which a simulation of time needs."""
 
-from __future__ import annotations
-
 import csv
 import functools
 import hashlib
@@ -73,11 +71,9 @@ COLUMNS = ("speed", "link")
 @dataclass(frozen=True, kw_only=True)
 class Trace(Devices):
     """Speeds from a CSV file: `trace-phones` reads `my/training/devices/phones.csv`, with a column
-    `speed` in samples per second and a column `link` in Mbit/s.
-
-    If it has a row for each client, these are theirs; otherwise rows are drawn, once for each
-    client. Its numbers are part of a run's digest.
-    """
+    `speed` in samples per second and a column `link` in Mbit/s. If it has a row for each client,
+    these are theirs; otherwise rows are drawn, once for each client. Its numbers are part of a
+    run's digest."""
 
     name: ClassVar[str] = "trace"
     file: str = parameter(help="the name of the file, without .csv")
@@ -115,21 +111,16 @@ class Trace(Devices):
 
     def _numbers(self, row: Mapping[str, str | None], line: int) -> list[float]:
         """Speed and link of a row. Raise UserError unless both are positive."""
-        for name in COLUMNS:
-            if not 0 < number(row[name]) < math.inf:
-                raise UserError(
-                    f"{self.path}, line {line}: {name} is '{row[name] or ''}', but must be a "
-                    "number above 0"
-                )
-        return [number(row[name]) for name in COLUMNS]
-
-
-def number(text: str | None) -> float:
-    """The number that a text is; NaN if it is none."""
-    try:
-        return float(text or "")
-    except ValueError:
-        return math.nan
+        try:
+            numbers = [float(row[name] or "") for name in COLUMNS]
+        except ValueError:
+            numbers = [math.nan]
+        if not all(0 < value < math.inf for value in numbers):
+            texts = " and ".join(f"'{row[name] or ''}'" for name in COLUMNS)
+            raise UserError(
+                f"{self.path}, line {line}: speed and link are {texts}, but must be numbers above 0"
+            )
+        return numbers
 
 
 DEVICES = Catalog("cohort.training.devices", Devices, (LogNormal, Trace, Untimed))

@@ -3,8 +3,6 @@
 By native code where there is any for the network, unless it must be `plain` PyTorch.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Iterator
@@ -23,9 +21,9 @@ BINS = 15  # of confidence, the usual number for the expected calibration error
 
 
 class Evaluation(NamedTuple):
-    """The results of one evaluation: mean cross-entropy, accuracy, expected calibration error (the
-    mean difference between confidence and accuracy, in bins of equal width of the confidence), and
-    the number of distinct classes that the model predicts."""
+    """Mean cross-entropy, accuracy, expected calibration error (the mean difference between
+    confidence and accuracy, in bins of equal width of the confidence), and the number of distinct
+    classes that the model predicts."""
 
     loss: float
     accuracy: float
@@ -50,8 +48,7 @@ def evaluate(
     samples, or if a weight is not finite, its metrics are NaN."""
     if not all_finite(weights):  # the argmax of NaN is class 0, which would score
         return Evaluation(math.nan, math.nan, math.nan, math.nan)
-    loss, correct = 0.0, 0
-    predicted: set[int] = set()
+    loss, correct, predicted = 0.0, 0, set[int]()
     # the sum of confidence minus correctness by bin
     excess = torch.zeros(BINS, dtype=torch.float64, device=indices.device)
     for chunk, outputs in _outputs(model, weights, samples, indices, plain):

@@ -15,23 +15,24 @@ from cohort.core.randomness import generator
 from cohort.needs import needs_of
 from cohort.selection.selector import Screening
 from cohort.settings import evaluated_rounds, plans_by_name
-from cohort.training.procedures.federated import Federated
+from cohort.training.procedures.procedure import Federated
 
 if TYPE_CHECKING:
     import torch
     from torch import nn
 
+    from cohort.data.samples import Samples
     from cohort.training import contract, evaluation
     from cohort.training.cell import Cell
-    from cohort.training.procedures.federated import choosing
-    from cohort.training.state import RunState
-    from cohort.training.task import Task
-    from cohort.training.updates import Updates
+    from cohort.training.task import RunState, Task
+    from cohort.training.updates import Updates, Weights
 else:
     contract = lazy("cohort.training.contract")
-    choosing = lazy("cohort.training.procedures.federated.choosing")
     evaluation = lazy("cohort.training.evaluation")
     torch = lazy("torch")
+
+
+ACCURACY: dict[str, Any] = {"unit": "%", "scale": 100, "digits": 2, "better": "high"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,13 +79,33 @@ class Evaluator(Component):
 def evaluation_metrics(split: str, title: str, samples: str) -> Mapping[str, Metric]:
     """Declarations of the metrics of an `Evaluation` on a split, by recorded name. Figures call the
     split `title`, and its samples `samples`."""
+    error = Metric(f"Calibration error on {samples}", "%", 100, digits=2, better="low")
     return {
-        f"{split}_accuracy": Metric(f"{title} accuracy", "%", 100, digits=2, better="high"),
+        f"{split}_accuracy": Metric(f"{title} accuracy", **ACCURACY),
         f"{split}_loss": Metric(f"{title} loss", better="low"),
-        f"{split}_calibration_error": Metric(
-            f"Calibration error on {samples}", "%", 100, digits=2, better="low"
-        ),
+        f"{split}_calibration_error": error,
         f"{split}_classes_named": Metric(f"Classes named on {samples}", digits=0, whole=True),
+    }
+
+
+def mean_metrics(name: str, accuracy: str, loss: str) -> Mapping[str, Metric]:
+    """Declarations of `{name}_accuracy` and `{name}_loss`, with these titles, of what a round may
+    have none of."""
+    return {
+        f"{name}_accuracy": Metric(accuracy, **ACCURACY, partial=True),
+        f"{name}_loss": Metric(loss, better="low", partial=True),
+    }
+
+
+def evaluate_each(
+    name: str, task: Task, network: nn.Module, models: list[tuple[Weights, Samples, torch.Tensor]]
+) -> dict[str, Any]:
+    """The mean accuracy and loss of models on samples with given indices; NaN without models."""
+    results = [evaluation.evaluate(network, *model, plain=task.plain) for model in models]
+    accuracies, losses = [own.accuracy for own in results], [own.loss for own in results]
+    return {
+        f"{name}_accuracy": np.mean(accuracies) if results else np.nan,
+        f"{name}_loss": np.mean(losses) if results else np.nan,
     }
 
 
@@ -99,10 +120,8 @@ class OnTest(Evaluator):
     def evaluate(
         self, task: Task, network: nn.Module, state: RunState, updates: Updates | None
     ) -> dict[str, Any]:
-        evaluated = evaluation.evaluate(
-            network, state.weights, task.test_samples, task.test, plain=task.plain
-        )
-        return evaluated.metrics("test")
+        given = network, state.weights, task.test_samples, task.test
+        return evaluation.evaluate(*given, plain=task.plain).metrics("test")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,14 +144,8 @@ class OnValidation(Evaluator):
     def evaluate(
         self, task: Task, network: nn.Module, state: RunState, updates: Updates | None
     ) -> dict[str, Any]:
-        evaluated = evaluation.evaluate(
-            network,
-            state.weights,
-            task.validation_samples,
-            task.validation,
-            plain=task.plain,
-        )
-        return evaluated.metrics("validation")
+        given = network, state.weights, task.validation_samples, task.validation
+        return evaluation.evaluate(*given, plain=task.plain).metrics("validation")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,34 +155,21 @@ class OnOwnSamples(Evaluator):
 
     name: ClassVar[str] = "own_samples"
     setting: ClassVar[str] = "evaluate_own"
-    metrics: ClassVar[Mapping[str, Metric]] = {
-        "own_samples_accuracy": Metric(
-            "Accuracy on own samples", "%", 100, digits=2, better="high", partial=True
-        ),
-        "own_samples_loss": Metric("Loss on own samples", better="low", partial=True),
-    }
+    metrics: ClassVar[Mapping[str, Metric]] = mean_metrics(
+        "own_samples", "Accuracy on own samples", "Loss on own samples"
+    )
 
     def evaluate(
         self, task: Task, network: nn.Module, state: RunState, updates: Updates | None
     ) -> dict[str, Any]:
         if updates is None:
             return {}
-        by_client = []
+        models = []
         for row, client in enumerate(updates.clients):
             own = torch.from_numpy(task.shards.indices[client]).to(task.test.device)
             if len(own):
-                local = updates.client_weights(row)
-                by_client.append(
-                    evaluation.evaluate(network, local, task.train_samples, own, plain=task.plain)
-                )
-        return {
-            "own_samples_accuracy": np.mean([result.accuracy for result in by_client])
-            if by_client
-            else np.nan,
-            "own_samples_loss": np.mean([result.loss for result in by_client])
-            if by_client
-            else np.nan,
-        }
+                models.append((updates.client_weights(row), task.train_samples, own))
+        return evaluate_each(self.name, task, network, models)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,9 +181,7 @@ class OnHoldout(Evaluator):
     setting: ClassVar[str] = "evaluate_holdout"
     metrics: ClassVar[Mapping[str, Metric]] = {
         **evaluation_metrics("holdout", "Held-out", "held-out samples"),
-        "holdout_worst_accuracy": Metric(
-            "Held-out accuracy of the worst client", "%", 100, digits=2, better="high"
-        ),
+        "holdout_worst_accuracy": Metric("Held-out accuracy of the worst client", **ACCURACY),
     }
 
     def applies(self, task: Task) -> bool:
@@ -200,16 +198,13 @@ class OnHoldout(Evaluator):
     ) -> dict[str, Any]:
         device = task.test.device
         parts = [torch.from_numpy(part).to(device) for part in task.shards.holdouts if len(part)]
-        samples, weights = task.train_samples, state.weights
-        by_client = [
-            evaluation.evaluate(network, weights, samples, part, plain=task.plain) for part in parts
-        ]
-        together = evaluation.evaluate(
-            network, weights, samples, torch.cat(parts), plain=task.plain
+        given = network, state.weights, task.train_samples
+        *by_client, together = (
+            evaluation.evaluate(*given, indices, plain=task.plain)
+            for indices in (*parts, torch.cat(parts))
         )
-        return together.metrics("holdout") | {
-            "holdout_worst_accuracy": min(result.accuracy for result in by_client)
-        }
+        worst = min(result.accuracy for result in by_client)
+        return together.metrics("holdout") | {"holdout_worst_accuracy": worst}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,28 +214,18 @@ class OfLocalModels(Evaluator):
 
     name: ClassVar[str] = "local"
     setting: ClassVar[str] = "evaluate_local"
-    metrics: ClassVar[Mapping[str, Metric]] = {
-        "local_accuracy": Metric(
-            "Local test accuracy", "%", 100, digits=2, better="high", partial=True
-        ),
-        "local_loss": Metric("Local test loss", better="low", partial=True),
-    }
+    metrics: ClassVar[Mapping[str, Metric]] = mean_metrics(
+        "local", "Local test accuracy", "Local test loss"
+    )
 
     def evaluate(
         self, task: Task, network: nn.Module, state: RunState, updates: Updates | None
     ) -> dict[str, Any]:
         if updates is None:
             return {}
-        by_client = [
-            evaluation.evaluate(
-                network, updates.client_weights(row), task.test_samples, task.test, plain=task.plain
-            )
-            for row in range(len(updates.sizes))
-        ]
-        return {
-            "local_accuracy": np.mean([result.accuracy for result in by_client]),
-            "local_loss": np.mean([result.loss for result in by_client]),
-        }
+        models = map(updates.client_weights, range(len(updates.sizes)))
+        tests = task.test_samples, task.test
+        return evaluate_each(self.name, task, network, [(model, *tests) for model in models])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -254,12 +239,9 @@ class OnNextCohort(OnHoldout):
 
     name: ClassVar[str] = "next_cohort"
     setting: ClassVar[str] = "evaluate_next"
-    metrics: ClassVar[Mapping[str, Metric]] = {
-        "next_cohort_accuracy": Metric(
-            "Held-out accuracy of the next draw", "%", 100, digits=2, better="high", partial=True
-        ),
-        "next_cohort_loss": Metric("Held-out loss of the next draw", better="low", partial=True),
-    }
+    metrics: ClassVar[Mapping[str, Metric]] = mean_metrics(
+        "next_cohort", "Held-out accuracy of the next draw", "Held-out loss of the next draw"
+    )
 
     def check(self, cell: Cell) -> None:
         super().check(cell)
@@ -280,15 +262,13 @@ class OnNextCohort(OnHoldout):
         self, task: Task, network: nn.Module, state: RunState, updates: Updates | None
     ) -> dict[str, Any]:
         clients = np.arange(task.settings.clients)
-        view = choosing.view_of(task, state.reports)
+        view = task.view(state.reports)
         rng = generator(task.settings.seed, "next cohort", round=state.round)
         cohort = contract.CheckedSelector(task.selector).select(state.selector, clients, view, rng)
         held_out = np.concatenate([task.shards.holdouts[client] for client in cohort])
         indices = torch.from_numpy(held_out).to(task.test.device)
-        evaluated = evaluation.evaluate(
-            network, state.weights, task.train_samples, indices, plain=task.plain
-        )
-        return {"next_cohort_accuracy": evaluated.accuracy, "next_cohort_loss": evaluated.loss}
+        models = [(state.weights, task.train_samples, indices)]
+        return evaluate_each(self.name, task, network, models)
 
 
 EVALUATORS = Catalog(

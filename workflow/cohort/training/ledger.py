@@ -1,16 +1,25 @@
-"""The books of one round: what it cost and what was measured."""
+"""The books of one round: what it cost, what was measured, and which clients are done."""
 
 from __future__ import annotations
 
 import contextlib
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Literal
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from cohort.core.lazy import lazy
 from cohort.records.history import History
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+    from cohort.training.updates import Weights
+else:
+    torch = lazy("torch")
 
 Purpose = Literal["training", "selecting", "evaluating"]
 BYTES = {"server": "bytes_up", "clients": "bytes_down", "client": "bytes_between"}
@@ -18,10 +27,8 @@ BYTES = {"server": "bytes_up", "clients": "bytes_down", "client": "bytes_between
 
 class Ledger:
     """Collects the costs and metrics of a round, which enter the history only when it is over.
-
-    `costs` are those that the procedure has in every round, even if they are zero. `seconds` are
-    those that the round had already taken when it was interrupted.
-    """
+    `costs` are recorded even if they are zero; `seconds` are those that the round had taken when it
+    was interrupted."""
 
     def __init__(self, costs: Iterable[str] = (), seconds: Mapping[str, float] | None = None):
         self.costs: dict[str, float] = dict.fromkeys(costs, 0)
@@ -36,6 +43,10 @@ class Ledger:
         self._timed_since: dict[str, float] = {}  # blocks of `timed` that are not over
         self._started = time.perf_counter()
 
+    def add(self, cost: str, amount: float) -> None:
+        """Add to a cost, such as `client_steps` or `seconds_transfers`."""
+        self.costs[cost] = self.costs.get(cost, 0) + amount
+
     def sent(
         self, what: str, size: int, *, to: Literal["server", "clients", "client"], copies: int = 1
     ) -> None:
@@ -43,26 +54,18 @@ class Ledger:
         from the server to clients, or from one client to another (`to="client"`)."""
         way = self.traffic.setdefault(what, dict.fromkeys(BYTES, 0))
         way[to] += size * copies
-        self._add(BYTES[to], size * copies)
-
-    def stepped(self, steps: int) -> None:
-        """Count local steps that clients took."""
-        self._add("client_steps", steps)
-
-    def transferred(self, seconds: float) -> None:
-        """Add simulated seconds that a round waits for sending the model."""
-        self._add("seconds_transfers", seconds)
+        self.add(BYTES[to], size * copies)
 
     def evaluated(self, samples: int, client: int | None) -> None:
         """Count samples on which a client, or the server (None), evaluated a model for the
         selector."""
-        self._add("selection_samples", samples)
+        self.add("selection_samples", samples)
         if client is not None:
             self.evaluations[client] += samples
 
     def waited(self, seconds: float) -> None:
         """Add simulated seconds that the round waited for clients."""
-        self._add("simulated_seconds", seconds)
+        self.add("simulated_seconds", seconds)
         self.evaluations.clear()
 
     def measured(self, **values: float) -> None:
@@ -86,7 +89,7 @@ class Ledger:
         try:
             yield
         finally:
-            self._add("seconds_scoring", time.thread_time() - started)
+            self.add("seconds_scoring", time.thread_time() - started)
 
     def seconds(self) -> dict[str, float]:
         """Seconds of this round so far, by purpose, and since its start as `total`."""
@@ -111,5 +114,67 @@ class Ledger:
         history.add_cost(round, **self.costs, **by_purpose, seconds=total)
         history.add_traffic(self.traffic)
 
-    def _add(self, cost: str, amount: float) -> None:
-        self.costs[cost] = self.costs.get(cost, 0) + amount
+
+class Cursor:
+    """The local work of the current round that is already done, for checkpoints and resuming.
+
+    Between two rounds a run is its `RunState`. Within one everything is drawn again from its seed
+    in no time except local training. So a checkpoint inside a round holds the state before it and
+    the results of the clients that are done. A resumed round is played again from its beginning,
+    and trainers skip these clients.
+    """
+
+    def __init__(
+        self,
+        saved: Mapping[str, Tensor] | None = None,
+        is_due: Callable[[], bool] = lambda: False,
+        write: Callable[[Weights], None] = lambda tensors: None,
+    ):
+        self.is_due, self._write = is_due, write
+        self._saved: Mapping[str, Tensor] = saved or {}
+        self._collectors: list[Callable[[], Weights]] = []  # one for each call of a trainer
+        self._ledger = Ledger()
+
+    def begin_round(self, costs: tuple[str, ...]) -> Ledger:
+        """Begin a round, or resume the interrupted one: return a new ledger for its costs and
+        metrics, with the seconds that the round took before. `costs` are recorded even if zero."""
+        seconds = strip_prefix(self._saved, "seconds/")
+        self._ledger = Ledger(costs, {name: float(value) for name, value in seconds.items()})
+        self._collectors = []
+        return self._ledger
+
+    def end_round(self) -> None:
+        """Forget the work of a round that is over."""
+        self._saved, self._collectors = {}, []
+
+    def next_call(self) -> Weights:
+        """Begin the next call of a trainer in this round; return the saved results of the clients
+        that were done when it was interrupted, empty for a new call."""
+        done = strip_prefix(self._saved, f"work{len(self._collectors)}/finished/")
+        self._collectors.append(lambda: done)
+        return done
+
+    def client_done(self, collect: Callable[[], Weights]) -> None:
+        """Save a checkpoint here if one is due. `collect` returns the results of all clients of the
+        last call that are done; it is called only when a checkpoint is written."""
+        self._collectors[-1] = collect
+        if self.is_due():
+            self.save()
+
+    def save(self) -> None:
+        """Write a checkpoint inside the round."""
+        seconds = self._ledger.seconds().items()
+        tensors = {f"seconds/{name}": torch.tensor(value).double() for name, value in seconds}
+        for number, collect in enumerate(self._collectors):
+            results = collect().items()
+            tensors |= {f"work{number}/finished/{name}": tensor for name, tensor in results}
+        self._write(tensors)
+
+
+def strip_prefix(tensors: Mapping[str, Tensor], prefix: str) -> Weights:
+    """The tensors whose names begin with a prefix, under their names without the prefix."""
+    return {
+        name.removeprefix(prefix): tensor
+        for name, tensor in tensors.items()
+        if name.startswith(prefix)
+    }

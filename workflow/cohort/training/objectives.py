@@ -19,12 +19,9 @@ else:
 
 
 class Coefficients(NamedTuple):
-    """An objective as numbers: the mean cross-entropy of logits that follow from the outputs class
-    by class, and a proximal term.
-
-    The logits are scale * (output - bias) + bias + shift, where None stands for 1 and 0. The term
-    is mu / 2 times the squared distance of the parameters to the global ones.
-    """
+    """An objective as numbers: the mean cross-entropy of the logits scale * (output - bias) + bias +
+    shift, class by class, where None stands for 1 and 0, and a proximal term, which is mu / 2 times
+    the squared distance of the parameters to the global ones."""
 
     scale: Tensor | None = None
     shift: Tensor | None = None
@@ -34,11 +31,8 @@ class Coefficients(NamedTuple):
 @dataclass(frozen=True, kw_only=True)
 class Objective(Component):
     """The local loss of a client: the mean loss of a batch's samples, plus a proximal term if
-    `is_proximal`.
-
-    Its methods handle one client, in tensor operations without control flow on values, so that a
-    trainer can apply `vmap` over clients.
-    """
+    `is_proximal`. Its methods handle one client, in tensor operations without control flow on
+    values, so that a trainer can apply `vmap` over clients."""
 
     is_proximal: ClassVar[bool] = False
     """Whether `proximal_term` is added to the loss."""
@@ -104,10 +98,8 @@ MISSING = 1e-8  # the count of a missing class: lowers its logit by 100, out of 
 @dataclass(frozen=True, kw_only=True)
 class FedLC(CrossEntropy):
     """Cross-entropy of calibrated logits: tau * n^(-1/4) is subtracted, where n is how many samples
-    of the class the client holds. The rarer a class, the larger its margin.
-
-    The paper's sum excludes the true class; implementations, including this one, keep it.
-    """
+    of the class the client holds. The paper's sum excludes the true class; implementations,
+    including this one, keep it."""
 
     name: ClassVar[str] = "fedlc"
     tau: float = parameter(1.0, minimum=0, help="strength of the calibration")
@@ -141,11 +133,8 @@ class FedProx(CrossEntropy):
 @dataclass(frozen=True, kw_only=True)
 class FedRS(CrossEntropy):
     """Cross-entropy of a restricted softmax: the logit of a class that the client does not hold,
-    without its bias, is multiplied by alpha.
-
-    This is the paper's form. Its authors' code scales each class smoothly by its share instead, and
-    has no bias.
-    """
+    without its bias, is multiplied by alpha. This is the paper's form; its authors' code scales
+    each class smoothly by its share, and has no bias."""
 
     name: ClassVar[str] = "fedrs"
     alpha: float = parameter(

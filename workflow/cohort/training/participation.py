@@ -1,7 +1,5 @@
 """Participation: which clients of a cohort answer, and with how much work."""
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Mapping
@@ -17,11 +15,8 @@ from cohort.core.metric import Metric
 @dataclass(frozen=True, kw_only=True)
 class Participation(NameEncoded):
     """A model of faults: which clients of a cohort respond, and how much of the local work J they
-    complete. In this base class all clients respond and complete all of it.
-
-    Dropouts and stragglers are drawn from random generators of their own, so that every strategy
-    meets the same ones.
-    """
+    complete; in this base class all clients, and all of it. Dropouts and stragglers are drawn from
+    random generators of their own, so that every strategy meets the same ones."""
 
     metrics: ClassVar[Mapping[str, Metric]] = {}
     """The metrics that it records itself, by recorded name."""

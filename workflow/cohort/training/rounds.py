@@ -4,28 +4,28 @@ A procedure says what happens within a round. Everything around it is here: the 
 that are due, the test for divergence, the history, and the places from which a run can resume.
 """
 
-from __future__ import annotations
-
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 from statistics import median
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 import safetensors.torch
 from torch import nn
 
+from cohort.settings import Settings
 from cohort.training.contract import locate_errors
-from cohort.training.cursor import Cursor
 from cohort.training.evaluation import all_finite
 from cohort.training.evaluators import EVALUATORS
-from cohort.training.ledger import Ledger
-from cohort.training.state import RunState
-from cohort.training.task import Task
+from cohort.training.ledger import Cursor, Ledger
+from cohort.training.task import RunState, Task
+from cohort.training.trainers.base import Trainer
 from cohort.training.updates import Updates
+
+T = TypeVar("T", bound=Trainer)
 
 
 class Rounds(ABC):
@@ -36,10 +36,8 @@ class Rounds(ABC):
     """
 
     costs: ClassVar[tuple[str, ...]] = (
-        "bytes_down",
-        "bytes_up",
-        "client_steps",
-        "selection_samples",
+        *("bytes_down", "bytes_up"),
+        *("client_steps", "selection_samples"),
     )
 
     def __init__(self, task: Task):
@@ -47,9 +45,9 @@ class Rounds(ABC):
         self.cursor = Cursor()
         self.local_models: Updates | None = None  # of the last round's cohort
 
-    @abstractmethod
     def begin(self) -> RunState:
         """The state before the first round."""
+        return RunState(self.task.initial_weights(), {}, {})
 
     @abstractmethod
     def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
@@ -59,6 +57,14 @@ class Rounds(ABC):
     def network(self, round: int) -> nn.Module:
         """The network to which the weights belong after a round."""
         return self.task.model
+
+    def trainer_of(
+        self, kind: type[T], model: nn.Module | None = None, settings: Settings | None = None
+    ) -> T:
+        """A trainer for the task's clients, of its model and settings or of others."""
+        task = self.task
+        data = task.objective, task.train_samples, task.shards.indices
+        return kind(model or task.model, settings or task.settings, *data)
 
     @cached_property
     def transfer_seconds(self) -> float:
@@ -74,7 +80,7 @@ class Rounds(ABC):
 
     def charge_transfers(self, number: int, ledger: Ledger) -> None:
         """Charge the time of transfers of the model in a row; to several clients at once is one."""
-        ledger.transferred(number * self.transfer_seconds)
+        ledger.add("seconds_transfers", number * self.transfer_seconds)
 
     def client_arrays(self, state: RunState) -> dict[str, np.ndarray]:
         """Further arrays for the record, with one entry for each client."""
@@ -82,7 +88,8 @@ class Rounds(ABC):
 
     def evaluate(self, state: RunState, ledger: Ledger) -> None:
         """Enter into the ledger what the evaluators measure that are due after a round."""
-        for evaluator in (kind() for kind in EVALUATORS.values()):
+        for kind in EVALUATORS.values():
+            evaluator = kind()
             if evaluator.is_due(self.task, state):
                 network = self.network(state.round)
                 metrics = evaluator.evaluate(self.task, network, state, self.local_models)

@@ -22,12 +22,13 @@ class Schedule(NameEncoded):
     follows from its past calls, so that a resumed run can repeat them."""
 
     by_batch: ClassVar[bool] = False
-    watches: ClassVar[bool] = False
-    """Whether it follows the validation loss."""
+    watches: ClassVar[bool] = False  # the validation loss
+    epochs: ClassVar[tuple[str, ...]] = ()  # the parameters that are numbers of epochs
 
     def scaled(self, share: float) -> Schedule:
         """This schedule shrunk to a run that has only this share of the epochs."""
-        return self
+        counts = {name: scale_epochs(getattr(self, name), share) for name in self.epochs}
+        return dataclasses.replace(self, **counts)
 
     def build(self, optimizer: Optimizer, epochs: int, batches: int) -> Any:
         """PyTorch's scheduler for a run of this many epochs with this many batches each."""
@@ -54,11 +55,9 @@ class Step(Schedule):
     """Multiply the learning rate by a factor at regular intervals (StepLR)."""
 
     name: ClassVar[str] = "step"
+    epochs: ClassVar[tuple[str, ...]] = ("every",)
     every: int = parameter(minimum=1, help="epochs between two steps")
     factor: float = parameter(0.1, exclusiveMinimum=0, maximum=1, help="factor of each step")
-
-    def scaled(self, share: float) -> Schedule:
-        return dataclasses.replace(self, every=scale_epochs(self.every, share))
 
     def build(self, optimizer: Optimizer, epochs: int, batches: int) -> Any:
         return lr_scheduler.StepLR(optimizer, step_size=self.every, gamma=self.factor)
@@ -69,19 +68,13 @@ class MultiStep(Schedule):
     """Multiply the learning rate by a factor at two epochs (MultiStepLR)."""
 
     name: ClassVar[str] = "steps"
+    epochs: ClassVar[tuple[str, ...]] = ("first", "second")
     first: int = parameter(minimum=1, help="epochs before the first step")
     second: int = parameter(minimum=1, help="epochs before the second step")
     factor: float = parameter(0.1, exclusiveMinimum=0, maximum=1, help="factor of each step")
 
-    def scaled(self, share: float) -> Schedule:
-        return dataclasses.replace(
-            self, first=scale_epochs(self.first, share), second=scale_epochs(self.second, share)
-        )
-
     def build(self, optimizer: Optimizer, epochs: int, batches: int) -> Any:
-        return lr_scheduler.MultiStepLR(
-            optimizer, milestones=[self.first, self.second], gamma=self.factor
-        )
+        return lr_scheduler.MultiStepLR(optimizer, [self.first, self.second], self.factor)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,13 +98,11 @@ class Plateau(Schedule):
 
     name: ClassVar[str] = "plateau"
     watches: ClassVar[bool] = True
+    epochs: ClassVar[tuple[str, ...]] = ("patience",)
     patience: int = parameter(10, minimum=0, help="epochs without a lower loss before a step")
     factor: float = parameter(
         0.5, exclusiveMinimum=0, exclusiveMaximum=1, help="factor of each step"
     )
-
-    def scaled(self, share: float) -> Schedule:
-        return dataclasses.replace(self, patience=scale_epochs(self.patience, share))
 
     def build(self, optimizer: Optimizer, epochs: int, batches: int) -> Any:
         return lr_scheduler.ReduceLROnPlateau(optimizer, factor=self.factor, patience=self.patience)
@@ -133,18 +124,14 @@ class WarmRestarts(Schedule):
     (CosineAnnealingWarmRestarts)."""
 
     name: ClassVar[str] = "restarts"
+    epochs: ClassVar[tuple[str, ...]] = ("first",)
     first: int = parameter(minimum=1, help="epochs before the first restart")
     factor: int = parameter(
         2, minimum=1, help="how many times as long each wave is as the one before"
     )
 
-    def scaled(self, share: float) -> Schedule:
-        return dataclasses.replace(self, first=scale_epochs(self.first, share))
-
     def build(self, optimizer: Optimizer, epochs: int, batches: int) -> Any:
-        return lr_scheduler.CosineAnnealingWarmRestarts(
-            optimizer, T_0=self.first, T_mult=self.factor
-        )
+        return lr_scheduler.CosineAnnealingWarmRestarts(optimizer, self.first, self.factor)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,9 +143,8 @@ class OneCycle(Schedule):
     by_batch: ClassVar[bool] = True
 
     def build(self, optimizer: Optimizer, epochs: int, batches: int) -> Any:
-        return lr_scheduler.OneCycleLR(
-            optimizer, max_lr=optimizer.param_groups[0]["lr"], total_steps=epochs * batches
-        )
+        highest = optimizer.param_groups[0]["lr"]
+        return lr_scheduler.OneCycleLR(optimizer, highest, total_steps=epochs * batches)
 
 
 SCHEDULES = Catalog(

@@ -74,10 +74,7 @@ class Average(ServerRule):
 class FedNova(ServerRule):
     """Divides each client's update by its effective steps, then multiplies the mean of the
     normalized updates by the mean of the effective steps, both weighted by data size (NIID-Bench).
-
-    This amplifies clients with few steps, so the sum of all factors, which is 1 for FedAvg, can be
-    far above 1.
-    """
+    The sum of all factors, which is 1 for FedAvg, can be far above 1."""
 
     name: ClassVar[str] = "fednova"
     metrics: ClassVar[Mapping[str, Metric]] = {"nova_factor": Metric("Sum of the clients' factors")}
@@ -88,19 +85,15 @@ class FedNova(ServerRule):
         steps = updates.effective_steps().to(shares)
         factors = shares * (shares * steps).sum() / steps
         # w + sum of f_k (w_k - w) = (1 - sum of f_k) w + sum of f_k w_k
-        rest = 1 - float(factors.sum())
-        merged = {
-            name: rest * weights[name] + tensor for name, tensor in updates.mean(factors).items()
-        }
-        return Merged(merged, memory, {"nova_factor": float(factors.sum())})
+        total, means = float(factors.sum()), updates.mean(factors).items()
+        merged = {name: (1 - total) * weights[name] + tensor for name, tensor in means}
+        return Merged(merged, memory, {"nova_factor": total})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Momentum(ServerRule):
-    """Server momentum: velocity = beta * velocity + mean update; weights += lr * velocity.
-
-    With `clip`, each update is first scaled down to at most this norm over all its weights.
-    """
+    """Server momentum: velocity = beta * velocity + mean update; weights += lr * velocity. With
+    `clip`, each update is first scaled down to at most this norm over all its weights."""
 
     name: ClassVar[str] = "momentum"
     metrics: ClassVar[Mapping[str, Metric]] = {
@@ -122,18 +115,14 @@ class Momentum(ServerRule):
         if clipped.any():
             updates = updates.scaled(weights, (self.clip / norms).where(clipped, 1.0))
         mean = updates.mean(updates.shares())
-        velocity = {
-            name: self.beta * memory[name] + (mean[name] - weights[name]) for name in memory
-        }
-        # in this form beta 0 and a learning rate of 1 give exactly the mean
-        moved = {
-            name: mean[name] + (self.lr * velocity[name] - (mean[name] - weights[name]))
-            for name in memory
-        }
-        measured = {
-            "clipped_fraction": float(clipped.double().mean()),
-            "largest_update": float(norms.max()),
-        }
+        velocity, moved = {}, {}
+        for name, before in memory.items():
+            update = mean[name] - weights[name]
+            velocity[name] = self.beta * before + update
+            # in this form beta 0 and a learning rate of 1 give exactly the mean
+            moved[name] = mean[name] + (self.lr * velocity[name] - update)
+        share = float(clipped.double().mean())
+        measured = {"clipped_fraction": share, "largest_update": float(norms.max())}
         return Merged(mean | moved, velocity, measured)
 
 
@@ -171,13 +160,8 @@ class Scaffold(ServerRule):
     def begin(self, weights: Weights, redraw: Callable[[], Weights]) -> Weights:
         if self.start == "zero":
             return {f"{name}/{ALL}": torch.zeros_like(tensor) for name, tensor in weights.items()}
-        drawn = redraw()
-        copies = (
-            (f"{name}/{key}", tensor) for key in (ALL, START) for name, tensor in drawn.items()
-        )
-        return {
-            name: tensor.clone() for name, tensor in copies
-        }  # checkpoints hold no shared memory
+        drawn = redraw().items()  # cloned, because checkpoints hold no shared memory
+        return {f"{name}/{key}": own.clone() for key in (ALL, START) for name, own in drawn}
 
     def control_variate(self, memory: Weights, client: int) -> Weights:
         variates = {}

@@ -1,24 +1,42 @@
-"""Tasks: cells with their data, shards and model, and how they are loaded."""
+"""Tasks, which are cells with their data, shards and model, and the state of a run of one."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from cohort.core.randomness import torch_seed
+from cohort.data import sampling, store
+from cohort.data import shards as shard_files
 from cohort.data.samples import Samples, load
-from cohort.data.sampling import draw_share, draw_stratified, scaled_count
-from cohort.data.shards import Shards
-from cohort.data.shards import read as read_shards
-from cohort.data.store import has_validation, read_labels
 from cohort.models import MODELS
+from cohort.records.history import History
+from cohort.selection.selector import Reports, State, View
 from cohort.settings import Settings
 from cohort.training.cell import Cell
 from cohort.training.updates import Weights
+
+
+@dataclass
+class RunState:
+    """Everything a run carries from round to round, and so everything a checkpoint holds.
+
+    `server` is the memory of the server rule (or of an optimizer that lives across rounds),
+    `selector` that of the selector, `reports` what clients reported once before the first round.
+    `sessions` describes the processes that worked on the run.
+    """
+
+    weights: Weights
+    server: Weights
+    selector: State
+    history: History = field(default_factory=History)
+    round: int = 0
+    diverged: bool = False
+    sessions: list[dict[str, Any]] = field(default_factory=list)
+    reports: dict[str, np.ndarray] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +56,7 @@ class Task(Cell):
     reserved: Tensor
     validation_samples: Samples
     validation: Tensor
-    shards: Shards
+    shards: shard_files.Shards
     trainer: str = "serial"
 
     @property
@@ -58,6 +76,18 @@ class Task(Cell):
     def trainable(self, weights: Weights) -> Weights:
         """The weights that are trained, without the statistics of normalization layers."""
         return {name: weights[name] for name, _ in self.model.named_parameters()}
+
+    def view(self, reports: Reports) -> View:
+        """The view of a selector before any client is asked in a round; `reports` were gathered
+        before the first round."""
+        return View(
+            clients=self.settings.clients,
+            cohort=self.settings.cohort,
+            rounds=self.settings.rounds,
+            sizes=self.sizes,
+            label_counts=reports.get("label_counts"),
+            reports={name: values for name, values in reports.items() if name != "label_counts"},
+        )
 
     def other_initial_weights(self) -> Weights:
         """Other random initial weights of the trainable parameters, the same in every call."""
@@ -83,20 +113,20 @@ def load_task(cell: Cell, device: torch.device) -> Task:
     dtype = torch.float64 if settings.precision == "float64" else torch.float32
     train_samples, test_samples = (load(data, split, device, dtype) for split in ("train", "test"))
     labels = test_samples.labels.cpu().numpy()
-    used = draw_share(labels, settings.samples, "test share")
-    reserved = scaled_count(settings.reserve, settings.samples)
-    set_aside = draw_stratified(labels[used], reserved, "reserve")
-    classes = read_labels(data)[2]
+    used = sampling.draw_share(labels, settings.samples, "test share")
+    reserved = sampling.scaled_count(settings.reserve, settings.samples)
+    set_aside = sampling.draw_stratified(labels[used], reserved, "reserve")
+    classes = store.read_labels(data)[2]
     shape = tuple(train_samples.values.shape[1:])
     model = new_model(settings, shape, classes, "initial weights")
     # convolutions on a CPU are faster in this layout
     layout = {"memory_format": torch.channels_last}
-    dealt = read_shards(cell.inputs["shards"])
+    dealt = shard_files.read(cell.inputs["shards"])
     validation_samples, validation = train_samples, dealt.validation
-    if not settings.validation and has_validation(data):
+    if not settings.validation and store.has_validation(data):
         validation_samples = load(data, "validation", device, dtype)
         labels = validation_samples.labels.cpu().numpy()
-        validation = draw_share(labels, settings.samples, "validation share")
+        validation = sampling.draw_share(labels, settings.samples, "validation share")
     return Task(
         **{field.name: getattr(cell, field.name) for field in fields(cell)},
         model=model.to(device=device, dtype=dtype, **layout),  # type: ignore[call-overload]

@@ -1,14 +1,73 @@
-"""The updates of a cohort, stacked: one tensor per parameter with a leading client axis."""
+"""Local work, which is what one client does in a round, and the updates that come of it, stacked:
+one tensor per parameter with a leading client axis."""
 
-from __future__ import annotations
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Self
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-
+import numpy as np
 import torch
 from torch import Tensor
 
+from cohort.core.randomness import generator
+from cohort.settings import Settings, local_work
+
 Weights = dict[str, Tensor]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalWork:
+    """One client's work: from which weights, on which samples, at which learning rate.
+
+    `round` and `client` address the random draws of batches, augmentation and dropout. Of the steps
+    that J asks for, the client takes those from `begin` to `end`. `correction` gives what is added
+    to the weights after each step, times the learning rate (SCAFFOLD's control variates). Samples
+    are shuffled in each epoch unless they are to be taken `in_order`.
+    """
+
+    client: int
+    round: int
+    weights: Weights
+    samples: np.ndarray
+    lr: float
+    begin: int = 0
+    end: int | None = None
+    correction: Callable[[], Weights] = field(default=dict)
+    in_order: bool = False
+
+    def steps(self, settings: Settings) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield each step's number within J, and the positions of its batch in `samples`."""
+        if not len(self.samples):
+            return iter(())
+        rng = generator(settings.seed, "batches", round=self.round, client=self.client)
+        draw = np.arange if self.in_order else rng.permutation
+        return islice(enumerate(batches(len(self.samples), settings, draw)), self.begin, self.end)
+
+    def last_batch(self, settings: Settings) -> np.ndarray:
+        """The samples of its last step; none without a step."""
+        steps = list(self.steps(settings))
+        return self.samples[steps[-1][1]] if steps else self.samples[:0]
+
+
+def local_steps(size: int, settings: Settings) -> tuple[int, int]:
+    """The number of steps that J asks of a client with `size` samples, and that of an epoch."""
+    amount, epochs = local_work(settings.J)
+    per_epoch = -(-size // settings.batch)
+    return amount * per_epoch if epochs else amount, per_epoch
+
+
+def batches(
+    size: int, settings: Settings, draw: Callable[[int], np.ndarray]
+) -> Iterator[np.ndarray]:
+    """Yield the local batches of J as positions of samples, epoch after epoch until J is done.
+    `draw` puts so many samples in order, for each epoch anew."""
+    steps, per_epoch = local_steps(size, settings)
+    for step in range(steps):
+        position = step % per_epoch
+        if position == 0:
+            order = draw(size)
+        yield order[position * settings.batch : (position + 1) * settings.batch]
 
 
 @dataclass(frozen=True)
@@ -54,15 +113,12 @@ class Updates:
 
     def effective_steps(self) -> Tensor:
         """The distance that each client's steps cover on a constant gradient of 1 (client), in
-        learning rates.
-
-        Without momentum this is the number of steps; with momentum it is larger, because every step
-        also repeats a part of the earlier ones.
-        """
+        learning rates: the number of steps, or more with momentum, because every step also repeats
+        a part of the earlier ones."""
         steps, rest = self.steps.clamp(min=1).double(), self.momentum
         return (steps - rest * (1 - rest**steps) / (1 - rest)) / (1 - rest)
 
-    def scaled(self, weights: Weights, factors: Tensor) -> Updates:
+    def scaled(self, weights: Weights, factors: Tensor) -> Self:
         """Scale each client's update, its difference to these weights, by its factor in [0, 1];
         factors of 1 leave it unchanged to the bit."""
         scaled: Weights = dict(self.weights)
@@ -73,7 +129,7 @@ class Updates:
                 scaled[name] = torch.where(factor < 1, moved, stack)
         return replace(self, weights=scaled)
 
-    def select_rows(self, rows: list[int]) -> Updates:
+    def select_rows(self, rows: list[int]) -> Self:
         """The updates of the clients in these rows only."""
         if rows == list(range(len(self.sizes))):
             return self
@@ -86,7 +142,7 @@ class Updates:
             clients=tuple(self.clients[row] for row in rows) if self.clients else (),
         )
 
-    def only(self, names: Iterable[str]) -> Updates:
+    def only(self, names: Iterable[str]) -> Self:
         """The updates of only the weights with these names."""
         return replace(self, weights={name: self.weights[name] for name in names})
 
@@ -97,10 +153,8 @@ class Updates:
 
 def stack(models: list[Weights]) -> Weights:
     """Stack models: one tensor per parameter with one row per model."""
-    stacked: Weights = {}
-    for name in models[0]:
-        stacked[name] = torch.stack([model[name] for model in models])
-    return stacked
+    by_name = {name: [model[name] for model in models] for name in models[0]}
+    return {name: torch.stack(tensors) for name, tensors in by_name.items()}
 
 
 def size_in_bytes(weights: Weights) -> int:

@@ -19,7 +19,7 @@ from cohort.training.cell import Cell
 from cohort.training.evaluators import EVALUATORS, Evaluator
 from cohort.training.ledger import BYTES
 from cohort.training.participation import Participation
-from cohort.training.procedures.concat import Concat
+from cohort.training.procedures.procedure import Concat
 
 CHOOSING = ("federated", "fedtan", "concat")
 """The procedures in which a selector chooses cohorts."""

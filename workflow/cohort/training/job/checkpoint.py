@@ -4,8 +4,6 @@ Everything but tensors is JSON in its header, and a checksum covers both. The pr
 kept, so that at every moment, even between two renames, a whole one exists.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping
@@ -20,7 +18,7 @@ from cohort.core.errors import UserError, explain_errors
 from cohort.core.files import atomic_write
 from cohort.records.history import History
 from cohort.training.job.lease import PREVIOUS
-from cohort.training.state import RunState
+from cohort.training.task import RunState
 from cohort.training.updates import Weights
 
 PARTS = ("weights", "server", "selector", "reports", "history", "cursor")
@@ -33,19 +31,12 @@ class Unusable(Exception):
 def save(path: Path, state: RunState, digest: str, cursor: Weights | None = None) -> None:
     """Write a checkpoint; the one before it becomes the previous one. A `cursor` says where inside
     the next round the run stands."""
-    history = _tensors(state.history.arrays())
-    parts = state.weights, state.server, _tensors(state.selector), _tensors(state.reports), history
-    tensors: Weights = {}
-    for part, values in zip(PARTS, (*parts, cursor or {}), strict=True):
+    arrays = map(_tensors, (state.selector, state.reports, state.history.arrays()))
+    parts, tensors = (state.weights, state.server, *arrays, cursor or {}), Weights()
+    for part, values in zip(PARTS, parts, strict=True):
         tensors |= {f"{part}/{name}": value.cpu().contiguous() for name, value in values.items()}
-    header = json.dumps(
-        {
-            "digest": digest,
-            "round": state.round,
-            "diverged": state.diverged,
-            "sessions": state.sessions,
-        }
-    )
+    facts = {key: getattr(state, key) for key in ("round", "diverged", "sessions")}
+    header = json.dumps({"digest": digest} | facts)
     metadata = {"facts": header, "sha256": _checksum(header, tensors)}
     with atomic_write(path, keep=path.with_name(PREVIOUS)) as temporary:
         safetensors.torch.save_file(tensors, temporary, metadata)
@@ -117,21 +108,13 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Weights]]:
 def _state(
     header: dict[str, Any], parts: dict[str, Weights], device: torch.device
 ) -> tuple[RunState, Weights]:
-    on_device: list[Weights] = []
-    for part in ("weights", "server", "cursor"):
-        on_device.append({name: tensor.to(device) for name, tensor in parts[part].items()})
-    weights, server, cursor = on_device
-    state = RunState(
-        weights,
-        server,
-        _arrays(parts["selector"]),
-        History.from_arrays(_arrays(parts["history"])),
-        header["round"],
-        header["diverged"],
-        header["sessions"],
-        _arrays(parts["reports"]),
-    )
-    return state, cursor
+    def on_device(part: str) -> Weights:
+        return {name: tensor.to(device) for name, tensor in parts[part].items()}
+
+    selector, reports, history = (_arrays(parts[name]) for name in PARTS[2:5])
+    facts = {key: header[key] for key in ("round", "diverged", "sessions")}
+    carried = on_device("weights"), on_device("server"), selector, History.from_arrays(history)
+    return RunState(*carried, reports=reports, **facts), on_device("cursor")
 
 
 def _fits(parts: dict[str, Weights], like: RunState) -> bool:
@@ -139,23 +122,20 @@ def _fits(parts: dict[str, Weights], like: RunState) -> bool:
     beginning is empty the shape is free, because such arrays grow."""
     begun = like.weights, _tensors(like.selector), _tensors(like.reports)
     for part, tensors in zip(("weights", "selector", "reports"), begun, strict=True):
-        saved = parts[part]
-        if saved.keys() != tensors.keys():
+        if parts[part].keys() != tensors.keys():
             return False
         for name, tensor in tensors.items():
-            is_same = saved[name].shape == tensor.shape or not tensor.numel()
-            if not is_same or saved[name].dtype != tensor.dtype:
+            saved = parts[part][name]
+            is_same = saved.shape == tensor.shape or not tensor.numel()
+            if not is_same or saved.dtype != tensor.dtype:
                 return False
     return like.server.keys() <= parts["server"].keys()
 
 
 def _tensors(arrays: Mapping[str, np.ndarray]) -> Weights:
-    """Convert arrays to tensors; one that is read-only is copied, as PyTorch has no such
-    tensors."""
-    return {
-        name: torch.from_numpy(np.require(array, requirements="W"))
-        for name, array in arrays.items()
-    }
+    """Arrays as tensors; one that is read-only is copied, as PyTorch has no such tensors."""
+    writable = {name: np.require(array, requirements="W") for name, array in arrays.items()}
+    return {name: torch.from_numpy(array) for name, array in writable.items()}
 
 
 def _arrays(tensors: Weights) -> dict[str, np.ndarray]:

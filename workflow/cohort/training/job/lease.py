@@ -9,8 +9,6 @@ killed process leaves it free. Everything here does without PyTorch.
                                      its place
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -29,10 +27,7 @@ LONGEST_HEADER = 10_000_000  # bytes
 @contextlib.contextmanager
 def lease(folder: Path, waiting: Callable[[], None]) -> Iterator[None]:
     """Hold the lease on a cell's state folder, after calling `waiting` if another process has it.
-
-    The lease's file is deleted when the block succeeds and stays when it raises, see
-    `was_abandoned`.
-    """
+    Its file is deleted when the block succeeds and stays when it raises (`was_abandoned`)."""
     with lock(folder / LEASE, waiting):
         yield
         (folder / LEASE).unlink()

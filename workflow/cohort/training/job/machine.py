@@ -1,17 +1,14 @@
 """The machine of a job: its processor or a GPU that it shares, memory, precision and threads.
 
-A GPU has some slots, and a cell holds one of them while it trains. A slot is a locked file in the
-system's temporary directory, named after the GPU's UUID. So all of a user's processes on a machine
-agree, also from several working directories and with different CUDA_VISIBLE_DEVICES. A cell that
-finds no free slot waits. It keeps its core of Snakemake's `--cores`, which costs nothing: another
-cell on that core would need a GPU too.
+A GPU has some slots, and a cell holds one of them while it trains, or waits for one. A slot is a
+locked file in the system's temporary directory, named after the GPU's UUID, so that all of a user's
+processes on a machine agree, whatever their working directories and CUDA_VISIBLE_DEVICES.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
-import functools
 import gc
 import itertools
 import os
@@ -20,6 +17,7 @@ import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -35,8 +33,8 @@ else:
 
 POLL_SECONDS = 0.5
 CPUINFO = Path("/proc/cpuinfo")
-MMAP_THRESHOLD, TRIM_THRESHOLD, TOP_PAD = -3, -1, -2  # parameters of glibc's mallopt
-GIB = 1 << 30
+# of glibc's mallopt: M_MMAP_THRESHOLD, M_TRIM_THRESHOLD and M_TOP_PAD, in bytes
+MALLOC_OPTIONS = {-3: 1 << 30, -1: (1 << 31) - 1, -2: 1 << 28}
 
 
 @contextlib.contextmanager
@@ -55,17 +53,15 @@ def acquire_device(device: str, jobs_per_gpu: int) -> Iterator[torch.device]:
     if "SLURM_JOB_ID" in os.environ and len(gpus) == 1:
         yield torch.device("cuda", 0)
         return
-    busy = "all GPUs are busy: waiting for one"
-    with hold_slot(gpus, jobs_per_gpu, waiting=lambda: print(busy, flush=True)) as index:
+    waiting = partial(print, "all GPUs are busy: waiting for one", flush=True)
+    with hold_slot(gpus, jobs_per_gpu, waiting) as index:
         torch.cuda.set_device(index)
         yield torch.device("cuda", index)
 
 
 def visible_gpus() -> list[str]:
-    """The UUIDs of the GPUs that this process may use, in torch's order.
-
-    A part of a GPU (MIG) is known only by its name in CUDA_VISIBLE_DEVICES.
-    """
+    """The UUIDs of the GPUs that this process may use, in torch's order; a part of a GPU (MIG) is
+    known only by its name in CUDA_VISIBLE_DEVICES."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
     parts = dict(enumerate(name.strip() for name in visible if name.strip().startswith("MIG-")))
     return [
@@ -78,10 +74,8 @@ def visible_gpus() -> list[str]:
 def hold_slot(
     gpus: Sequence[str], slots: int, waiting: Callable[[], None], folder: Path | None = None
 ) -> Iterator[int]:
-    """Hold a slot of the least used of these GPUs and yield that GPU's index in the list.
-
-    Calls `waiting` once if none is free. `folder` holds the lock files.
-    """
+    """Hold a slot of the least used of these GPUs and yield that GPU's index in the list. Calls
+    `waiting` once if none is free; `folder` holds the lock files."""
     folder = folder or Path(tempfile.gettempdir(), f"cohort-gpus-{os.getuid()}")
     with explain_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -98,9 +92,7 @@ def hold_slot(
 
 def _lock_free_slot(gpus: Sequence[str], slots: int, folder: Path) -> tuple[int, IO[str]] | None:
     """Lock a free slot of the least used GPU; return that GPU's index and the locked file, or None.
-
-    One process at a time does this, so no other one takes a slot between counting and locking.
-    """
+    One process at a time does this: no other takes a slot between counting and locking."""
     names = [re.sub(r"[^\w-]", "_", gpu) for gpu in gpus]
     with lock(folder / "counting"):
         used = [sum(map(is_locked, folder.glob(f"{name}.*"))) for name in names]
@@ -116,13 +108,10 @@ def device_name(device: torch.device) -> str:
     return torch.cuda.get_device_name(device) if device.type == "cuda" else cpu_name()
 
 
-@functools.cache
+@cache
 def cpu_name() -> str:
-    """The processor's model and microarchitecture, e.g. `AMD EPYC 7763 64-Core Processor (znver3)`.
-
-    Virtual machines often hide the model, and libraries such as OpenBLAS choose their kernels, and
-    with them the last bits of a result, by the microarchitecture.
-    """
+    """The processor's model and microarchitecture, e.g. `AMD EPYC 7763 64-Core Processor (znver3)`:
+    libraries choose their kernels, and so the last bits of a result, by the microarchitecture."""
     text = CPUINFO.read_text() if CPUINFO.exists() else ""
     model = re.search(r"^model name\s*:(.*)", text, re.MULTILINE)
     name = model[1].strip() if model else platform.machine()
@@ -131,19 +120,18 @@ def cpu_name() -> str:
 
 def set_up(precision: str, device: torch.device) -> None:
     """Set PyTorch up for this process: one thread, deterministic algorithms, and products of
-    exactly this precision (by default, PyTorch computes convolutions on a GPU in tf32). Raise
-    UserError for a precision that the device lacks.
-
-    Products have a mantissa of 10 bits at `tf32` (on a GPU) and of 7 bits at `bfloat16` (on every
-    device), instead of the 23 bits of float32.
-    """
+    exactly this precision (by default, PyTorch computes convolutions on a GPU in tf32): a mantissa
+    of 10 bits at `tf32`, which only a GPU has, and of 7 at `bfloat16`, not the 23 of float32."""
     if precision == "tf32" and device.type != "cuda":
         raise UserError(
             f"precision is tf32, but a {device.type.upper()} computes in float32 all the same: "
             "train this cell on a GPU, or set precision to float32 or bfloat16"
         )
     torch.set_num_threads(1)
-    keep_freed_memory()
+    # else glibc returns the tensors of each step to the system and gets zeroed pages back
+    if mallopt := getattr(ctypes.CDLL(None), "mallopt", None):
+        for option, size in MALLOC_OPTIONS.items():
+            mallopt(option, size)
     # required by deterministic matrix products on a GPU
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     # use_deterministic_algorithms(True), which would also import the compiler
@@ -157,24 +145,10 @@ def set_up(precision: str, device: torch.device) -> None:
     torch.set_autocast_cache_enabled(False)
 
 
-def keep_freed_memory() -> None:
-    """Make glibc keep large freed blocks for reuse; do nothing with other C libraries.
-
-    Otherwise it returns the tensors of each step to the system and gets zeroed pages back.
-    """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None:
-        mallopt(MMAP_THRESHOLD, GIB)
-        mallopt(TRIM_THRESHOLD, 2 * GIB - 1)
-        mallopt(TOP_PAD, GIB // 4)
-
-
 @contextlib.contextmanager
 def freeze_objects() -> Iterator[None]:
-    """Suspend garbage collection in this block, then exempt all objects that exist from collection.
-
-    For a block that plans a study or imports PyTorch, this saves time there and at the exit.
-    """
+    """Suspend garbage collection in this block, then exempt all objects that exist from collection:
+    planning a study or importing PyTorch is faster, and so is the exit."""
     gc.disable()
     try:
         yield

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from cohort.core.lazy import lazy
 from cohort.core.text import duration_text
-from cohort.training.state import RunState
+from cohort.training.task import RunState
 
 if TYPE_CHECKING:
     from rich import progress as rich
@@ -37,8 +37,8 @@ class LogLines:
             self.printed = now
             speed = (state.round - self.first) / max(now - self.started, 1e-9)
             left = duration_text((self.rounds - state.round) / speed)
-            where = f"{self.name}  {progress_text(state, self.rounds)}"
-            print(f"{where}  {speed:.3g} rounds/s  {left} left", flush=True)
+            text = f"{self.name}  {progress_text(state, self.rounds)}  {speed:.3g} rounds/s"
+            print(f"{text}  {left} left", flush=True)
 
 
 @contextmanager

@@ -1,42 +1,36 @@
 """One cell as a job, from its plan file to its record: lease, GPU, checkpoints, publication."""
 
-from __future__ import annotations
-
 import contextlib
+import platform
+import resource
 import signal
+import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
+from typing import Any, Self
 
 import numpy as np
 import torch
 
+import cohort
+from cohort.core import shipped, user_files
 from cohort.core.errors import UserError
 from cohort.core.paths import state_folder
 from cohort.records.record import FORMAT, Record, is_valid, write
+from cohort.training import evaluation
 from cohort.training.cell import Cell, read_cell
 from cohort.training.contract import locate_errors
-from cohort.training.cursor import Cursor
-from cohort.training.evaluation import correct_by_class, evaluate, fingerprint
-from cohort.training.job import checkpoint
-from cohort.training.job.lease import (
-    CHECKPOINT,
-    FINISHED,
-    LEASE,
-    PREVIOUS,
-    lease,
-    publish,
-    tidy,
-)
-from cohort.training.job.machine import acquire_device, set_up
+from cohort.training.job import checkpoint, lease, machine
 from cohort.training.job.progress import LogLines, Watch, progress_text
-from cohort.training.job.provenance import describe_session, provenance
+from cohort.training.ledger import Cursor
 from cohort.training.rounds import Rounds
-from cohort.training.state import RunState
-from cohort.training.task import Task, load_task
+from cohort.training.task import RunState, Task, load_task
 from cohort.training.trainers import choose_trainer
 from cohort.training.updates import Weights
 
@@ -54,30 +48,28 @@ def train(
     until: int | None = None,
     watch: Watch | None = None,
 ) -> None:
-    """Train a cell, from its checkpoint if there is one, and publish its record.
-
-    With `until`, stop at a checkpoint after that round.
-    """
+    """Train a cell, from its checkpoint if there is one, and publish its record; with `until`, stop
+    at a checkpoint after that round."""
     cell = read_cell(plan)
     folder = state_folder(record)
-    busy = "another process trains this cell: waiting for it"
-    with lease(folder, waiting=lambda: print(busy, flush=True)):
+    waiting = partial(print, "another process trains this cell: waiting for it", flush=True)
+    with lease.lease(folder, waiting):
         if is_valid(record, cell.digest):  # another process has trained it meanwhile
             print(f"record {record}", flush=True)
             return
-        tidy(folder, LEASE, CHECKPOINT, PREVIOUS, FINISHED)
-        finished = folder / FINISHED
+        lease.tidy(folder, lease.LEASE, lease.CHECKPOINT, lease.PREVIOUS, lease.FINISHED)
+        finished = folder / lease.FINISHED
         if not is_valid(finished, cell.digest):
             finished.unlink(missing_ok=True)
-            with acquire_device(device, jobs_per_gpu) as where:
-                run = Run.begin(cell, folder / CHECKPOINT, where, trainer)
+            with machine.acquire_device(device, jobs_per_gpu) as where:
+                run = Run.begin(cell, folder / lease.CHECKPOINT, where, trainer)
                 watch = watch or LogLines(run.last_round, cell.digest)
                 run.train(checkpoint_seconds, until or run.last_round, watch)
                 if not run.is_over:
                     return
                 write(finished, run.record())
-        publish(finished, record)
-        tidy(folder, LEASE, FINISHED)
+        lease.publish(finished, record)
+        lease.tidy(folder, lease.LEASE, lease.FINISHED)
         print(f"record {record}", flush=True)
 
 
@@ -103,11 +95,11 @@ class Run:
     saved_at: float = field(default_factory=time.monotonic)
 
     @classmethod
-    def begin(cls, cell: Cell, path: Path, device: torch.device, trainer: str) -> Run:
+    def begin(cls, cell: Cell, path: Path, device: torch.device, trainer: str) -> Self:
         """Resume a run from the checkpoint at `path`, with its trainer, or begin the run."""
         with locate_errors(cell.settings.strategy, 0):  # the user's model may fail
             task = load_task(cell, device)
-        set_up(task.settings.precision, device)
+        machine.set_up(task.settings.precision, device)
         begun = task.procedure.begin(task)
         state, cursor = checkpoint.load(path, cell.digest, begun, device) or (begun, {})
         if state.sessions:
@@ -182,21 +174,21 @@ class Run:
     def record(self) -> Record:
         """Make the record of a run that is over. The final model is evaluated on each client's own
         training samples, and on the test samples class by class."""
-        task, state = self.task, self.state
+        task, state, device = self.task, self.state, self.device
         network, plain = self.rounds.network(state.round), task.plain
         given = network, state.weights, task.train_samples
-        rows = (torch.from_numpy(indices).to(self.device) for indices in task.shards.indices)
-        results = [evaluate(*given, indices, plain=plain) for indices in rows]
-        tests = task.test_samples, task.test, task.classes
-        tested, right = correct_by_class(network, state.weights, *tests, plain=plain)
+        rows = (torch.from_numpy(indices).to(device) for indices in task.shards.indices)
+        results = [evaluation.evaluate(*given, indices, plain=plain) for indices in rows]
+        tests = state.weights, task.test_samples, task.test, task.classes
+        tested, right = evaluation.correct_by_class(network, *tests, plain=plain)
         header = {
             "format": FORMAT,
             "digest": task.digest,
             "status": "diverged" if state.diverged else "done",
             "settings": task.plain_settings(),
             "science": task.science,
-            "weights_sha256": fingerprint(state.weights),
-            "provenance": provenance(self.device, state.sessions, task.procedure.requires),
+            "weights_sha256": evaluation.fingerprint(state.weights),
+            "provenance": provenance(device, state.sessions, task.procedure.requires),
         }
         chosen = np.concatenate(state.history.cohorts)
         clients = {
@@ -211,14 +203,11 @@ class Run:
         return Record(header, state.history, clients, classes)
 
 
-@contextmanager
+@contextlib.contextmanager
 def _stop_signals(caught: list[int]) -> Iterator[None]:
     """Collect Ctrl-C and SIGTERM instead of dying of them, so that the run is saved after the
     client in progress. SLURM warns by SIGTERM and kills soon after, so if that takes too long,
-    raise `GivenUp`.
-
-    Further signals change nothing, not even once the block is left: the process is ending.
-    """
+    raise `GivenUp`. Further signals change nothing, even after the block: the process is ending."""
 
     def note(number: int, frame: FrameType | None) -> None:
         if not caught:
@@ -239,3 +228,57 @@ def _stop_signals(caught: list[int]) -> Iterator[None]:
         if not caught:
             for number, handler in handlers:
                 signal.signal(number, handler)
+
+
+def describe_session(device: torch.device, trainer: str, from_round: int) -> dict[str, Any]:
+    """Describe this process's work on a run, which begins or resumes at `from_round`."""
+    versions = _user_module_versions()
+    return {
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "from_round": from_round,
+        "device": machine.device_name(device),
+        "trainer": trainer,
+        **({"my": versions} if versions else {}),
+    }
+
+
+def provenance(
+    device: torch.device, sessions: list[dict[str, Any]], package: str = ""
+) -> dict[str, Any]:
+    """The provenance for a record's header: versions, commit, devices and sessions. `package` names
+    a Python package that the procedure requires in addition to those of all runs."""
+    # A file that was edited during the run counts as it was when the session began.
+    user_modules = _user_module_versions() | sessions[-1].get("my", {})
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    if device.type == "cuda":
+        memory += torch.cuda.max_memory_allocated(device) / 2**20
+    return {
+        "versions": {"cohort": cohort.__version__, "python": platform.python_version()}
+        | {name: version(name) for name in ("torch", "numpy", "h5py", package) if name},
+        "commit": _commit(),
+        **({"my": user_modules} if user_modules else {}),
+        "trainer": sessions[-1]["trainer"],
+        "devices": list(dict.fromkeys(item["device"] for item in sessions)),
+        "sessions": sessions,
+        "peak_memory_mb": memory,
+    }
+
+
+def _user_module_versions() -> dict[str, str]:
+    """The SHA-256 of the user's modules that this process has imported, by module."""
+    return {module: user_files.version_of(module) for module in user_files.loaded_modules()}
+
+
+def _commit() -> str:
+    """The commit of the package's repository, `unknown` for an installed package, whose environment
+    may lie in another repository."""
+    if shipped.IS_INSTALLED:
+        return "unknown"
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
+    try:
+        text = subprocess.check_output(
+            command, cwd=Path(__file__).parent, stderr=subprocess.DEVNULL, text=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return text.strip()

@@ -1,38 +1,47 @@
-"""The base of all procedures: the half that planning needs. What happens in a round is in the
-module `rounds` beside each procedure."""
+"""Procedures, which say how a run goes: the half that planning needs, with parameters and checks.
+
+What happens in a round is in the modules beside this one. They import torch, so each of them is
+imported only when a run begins.
+"""
 
 from __future__ import annotations
 
-import importlib
+import functools
 import importlib.util
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from cohort.core.components import NameEncoded
+from cohort.core.components import Catalog, NameEncoded, parameter, parse
 from cohort.core.errors import UserError
+from cohort.core.lazy import lazy
 from cohort.core.metric import Metric
+from cohort.models import MODELS, Model
+from cohort.selection import selector as abilities
 from cohort.selection.simple import Random
+from cohort.settings import EVALUATION_PLANS
 from cohort.training.contract import locate_errors
 from cohort.training.objectives import CrossEntropy
 from cohort.training.participation import Full
+from cohort.training.schedules import scale_epochs
 from cohort.training.servers import Average
 
 if TYPE_CHECKING:
-    from cohort.models import Model
     from cohort.training.cell import Cell
-    from cohort.training.cursor import Cursor
+    from cohort.training.ledger import Cursor
+    from cohort.training.procedures import concat, federated, fedtan, one_model
     from cohort.training.rounds import Rounds
-    from cohort.training.state import RunState
-    from cohort.training.task import Task
-
+    from cohort.training.task import RunState, Task
+else:
+    concat = lazy("cohort.training.procedures.concat")
+    federated = lazy("cohort.training.procedures.federated")
+    fedtan = lazy("cohort.training.procedures.fedtan")
+    one_model = lazy("cohort.training.procedures.one_model")
 
 C = TypeVar("C", bound="Cell")
 PLAIN = {
-    "participation": Full(),
-    "objective": CrossEntropy(),
-    "server": Average(),
-    "selector": Random(),
+    **{"participation": Full(), "objective": CrossEntropy()},
+    **{"server": Average(), "selector": Random()},
 }
 """The only parts allowed for procedures that select clients and merge their work themselves."""
 
@@ -49,24 +58,23 @@ class Procedure(NameEncoded):
     simulates_time: ClassVar[bool] = False  # of its clients, by their devices
     requires: ClassVar[str] = ""  # an optional package, without which its cells are skipped
 
+    def rounds_of(self, task: Task) -> Rounds:
+        """Build the rounds of a task."""
+        raise NotImplementedError
+
     def check(self, cell: Cell) -> None:
         """Raise ValueError if the procedure cannot work with a cell's settings and strategy."""
 
     def check_constant(self, cell: Cell) -> None:
         """Raise ValueError if the cell has a learning rate schedule."""
         if cell.settings.schedule != "constant":
-            raise ValueError(
-                f"follows lr_decay, not the schedule '{cell.schedule}', "
-                "which is for centralized runs; leave it out"
-            )
+            raise ValueError(f"follows lr_decay, not the schedule '{cell.schedule}'; leave it out")
 
     def check_undecayed(self, cell: Cell) -> None:
         """Raise ValueError if the cell's learning rate decays by round."""
         if cell.settings.lr_decay != 1:
-            raise ValueError(
-                f"follows its schedule, and has no use for lr_decay {cell.settings.lr_decay:g}; "
-                "leave it out"
-            )
+            decay = f"{cell.settings.lr_decay:g}"
+            raise ValueError(f"follows its schedule, and has no use for lr_decay {decay}")
 
     def check_plain(self, cell: Cell) -> None:
         """Raise ValueError unless all clients take part and the strategy is plain FedAvg."""
@@ -78,6 +86,12 @@ class Procedure(NameEncoded):
             if component != plain:
                 name = component if key == "participation" else component.name
                 raise ValueError(f"has no use for the {key} '{name}'; take the strategy 'fedavg'")
+
+    def check_handed_on(self, cell: Cell) -> None:
+        """Raise ValueError unless a client needs nothing but the weights to go on."""
+        self.check_constant(cell)
+        if cell.settings.optimizer != "sgd" or cell.settings.momentum:
+            raise ValueError("hands on weights alone: the optimizer must be SGD without momentum")
 
     def science_with(self, model: type[Model]) -> int:
         """The science version of this procedure's runs with a model; to override for a change that
@@ -103,20 +117,13 @@ class Procedure(NameEncoded):
         is_here = not cls.requires or importlib.util.find_spec(cls.requires) is not None
         return "" if is_here else cls.requires
 
-    def rounds_of(self, task: Task) -> Rounds:
-        """Build the rounds of a task: an object of the class `{Procedure}Rounds` in the procedure's
-        module `rounds`, which imports torch and is imported only now."""
+    def begin(self, task: Task) -> RunState:
+        """The state before the first round."""
         if package := self.missing_package():
             raise UserError(
                 f"procedure '{self}' needs the package {package}, which is not installed: "
                 f"pip install {package}"
             )
-        module = importlib.import_module(f"{type(self).__module__}.rounds")
-        rounds: Rounds = getattr(module, f"{type(self).__name__}Rounds")(self, task)
-        return rounds
-
-    def begin(self, task: Task) -> RunState:
-        """The state before the first round."""
         with locate_errors(task.settings.strategy, 0):
             return self.rounds_of(task).begin()
 
@@ -125,3 +132,372 @@ class Procedure(NameEncoded):
     ) -> Iterator[RunState]:
         """Play the rounds that remain and yield each state; end early if the run diverges."""
         return self.rounds_of(task).run(state, cursor)
+
+
+OVERLAP_METRICS = {
+    "overlapping_chosen": Metric("Cohort that overlaps", "%", 100, digits=1),
+    "overlapping_probability": Metric("Mass on overlapping clients", "%", 100),
+    "overlapping_preference": Metric("Preference for overlapping", partial=True),
+}
+_PERCENT: dict[str, Any] = {"unit": "%", "scale": 100, "digits": 2, "better": "high"}
+_MILLISECONDS: dict[str, Any] = {"unit": "ms", "scale": 1000, "better": "low"}
+PROFILE_METRICS = {
+    "step_accuracy": Metric("Accuracy of a minibatch", **_PERCENT, by="step"),
+    "step_loss": Metric("Loss of a minibatch", better="low", by="step"),
+    "step_seconds": Metric("Time of a local step", **_MILLISECONDS, by="step"),
+    "batch_accuracy": Metric("Mean accuracy of a client's minibatches", **_PERCENT, by="client"),
+    "batch_loss": Metric("Mean loss of a client's minibatches", better="low", by="client"),
+    "batch_seconds": Metric("Mean time of a client's local steps", **_MILLISECONDS, by="client"),
+}
+"""What follows from the notes of profiled runs: by step within a client's work, and by client."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Federated(Procedure):
+    """Federated averaging: the loop of the papers' algorithm boxes, with a selector, an objective,
+    a server rule and a participation of choice."""
+
+    name: ClassVar[str] = "federated"
+    metrics: ClassVar[Mapping[str, Metric]] = OVERLAP_METRICS | PROFILE_METRICS
+    trainers: ClassVar[tuple[str, ...]] = ("serial", "native", "batched")
+    simulates_time: ClassVar[bool] = True
+    profiled: int = parameter(
+        0,
+        minimum=0,
+        maximum=1,
+        help="1: record loss, accuracy and seconds of every local step; clients are then trained "
+        "by plain PyTorch, one after another",
+    )
+
+    def rounds_of(self, task: Task) -> Rounds:
+        return federated.FederatedRounds(self, task)
+
+    def usable_trainers(self) -> tuple[str, ...]:
+        return ("serial",) if self.profiled else self.trainers
+
+    def check(self, cell: Cell) -> None:
+        self.check_constant(cell)
+        server, optimizer = cell.server, cell.settings.optimizer
+        if not server.assumes_sgd:
+            return
+        assumes = f"with the server rule '{server.name}' assumes steps"
+        if optimizer != "sgd":
+            raise ValueError(f"{assumes} of SGD, but optimizer is '{optimizer}'")
+        if isinstance(cell.selector, abilities.Probing):
+            name = cell.selector.name
+            raise ValueError(f"{assumes} at once, but the selector '{name}' probes clients first")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FedTan(Procedure):
+    """FedTAN (Wang, Shi and Chang, 2023): FedAvg whose clients take the first local step of each
+    round together, layer by layer: each normalizes by the plain averages of all clients' means and
+    variances, and receives the averages of the gradients of these. All other steps are local. Then
+    everything is averaged by size, the running statistics too.
+
+    If all batches have one size, and all shards too, the first steps are together one of SGD on the
+    union of the batches. Otherwise rows of small batches weigh more in the statistics, and clients
+    with large shards in the average. As in its authors' code, momentum begins anew after this step.
+    """
+
+    name: ClassVar[str] = "fedtan"
+    metrics: ClassVar[Mapping[str, Metric]] = OVERLAP_METRICS
+
+    def rounds_of(self, task: Task) -> Rounds:
+        return fedtan.FedTanRounds(task)
+
+    def check(self, cell: Cell) -> None:
+        model, optimizer, rule = cell.settings.model, cell.settings.optimizer, cell.server.name
+        if not MODELS[model].batch_norm:
+            raise ValueError(f"shares batch normalization, which the model '{model}' lacks")
+        if optimizer != "sgd":
+            raise ValueError(f"trains clients by SGD, but optimizer is '{optimizer}'; leave it out")
+        self.check_constant(cell)
+        if rule != "average":
+            raise ValueError(f"averages the clients' models, not by the server rule '{rule}'")
+        if isinstance(cell.selector, abilities.Probing):
+            probing = cell.selector.name
+            raise ValueError(f"has no use for the selector '{probing}', which probes clients first")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Concat(Procedure):
+    """FedConcat: clusters of clients with similar labels train one network each, and one classifier
+    learns from all of these networks together.
+
+    Stage 1 is FedAvg within each cluster, among those of its clients that are in the cohort. In
+    stage 2 the networks are frozen, and the cohort trains a linear classifier on their concatenated
+    last features, by a few batches each; every client counts the same. The rounds of the settings
+    are those of both stages. The learning rate decays from its first value in each, or nothing
+    would be left to learn with. The paper does not say how stage 1 is evaluated: here by the mean
+    of the probabilities that the clusters' networks give.
+    """
+
+    name: ClassVar[str] = "concat"
+    trainers: ClassVar[tuple[str, ...]] = ("serial", "native")  # of the clusters' networks
+    metrics: ClassVar[Mapping[str, Metric]] = {
+        **OVERLAP_METRICS,
+        "stage": Metric("Stage", digits=0, whole=True),
+        "clusters_trained": Metric("Clusters that trained", digits=0, whole=True),
+    }
+    clusters: int = parameter(minimum=1, help="how many clusters")
+    classifier: float = parameter(
+        0.2,
+        exclusiveMinimum=0,
+        exclusiveMaximum=1,
+        help="share of the rounds that train the classifier",
+    )
+    steps: int = parameter(
+        3,
+        minimum=1,
+        help="batches by which a client trains the classifier, at most one pass over its samples",
+    )
+    balanced: int = parameter(
+        0, minimum=0, maximum=1, help="1: no cluster has more than 1.2 times the mean size"
+    )
+    warm: int = parameter(
+        0, minimum=0, maximum=1, help="1: the classifier begins as the sum of the clusters' own"
+    )
+
+    def rounds_of(self, task: Task) -> Rounds:
+        return concat.ConcatRounds(self, task)
+
+    def check(self, cell: Cell) -> None:
+        self.check_constant(cell)
+        settings, selector, rule = cell.settings, cell.selector, cell.server.name
+        if self.clusters > settings.clients:
+            raise ValueError(f"makes {self.clusters} clusters of only {settings.clients} clients")
+        if settings.rounds < 2:
+            raise ValueError("trains clusters, then a classifier: rounds must be at least 2")
+        if rule != "average":
+            raise ValueError(f"averages within clusters, not by the server rule '{rule}'")
+        if settings.participation != "full":
+            raise ValueError(f"has no use for participation '{settings.participation}'")
+        refused = abilities.Allocating | abilities.Filtering | abilities.Screening
+        if isinstance(selector, refused) or selector.needs - {"label_counts"}:
+            raise ValueError(
+                f"takes a selector that sees label counts at most, not '{selector.name}': it has "
+                "no global model to show"
+            )
+
+    def cluster_rounds(self, rounds: int) -> int:
+        """How many of so many rounds train the clusters' networks, before the classifier's."""
+        return rounds - min(max(1, round(self.classifier * rounds)), rounds - 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Centralized(Procedure):
+    """Training of one client with all data, with which federated runs are compared: a round is an
+    epoch, and the optimizer lives on from epoch to epoch and follows a learning rate schedule."""
+
+    name: ClassVar[str] = "centralized"
+    round_name: ClassVar[str] = "Epoch"
+    validates_every_round: ClassVar[bool] = True
+    metrics: ClassVar[Mapping[str, Metric]] = {"learning_rate": Metric("Learning rate", digits=5)}
+
+    def rounds_of(self, task: Task) -> Rounds:
+        return one_model.CentralizedRounds(task)
+
+    def check(self, cell: Cell) -> None:
+        settings = cell.settings
+        if (settings.clients, settings.cohort) != (1, 1):
+            raise ValueError("trains one client: clients and cohort must be 1")
+        self.check_plain(cell)
+        self.check_undecayed(cell)
+        if cell.schedule.watches and not settings.validation:
+            raise ValueError(
+                f"schedule '{cell.schedule}' watches the loss on validation samples: "
+                "validation must be at least 1"
+            )
+
+
+_COUNT: dict[str, Any] = {"digits": 0, "better": "low", "whole": True}
+TASKS = Metric("Tasks of an epoch", **_COUNT)
+TRANSFERS = Metric("Transfers of the model between clients", **_COUNT)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sequential(Procedure):
+    """Sequential federated learning (Li and Lyu, 2023): in each round all clients train one after
+    another, in random order, each from where the one before it ended. Nothing is averaged."""
+
+    name: ClassVar[str] = "sequential"
+    science: ClassVar[int] = 2  # the server sends the model to the first client only
+    trainers: ClassVar[tuple[str, ...]] = ("serial", "native")
+    metrics: ClassVar[Mapping[str, Metric]] = {"model_transfers": TRANSFERS}
+
+    def rounds_of(self, task: Task) -> Rounds:
+        return one_model.SequentialRounds(task)
+
+    def check(self, cell: Cell) -> None:
+        self.check_plain(cell)
+        self.check_handed_on(cell)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stratified(Procedure):
+    """Base of Stratify's procedures: the server schedules labels, so that every epoch has the same
+    share of each, and asks clients for samples of them. In an epoch each label is scheduled as
+    often as there are samples of it, but no label more often than the median one."""
+
+    round_name: ClassVar[str] = "Epoch"
+    weighted: int = parameter(
+        0, minimum=0, maximum=1, help="1: choose clients by how many samples of a label they hold"
+    )
+
+    def check(self, cell: Cell) -> None:
+        self.check_plain(cell)
+        if cell.settings.J != "J1e":
+            raise ValueError(f"schedules an epoch in a round: J is {cell.settings.J}, not J1e")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChunkedStratified(Stratified):
+    """Base of those that assign the labels of single samples in chunks (Algorithm 1)."""
+
+    science: ClassVar[int] = 2  # a client counts as sent the model only if it lacks it
+    trainers: ClassVar[tuple[str, ...]] = ("serial", "native")  # of single samples
+    chunk: int = parameter(5, minimum=1, help="labels that are assigned to clients at once")
+    retained: float = parameter(
+        0.3,
+        exclusiveMinimum=0,
+        maximum=1,
+        help="share of all clients among whom each label of a chunk is assigned",
+    )
+
+    def version(self) -> int:
+        """One more for other shares than the default, which were rounded wrongly (0.28 of 25 to
+        8)."""
+        return self.science + (self.retained != ChunkedStratified.retained)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StratifiedSingle(ChunkedStratified):
+    """One sample per step, by the model that clients hand on to each other (Algorithms 1 and 3)."""
+
+    name: ClassVar[str] = "stratified-single"
+    metrics: ClassVar[Mapping[str, Metric]] = {"tasks": TASKS, "model_transfers": TRANSFERS}
+
+    def rounds_of(self, task: Task) -> Rounds:
+        return one_model.StratifiedSingleRounds(self, task)
+
+    def check(self, cell: Cell) -> None:
+        super().check(cell)
+        self.check_handed_on(cell)
+        if cell.settings.batch != 1:
+            raise ValueError(f"takes one sample per step: batch is {cell.settings.batch}, not 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StratifiedBatch(Stratified):
+    """Batches to which clients contribute sums of gradients; the server takes the step (Algorithms
+    2 and 4). Batch normalization takes its statistics from the whole batch."""
+
+    name: ClassVar[str] = "stratified-batch"
+    metrics: ClassVar[Mapping[str, Metric]] = {
+        "contributions": Metric("Clients' gradients in an epoch", **_COUNT),
+        "learning_rate": Metric("Learning rate", digits=5),
+    }
+
+    def rounds_of(self, task: Task) -> Rounds:
+        return one_model.StratifiedBatchRounds(self, task)
+
+    def check(self, cell: Cell) -> None:
+        super().check(cell)
+        self.check_undecayed(cell)
+
+    def science_with(self, model: type[Model]) -> int:
+        """One more for models with batch normalization: the bytes of their sums are counted."""
+        return self.version() + model.batch_norm
+
+
+SINGLE_SAMPLES: dict[str, Any] = {
+    **{"batch": 1, "lr": 0.01, "lr_decay": 1.0, "schedule": "constant", "optimizer": "sgd"},
+    **{"momentum": 0.0, "weight_decay": 0.0, "clip": 0.0},
+}
+"""Settings of the single samples of a hybrid run, for which no learning rate is printed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StratifiedHybrid(ChunkedStratified):
+    """Epochs of batches, then epochs of single samples (section III-D: a model is pretrained by
+    batches, and goes on learning from single samples once it is deployed).
+
+    The batch, learning rate, schedule and optimizer of a cell are those of its batches; the
+    schedule ends with them. Single samples take plain SGD at a constant learning rate.
+    """
+
+    name: ClassVar[str] = "stratified-hybrid"
+    metrics: ClassVar[Mapping[str, Metric]] = {
+        **StratifiedBatch.metrics,
+        **StratifiedSingle.metrics,
+    }
+    epochs: int = parameter(minimum=1, help="epochs of batches, the first ones")
+
+    def rounds_of(self, task: Task) -> Rounds:
+        return one_model.StratifiedHybridRounds(self, task)
+
+    def check(self, cell: Cell) -> None:
+        super().check(cell)
+        self.check_undecayed(cell)
+        if self.epochs > cell.settings.rounds:
+            rounds = cell.settings.rounds
+            raise ValueError(f"has {self.epochs} epochs of batches, but rounds is {rounds}")
+
+    def science_with(self, model: type[Model]) -> int:
+        return self.version() + model.batch_norm
+
+    def scaled(self, share: float) -> StratifiedHybrid:
+        return replace(self, epochs=scale_epochs(self.epochs, share))
+
+    def phases(self, cell: C) -> Sequence[C]:
+        batch = StratifiedBatch(weighted=self.weighted)
+        single = StratifiedSingle(weighted=self.weighted, chunk=self.chunk, retained=self.retained)
+        first = replace(cell.settings, procedure=str(batch), rounds=self.epochs)
+        rounds = cell.settings.rounds - self.epochs
+        later = replace(cell.settings, procedure=str(single), rounds=rounds, **SINGLE_SAMPLES)
+        return [replace(cell, settings=first), replace(cell, settings=later)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaskedLabels(Procedure):
+    """Stratify's masked labels, as an experiment of their own: one round of the encrypted protocol
+    (privacy/masked_labels.py), in which all clients take part with the label counts that they hold.
+    Nothing is trained or evaluated. The metrics are the times of the paper's Table IV, which maps
+    the labels of all clients concurrently; here the mean client counts."""
+
+    name: ClassVar[str] = "masked-labels"
+    requires: ClassVar[str] = "tenseal"
+    metrics: ClassVar[Mapping[str, Metric]] = {
+        "seconds_unique_list": Metric("Time to list the unique labels", "s", better="low"),
+        "seconds_mapping": Metric("Time to map a client's labels", "s", better="low"),
+        "seconds_counts": Metric("Time to count all labels", "s", better="low"),
+        "seconds_encrypting": Metric("Time of a client to encrypt", "s", better="low"),
+        "comparisons": Metric("Encrypted comparisons", **_COUNT),
+    }
+
+    def rounds_of(self, task: Task) -> Rounds:
+        return one_model.MaskedLabelsRounds(task)
+
+    def check(self, cell: Cell) -> None:
+        settings = cell.settings
+        self.check_plain(cell)
+        if settings.rounds != 1:
+            raise ValueError(f"has a single round: rounds is {settings.rounds}, but must be 1")
+        for plan in EVALUATION_PLANS[1:]:  # the first one always has a value
+            if getattr(settings, plan):
+                raise ValueError(f"trains no model that could be evaluated: leave out {plan}")
+
+
+_STRATIFY = StratifiedSingle, StratifiedBatch, StratifiedHybrid, MaskedLabels
+PROCEDURES = Catalog(
+    "cohort.training.procedures",
+    Procedure,
+    (Centralized, Concat, Federated, FedTan, Sequential, *_STRATIFY),
+)
+
+
+@functools.cache
+def parse_procedure(text: str) -> Procedure:
+    """Build the procedure that a name describes: `federated`, `centralized`, `concat-5`."""
+    return parse(text, PROCEDURES, "procedure")

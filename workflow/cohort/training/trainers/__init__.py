@@ -1,7 +1,5 @@
 """Trainers: which one a run has."""
 
-from __future__ import annotations
-
 import torch
 
 from cohort.training.task import Task

@@ -1,13 +1,11 @@
-"""The base of all trainers: local work in, stacked updates out.
-
-Which samples make which step is decided by the local work itself, so that all trainers do the same
-steps and differ in rounding only.
-"""
+"""The base of all trainers: local work in, stacked updates out. Which samples make which step is
+decided by the local work itself, so trainers do the same steps and differ in rounding only."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import torch
@@ -17,22 +15,17 @@ from cohort.core.randomness import generator
 from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.samples import Samples
 from cohort.settings import Settings
-from cohort.training.cursor import Cursor
 from cohort.training.evaluation import evaluate
+from cohort.training.ledger import Cursor
 from cohort.training.objectives import Objective
-from cohort.training.trainers.local_work import LocalWork, local_steps
-from cohort.training.updates import Updates, Weights
+from cohort.training.updates import LocalWork, Updates, Weights, local_steps
 
 if TYPE_CHECKING:
     from cohort.training.task import Task
 
 
-class Trained(NamedTuple):
-    """The stacked models of some clients after their work, mean losses and numbers of steps."""
-
-    weights: Weights
-    losses: Tensor
-    steps: list[int]
+Trained = tuple[Weights, Tensor, list[int]]
+"""The stacked models of some clients after their work, mean losses and numbers of steps."""
 
 
 class Trainer:
@@ -70,26 +63,15 @@ class Trainer:
     ) -> list[LocalWork]:
         """The local work of clients that start from the same weights and do all of J on all their
         samples."""
-        return [
-            LocalWork(
-                client=client,
-                round=round,
-                weights=weights,
-                samples=self.shards[client],
-                lr=self.lr(round),
-            )
-            for client in map(int, clients)
-        ]
+        work = partial(LocalWork, round=round, weights=weights, lr=self.lr(round))
+        return [work(client=int(client), samples=self.shards[client]) for client in clients]
 
     def train(
         self, works: Sequence[LocalWork], anchor: Weights, cursor: Cursor | None = None
     ) -> Updates:
-        """Do the work of each client; the order does not matter.
-
-        `anchor` are the global weights, to which a proximal term pulls. A client without samples
-        takes no step, and its loss is NaN. `cursor` says which clients were done before the run
-        was interrupted.
-        """
+        """Do the work of each client; the order does not matter. `anchor` are the global weights,
+        to which a proximal term pulls. A client without samples takes no step, and its loss is NaN.
+        `cursor` says which clients were done before the run was interrupted."""
         weights, losses, steps = self._train(works, anchor, cursor or Cursor())
         sizes = [len(work.samples) for work in works]
         return Updates(
@@ -111,12 +93,6 @@ class Trainer:
             losses.append(evaluate(self.model, weights, samples, indices, plain=plain).loss)
         return np.array(losses)
 
-    def step_profile(self) -> list[np.ndarray]:
-        """Client, step number, loss and accuracy of the batch, and seconds of each local step of
-        the last call of `train`, as tables (step, column); none unless the trainer measures
-        them."""
-        return []
-
     def _train(self, works: Sequence[LocalWork], anchor: Weights, cursor: Cursor) -> Trained:
         """Train one client after another, from the first that is not done."""
         stacked, losses, steps = self.empty_rows(len(works)), list[Tensor](), list[int]()
@@ -135,7 +111,7 @@ class Trainer:
             losses.append(own.mean())
             steps.append(len(own))
             cursor.client_done(results)
-        return Trained(stacked, torch.stack(losses), steps)
+        return stacked, torch.stack(losses), steps
 
     def empty_rows(self, count: int) -> Weights:
         """Uninitialized weights of so many clients, one row each."""

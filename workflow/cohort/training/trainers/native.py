@@ -9,18 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cohort.native.network import (
-    NativeNetwork,
-    Sgd,
-    Unsupported,
-    check_supported,
-    flatten,
-    unflatten,
-)
+from cohort.native import network
 from cohort.training.objectives import native_coefficients
 from cohort.training.trainers.base import Trainer
-from cohort.training.trainers.local_work import LocalWork, local_steps
-from cohort.training.updates import Weights
+from cohort.training.updates import LocalWork, Weights, local_steps
 
 if TYPE_CHECKING:
     from cohort.training.task import Task
@@ -37,28 +29,30 @@ class NativeTrainer(Trainer):
     def refusal(cls, task: Task) -> str:
         try:
             if task.settings.optimizer != "sgd":
-                raise Unsupported(task.settings.optimizer)
+                raise network.Unsupported(task.settings.optimizer)
             if native_coefficients(task.objective, torch.ones(task.classes)) is None:
-                raise Unsupported(f"the objective {task.objective.name}")
-            check_supported(task.model, task.train_samples)
-        except Unsupported as reason:
+                raise network.Unsupported(f"the objective {task.objective.name}")
+            network.check_supported(task.model, task.train_samples)
+        except network.Unsupported as reason:
             return str(reason)
         return ""
 
     def prepare(self) -> None:
         settings = self.settings
-        self.network = NativeNetwork(self.model, self.samples, settings.batch, self.augmentation)
+        self.network = network.NativeNetwork(
+            self.model, self.samples, settings.batch, self.augmentation
+        )
         self.steps_at_once = 8  # as long as it is not known how long they take
 
     def empty_rows(self, count: int) -> Weights:
         self.rows = np.empty((count, self.network.size), self.network.dtype)  # (client, weight)
-        return unflatten(self.rows, self.model)
+        return network.unflatten(self.rows, self.model)
 
     def train_client(self, work: LocalWork, anchor: Weights, stacked: Weights, row: int) -> Tensor:
         steps = list(work.steps(self.settings))
         losses = np.empty(0, self.network.dtype)
         if not steps:
-            self.rows[row] = flatten(work.weights, self.model)
+            self.rows[row] = network.flatten(work.weights, self.model)
             return torch.from_numpy(losses)
         self._begin(work, anchor)
         draws = self.augmentation_draws(len(work.samples), work.client, work.round)
@@ -79,16 +73,10 @@ class NativeTrainer(Trainer):
         coefficients = native_coefficients(self.objective, statistics)
         assert coefficients is not None
         settings = self.settings
-        sgd = Sgd(
-            lr=work.lr,
-            momentum=float(settings.momentum),
-            weight_decay=float(settings.weight_decay),
-            clip=float(settings.clip),
-            mu=coefficients.mu,
-        )
+        sgd = work.lr, settings.momentum, settings.weight_decay, settings.clip, coefficients.mu
         self.network.begin(
             work.weights,
-            sgd,
+            network.Sgd(*map(float, sgd)),
             anchor=anchor,
             correction=work.correction(),
             logit_scale=coefficients.scale,

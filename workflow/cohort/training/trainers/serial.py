@@ -1,9 +1,8 @@
-"""The serial trainer: plain PyTorch, one client after another. The reference for all others."""
-
-from __future__ import annotations
+"""The serial trainer: plain PyTorch, one client after another, the reference for all others. Its
+optimizers, and the state of those that live across rounds."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -11,18 +10,53 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.utils import clip_grad_norm_
+from torch.optim import Optimizer
 
 from cohort.core.randomness import torch_seed
 from cohort.records.history import PROFILE
+from cohort.settings import Settings
 from cohort.training.contract import losses_of
-from cohort.training.cursor import Cursor
+from cohort.training.ledger import Cursor
 from cohort.training.objectives import output_bias
 from cohort.training.trainers.base import Trainer
-from cohort.training.trainers.local_work import LocalWork, local_steps
-from cohort.training.trainers.optimizers import LocalOptimizer, local_optimizer
-from cohort.training.updates import Updates, Weights
+from cohort.training.updates import LocalWork, Updates, Weights, local_steps
 
-AfterStep = Callable[[], object]
+
+class PlainSGD:
+    """`torch.optim.SGD` up to rounding, cheaper to create for each client and round: the first of
+    PyTorch's own imports its compiler, which takes a second. It overwrites the gradients."""
+
+    def __init__(
+        self, parameters: Iterable[nn.Parameter], lr: float, momentum: float, decay: float
+    ):
+        self.parameters: list[Tensor] = list(parameters)
+        self.lr, self.momentum, self.weight_decay = lr, momentum, decay
+        self.velocity: list[Tensor] = []
+
+    def zero_grad(self) -> None:
+        """Set all gradients to None."""
+        for parameter in self.parameters:
+            parameter.grad = None
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Take a step on every parameter that has a gradient."""
+        moved = [parameter for parameter in self.parameters if parameter.grad is not None]
+        if not moved:
+            return
+        changes = [parameter.grad for parameter in moved if parameter.grad is not None]
+        if self.weight_decay:
+            torch._foreach_add_(changes, moved, alpha=self.weight_decay)
+        if self.velocity:
+            torch._foreach_add_(changes, self.velocity, alpha=self.momentum)
+        if self.momentum:
+            self.velocity = changes
+        torch._foreach_add_(moved, changes, alpha=-self.lr)
+
+
+LocalOptimizer = PlainSGD | Optimizer
+AfterStep = Callable[[Tensor, Tensor, Tensor], object]
+"""What is called after each step, with the batch's loss, outputs and targets."""
 
 
 class SerialTrainer(Trainer):
@@ -31,9 +65,8 @@ class SerialTrainer(Trainer):
     name: ClassVar[str] = "serial"
 
     def prepare(self) -> None:
-        self.normalizations = [
-            layer for layer in self.model.modules() if isinstance(layer, _BatchNorm)
-        ]
+        layers = self.model.modules()
+        self.normalizations = [layer for layer in layers if isinstance(layer, _BatchNorm)]
 
     def empty_rows(self, count: int) -> Weights:
         self.state = self.model.state_dict()  # the network's own tensors, which each client trains
@@ -57,31 +90,31 @@ class SerialTrainer(Trainer):
         after_step: AfterStep | None = None,
     ) -> Tensor:
         """Do one client's work, from the network's present weights; return the loss of each step.
-
-        `anchor` are the weights to which the objective may pull, in the order of the parameters.
-        `after_step` is called after each step of the optimizer.
-        """
+        `anchor` are the weights to which the objective may pull, in the order of parameters."""
         indices, losses = torch.from_numpy(work.samples), []
         if not len(indices):
             return self.samples.std.new_empty(0)
         inputs, targets = self._inputs(indices, work), self.samples.labels[indices]
         statistics, bias = self._statistics(targets, self.model)
-        torch.manual_seed(
-            torch_seed(self.settings.seed, "dropout", round=work.round, client=work.client)
-        )
+        address = {"round": work.round, "client": work.client}
+        torch.manual_seed(torch_seed(self.settings.seed, "dropout", **address))
         self.model.train()
         for step, batch in work.steps(self.settings):
             for layer in self.normalizations:  # PyTorch refuses batch statistics of one sample
                 layer.train(len(batch) > 1)
             optimizer.zero_grad()
-            given = inputs(step, batch), _rows(targets, batch)
-            loss, _ = self._backward(*given, statistics, bias, anchor)
+            given, labels = inputs(step, batch), _rows(targets, batch)
+            outputs = self.model(given)
+            loss = losses_of(self.objective, outputs, labels, statistics, bias).mean()
+            if self.objective.is_proximal:
+                loss = loss + self.objective.proximal_term(self.model.parameters(), anchor)
+            loss.backward()
             if self.settings.clip:
                 clip_grad_norm_(self.model.parameters(), self.settings.clip)
             optimizer.step()
+            losses.append(loss.detach())
             if after_step is not None:
-                after_step()
-            losses.append(loss)
+                after_step(losses[-1], outputs, labels)
         return torch.stack(losses) if losses else self.samples.std.new_empty(0)
 
     def _statistics(self, targets: Tensor, network: nn.Module) -> tuple[Tensor, Tensor]:
@@ -90,22 +123,6 @@ class SerialTrainer(Trainer):
         bias = output_bias(network)
         counts = targets.bincount(minlength=len(bias)).to(bias.dtype)
         return self.objective.label_statistics(counts), bias
-
-    def _backward(
-        self,
-        inputs: Tensor,
-        targets: Tensor,
-        statistics: Tensor,
-        bias: Tensor,
-        anchor: Sequence[Tensor],
-    ) -> tuple[Tensor, Tensor]:
-        """Leave the gradients of a batch's loss in the parameters; return loss and outputs."""
-        outputs = self.model(inputs)
-        loss = losses_of(self.objective, outputs, targets, statistics, bias).mean()
-        if self.objective.is_proximal:
-            loss = loss + self.objective.proximal_term(self.model.parameters(), anchor)
-        loss.backward()
-        return loss.detach(), outputs
 
     def _inputs(self, indices: Tensor, work: LocalWork) -> Callable[[int, np.ndarray], Tensor]:
         """A function from a step and its batch to the network's inputs. A shard that is seen whole
@@ -141,8 +158,9 @@ class StepRecordingTrainer(SerialTrainer):
         self.profile: list[tuple[float, ...]] = []
         return super().train(works, anchor)
 
-    def step_profile(self) -> list[np.ndarray]:
-        return [np.array(self.profile, dtype=np.float64).reshape(-1, len(PROFILE) - 1)]
+    def step_profile(self) -> np.ndarray:
+        """What was recorded of each step of the last call of `train` (step, column)."""
+        return np.array(self.profile, dtype=np.float64).reshape(-1, len(PROFILE) - 1)
 
     def run(
         self,
@@ -151,30 +169,22 @@ class StepRecordingTrainer(SerialTrainer):
         anchor: Sequence[Tensor],
         after_step: AfterStep | None = None,
     ) -> Tensor:
-        taken = len(self.profile)
+        taken, started = len(self.profile), 0.0
 
-        def record() -> None:
+        def start(*_: object) -> None:
+            nonlocal started
+            started = time.perf_counter()
+
+        def record(loss: Tensor, outputs: Tensor, targets: Tensor) -> None:
             if after_step is not None:
-                after_step()
-            loss, accuracy = map(float, self._of_batch)  # waits for a GPU
-            seconds = time.perf_counter() - self._started
+                after_step(loss, outputs, targets)
+            hits = outputs.detach().argmax(dim=1) == targets
+            of_batch = float(loss), float(hits.double().mean())  # waits for a GPU
             step = work.begin + len(self.profile) - taken
-            self.profile.append((work.client, step, loss, accuracy, seconds))
+            self.profile.append((work.client, step, *of_batch, time.perf_counter() - started))
 
-        return super().run(work, optimizer, anchor, record)
-
-    def _backward(
-        self,
-        inputs: Tensor,
-        targets: Tensor,
-        statistics: Tensor,
-        bias: Tensor,
-        anchor: Sequence[Tensor],
-    ) -> tuple[Tensor, Tensor]:
-        self._started = time.perf_counter()
-        loss, outputs = super()._backward(inputs, targets, statistics, bias, anchor)
-        self._of_batch = loss, (outputs.detach().argmax(dim=1) == targets).double().mean()
-        return loss, outputs
+        with self.model.register_forward_pre_hook(start):
+            return super().run(work, optimizer, anchor, record)
 
 
 def _rows(tensor: Tensor, batch: np.ndarray) -> Tensor:
@@ -197,8 +207,45 @@ def _correction_step(model: nn.Module, correction: Weights, lr: float) -> AfterS
     moves = [(parameter, lr * correction[name]) for name, parameter in model.named_parameters()]
 
     @torch.no_grad()
-    def move() -> None:
+    def move(*_: Tensor) -> None:
         for parameter, change in moves:
             parameter.add_(change)
 
     return move
+
+
+def local_optimizer(
+    settings: Settings, parameters: Iterable[nn.Parameter], lr: float
+) -> LocalOptimizer:
+    """Create an optimizer for one client's local work in one round."""
+    if settings.optimizer == "sgd":
+        return PlainSGD(parameters, lr, settings.momentum, settings.weight_decay)
+    return torch_optimizer(settings, parameters, lr)
+
+
+def torch_optimizer(settings: Settings, parameters: Iterable[nn.Parameter], lr: float) -> Optimizer:
+    """Create a PyTorch optimizer, which works with learning rate schedulers."""
+    if settings.optimizer == "adam":
+        return torch.optim.Adam(parameters, lr=lr, weight_decay=settings.weight_decay)
+    return torch.optim.SGD(
+        parameters, lr=lr, momentum=settings.momentum, weight_decay=settings.weight_decay
+    )
+
+
+def optimizer_state(optimizer: Optimizer, model: nn.Module) -> Weights:
+    """The state of a PyTorch optimizer as tensors named `{parameter}/{key}`."""
+    names: dict[Tensor, str] = {parameter: name for name, parameter in model.named_parameters()}
+    return {
+        f"{names[parameter]}/{key}": torch.as_tensor(value).clone()
+        for parameter, state in optimizer.state.items()
+        for key, value in state.items()
+        if value is not None
+    }
+
+
+def load_optimizer_state(optimizer: Optimizer, model: nn.Module, state: Weights) -> None:
+    """Restore the state that `optimizer_state` returned."""
+    parameters = dict(model.named_parameters())
+    for path, value in state.items():
+        name, _, key = path.rpartition("/")
+        optimizer.state[parameters[name]][key] = value.clone()

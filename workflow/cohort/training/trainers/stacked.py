@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -16,12 +17,11 @@ from torch.nn.functional import cross_entropy
 from cohort.data.samples import Samples
 from cohort.settings import Settings
 from cohort.training.contract import losses_of
-from cohort.training.cursor import Cursor, strip_prefix
 from cohort.training.evaluation import evaluation_batches
+from cohort.training.ledger import Cursor, strip_prefix
 from cohort.training.objectives import Objective, output_bias
 from cohort.training.trainers.base import Trained, Trainer
-from cohort.training.trainers.local_work import LocalWork, local_steps
-from cohort.training.updates import Updates, Weights, stack
+from cohort.training.updates import LocalWork, Updates, Weights, local_steps, stack
 
 if TYPE_CHECKING:
     from cohort.training.task import Task
@@ -56,7 +56,7 @@ class StackedTrainer(Trainer):
 
     def _train(self, works: Sequence[LocalWork], anchor: Weights, cursor: Cursor) -> Trained:
         if done := cursor.next_call():  # all clients finish together
-            return Trained(strip_prefix(done, "weights/"), done["losses"], done["steps"].tolist())
+            return strip_prefix(done, "weights/"), done["losses"], done["steps"].tolist()
         steps = [list(work.steps(self.settings)) for work in works]
         counts = np.array([len(own) for own in steps])
         rows = np.argsort(-counts, kind="stable")
@@ -78,7 +78,7 @@ class StackedTrainer(Trainer):
         results = {f"weights/{name}": tensor for name, tensor in trained.items()}
         results |= {"losses": means, "steps": torch.from_numpy(counts)}
         cursor.client_done(lambda: results)
-        return Trained(trained, means, counts.tolist())
+        return trained, means, counts.tolist()
 
     @torch.no_grad()
     def losses(self, updates: Updates, samples: Samples, indices: Tensor) -> np.ndarray:
@@ -86,14 +86,10 @@ class StackedTrainer(Trainer):
         sums = torch.zeros(len(updates.sizes), dtype=torch.float64, device=indices.device)
         for chunk in evaluation_batches(samples, indices):
             inputs, targets = samples.inputs(chunk), samples.labels[chunk]
-
-            def loss(
-                weights: Weights, inputs: Tensor = inputs, targets: Tensor = targets
-            ) -> Tensor:
-                outputs = functional_call(self.model, weights, (inputs,))
-                return cross_entropy(outputs, targets, reduction="sum")
-
-            sums += vmap(loss)(updates.weights)
+            call = partial(functional_call, self.model)
+            outputs = vmap(call, in_dims=(0, None))(updates.weights, (inputs,))
+            by_client = vmap(partial(cross_entropy, reduction="sum"), in_dims=(0, None))
+            sums += by_client(outputs, targets)
         return (sums / len(indices)).cpu().numpy()
 
     def _lay_out(
@@ -167,12 +163,8 @@ class Stack:
             self.correction[name][rows] = corrected.get(name, 0)
         classes = self.statistics.shape[1]
         counts = [labels[work.samples].bincount(minlength=classes) for work in works]
-        self.statistics[rows] = torch.stack(
-            [
-                self.objective.label_statistics(own)
-                for own in torch.stack(counts).to(self.statistics)
-            ]
-        )
+        by_client = torch.stack(counts).to(self.statistics)
+        self.statistics[rows] = torch.stack(list(map(self.objective.label_statistics, by_client)))
         self.lr.fill_(works[0].lr)
 
     def _step(self, inputs: Tensor, targets: Tensor, sample_weights: Tensor) -> Tensor:
@@ -191,24 +183,20 @@ class Stack:
             squares = [change.flatten(1).square().sum(dim=1) for change in gradients.values()]
             norms = torch.stack(squares).sum(dim=0).sqrt()
             factors = (settings.clip / (norms + 1e-6)).clamp(max=1)  # as in clip_grad_norm_
-            gradients = {
-                name: change * _broadcast_rows(factors, change)
-                for name, change in gradients.items()
-            }
+            for name, change in gradients.items():
+                gradients[name] = change * _broadcast_rows(factors, change)
         is_active = sample_weights.any(dim=1)
         before, changes = list(own.values()), [gradients[name] for name in own]
         velocity = [self.velocity[name][rows] for name in own]
         correction = [self.correction[name][rows] for name in own]
         # each operation on all tensors is one kernel on a GPU
         torch._foreach_mul_(velocity, settings.momentum)
-        torch._foreach_add_(
-            velocity, torch._foreach_add(changes, before, alpha=settings.weight_decay)
-        )
+        decayed = torch._foreach_add(changes, before, alpha=settings.weight_decay)
+        torch._foreach_add_(velocity, decayed)
         steps = torch._foreach_sub(correction, velocity)
         torch._foreach_mul_(steps, self.lr)
-        torch._foreach_add_(
-            before, [step.where(_broadcast_rows(is_active, step), 0) for step in steps]
-        )
+        active = [step.where(_broadcast_rows(is_active, step), 0) for step in steps]
+        torch._foreach_add_(before, active)
         return losses.where(is_active, 0)
 
     def _loss(
@@ -223,9 +211,8 @@ class Stack:
         """The loss of one client's batch."""
         *_, bias = weights.values()
         outputs = functional_call(self.model, weights, (inputs,))
-        loss = (
-            sample_weights * losses_of(self.objective, outputs, targets, statistics, bias)
-        ).sum()
+        losses = losses_of(self.objective, outputs, targets, statistics, bias)
+        loss = (sample_weights * losses).sum()
         if self.objective.is_proximal:
             loss = loss + self.objective.proximal_term(weights.values(), anchor.values())
         return loss
@@ -240,21 +227,17 @@ def _broadcast_rows(rows: Tensor, like: Tensor) -> Tensor:
     return rows.view(-1, *[1] * (like.dim() - 1))
 
 
-class CapturedGraph(NamedTuple):
-    """A CUDA graph with the tensors that hold its inputs and its output."""
-
-    graph: torch.cuda.CUDAGraph
-    inputs: list[Tensor]
-    output: Tensor
+CapturedGraph = tuple[torch.cuda.CUDAGraph, list[Tensor], Tensor]
+"""A CUDA graph with the tensors that hold its inputs and its output."""
 
 
 class CudaGraphFunction:
-    """A function of tensors that may also change some tensors in place, captured as a CUDA graph.
+    """A function of tensors that may also change some tensors in place, captured as a CUDA graph
+    once for each combination of argument shapes, then replayed.
 
-    On a GPU it is captured once for each combination of argument shapes, then replayed; each call
-    overwrites the result of the one before, whatever its shapes. All other tensors that it reads or
-    changes must keep their memory. On a CPU, and where capturing fails, the function is called
-    directly.
+    Each call overwrites the result of the one before, whatever its shapes. All other tensors that
+    it reads or changes must keep their memory. On a CPU, and where capturing fails, the function is
+    called directly.
     """
 
     def __init__(self, function: Callable[..., Tensor], changes: Iterable[Tensor] = ()):
@@ -271,10 +254,11 @@ class CudaGraphFunction:
         captured = self.captures[shapes]
         if captured is None:
             return self.function(*arguments)
-        for buffer, argument in zip(captured.inputs, arguments, strict=True):
+        graph, inputs, output = captured
+        for buffer, argument in zip(inputs, arguments, strict=True):
             buffer.copy_(argument)
-        captured.graph.replay()
-        return captured.output
+        graph.replay()
+        return output
 
     def _capture(self, *arguments: Tensor) -> CapturedGraph | None:
         """Warm up, restore the tensors that this changed, and capture, which executes nothing. None
@@ -295,7 +279,7 @@ class CudaGraphFunction:
         gc.disable()  # an older CUDA graph cannot be freed during a capture
         try:
             with torch.cuda.graph(graph, self._pool):
-                return CapturedGraph(graph, inputs, self.function(*inputs))
+                return graph, inputs, self.function(*inputs)
         except RuntimeError as error:
             reason = str(error).splitlines()[0]
             print(f"no CUDA graph could be captured, so steps are slower ({reason})", flush=True)

@@ -12,8 +12,7 @@ from cohort.training.evaluators import Evaluator
 if TYPE_CHECKING:
     from torch import nn
 
-    from cohort.training.state import RunState
-    from cohort.training.task import Task
+    from cohort.training.task import RunState, Task
     from cohort.training.updates import Updates
 
 

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from cohort.core.lazy import lazy
 from cohort.core.metric import Metric
-from cohort.training.procedures.federated import Federated
+from cohort.training.procedures.procedure import Federated
+
+if TYPE_CHECKING:
+    from cohort.training.task import Task
+
+rounds = lazy("my.training.procedures.noted.rounds")  # which imports torch, planning does not
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,3 +22,6 @@ class Noted(Federated):
 
     name: ClassVar[str] = "noted"
     metrics: ClassVar[Mapping[str, Metric]] = {"parity": Metric("Parity of the round")}
+
+    def rounds_of(self, task: Task) -> Any:
+        return rounds.NotedRounds(self, task)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from cohort.training.ledger import Ledger
-from cohort.training.procedures.federated.rounds import FederatedRounds
-from cohort.training.state import RunState
+from cohort.training.procedures.federated import FederatedRounds
+from cohort.training.task import RunState
 
 
 class NotedRounds(FederatedRounds):

@@ -1,8 +1,5 @@
 """Rounds of federated learning, step by step as in the papers' algorithm boxes."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -11,20 +8,17 @@ import numpy as np
 
 from cohort.core.randomness import generator
 from cohort.selection.entropy import entropy_bits
-from cohort.selection.selector import State, View
+from cohort.selection.selector import Reports, State, View
 from cohort.settings import local_work
+from cohort.training import trainers
 from cohort.training.contract import CheckedSelector, merge
 from cohort.training.ledger import Ledger
-from cohort.training.procedures.federated import Federated
-from cohort.training.procedures.federated.choosing import select, view_of
-from cohort.training.procedures.federated.gathering import NeedGatherer, scatter_rows
+from cohort.training.procedures.gathering import NeedGatherer, scatter_rows
+from cohort.training.procedures.procedure import Federated
 from cohort.training.rounds import Rounds
-from cohort.training.state import RunState
-from cohort.training.task import Task
-from cohort.training.trainers import TRAINERS
-from cohort.training.trainers.local_work import LocalWork, local_steps
+from cohort.training.task import RunState, Task
 from cohort.training.trainers.serial import StepRecordingTrainer
-from cohort.training.updates import Updates, Weights, size_in_bytes
+from cohort.training.updates import LocalWork, Updates, Weights, local_steps, size_in_bytes
 
 NORM_BYTES = 8  # of the number that a probed client sends
 FORWARD = 1 / 3  # the work of evaluating a sample, of that of training on it
@@ -50,6 +44,30 @@ class Responders(NamedTuple):
     label_counts: np.ndarray
 
 
+def select(
+    task: Task, state: State, candidates: np.ndarray, view: View, round: int, ledger: Ledger
+) -> np.ndarray:
+    """Choose the cohort of a round, and enter it, the time of the choice and its metrics into the
+    ledger: the selector's own and, if some clients overlap with others, how it prefers these."""
+    selector = CheckedSelector(task.selector)
+    rng = generator(task.settings.seed, "selection", round=round)
+    with ledger.timed("selecting"), ledger.timed_scoring():
+        cohort = ledger.cohort = selector.select(state, candidates, view, rng)
+    ledger.measured(**selector.measure(state, candidates, cohort, view))
+    overlapping = task.shards.overlapping()
+    if overlapping.any():
+        ledger.measured(overlapping_chosen=float(overlapping[cohort].mean()))
+    probabilities = selector.probabilities(state, candidates, view)
+    among = overlapping[candidates]
+    if probabilities is not None and among.any() and not among.all():
+        # that of the mean overlapping client as a multiple of the mean other client's
+        regular = probabilities[~among].mean()
+        preference = probabilities[among].mean() / regular if regular else np.inf
+        ledger.measured(overlapping_probability=float(probabilities[among].sum()))
+        ledger.measured(overlapping_preference=float(preference))
+    return cohort
+
+
 class FederatedRounds(Rounds):
     """FedAvg's loop with a selector, an objective, a server rule and a participation of choice."""
 
@@ -59,9 +77,8 @@ class FederatedRounds(Rounds):
         self.needs = NeedGatherer(task.selector.needs, task)
         rng = generator(task.settings.seed, "devices")
         self.speeds = task.client_devices.speeds(task.settings.clients, rng)
-        data = task.objective, task.train_samples, task.shards.indices
-        kind = StepRecordingTrainer if procedure.profiled else TRAINERS[task.trainer]
-        self.trainer = kind(task.model, task.settings, *data)
+        kind = StepRecordingTrainer if procedure.profiled else trainers.TRAINERS[task.trainer]
+        self.trainer = self.trainer_of(kind)
 
     def begin(self) -> RunState:
         task = self.task
@@ -69,7 +86,7 @@ class FederatedRounds(Rounds):
         steps = np.array([local_steps(size, task.settings)[0] for size in task.sizes])
         seconds = self.seconds(np.arange(len(steps)), steps, 2 * self._model_bytes(weights))
         reports = self.needs.gather_once(seconds)
-        selector = self.selector.begin(view_of(task, reports), rng)
+        selector = self.selector.begin(task.view(reports), rng)
         memory = self.server.begin(task.trainable(weights), task.other_initial_weights)
         return RunState(weights, memory, selector, reports=reports)
 
@@ -90,8 +107,8 @@ class FederatedRounds(Rounds):
         """The pool to choose from: all clients, or those that the selector draws; asked or probed
         if the selector wants that."""
         if round == 1:
-            self.needs.charge_setup(ledger)
-        clients, view = np.arange(self.task.settings.clients), view_of(self.task, state.reports)
+            self.needs.charge("once", self.task.settings.clients, ledger)
+        clients, view = np.arange(self.task.settings.clients), self.task.view(state.reports)
         if self.selector.draws_pool:
             clients = self.selector.draw_pool(clients, view, self._rng("pool", round))
         asks = bool(self.needs.gathered_at("before")) and self.selector.asks(state.selector, view)
@@ -124,14 +141,13 @@ class FederatedRounds(Rounds):
         trainable = self.task.trainable(state.weights)
         norms = probes.only(trainable).distances(trainable).cpu().numpy()
         ledger.probe = pool, norms
-        ledger.stepped(int(probes.steps.sum()))
+        ledger.add("client_steps", int(probes.steps.sum()))
         ledger.sent("probe_norm", NORM_BYTES, to="server", copies=len(norms))
         return probes, norms
 
     def choose(self, state: RunState, pool: Pool, round: int, ledger: Ledger) -> np.ndarray:
         """Choose the cohort and send it the model."""
-        chosen_from = state.selector, pool.clients, pool.view
-        cohort = select(self.task, self.selector, *chosen_from, round, ledger)
+        cohort = select(self.task, state.selector, pool.clients, pool.view, round, ledger)
         if not pool.has_model:
             ledger.sent("model", self._model_bytes(state.weights), to="clients", copies=len(cohort))
         return cohort
@@ -184,7 +200,7 @@ class FederatedRounds(Rounds):
             continued = (updates.steps > 0).to(updates.losses.device)
             losses = updates.losses.where(continued, probes.losses[rows])
             updates = replace(updates, losses=losses)
-        ledger.stepped(int(updates.steps.sum()))
+        ledger.add("client_steps", int(updates.steps.sum()))
         size, copies = self._model_bytes(state.weights), len(updates.clients)
         ledger.sent("model", size, to="server", copies=copies)
         self.local_models = updates
@@ -196,35 +212,29 @@ class FederatedRounds(Rounds):
         """Gather what the selector needs to know of the clients that responded, after their
         simulated time."""
         size = self._model_bytes(state.weights) * (1 if pool.has_model else 2)
-        seconds = self.seconds(updates.clients, updates.steps.cpu().numpy(), size)
+        clients = np.array(updates.clients, dtype=np.int64)
+        seconds = self.seconds(clients, updates.steps.cpu().numpy(), size)
         trained = updates, self.trainer, ledger, seconds, works
         reports = self.needs.gather_after_training(state.weights, *trained)
-        self.wait(updates.clients, seconds, ledger)
+        self.wait(clients, seconds, ledger)
         return reports
 
-    def seconds(
-        self, clients: Sequence[int] | np.ndarray, steps: np.ndarray, size: int
-    ) -> np.ndarray:
+    def seconds(self, clients: np.ndarray, steps: np.ndarray, size: int) -> np.ndarray:
         """The simulated seconds that each of these clients takes for so many local steps (client)
         and for sending and receiving so many bytes; 0 without a simulation."""
         if self.speeds is None:
             return np.zeros(len(clients))
-        rows, batch = np.asarray(clients, dtype=np.int64), self.task.settings.batch
-        return steps * batch / self.speeds.samples[rows] + size / self.speeds.bytes[rows]
+        samples = steps * self.task.settings.batch
+        return samples / self.speeds.samples[clients] + size / self.speeds.bytes[clients]
 
-    def wait(
-        self, clients: Sequence[int] | np.ndarray, seconds: np.ndarray, ledger: Ledger
-    ) -> None:
+    def wait(self, clients: np.ndarray, seconds: np.ndarray, ledger: Ledger) -> None:
         """Add the simulated time of the slowest client, with all that it evaluated."""
         if self.speeds is not None:
-            rows = np.asarray(clients, dtype=np.int64)
-            samples = np.array(
-                [ledger.evaluations[client] for client in rows.tolist()], dtype=float
-            )
-            evaluating = FORWARD * samples / self.speeds.samples[rows]
+            samples = np.array([float(ledger.evaluations[client]) for client in clients.tolist()])
+            evaluating = FORWARD * samples / self.speeds.samples[clients]
             ledger.waited(float((seconds + evaluating).max(initial=0.0)))
 
-    def keep(self, updates: Updates, reports: Mapping[str, np.ndarray]) -> np.ndarray:
+    def keep(self, updates: Updates, reports: Reports) -> np.ndarray:
         """The rows of the updates that count: not those of clients without samples, nor those that
         the selector filters out."""
         sizes = updates.sizes.cpu().numpy()
@@ -249,10 +259,8 @@ class FederatedRounds(Rounds):
         counted, before = updates.select_rows(kept.tolist()), self.task.trainable(state.weights)
         statistics = counted.only(state.weights.keys() - before.keys()).mean(counted.shares())
         counted = counted.only(before)
-        ledger.measured(
-            train_loss=float(counted.losses.mean()),
-            update_norm=float(counted.distances(before).mean()),
-        )
+        ledger.measured(train_loss=float(counted.losses.mean()))
+        ledger.measured(update_norm=float(counted.distances(before).mean()))
         merged, memory, metrics = merge(self.server, before, counted, state.server)
         ledger.measured(**metrics)
         return merged | statistics, memory
@@ -261,7 +269,7 @@ class FederatedRounds(Rounds):
         self,
         state: RunState,
         responders: Responders,
-        reports: Mapping[str, np.ndarray],
+        reports: Reports,
         pool: Pool,
         ledger: Ledger,
     ) -> State:
@@ -277,7 +285,8 @@ class FederatedRounds(Rounds):
     def _train_works(self, works: list[LocalWork], state: RunState, ledger: Ledger) -> Updates:
         with ledger.timed("training"):
             updates = self.trainer.train(works, state.weights, self.cursor)
-        ledger.profile += self.trainer.step_profile()
+        if isinstance(self.trainer, StepRecordingTrainer):
+            ledger.profile.append(self.trainer.step_profile())
         return updates
 
     def _rng(self, purpose: str, round: int) -> np.random.Generator:

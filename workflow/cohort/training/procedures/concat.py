@@ -1,11 +1,8 @@
 """Rounds of FedConcat: FedAvg within clusters, then one classifier for all."""
 
-from __future__ import annotations
-
 import copy
 import math
 import warnings
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -18,25 +15,22 @@ from torch import Tensor, nn
 from cohort.core.randomness import generator, torch_seed
 from cohort.selection.entropy import entropy_bits
 from cohort.training.contract import CheckedSelector
-from cohort.training.cursor import strip_prefix
-from cohort.training.ledger import Ledger
-from cohort.training.procedures.concat import Concat
-from cohort.training.procedures.federated.choosing import select, view_of
-from cohort.training.procedures.federated.gathering import NeedGatherer
+from cohort.training.ledger import Ledger, strip_prefix
+from cohort.training.procedures.federated import select
+from cohort.training.procedures.gathering import NeedGatherer
+from cohort.training.procedures.procedure import Concat
 from cohort.training.rounds import Rounds
-from cohort.training.state import RunState
-from cohort.training.task import Task
+from cohort.training.task import RunState, Task
 from cohort.training.trainers import TRAINERS
-from cohort.training.trainers.local_work import local_steps
-from cohort.training.trainers.optimizers import local_optimizer
-from cohort.training.trainers.serial import SerialTrainer
-from cohort.training.updates import Updates, Weights, size_in_bytes, stack
+from cohort.training.trainers.serial import SerialTrainer, local_optimizer
+from cohort.training.updates import Updates, Weights, local_steps, size_in_bytes, stack
 
 NONE = -1  # the cluster of a client without samples
 STARTS = 10  # runs of k-means, of which the best is used
 STEPS = 100  # at most, of balanced k-means
 SLACK = 1.2  # largest size of a balanced cluster, relative to the mean
 CLASSIFIER = "classifier."
+PartUpdates = dict[str, Updates]  # by the prefix of the names of a part's weights
 
 
 class ConcatRounds(Rounds):
@@ -48,18 +42,16 @@ class ConcatRounds(Rounds):
         self.procedure, self.selector = procedure, CheckedSelector(task.selector)
         self.needs = NeedGatherer(task.selector.needs | {"label_counts"}, task)
         self.cluster_rounds = procedure.cluster_rounds(task.settings.rounds)
-        data = task.objective, task.train_samples, task.shards.indices
-        seed, counts = task.settings.seed, task.shards.label_counts
-        self.cluster_of_client = cluster_clients(
-            counts, procedure.clusters, generator(seed, "clusters"), bool(procedure.balanced)
-        )
+        rng, seed = generator(task.settings.seed, "clusters"), task.settings.seed
+        wanted = procedure.clusters, rng, bool(procedure.balanced)
+        self.cluster_of_client = cluster_clients(task.shards.label_counts, *wanted)
         clusters = int(self.cluster_of_client.max()) + 1
         self.concatenated = Concatenated(task.model, clusters, torch_seed(seed, "classifier"))
         few_steps = replace(task.settings, J=f"J{procedure.steps}")
-        self.trainer = TRAINERS[task.trainer](task.model, task.settings, *data)
-        self.classifier_trainer = SerialTrainer(self.concatenated, few_steps, *data)
+        self.trainer = self.trainer_of(TRAINERS[task.trainer])
+        self.classifier_trainer = self.trainer_of(SerialTrainer, self.concatenated, few_steps)
 
-    def network(self, round: int) -> Concatenated:
+    def network(self, round: int) -> "Concatenated":
         self.concatenated.joined = round > self.cluster_rounds
         return self.concatenated
 
@@ -70,19 +62,20 @@ class ConcatRounds(Rounds):
         task, rng = self.task, generator(self.task.settings.seed, "selection")
         weights = self.concatenated.initial_weights(task.initial_weights())
         reports = NeedGatherer(task.selector.needs, task).gather_once()
-        memory = self.selector.begin(view_of(task, reports), rng)
+        memory = self.selector.begin(task.view(reports), rng)
         clusters = {"cluster": torch.from_numpy(self.cluster_of_client)}
         return RunState(weights, clusters, memory, reports=reports)
 
     def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
-        task, view = self.task, view_of(self.task, state.reports)
+        task, view = self.task, self.task.view(state.reports)
         everybody = np.arange(task.settings.clients)
-        cohort = select(task, self.selector, state.selector, everybody, view, round, ledger)
+        cohort = select(task, state.selector, everybody, view, round, ledger)
         labels = task.shards.label_counts[cohort].sum(axis=0)
         ledger.measured(cohort_entropy=float(entropy_bits(labels)))
         start, holders = state.weights, cohort[task.sizes[cohort] > 0]
+        is_first = round <= self.cluster_rounds
         with ledger.timed("training"):
-            if round <= self.cluster_rounds:
+            if is_first:
                 trained = self.train_networks(state, holders, round)
             else:
                 network = self.network(round)
@@ -90,15 +83,15 @@ class ConcatRounds(Rounds):
                     start = start | network.summed_classifiers(start)
                 trained = self.train_classifier(start, holders, round)
         weights, measured = merge_parts(start, trained)
-        ledger.measured(**measured, stage=1 if round <= self.cluster_rounds else 2)
-        if round <= self.cluster_rounds:
+        ledger.measured(**measured, stage=1 if is_first else 2)
+        if is_first:
             ledger.measured(clusters_trained=len(trained))
-        ledger.stepped(sum(int(updates.steps.sum()) for updates in trained.values()))
+        ledger.add("client_steps", sum(int(updates.steps.sum()) for updates in trained.values()))
         self.charge(state, round, ledger)
         selector = self.selector.observe(state.selector, cohort, {}, view)
         return replace(state, weights=weights, selector=selector)
 
-    def train_networks(self, state: RunState, cohort: np.ndarray, round: int) -> dict[str, Updates]:
+    def train_networks(self, state: RunState, cohort: np.ndarray, round: int) -> PartUpdates:
         """Train each client on its cluster's network; return updates by prefix of the weights."""
         clusters, trained = state.server["cluster"].cpu().numpy()[cohort], {}
         for cluster in np.unique(clusters).tolist():
@@ -108,9 +101,7 @@ class ConcatRounds(Rounds):
             trained[prefix] = self.trainer.train(works, weights, self.cursor)
         return trained
 
-    def train_classifier(
-        self, weights: Weights, cohort: np.ndarray, round: int
-    ) -> dict[str, Updates]:
+    def train_classifier(self, weights: Weights, cohort: np.ndarray, round: int) -> PartUpdates:
         """Train the classifier on each client for a few steps, but at most one epoch. The updates
         have equal sizes, because all clients take about the same number of steps."""
         if not len(cohort):
@@ -134,33 +125,29 @@ class ConcatRounds(Rounds):
         return {CLASSIFIER: Updates(stack(models), sizes, steps, means)}
 
     def charge(self, state: RunState, round: int, ledger: Ledger) -> None:
-        """Record the round's traffic: each client of the cohort downloads and uploads its cluster's
-        network, or the classifier. With its first classifier a client also downloads all networks,
-        without their last layers."""
+        """Record the round's traffic: each client downloads and uploads its cluster's network, or the
+        classifier; with its first classifier it downloads all networks without their last layers
+        too."""
         if round == 1:
-            self.needs.charge_setup(ledger)
+            self.needs.charge("once", self.task.settings.clients, ledger)
         cohort, network = ledger.cohort, size_in_bytes(strip_prefix(state.weights, prefix_of(0)))
-        if round <= self.cluster_rounds:
-            what, size = "network", network
-        else:
-            what, size = "classifier", size_in_bytes(strip_prefix(state.weights, CLASSIFIER))
+        classifier = size_in_bytes(strip_prefix(state.weights, CLASSIFIER))
+        is_first = round <= self.cluster_rounds
+        what, size = ("network", network) if is_first else ("classifier", classifier)
         ledger.sent(what, size, to="clients", copies=len(cohort))
         ledger.sent(what, size, to="server", copies=len(cohort))
-        if round > self.cluster_rounds:
+        if not is_first:
             encoder = network - size_in_bytes(last_linear(self.task.model).state_dict())
             earlier = state.history.cohorts[self.cluster_rounds :]
-            new = np.setdiff1d(cohort, np.concatenate(earlier) if earlier else [])
-            encoders = len(self.concatenated.networks) * encoder
-            ledger.sent("encoders", encoders, to="clients", copies=len(new))
+            new = np.setdiff1d(cohort, np.concatenate([[], *earlier]))
+            size = len(self.concatenated.networks) * encoder
+            ledger.sent("encoders", size, to="clients", copies=len(new))
 
 
 class Concatenated(nn.Module):
-    """The networks of all clusters and one classifier on their concatenated features.
-
-    Until the module is `joined`, its output is the logarithm of the networks' mean probabilities.
-    Then it is that of the classifier; the networks are frozen feature extractors in evaluation
-    mode.
-    """
+    """The networks of all clusters and one classifier on their concatenated features. Until the
+    module is `joined`, its output is the logarithm of the networks' mean probabilities. Then it is
+    that of the classifier; the networks are frozen feature extractors in evaluation mode."""
 
     def __init__(self, network: nn.Module, clusters: int, seed: int):
         super().__init__()
@@ -220,12 +207,9 @@ def features(network: nn.Module, inputs: Tensor) -> Tensor:
     return seen[0]
 
 
-def merge_parts(
-    weights: Weights, trained: Mapping[str, Updates]
-) -> tuple[Weights, dict[str, float]]:
-    """Replace each trained part of the weights by the mean of its updates, weighted by data size.
-    `trained` holds the updates by the prefix of a part's weights. Returns the new weights and the
-    mean training loss and update norm."""
+def merge_parts(weights: Weights, trained: PartUpdates) -> tuple[Weights, dict[str, float]]:
+    """Replace each trained part of the weights by the mean of its updates, weighted by data size;
+    return the new weights and the mean training loss and update norm."""
     changed, losses, norms = dict(weights), [], []
     for prefix, updates in trained.items():
         mean = updates.mean(updates.shares())
@@ -240,11 +224,8 @@ def cluster_clients(
     label_counts: np.ndarray, clusters: int, rng: np.random.Generator, balanced: bool = False
 ) -> np.ndarray:
     """Cluster clients by k-means on label distributions: the cluster of each client, NONE for one
-    without samples.
-
-    Clusters are numbered in the order of their first clients. There are fewer than `clusters` if
-    there are fewer distinct distributions.
-    """
+    without samples. Clusters are numbered in the order of their first clients; there are fewer than
+    `clusters` if there are fewer distinct distributions."""
     sizes = label_counts.sum(axis=1)
     held = np.flatnonzero(sizes)
     shares = label_counts[held] / sizes[held, None]
@@ -260,8 +241,7 @@ def cluster_clients(
 
 
 def _balance_clusters(shares: np.ndarray, centers: np.ndarray) -> np.ndarray:
-    """Assign clients to clusters of limited size by Lloyd's algorithm from these centers: each step
-    assigns clients optimally within the limit."""
+    """Cluster clients by Lloyd's algorithm with optimal assignments within a limit of size."""
     clients, clusters = len(shares), len(centers)
     most = max(int(SLACK * clients / clusters), -(-clients // clusters))
     labels = np.full(clients, NONE)

@@ -1,10 +1,8 @@
 """Gathers what a selector needs to be told, measured on global and local models, and enters what
 that costs into the ledger."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -20,8 +18,7 @@ from cohort.training.evaluation import Evaluation, evaluate, mean_softmax, softm
 from cohort.training.ledger import Ledger
 from cohort.training.task import Task
 from cohort.training.trainers.base import Trainer
-from cohort.training.trainers.local_work import LocalWork, local_steps
-from cohort.training.updates import Updates, Weights
+from cohort.training.updates import LocalWork, Updates, Weights, local_steps
 
 
 class NeedGatherer:
@@ -42,16 +39,12 @@ class NeedGatherer:
         context = ModelEvaluations(self.task, read_only(everybody), Ledger(), seconds=seconds)
         return {need.name: _measure(need, context) for need in self.gathered_at("once")}
 
-    def charge_setup(self, ledger: Ledger) -> None:
-        """Record what all clients uploaded before the first round."""
-        self._charge(self.gathered_at("once"), self.task.settings.clients, ledger)
-
     def gather_before_choosing(
         self, weights: Weights, pool: np.ndarray, round: int, ledger: Ledger
     ) -> dict[str, np.ndarray]:
         """Gather what the clients of a pool report of the global model, by need: a row for each
         client of the federation, NaN for those outside the pool."""
-        context = ModelEvaluations(self.task, read_only(pool), ledger, weights=weights, round=round)
+        context = ModelEvaluations(self.task, read_only(pool), ledger, weights, round=round)
         answers, clients = self._gather("before", context), self.task.settings.clients
         return {name: scatter_rows(values, pool, clients) for name, values in answers.items()}
 
@@ -66,32 +59,24 @@ class NeedGatherer:
     ) -> dict[str, np.ndarray]:
         """Gather what the selector needs of the clients that answered, by need: one row each. They
         began with these weights and took these `seconds` for their `works`."""
-        context = ModelEvaluations(
-            self.task,
-            read_only(np.array(updates.clients, dtype=np.int64)),
-            ledger,
-            trainer=trainer,
-            weights=weights,
-            local_models=updates,
-            seconds=seconds,
-            works=works,
-        )
-        return self._gather("after", context)
+        clients = read_only(np.array(updates.clients, dtype=np.int64))
+        trained = weights, trainer, updates, works, seconds
+        return self._gather("after", ModelEvaluations(self.task, clients, ledger, *trained))
 
-    def _gather(self, when: str, context: ModelEvaluations) -> dict[str, np.ndarray]:
-        needs = self.gathered_at(when)
+    def _gather(self, when: str, context: "ModelEvaluations") -> dict[str, np.ndarray]:
         with context.ledger.timed("selecting"):
-            answers = {need.name: _measure(need, context) for need in needs}
-        self._charge(needs, len(context.clients), context.ledger)
+            answers = {need.name: _measure(need, context) for need in self.gathered_at(when)}
+        self.charge(when, len(context.clients), context.ledger)
         return answers
 
-    def _charge(self, needs: Iterable[Need], clients: int, ledger: Ledger) -> None:
-        for need in needs:
+    def charge(self, when: str, clients: int, ledger: Ledger) -> None:
+        """Record what each of so many clients uploads for the needs that are gathered then."""
+        for need in self.gathered_at(when):
             if size := need.upload(self.task.classes):
                 ledger.sent(need.name, size, to="server", copies=clients)
 
 
-def _measure(need: Need, context: ModelEvaluations) -> np.ndarray:
+def _measure(need: Need, context: "ModelEvaluations") -> np.ndarray:
     """Measure a need; raise WrongAnswer unless it is a row of numbers for each client asked."""
     answers = np.asarray(need.measure(context))
     if answers.shape[:1] != (len(context.clients),) or answers.dtype.kind not in "fiub":
@@ -121,6 +106,11 @@ class ModelEvaluation:
     indices: Tensor
     client: int | None
 
+    @cached_property
+    def _evaluation(self) -> Evaluation:
+        evaluation: Evaluation = self._computed(evaluate)
+        return evaluation
+
     @property
     def loss(self) -> float:
         return self._evaluation.loss
@@ -146,11 +136,6 @@ class ModelEvaluation:
         self.ledger.evaluated(len(self.indices), self.client)
         return self.samples.inputs(self.indices)
 
-    @cached_property
-    def _evaluation(self) -> Evaluation:
-        evaluation: Evaluation = self._computed(evaluate)
-        return evaluation
-
     def _computed(self, compute: Callable[..., Any]) -> Any:
         self.ledger.evaluated(len(self.indices), self.client)
         given = self.task.model, self.weights, self.samples, self.indices
@@ -164,8 +149,8 @@ class ModelEvaluations:
     task: Task
     clients: np.ndarray
     ledger: Ledger
+    weights: Weights = field(default_factory=dict)
     trainer: Trainer | None = None
-    weights: Weights | None = None
     local_models: Updates | None = None
     works: Sequence[LocalWork] = ()
     seconds: np.ndarray | None = None
@@ -175,27 +160,27 @@ class ModelEvaluations:
     def network(self) -> nn.Module:
         return self.task.model
 
+    @property
+    def _trained(self) -> Updates:
+        assert self.local_models is not None
+        return self.local_models
+
     def label_counts(self) -> np.ndarray:
-        rng, report = (
-            generator(self.task.settings.seed, "selection"),
-            self.task.selector.label_report,
-        )
-        return read_only(report.reported_counts(self.task.shards.label_counts, rng))
+        task, rng = self.task, generator(self.task.settings.seed, "selection")
+        report = task.selector.label_report
+        return read_only(report.reported_counts(task.shards.label_counts, rng))
 
     def overlapping(self) -> np.ndarray:
         return self.task.shards.overlapping()[self.clients].astype(np.float64)
 
     def training_losses(self) -> np.ndarray:
-        assert self.local_models is not None
-        return self.local_models.losses.double().cpu().numpy()
+        return self._trained.losses.double().cpu().numpy()
 
     def global_on_own(self) -> Iterator[ModelEvaluation]:
-        assert self.weights is not None
         for client in self.clients:
             yield self._on_samples(self.weights, self.task.shards.indices[client], client)
 
     def global_on_batch(self) -> Iterator[ModelEvaluation]:
-        assert self.weights is not None
         settings = self.task.settings
         for client in self.clients:
             rng = generator(settings.seed, "evaluated batch", round=self.round, client=client)
@@ -203,9 +188,8 @@ class ModelEvaluations:
             yield self._on_samples(self.weights, samples, client)
 
     def updates(self) -> dict[str, np.ndarray]:
-        assert self.weights is not None and self.local_models is not None
         return {
-            name: read_only((self.local_models.weights[name] - start).cpu().numpy())
+            name: read_only((self._trained.weights[name] - start).cpu().numpy())
             for name, start in self.task.trainable(self.weights).items()
         }
 
@@ -218,36 +202,30 @@ class ModelEvaluations:
         return read_only(np.zeros(len(self.clients)) if self.seconds is None else self.seconds)
 
     def local_on_own(self) -> Iterator[ModelEvaluation]:
-        assert self.local_models is not None
         for row, client in enumerate(self.clients):
             indices = self.task.shards.indices[client]
-            yield self._on_samples(self.local_models.client_weights(row), indices, client)
+            yield self._on_samples(self._trained.client_weights(row), indices, client)
 
     def local_on_last_batch(self) -> Iterator[ModelEvaluation]:
-        assert self.local_models is not None
         for row, work in enumerate(self.works):
             batch = work.last_batch(self.task.settings)
-            yield self._on_samples(self.local_models.client_weights(row), batch, work.client)
+            yield self._on_samples(self._trained.client_weights(row), batch, work.client)
 
     def local_on_reserved(self) -> Sequence[ModelEvaluation]:
         return self._local_on_reserved
 
     def reserved_losses(self) -> np.ndarray:
-        assert self.trainer is not None and self.local_models is not None
+        assert self.trainer is not None
         self.ledger.evaluated(len(self.task.reserved) * len(self.clients), client=None)
-        return self.trainer.losses(self.local_models, self.task.test_samples, self.task.reserved)
+        return self.trainer.losses(self._trained, self.task.test_samples, self.task.reserved)
 
     @cached_property
     def _local_on_reserved(self) -> list[ModelEvaluation]:
         """The evaluations of the local models on reserved samples, cached so that needs which share
         them are charged for them once."""
-        assert self.local_models is not None
-        models = map(self.local_models.client_weights, range(len(self.clients)))
-        samples, reserved = self.task.test_samples, self.task.reserved
-        return [
-            ModelEvaluation(self.task, self.ledger, model, samples, reserved, client=None)
-            for model in models
-        ]
+        given = self.task.test_samples, self.task.reserved, None
+        models = map(self._trained.client_weights, range(len(self.clients)))
+        return [ModelEvaluation(self.task, self.ledger, model, *given) for model in models]
 
     def _on_samples(self, weights: Weights, indices: np.ndarray, client: int) -> ModelEvaluation:
         samples = self.task.train_samples

@@ -1,11 +1,6 @@
 """Stratify's label schedule: an epoch as a balanced sequence of labels, and whose sample of each
-label is trained at which place (Algorithms 1 to 4).
-
-Everything follows from the shards and one generator, so an epoch that was interrupted is scheduled
-again as it was.
-"""
-
-from __future__ import annotations
+label is trained at which place (Algorithms 1 to 4). Everything follows from the shards and one
+generator, so an epoch that was interrupted is scheduled again as it was."""
 
 import math
 from collections import Counter
@@ -28,10 +23,8 @@ class ClientData:
 
 @dataclass(frozen=True)
 class Epoch:
-    """The samples of an epoch in the order of training, and the client that holds each.
-
-    `tasks` are the clients of the single-sample mode's tasks, in order.
-    """
+    """The samples of an epoch in the order of training, and the client that holds each; `tasks` are
+    the clients of the single-sample mode's tasks, in order."""
 
     samples: np.ndarray
     clients: np.ndarray
@@ -47,29 +40,22 @@ class Epoch:
         parts = np.split(self.clients, range(batch, len(self.clients), batch))
         return np.array([len(np.unique(part)) for part in parts])
 
-    def sharer_counts(self, batch: int) -> np.ndarray:
-        """The number of clients that share sums for batch normalization in each batch: none in a
-        batch of one sample, which has no variance."""
-        sizes = np.minimum(batch, len(self.clients) - np.arange(0, len(self.clients), batch))
-        return np.where(sizes > 1, self.contributor_counts(batch), 0)
 
-
-def label_frequencies(counts: np.ndarray, uniform: bool = False) -> np.ndarray:
-    """The number of times that each label is scheduled in an epoch: as often as it has samples, but
-    no label more often than the median one; or all equally often.
-
-    `counts` has a row for each label and a column for each client.
-    """
+def label_frequencies(counts: np.ndarray) -> np.ndarray:
+    """How often each label is scheduled in an epoch: as often as it has samples, but no label more
+    often than the median one. `counts` is (label, client)."""
     held = counts.sum(axis=1)
-    present = held > 0
-    most = held[present].mean() if uniform else np.median(held[present])
-    return np.where(present, most if uniform else np.minimum(held, most), 0).astype(np.int64)
+    most = np.median(held[held > 0])
+    return np.minimum(held, most).astype(np.int64)
 
 
-def shuffled_labels(frequency: np.ndarray, rng: np.random.Generator) -> list[int]:
-    """Labels in random order, each as often as its frequency says."""
-    labels: list[int] = rng.permutation(np.repeat(np.arange(len(frequency)), frequency)).tolist()
-    return labels
+def _begin_epoch(
+    data: ClientData, rng: np.random.Generator, weighted: bool
+) -> tuple["Holders", list[int]]:
+    """The holders of samples, and an epoch's labels in random order."""
+    frequencies = label_frequencies(data.counts)
+    labels = rng.permutation(np.repeat(np.arange(len(frequencies)), frequencies))
+    return Holders(data, weighted, rng), labels.tolist()
 
 
 def schedule_single_samples(
@@ -79,17 +65,13 @@ def schedule_single_samples(
     chunk: int,
     retained: float,
     weighted: bool = False,
-    uniform: bool = False,
 ) -> Epoch:
-    """Schedule an epoch of single samples (Algorithm 3) in chunks of labels.
-
-    A client that has no sample left of a label skips it and says so. The label then waits at a
-    random place of what is left of the schedule, for somebody else. Once nobody has any left, all
-    begin anew with that label.
-    """
-    waiting = shuffled_labels(label_frequencies(data.counts, uniform), rng)
+    """Schedule an epoch of single samples (Algorithm 3) in chunks of labels. A client that has no
+    sample left of a label skips it and says so. The label then waits at a random place of what is
+    left of the schedule. Once nobody has any left, all begin anew with that label."""
+    holders, waiting = _begin_epoch(data, rng, weighted)
     waiting.reverse()  # the next is last
-    holders, number = Holders(data, weighted, rng), retained_count(retained, len(data.samples))
+    number = retained_count(retained, len(data.samples))
     samples, clients, tasks = [], [], []
     while waiting:
         labels = waiting[: -chunk - 1 : -1]
@@ -108,17 +90,11 @@ def schedule_single_samples(
 
 
 def schedule_batches(
-    data: ClientData,
-    rng: np.random.Generator,
-    *,
-    batch: int,
-    weighted: bool = False,
-    uniform: bool = False,
+    data: ClientData, rng: np.random.Generator, *, batch: int, weighted: bool = False
 ) -> Epoch:
     """Schedule an epoch of batches (Algorithm 4). For a label that a client has no sample left of,
     another client is chosen before the batch is trained."""
-    labels = shuffled_labels(label_frequencies(data.counts, uniform), rng)
-    holders = Holders(data, weighted, rng)
+    holders, labels = _begin_epoch(data, rng, weighted)
     samples, clients = np.empty(len(labels), np.int64), np.empty(len(labels), np.int64)
     for start in range(0, len(labels), batch):
         positions = list(range(start, min(start + batch, len(labels))))
@@ -140,11 +116,8 @@ def schedule_batches(
 
 class Holders:
     """The samples that clients have not used yet in an epoch, in random order, and the choice of a
-    client for each scheduled label: uniformly among those that hold the label, or `weighted`, in
-    proportion to how many samples of it they hold.
-
-    Of the counts of labels the server needs only which are above zero, unless it weighs them.
-    """
+    client for each scheduled label: uniformly among those that hold the label, or `weighted` by how
+    many samples of it they hold, of which the server needs the counts then."""
 
     def __init__(self, data: ClientData, weighted: bool, rng: np.random.Generator):
         counts, self.rng = data.counts, rng
@@ -161,8 +134,8 @@ class Holders:
         return [part.tolist() for part in parts]
 
     def draw(self, client: int, label: int) -> int | None:
-        """Draw a sample of this label that the client has not used yet. If none is left the client
-        reports so, and is not asked again for this label."""
+        """Draw a sample of this label that the client has not used yet; None if none is left, and
+        then the client is not asked again for this label."""
         if not self.left[client][label]:
             self.available[label, client] = 0
             return None
@@ -171,8 +144,7 @@ class Holders:
         return sample
 
     def refill(self, labels: Iterable[int]) -> None:
-        """Make all samples of those labels available again, newly shuffled, that nobody has any
-        sample left of."""
+        """Shuffle all samples of those labels anew that nobody has any sample left of."""
         for label in set(labels):
             if not self.available[label].any():
                 self.available[label] = self.weights[label]
@@ -180,15 +152,9 @@ class Holders:
                     left[label] = self.rng.permutation(left[label] + used[label]).tolist()
                     used[label] = []
 
-    def chunk_tasks(
-        self, chunk: Sequence[int], retained: int
-    ) -> Iterator[tuple[int, Sequence[int]]]:
+    def chunk_tasks(self, chunk: list[int], retained: int) -> Iterator[tuple[int, list[int]]]:
         """Assign a chunk of labels (Algorithm 1): yield one client after another with its
-        consecutive labels.
-
-        For each label a few of the available clients are `retained` at random. From the first label
-        on, the client is taken that can serve the longest run of labels, and so on from there.
-        """
+        consecutive labels. For each label a few available clients are `retained` at random."""
         labels = sorted(set(chunk))
         able = {}  # the retained clients of each label, as the bits of a number
         for label, order in zip(labels, self._draw_orders(labels), strict=True):
@@ -205,7 +171,8 @@ class Holders:
             drawn = self.rng.choice(some, number, p=shares)
         else:
             drawn = self._draw_orders([label])[0][:number]
-        return [int(client) for client in drawn]
+        clients: list[int] = drawn.tolist()
+        return clients
 
     def _draw_orders(self, labels: Sequence[int]) -> list[np.ndarray]:
         """Draw the order in which each label's available clients come up."""
@@ -218,10 +185,8 @@ class Holders:
 
 def longest_runs(able: Sequence[int], rng: np.random.Generator) -> Iterator[tuple[int, int, int]]:
     """Cut a chunk into tasks: a client, the first place of its run, and the place after the last.
-
     `able` says for each place which clients can serve it, as the bits of a number. Each task goes
-    to a client that can serve the most places in a row; ties are broken at random.
-    """
+    to a client that can serve the most places in a row; ties are broken at random."""
     start = 0
     while start < len(able):
         longest, end = able[start], start + 1
@@ -234,6 +199,5 @@ def longest_runs(able: Sequence[int], rng: np.random.Generator) -> Iterator[tupl
 
 
 def retained_count(share: float, clients: int) -> int:
-    """The number of clients that are retained for each label: the share of all clients, rounded
-    up."""
+    """How many clients are retained for each label: the share of all clients, rounded up."""
     return math.ceil(Fraction(str(share)) * clients)  # 0.28 * 25 > 7 in floating point

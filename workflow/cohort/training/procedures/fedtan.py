@@ -1,13 +1,11 @@
 """Rounds of FedTAN: those of FedAvg, with a first step that clients take together.
 
 In this step the clients' networks run in lock step on one batch, in which each client has its rows.
-Layers with weights work on each client's rows with that client's weights. Batch normalization uses
-the plain averages of the clients' means and variances, and the gradient goes back through both. All
-that a client tells of its rows are sums: of the inputs, of their squared distances to the mean,
-and, in the backward pass, of the gradients and of their products with the normalized inputs.
+Layers with weights work on each client's rows with that client's weights. The gradient goes back
+through the means and variances of batch normalization. All that a client tells of its rows are
+sums: of the inputs, of their squared distances to the mean, and, in the backward pass, of the
+gradients and of their products with the normalized inputs.
 """
-
-from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Sequence
@@ -21,28 +19,26 @@ from torch.nn.utils import clip_grad_norm_
 
 from cohort.core.randomness import torch_seed
 from cohort.training.contract import losses_of
-from cohort.training.cursor import Cursor
-from cohort.training.ledger import Ledger
-from cohort.training.procedures.federated import Federated
-from cohort.training.procedures.federated.rounds import FederatedRounds, Pool
-from cohort.training.procedures.fedtan import FedTan
-from cohort.training.state import RunState
-from cohort.training.task import Task
+from cohort.training.ledger import Cursor, Ledger
+from cohort.training.procedures.federated import FederatedRounds, Pool
+from cohort.training.procedures.procedure import Federated
+from cohort.training.task import RunState, Task
 from cohort.training.trainers.base import Trained
-from cohort.training.trainers.local_work import LocalWork
-from cohort.training.trainers.optimizers import LocalOptimizer, local_optimizer
-from cohort.training.trainers.serial import AfterStep, SerialTrainer
-from cohort.training.updates import Updates, Weights, size_in_bytes
+from cohort.training.trainers.serial import (
+    AfterStep,
+    LocalOptimizer,
+    SerialTrainer,
+    local_optimizer,
+)
+from cohort.training.updates import LocalWork, Updates, Weights, size_in_bytes
 
 
 class FedTanRounds(FederatedRounds):
-    """Federated rounds in whose first local step clients share batch statistics, which is
-    billed."""
+    """Federated rounds in whose first local step clients share batch statistics, at a cost."""
 
-    def __init__(self, procedure: FedTan, task: Task):
+    def __init__(self, task: Task):
         super().__init__(Federated(), task)
-        data = task.objective, task.train_samples, task.shards.indices
-        self.trainer = self.together = FirstStepTogether(task.model, task.settings, *data)
+        self.trainer = self.together = self.trainer_of(FirstStepTogether)
 
     def train(self, state: RunState, works: list[LocalWork], pool: Pool, ledger: Ledger) -> Updates:
         updates = super().train(state, works, pool, ledger)
@@ -53,9 +49,10 @@ class FedTanRounds(FederatedRounds):
 def charge_exchange(weights: Weights, copies: int, ledger: Ledger) -> None:
     """Charge one step's exchange of statistics to so many clients: two numbers of each channel of
     batch normalization forward and two backward, from client to server and back."""
-    names = [name for name in weights if name.endswith(("running_mean", "running_var"))]
-    size = size_in_bytes({name: weights[name] for name in names})
-    for what in ("batch_statistics", "gradients_of_statistics") if names else ():
+    endings = "running_mean", "running_var"
+    running = {name: tensor for name, tensor in weights.items() if name.endswith(endings)}
+    size = size_in_bytes(running)
+    for what in ("batch_statistics", "gradients_of_statistics") if running else ():
         ledger.sent(what, size, to="server", copies=copies)
         ledger.sent(what, size, to="clients", copies=copies)
 
@@ -168,25 +165,18 @@ class _SharedNorm(_LayerPerClient):
         weights = [1 / (len(self.counts) * count) / pixels for count in self.counts]
         full = inputs.to(layer.weight.dtype)  # autocast may have rounded the inputs
         normalized, mean, variance = _Normalize.apply(full, list(self.counts), weights, layer.eps)
-        self._update_running_stats(mean, variance, weights, pixels)
+        pairs = zip(self.counts, weights, strict=True)
+        with torch.no_grad():  # the running variance is that without its bias
+            unbiased = variance / (1 - sum(count * pixels * weight**2 for count, weight in pairs))
+            for layer in self.layers:
+                layer.num_batches_tracked.add_(1)
+                layer.running_mean.lerp_(mean, layer.momentum)
+                layer.running_var.lerp_(unbiased, layer.momentum)
         shape = -1, *[1] * (inputs.dim() - 2)
         rows = zip(self.layers, normalized.split(self.counts), strict=True)
         return torch.cat(
             [own * layer.weight.view(shape) + layer.bias.view(shape) for layer, own in rows]
         )
-
-    @torch.no_grad()
-    def _update_running_stats(
-        self, mean: Tensor, variance: Tensor, weights: list[float], pixels: int
-    ) -> None:
-        """Move every client's running statistics towards those of the batch, the variance without
-        its bias."""
-        pairs = zip(self.counts, weights, strict=True)
-        unbiased = variance / (1 - sum(count * pixels * weight**2 for count, weight in pairs))
-        for layer in self.layers:
-            layer.num_batches_tracked.add_(1)
-            layer.running_mean.lerp_(mean, layer.momentum)
-            layer.running_var.lerp_(unbiased, layer.momentum)
 
 
 class _Normalize(torch.autograd.Function):

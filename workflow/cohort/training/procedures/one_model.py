@@ -1,0 +1,268 @@
+"""Rounds in which one model is trained and nothing is averaged: centralized training, sequential
+federated learning and Stratify's procedures; and the rounds of masked labels, which train none."""
+
+import time
+import warnings
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+
+from cohort.core.errors import UserError
+from cohort.core.randomness import generator
+from cohort.privacy.masked_labels import Client, Exchange, new_key
+from cohort.training.ledger import Ledger
+from cohort.training.procedures import label_schedule, procedure
+from cohort.training.procedures.fedtan import charge_exchange
+from cohort.training.rounds import Rounds
+from cohort.training.task import RunState, Task
+from cohort.training.trainers import TRAINERS, serial
+from cohort.training.updates import LocalWork, Weights, local_steps, size_in_bytes
+
+LABEL_BYTES = 4  # of a placeholder
+
+
+class CentralizedRounds(Rounds):
+    """Rounds that are epochs of one client with all data, with one optimizer and one learning rate
+    schedule for all of them."""
+
+    costs: ClassVar[tuple[str, ...]] = ("client_steps",)
+
+    def __init__(self, task: Task):
+        super().__init__(task)
+        settings = task.settings
+        self.trainer = self.trainer_of(serial.SerialTrainer)
+        self.batches = local_steps(self.epoch_size(), settings)[1]  # in an epoch
+        self.optimizer = serial.torch_optimizer(settings, task.model.parameters(), settings.lr)
+        self.schedule = task.schedule.build(self.optimizer, settings.rounds, self.batches)
+        self.scheduled = 0  # how often the schedule has stepped
+
+    def epoch_size(self) -> int:
+        """The number of samples in an epoch."""
+        return len(self.task.shards.indices[0])
+
+    def work(self, state: RunState, round: int, ledger: Ledger) -> LocalWork:
+        """Enter an epoch's cohort and costs into the ledger; return its samples as local work."""
+        (work,) = self.trainer.full_work(state.weights, [0], round)
+        ledger.cohort = np.array([0])
+        ledger.add("client_steps", local_steps(len(work.samples), self.task.settings)[0])
+        return work
+
+    def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
+        model = self.task.model
+        model.load_state_dict(state.weights)
+        serial.load_optimizer_state(self.optimizer, model, state.server)
+        self._advance_schedule(state)
+        ledger.measured(learning_rate=self.optimizer.param_groups[0]["lr"])
+        work = self.work(state, round, ledger)
+        with ledger.timed("training"):
+            losses = self.trainer.run(work, self.optimizer, (), self._after_step)
+        ledger.measured(train_loss=float(losses.mean()))
+        weights = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
+        memory = serial.optimizer_state(self.optimizer, model)
+        return replace(state, weights=weights, server=memory)
+
+    def _after_step(self, *_: object) -> None:
+        if self.task.schedule.by_batch:
+            self.schedule.step()
+            self.scheduled += 1
+
+    def _advance_schedule(self, state: RunState) -> None:
+        """Bring the schedule to where the state stands. It has no state of its own to save: it is
+        called as often as before again, with the validation losses of the history."""
+        schedule, losses = self.task.schedule, state.history.metrics.get("validation_loss", [])
+        target = state.round * (self.batches if schedule.by_batch else 1)
+        with warnings.catch_warnings():
+            # torch warns of a schedule that steps before the optimizer, as it does in a new process
+            warnings.simplefilter("ignore", UserWarning)
+            for step in range(self.scheduled, target):
+                self.schedule.step(*([losses[step][1]] if schedule.watches else []))
+        self.scheduled = target
+
+
+class HandoffRounds(Rounds):
+    """Base of the procedures in which clients hand the model on to each other."""
+
+    costs: ClassVar[tuple[str, ...]] = ("bytes_down", "bytes_up", "bytes_between", "client_steps")
+
+    def __init__(self, task: Task):
+        super().__init__(task)
+        self.trainer = self.trainer_of(TRAINERS[task.trainer])
+
+    def train_work(self, work: LocalWork, ledger: Ledger) -> tuple[Weights, float]:
+        """Train by this work; return the weights after it and its mean loss."""
+        with ledger.timed("training"):
+            updates = self.trainer.train([work], work.weights, self.cursor)
+        ledger.add("client_steps", int(updates.steps.sum()))
+        return updates.client_weights(0), float(updates.losses[0])
+
+    def charge(self, weights: Weights, transfers: int, ledger: Ledger, downloads: int = 1) -> None:
+        """Charge the model's way in a round: to the first client, from client to client and back to
+        the server. `downloads` counts the clients to which the server sends it."""
+        size = size_in_bytes(weights)
+        ledger.sent("model", size, to="clients", copies=downloads)
+        ledger.sent("model", size, to="client", copies=transfers)
+        ledger.sent("model", size, to="server")
+        ledger.measured(model_transfers=transfers)
+        self.charge_transfers(transfers + 1, ledger)
+
+
+class SequentialRounds(HandoffRounds):
+    """Train all clients in random order, each from the weights of the one before."""
+
+    def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
+        rng = generator(self.task.settings.seed, "sequence", round=round)
+        order = rng.permutation(self.task.settings.clients)
+        weights, losses = state.weights, []
+        for client in order.tolist():
+            (work,) = self.trainer.full_work(weights, [client], round)
+            weights, loss = self.train_work(work, ledger)
+            losses.append(loss)
+        self.charge(weights, len(order) - 1, ledger)
+        ledger.cohort = order
+        ledger.measured(train_loss=float(np.nanmean(losses)))
+        return replace(state, weights=weights)
+
+
+class StratifiedSingleRounds(HandoffRounds):
+    """Epochs of one SGD step per sample, in the order of a schedule of labels. Clients hand on only
+    the weights, so an epoch is simulated as one client's work on all its samples. After each epoch
+    the server sends the model to everybody, before the first one to the first client."""
+
+    def __init__(self, procedure: procedure.StratifiedSingle, task: Task):
+        super().__init__(task)
+        self.procedure = procedure
+
+    def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
+        asked = self.procedure
+        with ledger.timed("selecting"):
+            epoch = label_schedule.schedule_single_samples(
+                client_data(self.task),
+                schedule_rng(self.task, round),
+                chunk=asked.chunk,
+                retained=asked.retained,
+                weighted=bool(asked.weighted),
+            )
+        work = epoch_work(epoch, state.weights, round, self.trainer.lr(round))
+        weights, loss = self.train_work(work, ledger)
+        downloads = self.task.settings.clients + (round == 1)
+        self.charge(weights, epoch.transfers, ledger, downloads)
+        ledger.sent("labels", LABEL_BYTES, to="clients", copies=len(epoch.samples))
+        ledger.cohort = np.unique(epoch.clients)
+        ledger.measured(train_loss=loss, tasks=len(epoch.tasks))
+        return replace(state, weights=weights)
+
+
+class StratifiedBatchRounds(CentralizedRounds):
+    """Epochs of batches in the order of a schedule of labels. The server steps by the sum of
+    clients' gradients, which is the gradient of the batch as if it were in one place."""
+
+    costs: ClassVar[tuple[str, ...]] = ("bytes_down", "bytes_up", "client_steps")
+
+    def __init__(self, procedure: procedure.StratifiedBatch, task: Task):
+        self.weighted, self.data = bool(procedure.weighted), client_data(task)
+        super().__init__(task)
+
+    def epoch_size(self) -> int:
+        return int(label_schedule.label_frequencies(self.data.counts).sum())
+
+    def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
+        after = super().play(state, round, ledger)
+        self.charge_transfers(self.batches, ledger)
+        return after
+
+    def work(self, state: RunState, round: int, ledger: Ledger) -> LocalWork:
+        batch, rng = self.task.settings.batch, schedule_rng(self.task, round)
+        with ledger.timed("selecting"):
+            epoch = label_schedule.schedule_batches(
+                self.data, rng, batch=batch, weighted=self.weighted
+            )
+        contributors, size = epoch.contributor_counts(batch), size_in_bytes(state.weights)
+        contributions = int(contributors.sum())
+        ledger.sent("model", size, to="clients", copies=contributions)
+        ledger.sent("labels", LABEL_BYTES, to="clients", copies=len(epoch.samples))
+        ledger.sent("gradient", size, to="server", copies=contributions)
+        # a last batch of one sample has no variance, so nothing is shared for it
+        alone = len(epoch.samples) % batch == 1
+        sharers = contributions - alone if batch > 1 else 0
+        charge_exchange(state.weights, sharers, ledger)
+        ledger.add("client_steps", contributions)
+        ledger.cohort = np.unique(epoch.clients)
+        ledger.measured(contributions=contributions)
+        return epoch_work(epoch, state.weights, round, self.trainer.lr(round))
+
+
+class StratifiedHybridRounds(Rounds):
+    """Epochs of batches, then epochs of single samples, each as in the procedure that has nothing
+    else."""
+
+    costs: ClassVar[tuple[str, ...]] = HandoffRounds.costs
+
+    def __init__(self, procedure: procedure.StratifiedHybrid, task: Task):
+        super().__init__(task)
+        self.epochs = procedure.epochs  # of batches
+        batch, single = procedure.phases(task)
+        self.batches, self.single = (part.procedure.rounds_of(part) for part in (batch, single))
+
+    def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
+        part = self.batches if round <= self.epochs else self.single
+        part.cursor = self.cursor
+        if round == self.epochs + 1:
+            ledger.sent("model", size_in_bytes(state.weights), to="clients")  # to the first client
+        return part.play(state, round, ledger)
+
+
+def client_data(task: Task) -> label_schedule.ClientData:
+    """The samples of each label that each client holds."""
+    labels, shards = task.train_samples.labels.cpu().numpy(), task.shards
+    return label_schedule.ClientData(shards.indices, labels, shards.label_counts.T)
+
+
+def schedule_rng(task: Task, round: int) -> np.random.Generator:
+    """The generator of an epoch's label schedule and its clients."""
+    return generator(task.settings.seed, "label schedule", round=round)
+
+
+def epoch_work(epoch: label_schedule.Epoch, weights: Weights, round: int, lr: float) -> LocalWork:
+    """Local work that takes an epoch's samples in the order of the label schedule."""
+    samples = epoch.samples
+    return LocalWork(client=0, round=round, weights=weights, samples=samples, lr=lr, in_order=True)
+
+
+class MaskedLabelsRounds(Rounds):
+    """One run of the encrypted protocol with the label counts of all clients; no weight changes."""
+
+    costs: ClassVar[tuple[str, ...]] = ("bytes_down", "bytes_up", "bytes_between")
+
+    def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
+        counts = self.task.shards.label_counts
+        ledger.cohort = np.arange(len(counts))
+        key = new_key()
+        clients = [Client(key, row) for row in counts.tolist()]
+        exchange = Exchange(clients, self.task.classes, ledger.sent)
+        for name, step, share in (
+            ("encrypting", exchange.encrypt, len(counts)),
+            ("unique_list", exchange.list_labels, 1),
+            ("mapping", exchange.map_labels, len(counts)),
+            ("counts", exchange.count, 1),
+        ):
+            started = time.perf_counter()
+            step()
+            ledger.measured(**{f"seconds_{name}": (time.perf_counter() - started) / share})
+        ledger.measured(comparisons=exchange.comparisons)
+        decrypted = {
+            (label, exchange.counts[placeholder])
+            for client in clients
+            for label, placeholder in client.placeholders.items()
+        }
+        exact = {(label, total) for label, total in enumerate(counts.sum(axis=0).tolist()) if total}
+        if decrypted != exact or len(exchange.counts) != len(exact):
+            raise UserError(
+                "the decrypted label counts differ from the clients' own, first in "
+                f"{sorted(decrypted ^ exact)[:3]} (label, count): a defect of the protocol, "
+                "please report it"
+            )
+        return state
+
+    def evaluate(self, state: RunState, ledger: Ledger) -> None:
+        """Evaluate nothing: the accuracy of an untrained network says nothing."""
