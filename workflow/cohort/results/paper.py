@@ -7,7 +7,7 @@ import csv
 import functools
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -69,16 +69,28 @@ def paper_files(study: str) -> tuple[Path, Path]:
     return folder / f"{study}.csv", folder / f"{study}_curves.csv"
 
 
-def read_paper(file: str | Path, item: str, metric: str) -> list[PaperValue]:
+def read_paper(file: str | Path, items: str, metric: str) -> list[PaperValue]:
     """Read the values of one metric of an item of the paper, or of several items (`Fig1, Fig2`).
     Raise UserError for an item that the file does not hold."""
-    opened = open_paper(file, item)
-    for name in split_items(item):
-        if not opened.items_containing(name):
-            raise UserError(
-                f"paper is '{name}', which {opened.path} does not hold{suggest(name, opened.items)}"
-            )
-    return opened.values(item, metric)
+    (values,) = _values_of([open_paper(file, items)], items, metric)
+    return values
+
+
+def read_papers(files: Iterable[Path], items: str, metric: str) -> list[list[PaperValue]]:
+    """`read_paper` for files which hold the items together, and any of which may be missing."""
+    exist = [
+        open_paper(file, items) if file.exists() else PaperFile(str(file), []) for file in files
+    ]
+    return _values_of(exist, items, metric)
+
+
+def _values_of(files: Sequence[PaperFile], items: str, metric: str) -> list[list[PaperValue]]:
+    for item in split_items(items):
+        if not any(file.items_containing(item) for file in files):
+            where = " or ".join(file.path for file in files)
+            available = [name for file in files for name in file.items]
+            raise UserError(f"paper is '{item}', which is not in {where}{suggest(item, available)}")
+    return [file.values(items, metric) for file in files]
 
 
 class PaperFile:
