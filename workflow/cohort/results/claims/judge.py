@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cache
-from itertools import chain, islice, zip_longest
+from itertools import chain, compress, islice, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,8 +39,8 @@ Clauses = list[list[Sample]]
 Valued = tuple[Comparison, list[Value]]
 """A comparison with the values of its points."""
 Bounded = tuple[Sample, float, float]
-"""A contrast with the one-sided bounds of its mean: held if the low one is above 0, not held if the
-high one is below."""
+"""A contrast with the one-sided bounds of its mean: the low one is above 0 where it holds, the high
+one below where it does not."""
 
 
 class Judgment(NamedTuple):
@@ -110,7 +110,7 @@ def _judged_claim(
         ]
         sides = {"paper": paper, "ours": ours} if ours else {}
         compared.append(judged.JudgedComparison(comparison_name(comparison, names), named, sides))
-    once = _values_once(measured)
+    once, _ = _values_once(scaled, measured, names)
     return judged.JudgedClaim(
         **{"claim": name, "says": claim.says, "where": claim.where, "kind": claim.name},
         **{"metric": claim.metric, "at": scaled.at},
@@ -143,9 +143,8 @@ def _at_scale(comparison: Comparison, shares: Mapping[str, float]) -> Comparison
 def judge_runs(
     claim: Claim, valued: Sequence[Valued], names: Names, *, is_judged: bool = True
 ) -> Judgment:
-    """Judge a claim on our runs. A scale that is not judged (`is_judged`), or a planned run that is not
-    finished, prevents a verdict."""
-    once, missing = _values_once(valued), _missing(claim, valued, names)
+    """Judge a claim on our runs, if it `is_judged` at this scale and all planned runs are done."""
+    once, missing = _values_once(claim, valued, names)
     unplanned = sum(not value.planned for value in once)
     gap = f"lacks runs of {missing}" if missing else ""
     gap += f" ({unplanned} of {len(once)} settings are not planned)" if unplanned else ""
@@ -156,20 +155,19 @@ def judge_runs(
     if gap or not is_judged:
         verdict = intervals.NOT_ENOUGH if is_judged else judged.NOT_JUDGED
         evidence = [_evidence(claim, *pair, names) for pair in valued]
-    else:
-        clauses = []
-        for (comparison, _), (rows, _) in zip(valued, paired, strict=True):
-            own = claim.clauses(comparison, list(rows))
-            clauses.append([list(map(claim.contrast, clause)) for clause in own])
-        decided = decide(clauses, every_run=claim.is_about_every_run())
-        evidence = [
-            _evidence(claim, comparison, shared, names, *decision)
-            for (comparison, _), (_, shared), decision in zip(valued, paired, decided, strict=True)
-        ]
-        verdict = overall_verdict([word for word, _ in decided])
-        has_few = fewest < ENOUGH_SEEDS and not claim.is_over_settings
-        if has_few and verdict in (judged.UNDECIDED, judged.LEANS_HELD, judged.LEANS_NOT_HELD):
-            gap = f"{fewest} seeds; a verdict needs at least {ENOUGH_SEEDS}"
+        return Judgment(verdict, _evidence_text(valued, evidence, gap, names), evidence, gap)
+    clauses = []
+    for (comparison, _), (rows, _) in zip(valued, paired, strict=True):
+        own = claim.clauses(comparison, list(rows))
+        clauses.append([list(map(claim.contrast, clause)) for clause in own])
+    decided = decide(clauses, every_run=claim.is_about_every_run())
+    evidence = [
+        _evidence(claim, comparison, shared, names, *decision)
+        for (comparison, _), (_, shared), decision in zip(valued, paired, decided, strict=True)
+    ]
+    verdict = overall_verdict([word for word, _ in decided])
+    if fewest < ENOUGH_SEEDS and not claim.is_over_settings and verdict in judged.OPEN_VERDICTS:
+        gap = f"{fewest} seeds; a verdict needs at least {ENOUGH_SEEDS}"
     return Judgment(verdict, _evidence_text(valued, evidence, gap, names), evidence, gap)
 
 
@@ -178,20 +176,17 @@ def judge_paper(claim: Claim, valued: Sequence[Valued], names: Names) -> Judgmen
     comparison may do without the points that have none."""
     evidence = []
     for comparison, own in valued:
-        complete = [index for index, value in enumerate(own) if value.is_complete]
-        points = [comparison.points[index] for index in complete]
+        complete = [value.is_complete for value in own]
+        points = list(compress(comparison.points, complete))
         part, verdict = None, ""
-        if len(points) == len(own) or claim.has_enough(points):
+        if all(complete) or claim.has_enough(points):
             part = replace(comparison, points=points)
-            side = claim.side(part, [own[index].value for index in complete])
-            verdict = (
-                judged.NOT_HELD,
-                judged.UNDECIDED if claim.is_over_settings else judged.TIE,
-                judged.HELD,
-            )[side + 1]
+            side = claim.side(part, [value.value for value in compress(own, complete)])
+            level = judged.UNDECIDED if claim.is_over_settings else judged.TIE
+            verdict = (judged.NOT_HELD, level, judged.HELD)[side + 1]
         evidence.append(_evidence(claim, comparison, own, names, verdict, part=part))
     verdicts = [part.verdict for part in evidence]
-    missing = _missing(claim, valued, names)
+    _, missing = _values_once(claim, valued, names)
     has_some = any(value.is_complete for _, own in valued for value in own)
     gap = f"no value for {missing}" if missing and has_some else ""
     verdict = overall_verdict(verdicts) if all(verdicts) else judged.NO_PAPER
@@ -203,47 +198,39 @@ def decide(
 ) -> list[tuple[str, Bounded | None]]:
     """The verdict on each comparison of a claim, and the best contrast of its worst clause, None if
     it has no clause; with `every_run` all runs must bear the claim out."""
-    clauses = list(chain.from_iterable(comparisons))
-    levels = iter(intervals.holm_levels(list(map(_refutation, clauses))))
-    return [_decided(own, list(islice(levels, len(own))), every_run) for own in comparisons]
+    refutations = []  # p-values of the hypothesis that some contrast of a clause is not below 0
+    for clause in chain.from_iterable(comparisons):
+        refutations.append(max((-contrast).p_above() for contrast in clause))
+    tests = zip(refutations, intervals.holm_levels(refutations), strict=True)
+    return [_decided(own, list(islice(tests, len(own))), every_run) for own in comparisons]
 
 
 def _decided(
-    clauses: Clauses, levels: Sequence[float], every_run: bool
+    clauses: Clauses, refutations: Sequence[tuple[float, float]], every_run: bool
 ) -> tuple[str, Bounded | None]:
+    """The verdict by the clauses and, of each, the p-value and the level at which it is refuted."""
     contrasts = list(chain.from_iterable(clauses))
     bests = [max(clause, key=_strength) for clause in clauses]
-    tested = zip(map(_refutation, clauses), levels, strict=True)
+    confirmations = [len(clause) * min(map(Sample.p_above, clause)) for clause in clauses]
     if every_run:
-        verdict = (
-            judged.HELD
-            if all(contrast.above == contrast.n for contrast in contrasts)
-            else judged.NOT_HELD
-        )
-    elif any(p_value <= level for p_value, level in tested):
+        is_held = all(contrast.above == contrast.n for contrast in contrasts)
+        verdict = judged.HELD if is_held else judged.NOT_HELD
+    elif any(p_value <= level for p_value, level in refutations):
         verdict = judged.NOT_HELD
-    elif all(min(it.p_above() for it in clause) * len(clause) <= ALPHA for clause in clauses):
+    elif all(p_value <= ALPHA for p_value in confirmations):
         verdict = judged.HELD
     else:  # no number of seeds decides where the best contrast is 0 in each
-        verdict = (
-            judged.TIE if any(best.mean == best.sd == 0 for best in bests) else judged.UNDECIDED
-        )
+        is_tie = any(best.mean == best.sd == 0 for best in bests)
+        verdict = judged.TIE if is_tie else judged.UNDECIDED
     is_refuted = every_run and verdict == judged.NOT_HELD  # by one run, however few there are
     if not is_refuted and any(contrast.n < ENOUGH_SEEDS for contrast in contrasts):
-        verdict = {judged.HELD: judged.LEANS_HELD, judged.NOT_HELD: judged.LEANS_NOT_HELD}.get(
-            verdict, verdict
-        )
+        verdict = judged.LEANING.get(verdict, verdict)
     if not clauses:
         return verdict, None
     worst = min(range(len(clauses)), key=lambda index: _strength(bests[index]))
     low, _ = bests[worst].interval(2 * ALPHA / len(clauses[worst]))
-    _, high = bests[worst].interval(2 * levels[worst])
+    _, high = bests[worst].interval(2 * refutations[worst][1])
     return verdict, (bests[worst], low, high)
-
-
-def _refutation(clause: Sequence[Sample]) -> float:
-    """The p-value of the hypothesis that some contrast of a clause is not below 0."""
-    return max((-contrast).p_above() for contrast in clause)
 
 
 def _strength(contrast: Sample) -> float:
@@ -256,15 +243,7 @@ def _strength(contrast: Sample) -> float:
 
 def overall_verdict(verdicts: Sequence[str]) -> str:
     """The verdict on a claim: the worst one on its comparisons, all of which must hold."""
-    worst_first = (
-        judged.NOT_HELD,
-        judged.LEANS_NOT_HELD,
-        judged.TIE,
-        judged.UNDECIDED,
-        judged.LEANS_HELD,
-        judged.HELD,
-    )
-    return min(verdicts, key=worst_first.index, default=judged.HELD)
+    return min(verdicts, key=judged.WORST_FIRST.index, default=judged.HELD)
 
 
 def _evidence(
@@ -359,25 +338,19 @@ def _evidence_text(
     return "; ".join(filter(None, [opening + "; ".join(lines), gap]))
 
 
-def _missing(claim: Claim, valued: Sequence[Valued], names: Names) -> str:
-    """The names of the points without a complete value, or of the first of them, as text."""
+def _values_once(claim: Claim, valued: Sequence[Valued], names: Names) -> tuple[list[Value], str]:
+    """The value of each point, once: if comparisons disagree on it, that of fewest runs; and the
+    names of the points without a complete value, or of the first of them, as text."""
+    once: dict[tuple[str, ...], Value] = {}
     missing: dict[tuple[str, ...], str] = {}
     for comparison, own in valued:
         for point, value in zip(comparison.points, own, strict=True):
+            once[point.key] = min(once.get(point.key, value), value, key=lambda shared: shared.n)
             if not value.is_complete:
                 parts = [claim.name_of(point, names), comparison_name(comparison, names)]
                 missing[point.key] = ", ".join(filter(None, parts))
-    named = " / ".join(list(missing.values())[:NAMED])
-    return f"{named} and {len(missing) - NAMED} more" if len(missing) > NAMED else named
-
-
-def _values_once(valued: Sequence[Valued]) -> list[Value]:
-    """The value of each point, once; if comparisons disagree on it, that of fewest runs."""
-    once: dict[tuple[str, ...], Value] = {}
-    for comparison, own in valued:
-        for point, value in zip(comparison.points, own, strict=True):
-            once[point.key] = min(once.get(point.key, value), value, key=lambda shared: shared.n)
-    return list(once.values())
+    named, more = " / ".join(list(missing.values())[:NAMED]), len(missing) - NAMED
+    return list(once.values()), f"{named} and {more} more" if more > 0 else named
 
 
 def comparison_name(comparison: Comparison, names: Names) -> str:

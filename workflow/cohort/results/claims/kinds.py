@@ -3,7 +3,7 @@ early; about differences of two quantities or values of a label; and about two s
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise, permutations, product
+from itertools import pairwise, permutations, product, repeat
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -66,7 +66,7 @@ class Best(base.ClaimAlong):
         pairs = list(zip(comparison.points, values, strict=True))
         candidates = [self.sign() * value for point, value in pairs if self._is_among(point)]
         others = [self.sign() * value for point, value in pairs if not self._is_among(point)]
-        return [[above(candidate, other) for candidate in candidates] for other in others]
+        return [list(map(above, candidates, repeat(other))) for other in others]
 
     def has_enough(self, points: Sequence[Point]) -> bool:
         return 0 < sum(map(self._is_among, points)) < len(points)

@@ -101,13 +101,11 @@ class Matrix:
         for point in points:
             sweeps[_values(apart, point)].append(replace(point, called=[along]))
         names = _fewest_labels(apart, [sweep[0] for sweep in sweeps.values()])
-        return [
-            Comparison(
-                sorted(sweep, key=lambda point: order(point.labels[along])),
-                {name: sweep[0].labels[name] for name in names},
-            )
-            for sweep in sweeps.values()
-        ]
+        comparisons = []
+        for sweep in sweeps.values():
+            points = sorted(sweep, key=lambda point: order(point.labels[along]))
+            comparisons.append(Comparison(points, {name: sweep[0].labels[name] for name in names}))
+        return comparisons
 
     def points(self, experiment: str, given: Given) -> list[Point]:
         """One point per combination of values in `given`; UserError if they leave a choice."""

@@ -71,7 +71,7 @@ def on_common_seeds(values: Sequence[Value]) -> tuple[np.ndarray, list[Value]]:
     """
     common = set.intersection(*(set(value.seeds) for value in values))
     seeds = [seed for seed in values[0].seeds if seed in common]
-    table = np.array([[value.seeds[seed] for seed in seeds] for value in values])
+    table = np.array([list(map(value.seeds.__getitem__, seeds)) for value in values])
     if (table == NEVER).any():
         table = np.minimum(table, last_round(values) + 1)
     shared = []
@@ -129,8 +129,8 @@ def measured_values(
 def _runs_by_labels(
     metrics: pd.DataFrame, metric: str, at: int | str
 ) -> Mapping[Any, list[Mapping[Any, Any]]]:
-    """The planned runs of each point, by its labels: the `value` of each, NaN if it is not finished,
-    the last round that it `lasted`, and whether it `diverged` or ended `at_chance`."""
+    """The planned runs of each point, by its labels: the `value` of each, NaN if unfinished, the
+    last round that it `lasted`, and whether it `diverged` or ended `at_chance`."""
     cells = value_at(metrics, metric, at)
     labels = [label for label in series.label_columns(metrics) if label != "seed"]
     done, diverged = cells["status"].eq("done"), cells["status"].eq("diverged")
