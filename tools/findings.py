@@ -98,7 +98,7 @@ def _table_parts(comparison: Comparison) -> Iterator[Part]:
                 quantities[name] = _text(metric, estimate.value, estimate.interval)
         yield {standing.strategy}, quantities
     for result in comparison.results:
-        metric, against, agreed = METRICS[result.metric], result.against, result.agreement
+        metric, against = METRICS[result.metric], result.against
         quantities = {
             "mean": _text(metric, result.sample.mean, None if is_board else result.interval),
             "sd": _text(metric, result.sample.sd),
@@ -108,8 +108,7 @@ def _table_parts(comparison: Comparison) -> Iterator[Part]:
             quantities["minus_fedavg"] = _text(metric, against.mean, against.interval())
         if result.paper:
             quantities["paper"] = _text(metric, result.paper.value)
-            interval = agreed.interval if agreed else None
-            quantities["minus_paper"] = _text(metric, result.difference, interval)
+            quantities["minus_paper"] = _text(metric, result.difference, result.difference_interval)
         yield {*result.labels.values(), result.metric, result.at}, quantities
 
 

@@ -144,7 +144,7 @@ def _agreements(study: str, name: str, title: str) -> Iterator[list[str]]:
         results = [
             result
             for result in compared_table(plan, study, name).results
-            if result.agreement and result.sample.n >= ENOUGH_SEEDS
+            if result.margin is not None and result.sample.n >= ENOUGH_SEEDS
         ]
     for is_own, whose in ((True, "its own method"), (False, "others")):
         group = [r for r in results if r.labels["strategy"].startswith(methods) == is_own]

@@ -193,8 +193,8 @@ FIGURES = [
     ("kind: curve", ".kind is 'curve', which is not known; did you mean 'curves'?"),
     ("{kind: shards, metric: label_count, hue: J}", ": shards have no hue; leave out hue: J, or"),
     ("{kind: bars, x: partition, columns: J, at: 112}", "at is 112, but runs shown here end after"),
-    ("paper: Fig4", ": paper is 'Fig4', which resources/paper_values/study.csv does not hold"),
-    ("{kind: bars, x: partition, columns: J, paper: TableX}", ": paper is 'TableX', which resourc"),
+    ("paper: Fig4", ": paper is 'Fig4', which is not in resources/paper_values/study.csv"),
+    ("{kind: bars, x: partition, columns: J, paper: TableX}", ": paper is 'TableX', which is not"),
     ("{kind: bars, x: partition, columns: J, paper: TableII}", ": paper has two values for"),
     (
         "{kind: bars, x: partition, columns: J, paper: TableIII}",
@@ -247,7 +247,10 @@ CLAIMS = [
         "values: [iid, classes-3]",
         ": main has no cell with partition classes-3 and J J8, dataset di",
     ),
-    ("paper: TableX", ": paper is 'TableX', which neither resources/paper_values/study.csv nor re"),
+    (
+        "paper: TableX",
+        ": paper is 'TableX', which is not in resources/paper_values/study.csv or re",
+    ),
     (
         "{paper: TableI, at: max}",
         " fits what is compared (test_accuracy, at max); compare their la",

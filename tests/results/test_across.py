@@ -84,7 +84,7 @@ def test_the_bootstrap_is_that_of_all_resamples() -> None:
     """Three settings of two seeds: a resample is one of eight choices of a seed in each setting."""
     values = np.random.default_rng(3).normal(size=(2, 3, 2))
     scores = scores_of(values)
-    weights = scores.resampled()
+    weights = scores.resampled
     assert weights is not None
     choices = list(itertools.product(range(2), repeat=3))
     counts = dict.fromkeys(choices, 0)

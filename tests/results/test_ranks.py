@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cohort.results.ranks import critical_difference, friedman_p, leaders
+from cohort.results.across import critical_difference, friedman_p, leaders
 from tests.results.test_across import scores_of
 
 # Demšar (2006), Table 6: AUC of C4.5 and of three variants on fourteen data sets.

@@ -51,15 +51,12 @@ def frame(cells: list[Cell], metric: str = "test_accuracy") -> pd.DataFrame:
 
 def matrix(**experiments: list[Cell]) -> Matrix:
     """Make the matrix of a study with these experiments, given as cells by experiment name."""
-    result = Matrix()
+    planned = {}
     for name, cells in experiments.items():
         labels = [labels for labels, _, _ in cells]
-        result.add(
-            name,
-            {label: list(dict.fromkeys(one[label] for one in labels)) for label in labels[0]},
-            labels,
-        )
-    return result
+        axes = {label: list(dict.fromkeys(it[label] for it in labels)) for label in labels[0]}
+        planned[name] = (axes, labels)
+    return Matrix(planned)
 
 
 def verdict(

@@ -6,7 +6,7 @@ from math import inf, nan
 
 import pytest
 
-from cohort.results.claims.values import Value, value_at, values_by_seed
+from cohort.results.claims.values import Value, on_common_seeds, value_at
 from tests.results.claims.samples import frame
 
 CURVE = {100: 0.1, 200: 0.3, 400: 0.2, 900: 0.5, 1300: 0.4}
@@ -64,4 +64,4 @@ def test_runs_are_cut_off_where_one_that_never_reaches_it_ends(
         Value(0.0, 2, 2, seeds=dict(zip("01", results, strict=True)), rounds=rounds)
         for results, rounds in ((short, 5), (long, 30))
     ]
-    assert values_by_seed(values).tolist() == rows
+    assert on_common_seeds(values)[0].tolist() == rows

@@ -189,14 +189,16 @@ def test_what_is_missing_leaves_it_open(tmp_path: Path, status: str) -> None:
     cells = [cell if cell[1] != "missing" else (cell[0], "missing", {}) for cell in cells]
     result = verdict(GAIN, tmp_path, main=cells)
     assert (result.verdict, result.gap) == ("not enough runs", "lacks runs of FedAvg")
-    assert [(value.n, value.planned) for value in result.values] == [(6, 6), (5, 6)]
+    (evidence,) = result.comparisons
+    assert [(one.n, one.planned) for one in evidence.numbers] == [(6, 6), (5, 6)]
 
 
 def test_seeds_that_a_scale_leaves_out_are_missing(tmp_path: Path) -> None:
     full = runs(turns=[0.5] * 5, fedavg=[0.1] * 5)
     result = verdict(GAIN, tmp_path, full=full, main=full[::5])
     assert (result.verdict, result.gap) == ("not enough runs", "lacks runs of turns / FedAvg")
-    assert [(value.n, value.planned) for value in result.values] == [(1, 5), (1, 5)]
+    (evidence,) = result.comparisons
+    assert [(one.n, one.planned) for one in evidence.numbers] == [(1, 5), (1, 5)]
 
 
 def test_runs_that_never_reach_the_target_are_counted(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ COMPARED = JudgedComparison(
         "ours": Evidence(
             [Numbers("60.00", n=1, planned=2), Numbers("52.00", "2.83", "26.60", "77.40", 2, 2)],
             verdict="undecided",
-            difference=Difference("+8.00", "-1.00", "+17.00", "above 0 in 1 of 2 seeds"),
+            difference=Difference("above 0 in 1 of 2 seeds", "+8.00", "-1.00", "+17.00"),
         ),
     },
 )

@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 
 from cohort.core.errors import UserError
+from cohort.results.across import Standing
 from cohort.results.comparison import Comparison
 from cohort.results.files import write_metrics
 from cohort.results.names import Names
-from cohort.results.ranks import Standing
 from cohort.results.tables.spec import Leaderboard
 from cohort.results.tables.tabulate import lay_out_leaderboard, tabulate
 

@@ -147,9 +147,7 @@ def resolved_claims(
 
     `shares` is, by experiment, the fraction of its rounds that this scale trains.
     """
-    matrix = Matrix()
-    for key, (axes, cells) in matrices.items() if claims else ():
-        matrix.add(key, dict(axes), list(cells))
+    matrix = Matrix(matrices if claims else {})
     resolved = {}
     for name, spec in claims.items():
         with errors_at(f"claims.{name}"):

@@ -1,36 +1,46 @@
-"""Strategies compared across settings: interquartile means and win rates.
+"""Strategies compared across settings: interquartile means, win rates and standings.
 
 A setting is everything about a run but its strategy and seed. As in rliable (Agarwal et al., 2021)
 the bootstrap is stratified: each resample draws seeds within each setting, and the settings stay.
 It is also paired: what it draws it draws for all strategies, whose runs of a seed share shards and
 initial weights. Intervals thus say what other seeds would change, not what other settings would.
 
-Planning imports this module, so pandas is lazy.
+Standings are those that Demšar (2006) proposes: strategies are ranked within each setting by their
+means over seeds, Friedman's test asks whether they differ at all, and Nemenyi's, which holds for
+all pairs together, which ones do. Settings are the units there, not seeds.
+
+Planning imports this module, so pandas and scipy are lazy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
-from cohort.results.intervals import ALPHA
+from cohort.results.intervals import ALPHA, Sample
+from cohort.results.measure import BASELINE
 from cohort.results.names import Names, listed, word
 from cohort.results.series import label_columns, label_text, value_per_cell
 
 if TYPE_CHECKING:
-    import pandas as pd
     from pandas import DataFrame
+    from scipy import stats
 else:
-    pd = lazy("pandas")
+    stats = lazy("scipy.stats")
 
 RESAMPLES = 5000
 QUARTILES = (0.25, 0.75)
 DIGITS = 9  # to which values are equal
+FEWEST_STRATEGIES, FEWEST_SETTINGS = 3, 2  # of Friedman's test
+WITHOUT_HELP = "labels with the value, or the values, whose runs do not count: {partition: iid}"
 
 
 @dataclass(frozen=True)
@@ -39,6 +49,14 @@ class Estimate:
 
     value: float
     interval: tuple[float, float] | None
+
+    @classmethod
+    def of(cls, value: float, draws: np.ndarray | None) -> Estimate:
+        """The value with the middle 95 % of its resamples `draws`, if there are any."""
+        if draws is None:
+            return cls(value, None)
+        low, high = np.quantile(draws, [ALPHA / 2, 1 - ALPHA / 2])
+        return cls(value, (float(low), float(high)))
 
 
 @dataclass(frozen=True)
@@ -61,31 +79,23 @@ class Scores:
         runs = table.pivot(index=index, columns="strategy", values="value")  # raises for duplicates
         runs = runs.reindex(columns=list(strategies)).dropna()
         common = set(runs.index.get_level_values("setting"))
-        kept = tuple(setting for setting in settings if setting in common)
-        positions = np.array([kept.index(setting) for setting, _ in runs.index], dtype=int)
+        shared = tuple(setting for setting in settings if setting in common)
+        positions = np.array([shared.index(setting) for setting, _ in runs.index], dtype=int)
         order = np.argsort(positions, kind="stable")
         values = runs.to_numpy(dtype=float).T.round(DIGITS)
-        return cls(strategies, kept, values[:, order], positions[order], better)
+        return cls(strategies, shared, values[:, order], positions[order], better)
 
     @property
     def seeds(self) -> np.ndarray:
         """The number of seeds of each setting."""
         return np.bincount(self.positions, minlength=len(self.settings))
 
-    @property
-    def merits(self) -> np.ndarray:
-        """The values, negated if low ones are better, so that higher merits always are."""
-        return self.values if self.better == "high" else -self.values
-
     def means(self) -> np.ndarray:
         """The mean over seeds: a row for each strategy and a column for each setting."""
         totals = [np.bincount(self.positions, row, len(self.settings)) for row in self.values]
         return np.array(totals).round(DIGITS) / self.seeds
 
-    def weights(self) -> np.ndarray:
-        """The weight of each run, so that settings count alike, however many seeds they have."""
-        return 1 / (len(self.settings) * self.seeds[self.positions])
-
+    @cached_property
     def resampled(self) -> np.ndarray | None:
         """The weights of the runs in each bootstrap resample of the seeds, a row for each; None
         where a setting has a single seed, which tells nothing of other seeds.
@@ -101,8 +111,12 @@ class Scores:
         ]
         return np.hstack(blocks) / len(self.settings)
 
-
-WITHOUT_HELP = "labels with the value, or the values, whose runs do not count: {partition: iid}"
+    def estimate(self, statistic: Callable[[np.ndarray], np.ndarray]) -> Estimate:
+        """The estimate by a statistic that gives a number for each row of weights of the runs, in
+        which settings count alike, however many seeds they have."""
+        weights = 1 / (len(self.settings) * self.seeds[self.positions])
+        draws = None if self.resampled is None else statistic(self.resampled)
+        return Estimate.of(float(statistic(weights[None])[0]), draws)
 
 
 def values_left_out(without: Mapping[str, Any] | None) -> dict[str, list[str]]:
@@ -122,12 +136,12 @@ def check_settings(
     """Raise UserError if no setting of these cells has all compared values of the label; cells with
     a value that is `left_out` do not count. No cells pass."""
     apart = [axis for axis in axes if axis not in (label, "seed")]
-    settings: dict[tuple[str, ...], set[str]] = {}
+    settings: defaultdict[tuple[str, ...], set[str]] = defaultdict(set)
     for cell in cells:
         if any(label_text(cell.get(axis)) in values for axis, values in left_out.items()):
             continue
         setting = tuple(label_text(cell.get(axis)) for axis in apart)
-        settings.setdefault(setting, set()).add(label_text(cell.get(label)))
+        settings[setting].add(label_text(cell.get(label)))
     values = set().union(*settings.values())
     if settings and not any(values <= planned for planned in settings.values()):
         raise UserError(
@@ -164,40 +178,12 @@ def ordered_scores(runs: DataFrame, label: str, names: Names, better: str) -> Sc
     return Scores.of(table.iloc[rank.argsort(kind="stable")], better)
 
 
-def estimate_of(value: float, draws: np.ndarray | None) -> Estimate:
-    """The value as an Estimate, with the middle 95 % of its resamples `draws`, if there are any."""
-    if draws is None:
-        return Estimate(value, None)
-    low, high = np.quantile(draws, [ALPHA / 2, 1 - ALPHA / 2])
-    return Estimate(value, (float(low), float(high)))
-
-
 def interquartile_means(scores: Scores) -> dict[str, Estimate]:
     """The interquartile mean of each strategy over all runs, each setting counting alike."""
-    weights, resampled = scores.weights(), scores.resampled()
     return {
-        strategy: estimate_of(
-            float(_interquartile_mean(row, weights[None])[0]),
-            None if resampled is None else _interquartile_mean(row, resampled),
-        )
-        for strategy, row in zip(scores.strategies, scores.values, strict=True)
+        strategy: scores.estimate(partial(_interquartile_mean, values))
+        for strategy, values in zip(scores.strategies, scores.values, strict=True)
     }
-
-
-def rates_ahead_of(baseline: str, scores: Scores) -> dict[str, Estimate]:
-    """How often each other strategy is ahead of a baseline: the share of seeds, where a tie is half
-    a win, averaged over settings. Without the baseline there are no rates."""
-    if baseline not in scores.strategies:
-        return {}
-    weights, resampled = scores.weights(), scores.resampled()
-    base = scores.merits[scores.strategies.index(baseline)]
-    rates = {}
-    for strategy, merits in zip(scores.strategies, scores.merits, strict=True):
-        if strategy != baseline:
-            wins = (merits > base) + 0.5 * (merits == base)
-            draws = None if resampled is None else resampled @ wins
-            rates[strategy] = estimate_of(float(weights @ wins), draws)
-    return rates
 
 
 def _interquartile_mean(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -209,3 +195,156 @@ def _interquartile_mean(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
     ends = np.cumsum(weights[:, order], axis=1)
     inside = np.diff(np.clip(ends, *QUARTILES), prepend=QUARTILES[0], axis=1)
     return inside @ values[order] / (QUARTILES[1] - QUARTILES[0])
+
+
+def _weighted_mean(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    return weights @ values
+
+
+def rates_ahead_of(baseline: str, scores: Scores) -> dict[str, Estimate]:
+    """How often each other strategy is ahead of a baseline: the share of seeds, where a tie is half
+    a win, averaged over settings. Without the baseline there are no rates."""
+    if baseline not in scores.strategies:
+        return {}
+    sign = 1 if scores.better == "high" else -1
+    ahead = np.sign(sign * (scores.values - scores.values[scores.strategies.index(baseline)]))
+    return {
+        strategy: scores.estimate(partial(_weighted_mean, (row + 1) / 2))
+        for strategy, row in zip(scores.strategies, ahead, strict=True)
+        if strategy != baseline
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """A strategy among all others: its `rank` by the mean rank over settings, with the interval of
+    the rank over seeds; the interquartile mean of its runs; how often it is `ahead` of FedAvg, and
+    its `difference` from it in each seed, averaged over settings.
+
+    `leads` says that Nemenyi's test does not tell it apart from the first; of too few strategies or
+    settings for that test nobody leads.
+    """
+
+    strategy: str
+    rank: Estimate
+    mean_rank: float
+    score: Estimate
+    ahead: Estimate | None
+    leads: bool
+    difference: Estimate | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standings:
+    """The standings of all strategies, the best first, and what their ranks rest on: `settings`
+    that differ in `apart`, with so many `runs` of each strategy; `left_out` are runs of seeds that
+    not all strategies have. `p_value` is Friedman's; None if there are too few to test."""
+
+    entries: list[Standing]
+    settings: int
+    apart: str
+    runs: int
+    left_out: int
+    p_value: float | None
+
+    @property
+    def no_ranking(self) -> str:
+        """A sentence if the order of the strategies is no ranking; else empty."""
+        if self.p_value is None or self.p_value <= ALPHA:
+            return ""
+        return (
+            "No ranking: over these settings Friedman's test finds no difference between the "
+            f"strategies (p = {self.p_value:.3f})."
+        )
+
+
+def standings_of(scores: Scores, runs: DataFrame) -> Standings:
+    """The standings of all strategies by their scores, which are those of these runs."""
+    entries = []
+    if scores.settings:
+        mean_ranks = _mean_ranks(scores.means(), scores)
+        draws = _resampled_ranks(scores)
+        means, rates = interquartile_means(scores), rates_ahead_of(BASELINE, scores)
+        differences = _differences(runs[runs["setting"].isin(scores.settings)])
+        positions, leading = _positions(mean_ranks), leaders(scores)
+        for row, strategy in enumerate(scores.strategies):
+            standing = Standing(
+                strategy=strategy,
+                rank=Estimate.of(float(positions[row]), None if draws is None else draws[:, row]),
+                mean_rank=float(mean_ranks[row]),
+                score=means[strategy],
+                ahead=rates.get(strategy),
+                leads=strategy in leading,
+                difference=differences.get(strategy),
+            )
+            entries.append(standing)
+    return Standings(
+        entries=sorted(entries, key=lambda entry: entry.rank.value),
+        settings=len(scores.settings),
+        apart=str(runs["apart"].iloc[0]) if len(runs) else "",
+        runs=scores.values.shape[1],
+        left_out=len(runs) - scores.values.size,
+        p_value=friedman_p(scores),
+    )
+
+
+def friedman_p(scores: Scores) -> float | None:
+    """Friedman's p-value; None if there are too few strategies or settings for the test."""
+    means = scores.means().round(DIGITS)
+    if len(means) < FEWEST_STRATEGIES or len(scores.settings) < FEWEST_SETTINGS:
+        return None
+    is_tied = bool((means == means[0]).all())
+    return 1.0 if is_tied else float(stats.friedmanchisquare(*means).pvalue)
+
+
+def leaders(scores: Scores) -> set[str]:
+    """The strategies that Nemenyi's test does not tell apart from the first, which are all if
+    Friedman's finds no difference; none if there are too few for a test."""
+    p_value = friedman_p(scores)
+    if p_value is None:
+        return set()
+    behind = _mean_ranks(scores.means(), scores)
+    behind -= behind.min()
+    limit = critical_difference(len(behind), len(scores.settings)) if p_value <= ALPHA else math.inf
+    return {name for name, gap in zip(scores.strategies, behind, strict=True) if gap < limit}
+
+
+def critical_difference(strategies: int, settings: int) -> float:
+    """The smallest difference of two mean ranks that is significant, by Nemenyi's test at 5 %."""
+    quantile = float(stats.studentized_range.ppf(1 - ALPHA, strategies, np.inf)) / math.sqrt(2)
+    return quantile * math.sqrt(strategies * (strategies + 1) / (6 * settings))
+
+
+def _differences(runs: DataFrame) -> dict[str, Estimate]:
+    """The mean difference of each other strategy from FedAvg over the seeds that all strategies
+    have in all settings, for each of which it is averaged over settings."""
+    table = runs.pivot(index="seed", columns=["strategy", "setting"], values="value").dropna()
+    means = table.T.groupby(level="strategy").mean().T
+    if BASELINE not in means or means.empty:
+        return {}
+    differences = means.drop(columns=BASELINE).sub(means[BASELINE], axis=0)
+    samples = {str(name): Sample.of(values.to_numpy()) for name, values in differences.items()}
+    return {
+        name: Estimate(sample.mean, sample.interval() if sample.n > 1 else None)
+        for name, sample in samples.items()
+    }
+
+
+def _resampled_ranks(scores: Scores) -> np.ndarray | None:
+    """The rank of each strategy (columns) in each resample of the seeds (rows)."""
+    if scores.resampled is None:
+        return None
+    by_setting = [scores.positions == setting for setting in range(len(scores.settings))]
+    means = [scores.resampled[:, runs] @ scores.values[:, runs].T for runs in by_setting]
+    return _positions(_mean_ranks(np.stack(means, axis=-1), scores))
+
+
+def _mean_ranks(means: np.ndarray, scores: Scores) -> np.ndarray:
+    """The rank of each strategy by its means, averaged over settings, the last axis."""
+    sign = -1 if scores.better == "high" else 1
+    return stats.rankdata(sign * means.round(DIGITS), axis=-2).mean(axis=-1)
+
+
+def _positions(mean_ranks: np.ndarray) -> np.ndarray:
+    """The position of each strategy, the last axis, from 1; equal mean ranks share the better."""
+    return stats.rankdata(mean_ranks.round(DIGITS), "min", axis=-1)

@@ -1,7 +1,5 @@
 """At which rounds of a run a value is taken: a word, a round, or a range of rounds."""
 
-from __future__ import annotations
-
 import math
 import re
 from typing import Any
@@ -46,18 +44,14 @@ def scaled_at(at: int | str, share: float) -> int | str:
     rounds = rounds_of(at, share)
     if rounds is None:
         return at
-    if isinstance(at, int) or at.isdigit():
-        return rounds[1]
-    return f"{rounds[0]}-{rounds[1]}"
+    return rounds[1] if str(at).isdigit() else f"{rounds[0]}-{rounds[1]}"
 
 
 def at_in_words(at: int | str) -> str:
     """`at` in words, for the notes of tables."""
-    if str(at) in WORDS:
-        return WORDS[str(at)]
-    if str(at).isdigit():
-        return f"evaluation of round {at}"
-    return "mean of rounds {} to {}".format(*str(at).split("-"))
+    first, _, last = str(at).partition("-")
+    text = f"mean of rounds {first} to {last}" if last else f"evaluation of round {first}"
+    return WORDS.get(str(at), text)
 
 
 def check_at(at: int | str, rounds: int, owner: str) -> None:

@@ -8,40 +8,21 @@ it, so that they agree.
 from __future__ import annotations
 
 import dataclasses
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from cohort.core.sealed_json import from_json, read_sealed
+from cohort.results import intervals, series
+from cohort.results.across import Standings
 from cohort.results.at import at_in_words
-from cohort.results.intervals import (
-    ENOUGH_SEEDS,
-    JUDGED,
-    NOT_ENOUGH,
-    Agreement,
-    Sample,
-    agreement,
-    holm_levels,
-    margin_of,
-    paired_differences,
-    welch_p,
-)
+from cohort.results.intervals import Sample, paired_differences
 from cohort.results.measure import BASELINE, CLIENT, Measure
 from cohort.results.names import METRICS, Names
 from cohort.results.paper import PaperValue
-from cohort.results.ranks import Standings
-from cohort.results.series import (
-    FULL,
-    is_generated,
-    label_columns,
-    read_metric,
-    runs_without,
-    subtract_partners,
-    value_per_cell,
-    values_by_client,
-)
 from cohort.settings import SHARD_KEYS
 
 if TYPE_CHECKING:
@@ -55,7 +36,6 @@ Key = tuple[str, ...]
 Runs = dict[str, float]
 """The value of each run of a result, by its seed."""
 
-ONE_RUN, NO_RESULT, NO_PAPER = "one run", "no result", "no paper value"
 FIX = "delete it and run snakemake again, which works it out anew"
 
 
@@ -67,7 +47,8 @@ class Result:
     worst value, an unfinished one not at all. `finished` counts the runs that ended; those of them
     without a value will never have one. `best` marks results that cannot be separated from the
     best, `verdict` says whether the paper agrees within the `margin`, or why that cannot be told,
-    and `against` is the sample of differences from FedAvg seed by seed.
+    `difference_interval` is that of the difference from the paper's value, and `against` is the
+    sample of differences from FedAvg seed by seed.
     """
 
     labels: dict[str, str]
@@ -80,7 +61,7 @@ class Result:
     best: bool = False
     paper: PaperValue | None = None
     margin: float | None = None
-    agreement: Agreement | None = None
+    difference_interval: tuple[float, float] | None = None
     verdict: str = ""
     against: Sample | None = None
 
@@ -135,16 +116,16 @@ class Comparison:
         return dataclasses.asdict(self)
 
     @classmethod
-    def read(cls, file: str | Path) -> Comparison:
+    def read(cls, file: str | Path) -> Self:
         """Read a comparison from a JSON file. Raise UserError if the file is missing or damaged."""
         return from_json(cls, read_sealed(file, "a comparison", FIX))
 
     def by_measure(self) -> dict[str, list[Result]]:
         """The results of each measure, under its title."""
-        groups: dict[str, list[Result]] = {}
+        groups: defaultdict[str, list[Result]] = defaultdict(list)
         for result in self.results:
-            groups.setdefault(result.measure, []).append(result)
-        return groups
+            groups[result.measure].append(result)
+        return dict(groups)
 
 
 def compare(
@@ -155,17 +136,23 @@ def compare(
     labels, names = list(measures[0].labels), Names.of(spec["look"])
     results: list[Result] = []
     for measure in measures:
-        metrics = read_metric(metrics_file, measure.metric)
-        generated = is_generated(metrics)
-        results += _compared(measure, run_values(measure, metrics), spec, with_paper=not generated)
-    ranks: dict[str, dict[str, int]] = {}
-    for label in labels:
-        values = names.ordered(label, (result.labels[label] for result in results))
-        ranks[label] = {value: rank for rank, value in enumerate(values)}
+        metrics = series.read_metric(metrics_file, measure.metric)
+        generated = series.is_generated(metrics)
+        cells = run_values(measure, metrics)
+        own = list(_results(measure, cells))
+        if measure.paper and not generated:
+            own = _with_paper(own, measure, cells, spec)
+        own = own if measure.over_settings else _with_contrasts(own)
+        runs = {result.key: result.values for result in own}
+        best = best_keys(runs, measure.labels, measure.better)
+        results += [replace(result, best=result.key in best) for result in own]
+    for label in reversed(labels):
+        order = names.ordered(label, (result.labels[label] for result in results))
+        results.sort(key=lambda result: order.index(result.labels[label]))
     return Comparison(
         labels=labels,
-        results=sorted(results, key=lambda one: [ranks[name][one.labels[name]] for name in labels]),
-        scale=spec.get("scale", FULL),
+        results=results,
+        scale=spec.get("scale", series.FULL),
         generated=generated,
         has_paper=bool(measures[0].paper) and not generated,
     )
@@ -173,45 +160,23 @@ def compare(
 
 def run_values(measure: Measure, metrics: DataFrame) -> DataFrame:
     """One row per run, or per client, with its value if the run has ended."""
-    metrics = runs_without(metrics, measure.left_out)
+    metrics = series.runs_without(metrics, measure.left_out)
     if CLIENT in measure.labels:
-        cells = values_by_client(metrics, measure.metric)
+        cells = series.values_by_client(metrics, measure.metric)
     else:
-        cells = value_per_cell(metrics, measure.metric, measure.at)
+        cells = series.value_per_cell(metrics, measure.metric, measure.at)
     diverged = cells["status"] == "diverged"
     finished = diverged | (cells["status"] == "done")
     value = cells["value"].where(finished)
     cells = cells.assign(value=value, finished=finished, diverged=diverged)
-    return subtract_partners(cells, measure.minus) if measure.minus else cells
-
-
-def _compared(
-    measure: Measure, cells: DataFrame, spec: Mapping[str, Any], *, with_paper: bool
-) -> list[Result]:
-    """The results of a measure, with the paper's values, the best, and differences from FedAvg."""
-    results = list(_results(measure, cells))
-    if measure.paper and with_paper:
-        is_full = spec.get("scale", FULL) == FULL
-        has_verdict = is_full and METRICS[measure.shown_metric].unit in JUDGED
-        records, labels = cells.to_dict("records"), label_columns(cells)
-        matches = measure.matches(spec["paper_values"], records, labels)
-        # The paper's value for a curve is its last point.
-        papers = {
-            tuple(match.labels.values()): match.values[-1] for match in matches if match.values
-        }
-        results = [_with_paper(result, papers.get(result.key), has_verdict) for result in results]
-    if not measure.over_settings:
-        results = _with_contrasts(results)
-    runs = {result.key: result.values for result in results}
-    best = best_keys(runs, measure.labels, measure.better)
-    return [replace(result, best=result.key in best) for result in results]
+    return series.subtract_partners(cells, measure.minus) if measure.minus else cells
 
 
 def _results(measure: Measure, cells: DataFrame) -> Iterator[Result]:
     """A result for each combination of the measure's labels, without the paper's value."""
     labels = list(measure.labels)
     groups = list(cells.groupby(labels, sort=False)) if labels else [((), cells)]
-    others = [name for name in label_columns(cells) if name not in labels]
+    others = [name for name in series.label_columns(cells) if name not in labels]
     varied = {name for _, group in groups for name in others if group[name].nunique() > 1}
     mixed = [name for name in others if name == "seed" or name in varied]
     for key, group in groups:
@@ -228,30 +193,48 @@ def _results(measure: Measure, cells: DataFrame) -> Iterator[Result]:
         )
 
 
-def _with_paper(result: Result, paper: PaperValue | None, has_verdict: bool) -> Result:
-    """The result with the paper's value and, if it gets a verdict, with their agreement."""
-    result = replace(result, paper=paper)
-    if not has_verdict:
-        return result
-    if paper is None or not result.values:
-        return replace(result, verdict=NO_RESULT if paper else NO_PAPER)
-    margin = margin_of(paper.value, METRICS[result.metric].unit)
-    agreed = agreement(
-        list(result.values.values()), paper.value, paper.sd, paper.runs or 1, margin=margin
-    )
-    is_whole = len(result.values) == result.planned
-    verdict = (agreed.verdict or ONE_RUN) if is_whole else NOT_ENOUGH
-    return replace(result, margin=margin, agreement=agreed, verdict=verdict)
+def _with_paper(
+    results: Sequence[Result], measure: Measure, cells: DataFrame, spec: Mapping[str, Any]
+) -> list[Result]:
+    """The results with the paper's values, which for a curve are its last points, and, if it gets a
+    verdict, with their agreement."""
+    records, labels = cells.to_dict("records"), series.label_columns(cells)
+    matches = measure.matches(spec["paper_values"], records, labels)
+    papers = {tuple(match.labels.values()): match.values[-1] for match in matches if match.values}
+    unit, is_full = METRICS[measure.shown_metric].unit, spec.get("scale", "full") == series.FULL
+    compared = []
+    for result in (replace(result, paper=papers.get(result.key)) for result in results):
+        runs, paper = list(result.values.values()), result.paper
+        if not is_full or unit not in intervals.JUDGED:
+            compared.append(result)
+        elif paper is None or not runs:
+            compared.append(replace(result, verdict="no result" if paper else "no paper value"))
+        else:
+            margin = intervals.margin_of(paper.value, unit)
+            interval, verdict = intervals.agreement(
+                runs, paper.value, paper.sd, paper.runs or 1, margin=margin
+            )
+            is_whole = len(runs) == result.planned
+            verdict = (verdict or "one run") if is_whole else intervals.NOT_ENOUGH
+            compared.append(
+                replace(result, margin=margin, difference_interval=interval, verdict=verdict)
+            )
+    return compared
 
 
 def _with_contrasts(results: Sequence[Result]) -> list[Result]:
     """The results, each with its differences from FedAvg's in the same setting if there is one."""
-    bases = {_setting(one): one.values for one in results if one.labels.get("strategy") == BASELINE}
+    bases = {
+        _setting(result): result.values
+        for result in results
+        if result.labels.get("strategy") == BASELINE
+    }
     compared = []
     for result in results:
         is_base = result.labels.get("strategy", BASELINE) == BASELINE
-        base = {} if is_base else bases.get(_setting(result), {})
-        contrast = paired_differences(result.values, base)
+        contrast = paired_differences(
+            result.values, {} if is_base else bases.get(_setting(result), {})
+        )
         compared.append(replace(result, against=contrast if contrast.n else None))
     return compared
 
@@ -275,25 +258,21 @@ def best_keys(results: Mapping[Key, Runs], labels: Sequence[str], better: str) -
     if not better or not rivals:
         return set()
     rival = labels.index("strategy" if "strategy" in labels else rivals[-1])
-    contests: dict[Key, dict[Key, Runs]] = {}
+    contests: defaultdict[Key, dict[Key, Runs]] = defaultdict(dict)
     for key, runs in results.items():
-        if len(runs) >= ENOUGH_SEEDS:
-            contests.setdefault(key[:rival] + key[rival + 1 :], {})[key] = runs
-    sign = 1 if better == "high" else -1
-    winners = [_winners(contest, sign) for contest in contests.values() if len(contest) > 1]
-    return set[Key]().union(*winners)
-
-
-def _winners(contest: Mapping[Key, Runs], sign: int) -> set[Key]:
-    best = max(contest, key=lambda key: sign * Sample.of(list(contest[key].values())).mean)
-    others = [key for key in contest if key != best]
-    p_values = [_p_value(contest[best], contest[key]) for key in others]
-    tested = zip(others, p_values, holm_levels(p_values), strict=True)
-    return {best, *(key for key, p_value, level in tested if p_value > level)}
-
-
-def _p_value(first: Runs, second: Runs) -> float:
-    differences = paired_differences(first, second)
-    if differences.n > 1:
-        return differences.p_value()
-    return welch_p(Sample.of(list(first.values())), Sample.of(list(second.values())))
+        if len(runs) >= intervals.ENOUGH_SEEDS:
+            contests[key[:rival] + key[rival + 1 :]][key] = runs
+    winners: set[Key] = set()
+    for contest in contests.values():
+        samples = {key: Sample.of(list(runs.values())) for key, runs in contest.items()}
+        first = (max if better == "high" else min)(samples, key=lambda key: samples[key].mean)
+        p_values = {}
+        for key in (key for key in contest if key != first):
+            paired = paired_differences(contest[first], contest[key])
+            welch = intervals.welch_p(samples[first], samples[key])
+            p_values[key] = paired.p_value() if paired.n > 1 else welch
+        levels = intervals.holm_levels(list(p_values.values()))
+        tested = zip(p_values.items(), levels, strict=True)
+        if len(contest) > 1:
+            winners |= {first, *(key for (key, p_value), level in tested if p_value > level)}
+    return winners

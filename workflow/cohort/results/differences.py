@@ -1,13 +1,10 @@
 """Whether two records hold the same run, and the settings of records older than some settings."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from cohort.core.components import Component
 from cohort.records.record import PLAIN, Record
 from cohort.settings import DEFAULTS
 from cohort.training.cell import PARTS
@@ -16,14 +13,12 @@ from cohort.training.cell import PARTS
 def settings_with_defaults(settings: Mapping[str, Any]) -> dict[str, Any]:
     """A record's settings, with the defaults of settings and parameters that are younger than the
     record, and without parameters that no longer exist."""
-    parts = {part: _complete(components, settings[part]) for part, components in PARTS.items()}
+    parts = {}
+    for part, components in PARTS.items():
+        spec = settings[part]
+        is_known = spec["name"] in components
+        parts[part] = components[spec["name"]].from_spec(spec).spec() if is_known else spec
     return DEFAULTS | dict(settings) | parts
-
-
-def _complete(components: Mapping[str, type[Component]], spec: dict[str, Any]) -> dict[str, Any]:
-    if spec["name"] not in components:  # any more
-        return spec
-    return components[spec["name"]].from_spec(spec).spec()  # without parameters that are gone
 
 
 def is_same(first: Record, second: Record) -> bool:

@@ -55,7 +55,7 @@ class Sample:
         mean = float(array.mean()) if n else math.nan
         sd = float(array.std(ddof=1)) if n > 1 else math.nan
         sd = 0.0 if n > 1 and np.ptp(array) == 0 else sd
-        return cls(n, mean, sd, int((array > 0).sum()), int((array < 0).sum()))
+        return Sample(n, mean, sd, int((array > 0).sum()), int((array < 0).sum()))
 
     def __neg__(self) -> Sample:
         return Sample(self.n, -self.mean, self.sd, self.below, self.above)
@@ -75,7 +75,7 @@ class Sample:
         half = self.half_width(level)
         return self.mean - half, self.mean + half
 
-    def verdict(self, better: Literal["high", "low", ""]) -> str:
+    def verdict(self, better: str) -> str:
         """The verdict on a difference from 0, `better` or `worse`, leaning so, or `undecided`,
         where high or low values are better."""
         if self.n < LEAST_SEEDS:
@@ -151,10 +151,9 @@ class SignedRanks(Sample):
 
 def _count_signings(ranks: np.ndarray) -> np.ndarray:
     """Count the ways to sign these ranks so that the positive ones add up to 0, 1, 2, and so on."""
-    ways = np.zeros(int(ranks.sum()) + 1)
-    ways[0] = 1
+    ways = np.ones(1)
     for rank in ranks:
-        ways[rank:] = ways[rank:] + ways[: len(ways) - rank]
+        ways = np.pad(ways, (0, rank)) + np.pad(ways, (rank, 0))
     return ways
 
 
@@ -183,23 +182,10 @@ def welch_p(first: Sample, second: Sample) -> float:
     """The two-sided p-value of the hypothesis that two independent samples have one mean."""
     if min(first.n, second.n) < 2 or first.mean == second.mean:
         return 1.0
-    one, other = first.sd**2 / first.n, second.sd**2 / second.n
-    if one + other == 0:
+    if not first.sd and not second.sd:
         return 0.0
-    freedom = (one + other) ** 2 / (one**2 / (first.n - 1) + other**2 / (second.n - 1))
-    t = abs(first.mean - second.mean) / math.sqrt(one + other)
-    return 2 * float(special.stdtr(freedom, -t))
-
-
-@dataclass(frozen=True)
-class Agreement:
-    """By how much our mean exceeds the paper's value, the 95 % interval of this difference, and the
-    `verdict`: agrees, differs or cannot tell. A single run, or a difference that is not
-    finite, has neither interval nor verdict."""
-
-    difference: float
-    interval: tuple[float, float] | None
-    verdict: Verdict | None
+    sides = (first.mean, first.sd, first.n, second.mean, second.sd, second.n)
+    return float(stats.ttest_ind_from_stats(*sides, equal_var=False).pvalue)
 
 
 def margin_of(printed: float, unit: str) -> float:
@@ -212,9 +198,10 @@ def margin_of(printed: float, unit: str) -> float:
 
 def agreement(
     ours: Sequence[float], paper: float, sd: float | None = None, runs: int = 1, *, margin: float
-) -> Agreement:
+) -> tuple[tuple[float, float] | None, Verdict | None]:
     """Compare our runs with the mean that a paper prints, of so many runs with this deviation if it
-    prints that too; all numbers, the margin too, share a unit.
+    prints that too; all numbers, the margin too, share a unit. Return the 95 % interval of the
+    difference and the verdict; a single run, or one without a finite difference, has neither.
 
     They agree if the 90 % interval of the difference lies within the margin (two one-sided tests),
     differ if the 95 % interval lies outside it, and otherwise our runs cannot tell.
@@ -222,7 +209,7 @@ def agreement(
     sample = Sample.of(ours)
     difference = sample.mean - paper
     if sample.n < 2 or not math.isfinite(difference):
-        return Agreement(difference, None, None)
+        return None, None
     error, freedom = _standard_error(sample, sd, runs)
     half = error * float(special.stdtrit(freedom, 1 - ALPHA / 2))
     inner = error * float(special.stdtrit(freedom, 1 - ALPHA))
@@ -232,7 +219,7 @@ def agreement(
             verdict = "agrees"
         elif round(abs(difference) - half - margin, DIGITS) > 0:
             verdict = "differs"
-    return Agreement(difference, (difference - half, difference + half), verdict)
+    return (difference - half, difference + half), verdict
 
 
 def _standard_error(ours: Sample, sd: float | None, runs: int) -> tuple[float, float]:
@@ -240,26 +227,19 @@ def _standard_error(ours: Sample, sd: float | None, runs: int) -> tuple[float, f
 
     The degrees of freedom are Welch's, but never more than ours alone: Welch's is too generous to
     two or three runs beside ten. The paper's own error counts if it rests on three runs and our
-    seeds do not contradict it. Otherwise it is at least as large as ours, run by run and as a
-    whole.
+    seeds do not contradict it: papers print deviations over the last rounds of a run, or 0.00, and
+    an F test asks whether ours is so much larger that theirs is not of the same kind. Otherwise it
+    is at least as large as ours, run by run and as a whole.
     """
     own, printed = ours.sd**2 / ours.n, (sd or 0.0) ** 2 / max(runs, 1)
-    if _is_believed(ours, sd, runs):
+    is_believed = sd is not None and runs >= LEAST_SEEDS
+    if is_believed and sd:
+        is_believed = float(special.fdtrc(ours.n - 1, runs - 1, (ours.sd / sd) ** 2)) > DOUBT
+    elif is_believed:
+        is_believed = not ours.sd
+    if is_believed:
         both = own + printed
         welch = both**2 / (own**2 / (ours.n - 1) + printed**2 / (runs - 1)) if both else 1.0
         return math.sqrt(both), min(welch, ours.n - 1.0)
     borrowed = max(printed, ours.sd**2 / max(runs, 1), own)
     return math.sqrt(own + borrowed), ours.n - 1.0
-
-
-def _is_believed(ours: Sample, sd: float | None, runs: int) -> bool:
-    """Whether the paper prints a deviation over enough runs, and our runs do not contradict it.
-
-    Papers print deviations over the last rounds of a run, or 0.00. An F test asks whether ours is
-    so much larger that theirs is not of the same kind; a deviation larger than ours is believed.
-    """
-    if sd is None or runs < LEAST_SEEDS:
-        return False
-    if not sd:
-        return not ours.sd
-    return float(special.fdtrc(ours.n - 1, runs - 1, (ours.sd / sd) ** 2)) > DOUBT

@@ -1,13 +1,13 @@
 """Reads papers' values from `resources/paper_values`, whose README explains the columns, and
 matches them with our results by their labels."""
 
-from __future__ import annotations
-
+import contextlib
 import csv
 import functools
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -69,41 +69,47 @@ def paper_files(study: str) -> tuple[Path, Path]:
     return folder / f"{study}.csv", folder / f"{study}_curves.csv"
 
 
-def read_paper(file: str | Path, item: str, metric: str) -> list[PaperValue]:
+def read_paper(file: str | Path, items: str, metric: str) -> list[PaperValue]:
     """Read the values of one metric of an item of the paper, or of several items (`Fig1, Fig2`).
     Raise UserError for an item that the file does not hold."""
-    opened = open_paper(file, item)
-    for name in split_items(item):
-        if not opened.items_containing(name):
-            raise UserError(
-                f"paper is '{name}', which {opened.path} does not hold{suggest(name, opened.items)}"
-            )
-    return opened.values(item, metric)
+    return read_papers([Path(file)], items, metric)[0]
+
+
+def read_papers(files: Sequence[Path], items: str, metric: str) -> list[list[PaperValue]]:
+    """The values of each file as by `read_paper`, for files that hold the items together; some of
+    the files may be missing."""
+    opened, where = list(map(_open, files)), " or ".join(map(str, files))
+    if not any(opened):
+        raise UserError(
+            f"paper is '{items}', but there is no {where} with the paper's values; add it, "
+            "or leave paper out"
+        )
+    parts = {
+        name: {name, *_split_item(name)} for file in opened if file for name, _ in file.indices
+    }
+    asked = [item.strip() for item in items.split(",")]
+    for item in asked:
+        if not any(item in named for named in parts.values()):
+            raise UserError(f"paper is '{item}', which is not in {where}{suggest(item, parts)}")
+    names = [name for name, named in parts.items() if named.intersection(asked)]
+    return [file.values(names, metric) if file else [] for file in opened]
 
 
 class PaperFile:
-    """The rows of a paper's file. A row is parsed when it is first asked for, since planning needs
-    a few out of thousands."""
+    """The rows of a paper's file, and their `indices` by item and metric. A row is parsed when it
+    is first asked for, since planning needs a few out of thousands."""
 
     def __init__(self, path: str, rows: Iterable[dict[str, str]]):
-        self.path = path
-        self.rows = list(rows)
-        self.items = list(dict.fromkeys(row["item"] for row in self.rows))
-        self._indices: dict[tuple[str, str], list[int]] = {}
+        self.path, self.rows = path, list(rows)
+        self.indices: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
         for index, row in enumerate(self.rows):
-            self._indices.setdefault((row["item"], row["metric"]), []).append(index)
+            self.indices[row["item"], row["metric"]].append(index)
         self._parsed = functools.cache(self._parse)
 
-    def items_containing(self, item: str) -> list[str]:
-        """The items of the file's rows that contain this one: `Fig3/5/6/7` contains `Fig5`."""
-        return [name for name in self.items if item in (name, *_split_item(name))]
-
-    def values(self, items: str, metric: str) -> list[PaperValue]:
-        """The values of one metric of an item, or of several (`Fig1, Fig2`), in the order of the
-        file."""
-        names = chain.from_iterable(map(self.items_containing, split_items(items)))
-        wanted = {index for name in names for index in self._indices.get((name, metric), ())}
-        return list(map(self._parsed, sorted(wanted)))
+    def values(self, items: Iterable[str], metric: str) -> list[PaperValue]:
+        """The values of one metric of these items, in the order of the file."""
+        wanted = (self.indices.get((item, metric), []) for item in items)
+        return list(map(self._parsed, sorted(chain.from_iterable(wanted))))
 
     def _parse(self, index: int) -> PaperValue:
         row, where = self.rows[index], f"{self.path}, line {index + 2}"
@@ -132,40 +138,27 @@ class PaperFile:
 
 
 def _number(text: str, column: str, where: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
-        raise UserError(f"{where}: {column} is '{text}', but must be a number")
-    return number
-
-
-def split_items(items: str) -> list[str]:
-    """Split a study's key `paper` into the items that it names, separated by commas."""
-    return [part.strip() for part in items.split(",")]
+    with contextlib.suppress(ValueError):
+        if math.isfinite(number := float(text)):
+            return number
+    raise UserError(f"{where}: {column} is '{text}', but must be a number")
 
 
 def _split_item(item: str) -> list[str]:
     """Split `Fig3/5/6/7` into Fig3, Fig5, Fig6, Fig7 and `Fig9-12` into Fig9 to Fig12."""
-    listed = re.fullmatch(r"([A-Za-z]+)([0-9]+(?:/[0-9]+)+)", item)
-    if listed:
-        return [listed[1] + number for number in listed[2].split("/")]
-    span = re.fullmatch(r"([A-Za-z]+)([0-9]+)-([0-9]+)", item)
-    numbers = range(int(span[2]), int(span[3]) + 1) if span else ()
-    return [f"{span[1]}{number}" for number in numbers] if span else []
+    parts = re.fullmatch(r"([A-Za-z]+)([0-9]+)(?:-([0-9]+)|((?:/[0-9]+)+))", item)
+    if not parts:
+        return []
+    word, first, last, others = parts.groups()
+    numbers = range(int(first), int(last) + 1) if last else [first, *others[1:].split("/")]
+    return [f"{word}{number}" for number in numbers]
 
 
-def open_paper(file: str | Path, item: str) -> PaperFile:
-    """Read a paper's file. Raise UserError if it does not exist; only the message needs `item`."""
-    try:
-        with explain_errors(file):
-            status = Path(file).stat()
-    except FileNotFoundError:
-        raise UserError(
-            f"paper is '{item}', but there is no {file} with the paper's values; add it, "
-            "or leave paper out"
-        ) from None
+def _open(file: Path) -> PaperFile | None:
+    with explain_errors(file):
+        if not file.exists():
+            return None
+        status = file.stat()
     return _cached_file(str(file), status.st_ino, status.st_mtime_ns, status.st_size)
 
 
@@ -204,20 +197,24 @@ def match_values(
     those of the most trusted source count. Raise UserError where two values fit.
     """
     shown, labels = tuple(shown), tuple(labels)
-    by_labels: dict[tuple[tuple[str, str], ...], list[PaperValue]] = {}  # those of a curve together
+    by_labels: defaultdict[Any, list[PaperValue]] = defaultdict(list)  # those of a curve together
     for value in values:
         if not at or value.at in ("", at):
-            by_labels.setdefault(tuple(value.labels.items()), []).append(value)
-    groups: dict[tuple[str, ...], list[Cell]] = {}
+            by_labels[tuple(value.labels.items())].append(value)
+    groups: defaultdict[tuple[str, ...], list[Cell]] = defaultdict(list)
     for cell in cells:
-        groups.setdefault(tuple(label_text(cell.get(name)) for name in shown), []).append(cell)
+        groups[tuple(label_text(cell.get(name)) for name in shown)].append(cell)
     matches = []
     for key, group in groups.items():
-        shared = _shared_labels(group, labels)
+        shared = {}
+        for name in labels:
+            text, *others = {label_text(cell.get(name)) for cell in group}
+            if not others and text != NO_VALUE:
+                shared[name] = text
         fitting = [value for same in by_labels.values() if same[0].fits(shared) for value in same]
         best = min((SOURCES.index(value.source) for value in fitting), default=0)
-        fitting = [value for value in fitting if value.source == SOURCES[best]]
-        candidates = [[value] for value in fitting] if at else _curves(fitting)
+        trusted = [value for value in fitting if value.source == SOURCES[best]]
+        candidates = [[value] for value in trusted] if at else _curves(trusted)
         named = dict(zip(shown, key, strict=True))
         if len(candidates) > 1:
             texts = ", ".join(f"{name} {value}" for name, value in named.items())
@@ -231,22 +228,11 @@ def match_values(
     return matches
 
 
-def _shared_labels(group: list[Cell], labels: Iterable[str]) -> dict[str, str]:
-    """The labels that have one and the same value in all cells of a group."""
-    shared = {}
-    for name in labels:
-        text, *others = {label_text(cell.get(name)) for cell in group}
-        if not others and text != NO_VALUE:
-            shared[name] = text
-    return shared
-
-
 def _curves(values: list[PaperValue]) -> list[list[PaperValue]]:
-    curves: dict[Any, list[PaperValue]] = {}
+    curves: defaultdict[Any, list[PaperValue]] = defaultdict(list)
     for value in values:
         if value.round is not None:
-            key = (value.item, tuple(value.labels.items()), value.other)
-            curves.setdefault(key, []).append(value)
+            curves[value.item, tuple(value.labels.items()), value.other].append(value)
     return [sorted(curve, key=lambda value: value.round or 0) for curve in curves.values()]
 
 

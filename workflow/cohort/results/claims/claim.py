@@ -1,7 +1,5 @@
 """The base of every kind of claim: a sentence of a paper as comparisons of numbers."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +10,7 @@ import numpy as np
 
 from cohort.core.components import Component, parameter
 from cohort.core.errors import UserError
-from cohort.results.at import RANGE, SIMPLE, WORDS, rounds_of
+from cohort.results import at as rounds
 from cohort.results.claims.matrix import Comparison, Matrix, Point
 from cohort.results.intervals import Sample
 from cohort.results.names import BY_ROUND, METRICS, Names, word
@@ -22,12 +20,13 @@ Number = float | np.ndarray  # one value, or one per seed
 FIRST = "first "
 BEST_OF = f"{FIRST}best of "  # followed by a label and its value
 TIE = 1e-9  # below what the rounding to nine decimals can tell apart
-NUMBER = re.compile(r"[-+.e0-9]+")
-AT_HELP = f"{SIMPLE}, a range such as 21-30, or 'first 0.2' (the round that first reaches it)"
+AT_HELP = (
+    f"{rounds.SIMPLE}, a range such as 21-30, or 'first 0.2' (the round that first reaches it)"
+)
 AT_SCHEMA: dict[str, Any] = {
     "type": ["integer", "string"],
     "minimum": 1,
-    "pattern": rf"^({'|'.join(WORDS)}|{RANGE}|{FIRST}[0-9]*\.?[0-9]+)$",
+    "pattern": rf"^({'|'.join(rounds.WORDS)}|{rounds.RANGE}|{FIRST}[0-9]*\.?[0-9]+)$",
 }
 MARGIN_HELP = (
     "by more than this, in the unit as shown; a negative margin allows the other side, but by less"
@@ -84,7 +83,7 @@ class Claim(Component):
         """The rounds at which the claim is judged: its `at`, or each bucket of that range."""
         if not self.buckets:
             return [self.at]
-        limits = None if str(self.at).isdigit() else rounds_of(self.at)
+        limits = None if str(self.at).isdigit() else rounds.rounds_of(self.at)
         if limits is None or (limits[1] - limits[0] + 1) % self.buckets:
             raise UserError(
                 f"at is '{self.at}', but must be a range of rounds that buckets of {self.buckets} "
@@ -119,10 +118,6 @@ class Claim(Component):
         """Whether each single run must bear the claim out, not the mean over seeds."""
         return False
 
-    def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
-        """The numbers of a comparison as text that shows why it holds or not."""
-        raise NotImplementedError
-
     def has_enough(self, points: Sequence[Point]) -> bool:
         """Whether a comparison can be judged on these points only, if the others have no value."""
         return 0 < self.fewest <= len(points)
@@ -130,6 +125,10 @@ class Claim(Component):
     def opening(self, comparison: Comparison, names: Names) -> str:
         """The text that opens the evidence, before all comparisons."""
         return ""
+
+    def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
+        """The numbers of a comparison as text that shows why it holds or not."""
+        raise NotImplementedError
 
     def number(self, value: float) -> str:
         """A value as text; a threshold that is not reached is `never`."""
@@ -154,9 +153,9 @@ class Claim(Component):
         at = "" if self.buckets or str(point.at) == str(self.at) else str(point.at)
         return ", ".join(filter(None, [point_name(point, names), metric, at]))
 
-    def better(self) -> str:
-        """Which of the compared values are better: `high`, `low`, or neither (an empty text)."""
-        return "low" if self.counts_rounds() else METRICS[self.metric].better
+    def sign(self) -> int:
+        """The sign of a difference between two compared values of which the first is better."""
+        return -1 if self.counts_rounds() or METRICS[self.metric].better == "low" else 1
 
     def counts_rounds(self) -> bool:
         """Whether the claim compares rounds that reach a threshold, not values of the metric."""
@@ -211,15 +210,6 @@ def counts_rounds(at: int | str) -> bool:
     return str(at).startswith(FIRST)
 
 
-def leader_of(at: int | str) -> tuple[str, str] | None:
-    """The label and the value of the runs whose best value `at` asks for, the run's own or that of
-    the run with this value and equal other labels; None for any other `at`."""
-    if not str(at).startswith(BEST_OF):
-        return None
-    label, _, value = str(at).removeprefix(BEST_OF).partition(" ")
-    return label, value
-
-
 def point_name(point: Point, names: Names) -> str:
     """A point's label values that distinguish it, as text, or else its experiment."""
     called = (short_name(label, point.labels[label], names) for label in point.called)
@@ -230,28 +220,7 @@ def short_name(label: str, value: str, names: Names) -> str:
     """The short name of a label value: its title if it has one, else `J4e` or `beta 0.3`."""
     if names.has_title(label, value):
         return names.value(label, value)
-    return f"{word(label)} {value}" if NUMBER.fullmatch(value) else value
-
-
-def margin_text(margin: float) -> str:
-    """The end of a comparison's evidence: the margin that it must exceed, or its tolerance."""
-    if not margin:
-        return ""
-    if margin > 0:
-        return f", asked for a difference above {margin:g}"
-    return f", with a tolerance of {-margin:g}"
-
-
-def differences_text(claim: Claim, values: Sequence[float], places: Sequence[str]) -> str:
-    """The differences of each two values, with the values and the place of the difference, as text;
-    two differences with the sign between them."""
-    pairs = list(zip(values[::2], values[1::2], strict=True))
-    differences = [float(above(*pair)) for pair in pairs]
-    texts = [
-        f"{claim.number(first)} - {claim.number(second)} = {claim.number(apart)} ({place})"
-        for (first, second), apart, place in zip(pairs, differences, places, strict=True)
-    ]
-    return f" {relation(differences[0], differences[-1])} ".join(texts)
+    return f"{word(label)} {value}" if re.fullmatch(r"[-+.e0-9]+", value) else value
 
 
 def relation(first: float, second: float) -> str:

@@ -5,81 +5,52 @@ contrasts, a difference seed by seed, is above 0. Held is an intersection-union 
 tested at 5 %, which its alternatives share. For not held Holm's correction covers all clauses.
 """
 
-from __future__ import annotations
-
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
 from functools import cache
-from itertools import chain, islice, zip_longest
+from itertools import chain, compress, islice, zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from cohort.core.files import write_text
 from cohort.core.sealed_json import from_json, to_sealed_json
 from cohort.core.text import counted
+from cohort.results import intervals, series
 from cohort.results.at import scaled_at
-from cohort.results.claims import CLAIMS
+from cohort.results.claims import CLAIMS, judged, values
 from cohort.results.claims.claim import Claim, short_name
-from cohort.results.claims.judged import (
-    HELD,
-    HOLDS,
-    LEANS_HELD,
-    LEANS_NOT_HELD,
-    MARKS,
-    NO_PAPER,
-    NOT_HELD,
-    NOT_JUDGED,
-    TIE,
-    UNDECIDED,
-    Difference,
-    Evidence,
-    JudgedClaim,
-    JudgedComparison,
-    NamedPoint,
-    Numbers,
-    claims_table,
-    lay_out,
-)
-from cohort.results.claims.matrix import Comparison, Point
-from cohort.results.claims.values import (
-    NEVER,
-    Value,
-    last_round,
-    measured_values,
-    paper_values,
-    values_by_seed,
-    with_common_seeds,
-)
+from cohort.results.claims.matrix import Comparison
+from cohort.results.claims.values import NEVER, Value
 from cohort.results.files import restored_notes
-from cohort.results.intervals import (
-    ALPHA,
-    ENOUGH_SEEDS,
-    LEAST_SEEDS,
-    NOT_ENOUGH,
-    Sample,
-    holm_levels,
-)
+from cohort.results.intervals import ALPHA, ENOUGH_SEEDS, LEAST_SEEDS, Sample
 from cohort.results.names import METRICS, Names
 from cohort.results.paper import doubts
-from cohort.results.series import FULL, is_generated, read_metric
 from cohort.results.tables.layout import latex, markdown
 
 TITLE = "Claims"
-NO_VERDICT = "no verdict"
-GENERATED_EVIDENCE = "generated stand-in data"
-LEANING = {HELD: LEANS_HELD, NOT_HELD: LEANS_NOT_HELD}
-WORST_FIRST = (NOT_HELD, LEANS_NOT_HELD, TIE, UNDECIDED, LEANS_HELD, HELD)
 NAMED = 3  # how many of the points without a value the evidence names
 
+Metrics = Callable[[str, str], pd.DataFrame | None]
+"""Reads the metrics of an experiment and metric."""
 Clauses = list[list[Sample]]
 Valued = tuple[Comparison, list[Value]]
 """A comparison with the values of its points."""
 Bounded = tuple[Sample, float, float]
-"""A contrast with the one-sided bounds of its mean: held if the low one is above 0, not held if the
-high one is below."""
+"""A contrast with the one-sided bounds of its mean: the low one is above 0 where it holds, the high
+one below where it does not."""
+
+
+class Judgment(NamedTuple):
+    """The verdict on a claim, by our runs or by the paper's values, with the evidence as text and
+    comparison by comparison; `gap` says what is missing for a verdict."""
+
+    verdict: str
+    evidence: str
+    comparisons: Sequence[judged.Evidence] = ()
+    gap: str = ""
 
 
 def write_judged(spec: Mapping[str, Any], outputs: Sequence[str | Path]) -> None:
@@ -87,11 +58,11 @@ def write_judged(spec: Mapping[str, Any], outputs: Sequence[str | Path]) -> None
     every comparison and its numbers)."""
     claims = judged_claims(spec)
     bare = [replace(claim, measured_evidence="", paper_evidence="") for claim in claims]
-    layout, verdicts = lay_out(claims, spec["scale"]), lay_out(bare, spec["scale"])
+    layout, verdicts = (judged.lay_out(form, spec["scale"]) for form in (claims, bare))
     for form in (layout, verdicts):
         form.notes.extend(restored_notes(spec["metrics"].values()))
     formats = {
-        ".csv": lambda: claims_table(claims).to_csv(index=False, lineterminator="\n"),
+        ".csv": lambda: judged.claims_table(claims).to_csv(index=False, lineterminator="\n"),
         ".md": lambda: markdown(layout, TITLE, ""),
         ".tex": lambda: latex(verdicts, TITLE, ""),
         ".json": lambda: to_sealed_json({"claims": list(map(asdict, claims))}),
@@ -100,57 +71,62 @@ def write_judged(spec: Mapping[str, Any], outputs: Sequence[str | Path]) -> None
         write_text(output, formats[Path(output).suffix]())
 
 
-@dataclass(frozen=True)
-class Judgment:
-    """The verdict on a claim, by our runs or by the paper's values, with the evidence as text and
-    comparison by comparison.
-
-    `values` has the value of each point once, `gap` says what is missing for a verdict, `doubtful`
-    has the doubts about the paper's values.
-    """
-
-    verdict: str
-    evidence: str
-    values: Sequence[Value] = ()
-    comparisons: Sequence[Evidence] = ()
-    gap: str = ""
-    doubtful: str = ""
-
-
-def judged_claims(spec: Mapping[str, Any]) -> list[JudgedClaim]:
+def judged_claims(spec: Mapping[str, Any]) -> list[judged.JudgedClaim]:
     """Judge each claim by our runs and by the paper's own values; return verdicts and evidence."""
-    names = Names(orders={}, titles=dict(spec.get("titles", {})))
-    is_judged = spec["scale"] == FULL or not spec.get("reproduces", True)
 
     @cache  # claims share experiments and metrics
     def read(experiment: str, metric: str) -> pd.DataFrame | None:
         file = spec["metrics"].get(experiment)
-        return read_metric(file, metric) if file else None
+        return series.read_metric(file, metric) if file else None
 
-    judged = []
-    for name, entry in spec["claims"].items():
-        claim, shares = CLAIMS[entry["kind"]].from_spec(entry), entry["rounds"]
-        scaled = replace(claim, at=scaled_at(claim.at, shares[claim.experiment]))
-        comparisons = from_json(list[Comparison], entry["comparisons"])
-        points = [point for comparison in comparisons for point in comparison.points]
-        printed = with_values(comparisons, paper_values(points, spec["study"], claim.paper))
-        measured = [
-            (_at_scale(comparison, shares), values)
-            for comparison, values in with_values(comparisons, measured_values(points, read))
+    return [_judged_claim(name, entry, spec, read) for name, entry in spec["claims"].items()]
+
+
+def _judged_claim(
+    name: str, entry: Mapping[str, Any], spec: Mapping[str, Any], read: Metrics
+) -> judged.JudgedClaim:
+    names = Names(titles=dict(spec.get("titles", {})))
+    claim, shares = CLAIMS[entry["kind"]].from_spec(entry), entry["rounds"]
+    scaled = replace(claim, at=scaled_at(claim.at, shares[claim.experiment]))
+    comparisons = from_json(list[Comparison], entry["comparisons"])
+    points = [point for comparison in comparisons for point in comparison.points]
+    printed = with_values(comparisons, values.paper_values(points, spec["study"], claim.paper))
+    measured = [
+        (_at_scale(comparison, shares), measured)
+        for comparison, measured in with_values(comparisons, values.measured_values(points, read))
+    ]
+    papers = judge_paper(claim, printed, names)
+    is_judged = spec["scale"] == series.FULL or not spec.get("reproduces", True)
+    runs = judge_runs(scaled, measured, names, is_judged=is_judged)
+    frames = (read(point.experiment, point.metric) for point in points)
+    if any(series.is_generated(frame) for frame in frames if frame is not None):
+        papers = runs = Judgment("no verdict", "generated stand-in data")
+        printed = []
+    compared = []
+    for comparison, paper, ours in zip_longest(comparisons, papers.comparisons, runs.comparisons):
+        named = [
+            judged.NamedPoint(scaled.name_of(point, names), point.experiment, point.labels)
+            for point in comparison.points
         ]
-        papers = judge_paper(claim, printed, names)
-        runs = judge_runs(scaled, measured, names, judged=is_judged)
-        frames = (read(point.experiment, point.metric) for point in points)
-        if any(is_generated(frame) for frame in frames if frame is not None):
-            papers = Judgment(NO_VERDICT, GENERATED_EVIDENCE)
-            runs = Judgment(NO_VERDICT, GENERATED_EVIDENCE, runs.values)
-        judged.append(_judged_claim(name, scaled, comparisons, papers, runs, names))
-    return judged
+        sides = {"paper": paper, "ours": ours} if ours else {}
+        compared.append(judged.JudgedComparison(comparison_name(comparison, names), named, sides))
+    once, _ = _values_once(scaled, measured, names)
+    return judged.JudgedClaim(
+        **{"claim": name, "says": claim.says, "where": claim.where, "kind": claim.name},
+        **{"metric": claim.metric, "at": scaled.at},
+        **{"measured": runs.verdict, "measured_evidence": runs.evidence, "gap": runs.gap},
+        **{"paper": papers.verdict, "paper_evidence": papers.evidence, "paper_gap": papers.gap},
+        n=sum(value.n for value in once),
+        planned=sum(value.planned for value in once),
+        diverged=sum(value.diverged for value in once),
+        doubtful=doubts(value.doubtful for _, shown in printed for value in shown),
+        comparisons=compared,
+    )
 
 
-def with_values(comparisons: Sequence[Comparison], values: Sequence[Value]) -> list[Valued]:
-    """Pair each comparison with the values of its points; `values` holds all of them in order."""
-    rest = iter(values)
+def with_values(comparisons: Sequence[Comparison], every: Sequence[Value]) -> list[Valued]:
+    """Pair each comparison with the values of its points; `every` holds all of them in order."""
+    rest = iter(every)
     return [(comparison, list(islice(rest, len(comparison.points)))) for comparison in comparisons]
 
 
@@ -164,106 +140,57 @@ def _at_scale(comparison: Comparison, shares: Mapping[str, float]) -> Comparison
     return replace(comparison, points=points)
 
 
-def _judged_claim(
-    name: str,
-    claim: Claim,
-    comparisons: Sequence[Comparison],
-    papers: Judgment,
-    runs: Judgment,
-    names: Names,
-) -> JudgedClaim:
-    compared = []
-    for comparison, *sides in zip_longest(comparisons, papers.comparisons, runs.comparisons):
-        points = [
-            NamedPoint(claim.name_of(point, names), point.experiment, point.labels)
-            for point in comparison.points
-        ]
-        evidence = {side: part for side, part in zip(("paper", "ours"), sides, strict=True) if part}
-        compared.append(JudgedComparison(comparison_name(comparison, names), points, evidence))
-    return JudgedClaim(
-        claim=name,
-        says=claim.says,
-        where=claim.where,
-        kind=claim.name,
-        metric=claim.metric,
-        at=claim.at,
-        measured=runs.verdict,
-        measured_evidence=runs.evidence,
-        n=sum(value.n for value in runs.values),
-        planned=sum(value.planned for value in runs.values),
-        diverged=sum(value.diverged for value in runs.values),
-        paper=papers.verdict,
-        paper_evidence=papers.evidence,
-        doubtful=papers.doubtful,
-        gap=runs.gap,
-        paper_gap=papers.gap,
-        comparisons=compared,
-    )
-
-
 def judge_runs(
-    claim: Claim, valued: Sequence[Valued], names: Names, *, judged: bool = True
+    claim: Claim, valued: Sequence[Valued], names: Names, *, is_judged: bool = True
 ) -> Judgment:
-    """Judge a claim on our runs. A scale that is not `judged`, or a planned run that is not
-    finished, prevents a verdict."""
-    values = _values_once(valued)
-    missing, unplanned = _missing(claim, valued, names), sum(not value.planned for value in values)
+    """Judge a claim on our runs, if it `is_judged` at this scale and all planned runs are done."""
+    once, missing = _values_once(claim, valued, names)
+    unplanned = sum(not value.planned for value in once)
     gap = f"lacks runs of {missing}" if missing else ""
-    gap += f" ({unplanned} of {len(values)} settings are not planned)" if unplanned else ""
-    rows = [] if gap else [values_by_seed(own_values) for _, own_values in valued]
-    fewest = min((row.shape[1] for row in rows), default=0)
+    gap += f" ({unplanned} of {len(once)} settings are not planned)" if unplanned else ""
+    paired = [] if gap else [values.on_common_seeds(own) for _, own in valued]
+    fewest = min((rows.shape[1] for rows, _ in paired), default=0)
     if not gap and fewest < (1 if claim.is_over_settings else LEAST_SEEDS):
         gap = f"{counted(fewest, 'seed')} in common, at least {LEAST_SEEDS} are needed"
-    if gap or not judged:
-        verdict = NOT_ENOUGH if judged else NOT_JUDGED
+    if gap or not is_judged:
+        verdict = intervals.NOT_ENOUGH if is_judged else judged.NOT_JUDGED
         evidence = [_evidence(claim, *pair, names) for pair in valued]
-    else:
-        clauses = []
-        for (comparison, _), row in zip(valued, rows, strict=True):
-            own = claim.clauses(comparison, list(row))
-            clauses.append([list(map(claim.contrast, clause)) for clause in own])
-        decided = decide(clauses, every_run=claim.is_about_every_run())
-        evidence = [
-            _evidence(claim, comparison, with_common_seeds(own_values, row), names, *decision)
-            for (comparison, own_values), row, decision in zip(valued, rows, decided, strict=True)
-        ]
-        verdict = overall_verdict([word for word, _ in decided])
-        has_few = fewest < ENOUGH_SEEDS and not claim.is_over_settings
-        if has_few and verdict in (UNDECIDED, LEANS_HELD, LEANS_NOT_HELD):
-            gap = f"{fewest} seeds; a verdict needs at least {ENOUGH_SEEDS}"
-    text = _evidence_text(valued, evidence, gap, names)
-    return Judgment(verdict, text, values, evidence, gap)
+        return Judgment(verdict, _evidence_text(valued, evidence, gap, names), evidence, gap)
+    clauses = []
+    for (comparison, _), (rows, _) in zip(valued, paired, strict=True):
+        own = claim.clauses(comparison, list(rows))
+        clauses.append([list(map(claim.contrast, clause)) for clause in own])
+    decided = decide(clauses, every_run=claim.is_about_every_run())
+    evidence = [
+        _evidence(claim, comparison, shared, names, *decision)
+        for (comparison, _), (_, shared), decision in zip(valued, paired, decided, strict=True)
+    ]
+    verdict = overall_verdict([word for word, _ in decided])
+    if fewest < ENOUGH_SEEDS and not claim.is_over_settings and verdict in judged.OPEN_VERDICTS:
+        gap = f"{fewest} seeds; a verdict needs at least {ENOUGH_SEEDS}"
+    return Judgment(verdict, _evidence_text(valued, evidence, gap, names), evidence, gap)
 
 
 def judge_paper(claim: Claim, valued: Sequence[Valued], names: Names) -> Judgment:
     """Judge a claim on the paper's own values, single ones without an interval, if enough: a
     comparison may do without the points that have none."""
     evidence = []
-    for comparison, values in valued:
-        points = [
-            point
-            for point, value in zip(comparison.points, values, strict=True)
-            if value.is_complete
-        ]
+    for comparison, own in valued:
+        complete = [value.is_complete for value in own]
+        points = list(compress(comparison.points, complete))
         part, verdict = None, ""
-        if len(points) == len(values) or claim.has_enough(points):
+        if all(complete) or claim.has_enough(points):
             part = replace(comparison, points=points)
-            side = claim.side(part, [value.value for value in values if value.is_complete])
-            verdict = (NOT_HELD, UNDECIDED if claim.is_over_settings else TIE, HELD)[side + 1]
-        evidence.append(_evidence(claim, comparison, values, names, verdict, part=part))
+            side = claim.side(part, [value.value for value in compress(own, complete)])
+            level = judged.UNDECIDED if claim.is_over_settings else judged.TIE
+            verdict = (judged.NOT_HELD, level, judged.HELD)[side + 1]
+        evidence.append(_evidence(claim, comparison, own, names, verdict, part=part))
     verdicts = [part.verdict for part in evidence]
-    values = [value for _, own_values in valued for value in own_values]
-    missing = _missing(claim, valued, names)
-    has_some = any(value.is_complete for value in values)
+    _, missing = _values_once(claim, valued, names)
+    has_some = any(value.is_complete for _, own in valued for value in own)
     gap = f"no value for {missing}" if missing and has_some else ""
-    return Judgment(
-        overall_verdict(verdicts) if all(verdicts) else NO_PAPER,
-        _evidence_text(valued, evidence, gap, names),
-        _values_once(valued),
-        comparisons=evidence,
-        gap=gap,
-        doubtful=doubts(value.doubtful for value in values),
-    )
+    verdict = overall_verdict(verdicts) if all(verdicts) else judged.NO_PAPER
+    return Judgment(verdict, _evidence_text(valued, evidence, gap, names), evidence, gap)
 
 
 def decide(
@@ -271,44 +198,39 @@ def decide(
 ) -> list[tuple[str, Bounded | None]]:
     """The verdict on each comparison of a claim, and the best contrast of its worst clause, None if
     it has no clause; with `every_run` all runs must bear the claim out."""
-    clauses = list(chain.from_iterable(comparisons))
-    levels = iter(holm_levels(list(map(_refutation, clauses))))
-    return [_decided(own, list(islice(levels, len(own))), every_run) for own in comparisons]
+    refutations = []  # p-values of the hypothesis that some contrast of a clause is not below 0
+    for clause in chain.from_iterable(comparisons):
+        refutations.append(max((-contrast).p_above() for contrast in clause))
+    tests = zip(refutations, intervals.holm_levels(refutations), strict=True)
+    return [_decided(own, list(islice(tests, len(own))), every_run) for own in comparisons]
 
 
 def _decided(
-    clauses: Clauses, levels: Sequence[float], every_run: bool
+    clauses: Clauses, refutations: Sequence[tuple[float, float]], every_run: bool
 ) -> tuple[str, Bounded | None]:
+    """The verdict by the clauses and, of each, the p-value and the level at which it is refuted."""
     contrasts = list(chain.from_iterable(clauses))
     bests = [max(clause, key=_strength) for clause in clauses]
-    tested = zip(map(_refutation, clauses), levels, strict=True)
+    confirmations = [len(clause) * min(map(Sample.p_above, clause)) for clause in clauses]
     if every_run:
-        verdict = HELD if all(contrast.above == contrast.n for contrast in contrasts) else NOT_HELD
-    elif any(p_value <= level for p_value, level in tested):
-        verdict = NOT_HELD
-    elif all(_confirmation(clause) <= ALPHA for clause in clauses):
-        verdict = HELD
+        is_held = all(contrast.above == contrast.n for contrast in contrasts)
+        verdict = judged.HELD if is_held else judged.NOT_HELD
+    elif any(p_value <= level for p_value, level in refutations):
+        verdict = judged.NOT_HELD
+    elif all(p_value <= ALPHA for p_value in confirmations):
+        verdict = judged.HELD
     else:  # no number of seeds decides where the best contrast is 0 in each
-        verdict = TIE if any(best.mean == best.sd == 0 for best in bests) else UNDECIDED
-    is_refuted = every_run and verdict == NOT_HELD  # by one run, however few there are
+        is_tie = any(best.mean == best.sd == 0 for best in bests)
+        verdict = judged.TIE if is_tie else judged.UNDECIDED
+    is_refuted = every_run and verdict == judged.NOT_HELD  # by one run, however few there are
     if not is_refuted and any(contrast.n < ENOUGH_SEEDS for contrast in contrasts):
-        verdict = LEANING.get(verdict, verdict)
+        verdict = judged.LEANING.get(verdict, verdict)
     if not clauses:
         return verdict, None
     worst = min(range(len(clauses)), key=lambda index: _strength(bests[index]))
     low, _ = bests[worst].interval(2 * ALPHA / len(clauses[worst]))
-    _, high = bests[worst].interval(2 * levels[worst])
+    _, high = bests[worst].interval(2 * refutations[worst][1])
     return verdict, (bests[worst], low, high)
-
-
-def _confirmation(clause: Sequence[Sample]) -> float:
-    """The p-value of the hypothesis that no contrast of a clause is above 0."""
-    return min(contrast.p_above() for contrast in clause) * len(clause)
-
-
-def _refutation(clause: Sequence[Sample]) -> float:
-    """The p-value of the hypothesis that some contrast of a clause is not below 0."""
-    return max((-contrast).p_above() for contrast in clause)
 
 
 def _strength(contrast: Sample) -> float:
@@ -321,131 +243,116 @@ def _strength(contrast: Sample) -> float:
 
 def overall_verdict(verdicts: Sequence[str]) -> str:
     """The verdict on a claim: the worst one on its comparisons, all of which must hold."""
-    return min(verdicts, key=WORST_FIRST.index, default=HELD)
+    return min(verdicts, key=judged.WORST_FIRST.index, default=judged.HELD)
 
 
 def _evidence(
     claim: Claim,
     comparison: Comparison,
-    values: Sequence[Value],
+    own: Sequence[Value],
     names: Names,
     verdict: str = "",
     deciding: Bounded | None = None,
     part: Comparison | None = None,
-) -> Evidence:
+) -> judged.Evidence:
     """The evidence of a comparison with the values of its points. `part` is the part of it that can
     be judged; by default the whole if all values are complete, else nothing."""
-    numbers = [_numbers(claim, value) for value in values]
-    shown = [value.value for value in values if value.is_complete]
-    if part is None and len(shown) == len(values):
+    numbers = [_numbers(claim, value) for value in own]
+    shown = [value.value for value in own if value.is_complete]
+    if part is None and len(shown) == len(own):
         part = comparison
     if part is None:
-        return Evidence(numbers)
-    return Evidence(
+        return judged.Evidence(numbers)
+    difference = None
+    if deciding and claim.is_about_every_run():
+        difference = judged.Difference(seeds=f"in {deciding[0].above} of {deciding[0].n} runs")
+    elif deciding:
+        contrast, *bounds = deciding
+        mean, low, high = (
+            f"{'+' if value > 0 else ''}{claim.number(value) if abs(value) < NEVER else value}"
+            for value in (contrast.mean, *bounds)
+        )
+        where = (
+            f"above 0 in {contrast.above} of" if contrast.above or contrast.below else "tie in all"
+        )
+        ends = low.replace("inf", "∞"), high.replace("inf", "∞")
+        difference = judged.Difference(f"{where} {contrast.n} {contrast.unit}", mean, *ends)
+    return judged.Evidence(
         numbers,
         claim.opening(part, names),
         claim.shown(part, shown, names),
         verdict,
-        _difference(claim, *deciding) if deciding else None,
-        _remarks(claim, comparison, values, names),
+        difference,
+        _remarks(claim, comparison, own, names),
     )
 
 
-def _numbers(claim: Claim, value: Value) -> Numbers:
+def _numbers(claim: Claim, value: Value) -> judged.Numbers:
     """Format the runs behind a point, or the paper's value for it."""
-    sample = value.sample
+    sample = Sample.of(value.cut_off())
     mean = claim.number(value.value) if value.is_complete or sample.n else ""
     if sample.n < 2 or value.value == NEVER:
-        return Numbers(mean, n=sample.n, planned=value.planned)
+        return judged.Numbers(mean, n=sample.n, planned=value.planned)
     interval = sample.interval()
     if not claim.counts_rounds():
         interval = METRICS[claim.metric].clip_interval(sample.mean, interval)
     sd, low, high = map(claim.number, (sample.sd, *interval))
-    return Numbers(mean, sd, low, high, sample.n, value.planned)
+    return judged.Numbers(mean, sd, low, high, sample.n, value.planned)
 
 
-def _difference(claim: Claim, contrast: Sample, *bounds: float) -> Difference:
-    if claim.is_about_every_run():
-        return Difference("", "", "", f"in {contrast.above} of {contrast.n} runs")
-    mean, low, high = (
-        f"{'+' if value > 0 else ''}{claim.number(value) if abs(value) < NEVER else value}"
-        for value in (contrast.mean, *bounds)
-    )
-    is_tie = not contrast.above and not contrast.below
-    where = "tie in all" if is_tie else f"above 0 in {contrast.above} of"
-    seeds = f"{where} {contrast.n} {contrast.unit}"
-    return Difference(mean, low.replace("inf", "∞"), high.replace("inf", "∞"), seeds)
-
-
-def _remarks(claim: Claim, comparison: Comparison, values: Sequence[Value], names: Names) -> str:
+def _remarks(claim: Claim, comparison: Comparison, own: Sequence[Value], names: Names) -> str:
     """Text for the evidence: how many runs of each point did not reach the threshold, diverged, or
     ended at chance level, and to how many rounds means are restricted."""
-    remarks = []
-    several = [value for value in values if value.n > 1]
-    for point, value in zip(comparison.points, values, strict=True):
-        counts = {
-            "do not reach it": value.censored,
-            "diverged": value.diverged,
-            "at chance level": value.at_chance,
-        }
-        name = claim.name_of(point, names)
-        remarks += [
-            f", {count} of {value.n} runs {what} ({name})"
-            for what, count in counts.items()
-            if count and value.n > 1
-        ]
-    if any(value.censored for value in several):
-        remarks.append(f", means restricted to {last_round(values) + 1:.6g} rounds")
-    return "".join(remarks)
+    text, is_cut = "", False
+    for point, value in zip(comparison.points, own, strict=True):
+        if value.n > 1:
+            counts = {
+                "do not reach it": value.censored,
+                "diverged": value.diverged,
+                "at chance level": value.at_chance,
+            }
+            name, is_cut = claim.name_of(point, names), is_cut or bool(value.censored)
+            for what, count in counts.items():
+                text += f", {count} of {value.n} runs {what} ({name})" if count else ""
+    if is_cut:
+        text += f", means restricted to {values.last_round(own) + 1:.6g} rounds"
+    return text
 
 
 def _evidence_text(
-    valued: Sequence[Valued], evidence: Sequence[Evidence], gap: str, names: Names
+    valued: Sequence[Valued], evidence: Sequence[judged.Evidence], gap: str, names: Names
 ) -> str:
     """The numbers of all comparisons that could be made, each with a mark where it does not hold,
     how many hold, and the gap, as text."""
     lines, shown = [], [part for part in evidence if part.shown]
     for (comparison, _), part in zip(valued, evidence, strict=True):
         if part.shown:
-            mark = f"{MARKS[part.verdict]} " if part.verdict in MARKS else ""
+            mark = f"{judged.MARKS[part.verdict]} " if part.verdict in judged.MARKS else ""
             name = comparison_name(comparison, names) if len(valued) > 1 else ""
             bracket = f" [{part.difference.text}]" if part.difference else ""
-            opening = f"{name}: " if name else ""
-            lines.append(f"{mark}{opening}{part.shown}{bracket}{part.remarks}")
+            lines.append(f"{mark}{name}{': ' if name else ''}{part.shown}{bracket}{part.remarks}")
     opening = f"{shown[0].opening}: " if shown and shown[0].opening else ""
     if len(shown) > 1 and shown[0].verdict:
-        hold = sum(part.verdict in HOLDS for part in shown)
+        hold = sum(part.verdict in judged.HOLDS for part in shown)
         opening += f"{hold} of {len(shown)} hold: "
     return "; ".join(filter(None, [opening + "; ".join(lines), gap]))
 
 
-def _missing(claim: Claim, valued: Sequence[Valued], names: Names) -> str:
-    """The names of the points without a complete value, or of the first of them, as text."""
-    missing: dict[tuple[str, ...], str] = {}
-    for comparison, values in valued:
-        for point, value in zip(comparison.points, values, strict=True):
-            if not value.is_complete:
-                missing[point.key] = _full_name(claim, point, comparison, names)
-    more = len(missing) - NAMED
-    named = " / ".join(list(missing.values())[:NAMED])
-    return f"{named} and {more} more" if more > 0 else named
-
-
-def _values_once(valued: Sequence[Valued]) -> list[Value]:
-    """The value of each point, once; if comparisons disagree on it, that of fewest runs."""
+def _values_once(claim: Claim, valued: Sequence[Valued], names: Names) -> tuple[list[Value], str]:
+    """The value of each point, once: if comparisons disagree on it, that of fewest runs; and the
+    names of the points without a complete value, or of the first of them, as text."""
     once: dict[tuple[str, ...], Value] = {}
-    for comparison, values in valued:
-        for point, value in zip(comparison.points, values, strict=True):
+    missing: dict[tuple[str, ...], str] = {}
+    for comparison, own in valued:
+        for point, value in zip(comparison.points, own, strict=True):
             once[point.key] = min(once.get(point.key, value), value, key=lambda shared: shared.n)
-    return list(once.values())
+            if not value.is_complete:
+                parts = [claim.name_of(point, names), comparison_name(comparison, names)]
+                missing[point.key] = ", ".join(filter(None, parts))
+    named, more = " / ".join(list(missing.values())[:NAMED]), len(missing) - NAMED
+    return list(once.values()), f"{named} and {more} more" if more > 0 else named
 
 
 def comparison_name(comparison: Comparison, names: Names) -> str:
     """The label values that tell a comparison from the others of its claim, as text."""
     return ", ".join(short_name(label, value, names) for label, value in comparison.name.items())
-
-
-def _full_name(claim: Claim, point: Point, comparison: Comparison, names: Names) -> str:
-    """The name of a point, followed by that of its comparison."""
-    both = [claim.name_of(point, names), comparison_name(comparison, names)]
-    return ", ".join(filter(None, both))

@@ -22,7 +22,9 @@ else:
 HELD, NOT_HELD, UNDECIDED, TIE = "held", "not held", "undecided", "tie"
 LEANS_HELD, LEANS_NOT_HELD = "leans towards held", "leans towards not held"
 NO_PAPER, NOT_JUDGED = "no value", "not judged at this scale"
-HOLDS = (HELD, LEANS_HELD)
+HOLDS, LEANING = (HELD, LEANS_HELD), {HELD: LEANS_HELD, NOT_HELD: LEANS_NOT_HELD}
+WORST_FIRST = (NOT_HELD, LEANS_NOT_HELD, TIE, UNDECIDED, LEANS_HELD, HELD)
+OPEN_VERDICTS = (UNDECIDED, LEANS_HELD, LEANS_NOT_HELD)
 SHOWN_ORDER = (HELD, NOT_HELD, LEANS_HELD, LEANS_NOT_HELD, TIE, UNDECIDED)
 CROSS, OPEN, EQUAL = "✗", "?", "="
 MARKS = {NOT_HELD: CROSS, LEANS_NOT_HELD: CROSS, UNDECIDED: OPEN, TIE: EQUAL}
@@ -58,16 +60,15 @@ class Difference:
     """By how much a comparison exceeds what its claim asks, the bounds of this difference, and in
     how many seeds it is above 0; a claim about every run has only the last."""
 
-    mean: str
-    low: str
-    high: str
     seeds: str
+    mean: str = ""
+    low: str = ""
+    high: str = ""
 
     @property
     def text(self) -> str:
         """The difference with its bounds, and the number of seeds, in one text."""
-        bounds = [self.mean, f"{self.low} to {self.high}"] if self.mean else []
-        return ", ".join([*bounds, self.seeds])
+        return f"{self.mean}, {self.low} to {self.high}, {self.seeds}" if self.mean else self.seeds
 
 
 @dataclass(frozen=True)
@@ -146,20 +147,14 @@ def lay_out(claims: Sequence[JudgedClaim], scale: str) -> Layout:
     columns = ["Measured", "The paper's own numbers say"] if has_paper else ["Measured"]
     layout = Layout(["Claim", "Where"], columns, prose=True)
     for claim in claims:
-        runs = f"{claim.n} of {claim.planned} runs"
-        mark = DAGGER if claim.diverged else ""
+        mark, runs = DAGGER * bool(claim.diverged), f"{claim.n} of {claim.planned} runs"
         entries = [Entry(claim.measured + mark, runs, more=claim.measured_evidence)]
         if has_paper:
-            mark = DOUBLE_DAGGER if claim.doubtful else ""
+            mark = DOUBLE_DAGGER * bool(claim.doubtful)
             entries.append(Entry(claim.paper + mark, more=claim.paper_evidence))
         layout.lines.append(([claim.says, claim.where], entries))
-    layout.notes.extend(_notes(claims, scale, has_paper))
-    return layout
-
-
-def _notes(claims: Sequence[JudgedClaim], scale: str, has_paper: bool) -> list[str]:
-    verdicts = [claim.measured for claim in claims]
-    papers = [claim.paper for claim in claims] if has_paper else []
+    verdicts = {claim.measured for claim in claims}
+    papers = {claim.paper for claim in claims if has_paper}
     evidence = "\n".join(claim.measured_evidence for claim in claims)
     doubtful = doubts(claim.doubtful for claim in claims)
     rules = [MEASURED, BRACKETS if " [" in evidence else "", PAPER if has_paper else ""]
@@ -169,11 +164,12 @@ def _notes(claims: Sequence[JudgedClaim], scale: str, has_paper: bool) -> list[s
         TOO_FEW: NOT_ENOUGH in verdicts,
         f"{CROSS}: what does not hold.": crossed,
         f"{OPEN}: what is undecided.": f"{OPEN} " in evidence,
-        f"{EQUAL}: an exact tie.": TIE in verdicts + papers,
+        f"{EQUAL}: an exact tie.": TIE in verdicts | papers,
         f"{DAGGER}: {DIVERGED}": any(claim.diverged for claim in claims),
         "No value: the paper and its authors' logs do not say.": NO_PAPER in papers,
         f"{DOUBLE_DAGGER} doubtful: {doubtful}.": bool(doubtful),
         f"Scale {scale} is a cheaper version of the paper's runs: what is measured here proves "
         "nothing about the paper.": NOT_JUDGED in verdicts,
     }
-    return [note for note, is_needed in notes.items() if is_needed]
+    layout.notes.extend(note for note, is_needed in notes.items() if is_needed)
+    return layout

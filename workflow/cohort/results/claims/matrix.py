@@ -1,10 +1,9 @@
 """The cells that claims compare: a study's experiments, with the seeds of a cell as one point."""
 
-from __future__ import annotations
-
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 from cohort.core.errors import UserError, suggest
 from cohort.results.series import label_text
@@ -43,14 +42,10 @@ class Comparison:
     name: Labels = field(default_factory=dict)
     way: str = ""
 
-    def by(self, label: str) -> dict[str, Point]:
-        """The points by their value of a label."""
-        return {point.labels[label]: point for point in self.points}
-
-    def at(self, label: str, values: Sequence[str]) -> Comparison:
+    def at(self, label: str, values: Sequence[str]) -> Self:
         """A comparison of only the points with these values of a label, in this order. Raise
         UserError if there is no such point."""
-        points = self.by(label)
+        points = {point.labels[label]: point for point in self.points}
         if missing := [value for value in values if value not in points]:
             shared = set.intersection(*(set(point.labels.items()) for point in self.points))
             rest = ", ".join(f"{name} {value}" for name, value in sorted(shared) if name != label)
@@ -63,33 +58,29 @@ class Comparison:
 
 class Matrix:
     """Finds the cells of a study's experiments at full scale that a claim compares, by their labels
-    as text."""
+    as text; it is made of each experiment's axes and cells."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, experiments: Mapping[str, tuple[Mapping[str, list[Any]], Iterable[Given]]]
+    ) -> None:
         self._axes: dict[str, dict[str, list[str]]] = {}
         self._points: dict[str, list[Point]] = {}
-
-    def add(
-        self, experiment: str, axes: Mapping[str, list[Any]], cells: Iterable[Mapping[str, Any]]
-    ) -> None:
-        """Add an experiment with its axes and cells."""
-        names = [axis for axis in axes if axis != "seed"]
-        by_labels: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
-        for cell in cells:
-            by_labels.setdefault(tuple(label_text(cell.get(axis)) for axis in names), []).append(
-                cell
-            )
-        self._axes[experiment] = {axis: list(map(label_text, axes[axis])) for axis in names}
-        self._points[experiment] = [
-            Point(
-                experiment,
-                dict(zip(names, labels, strict=True)),
-                [],
-                seeds=len(seeds),
-                rounds=seeds[-1].get("rounds", 0),
-            )
-            for labels, seeds in by_labels.items()
-        ]
+        for experiment, (axes, cells) in experiments.items():
+            names = [axis for axis in axes if axis != "seed"]
+            by_labels: defaultdict[tuple[str, ...], list[Given]] = defaultdict(list)
+            for cell in cells:
+                by_labels[tuple(label_text(cell.get(axis)) for axis in names)].append(cell)
+            self._axes[experiment] = {axis: list(map(label_text, axes[axis])) for axis in names}
+            self._points[experiment] = [
+                Point(
+                    experiment,
+                    dict(zip(names, labels, strict=True)),
+                    called=[],
+                    seeds=len(seeds),
+                    rounds=seeds[-1].get("rounds", 0),
+                )
+                for labels, seeds in by_labels.items()
+            ]
 
     def sweeps(self, experiment: str, given: Given, along: str) -> list[Comparison]:
         """The cells along the label `along` in the order of its axis: one comparison for each
@@ -99,20 +90,20 @@ class Matrix:
         """
         points = self._select(experiment, given)
         self._check_axis(experiment, along, "along is")
-        order = self._axes[experiment][along]
+        order = self._axes[experiment][along].index
+        values = _count_distinct([along], points)
         apart = [
             label
-            for label in self._varying(experiment, points)
-            if _count_distinct([along, label], points) > _count_distinct([along], points)
+            for label in self._axes[experiment]
+            if _count_distinct([along, label], points) > values
         ]
-        sweeps: dict[tuple[str, ...], list[Point]] = {}
+        sweeps: defaultdict[tuple[str, ...], list[Point]] = defaultdict(list)
         for point in points:
-            key = tuple(map(point.labels.__getitem__, apart))
-            sweeps.setdefault(key, []).append(replace(point, called=[along]))
+            sweeps[_values(apart, point)].append(replace(point, called=[along]))
         names = _fewest_labels(apart, [sweep[0] for sweep in sweeps.values()])
         comparisons = []
         for sweep in sweeps.values():
-            points = sorted(sweep, key=lambda point: order.index(point.labels[along]))
+            points = sorted(sweep, key=lambda point: order(point.labels[along]))
             comparisons.append(Comparison(points, {name: sweep[0].labels[name] for name in names}))
         return comparisons
 
@@ -120,7 +111,7 @@ class Matrix:
         """One point per combination of values in `given`; UserError if they leave a choice."""
         seen: dict[tuple[str, ...], Point] = {}
         for point in self._select(experiment, given):
-            first = seen.setdefault(tuple(point.labels[label] for label in given), point)
+            first = seen.setdefault(_values(given, point), point)
             for label, value in point.labels.items():
                 if value != first.labels[label]:
                     raise UserError(
@@ -133,15 +124,15 @@ class Matrix:
     def all_points(self, experiment: str, given: Given) -> list[Point]:
         """All points with the values in `given`, named by the labels in which they differ."""
         points = self._select(experiment, given)
-        names = _fewest_labels(self._varying(experiment, points), points)
+        names = _fewest_labels(self._axes[experiment], points)
         return [replace(point, called=names) for point in points]
 
     def check_values(
         self, experiment: str, label: str, values: Iterable[Any], where: str
     ) -> list[str]:
         """The values as text. Raise UserError, naming key `where`, if one is not on the axis."""
-        axis = self._axes[experiment].get(label, [])
-        texts = list(map(label_text, values))
+        self._check_axis(experiment, label, "given names" if where == "given" else "along is")
+        axis, texts = self._axes[experiment][label], list(map(label_text, values))
         for value in texts:
             if value not in axis:
                 raise UserError(
@@ -151,38 +142,33 @@ class Matrix:
         return texts
 
     def _select(self, experiment: str, given: Given) -> list[Point]:
-        if experiment not in self._points:
-            raise UserError(
-                f"experiment is '{experiment}', which is not known"
-                f"{suggest(experiment, self._points)}"
-            )
+        self._check_experiment(experiment)
         points = self._points[experiment]
         for label, value in given.items():
-            self._check_axis(experiment, label, "given names")
-            texts = self.check_values(experiment, label, as_list(value), "given")
+            values = value if isinstance(value, list) else [value]
+            texts = self.check_values(experiment, label, values, "given")
             points = [point for point in points if point.labels[label] in texts]
         if not points:
             labels = ", ".join(f"{label} {value}" for label, value in given.items())
             raise UserError(f"{experiment} has no cell with {labels}")
         return points
 
+    def _check_experiment(self, experiment: str) -> None:
+        if experiment not in self._axes:
+            raise UserError(
+                f"experiment is '{experiment}', which is not known{suggest(experiment, self._axes)}"
+            )
+
     def _check_axis(self, experiment: str, label: str, where: str) -> None:
+        self._check_experiment(experiment)
         axes = self._axes[experiment]
         if label not in axes:
             raise UserError(
                 f"{where} '{label}', which is not an axis of {experiment}{suggest(label, axes)}"
             )
 
-    def _varying(self, experiment: str, points: list[Point]) -> list[str]:
-        return [label for label in self._axes[experiment] if _count_distinct([label], points) > 1]
 
-
-def as_list(value: Any) -> list[Any]:
-    """One value or a list of values as a list."""
-    return value if isinstance(value, list) else [value]
-
-
-def _fewest_labels(labels: list[str], points: list[Point]) -> list[str]:
+def _fewest_labels(labels: Iterable[str], points: list[Point]) -> list[str]:
     """The first few of the labels that distinguish the points as well as all of them."""
     fewest: list[str] = []
     for label in labels:
@@ -191,6 +177,10 @@ def _fewest_labels(labels: list[str], points: list[Point]) -> list[str]:
     return fewest
 
 
-def _count_distinct(labels: list[str], points: list[Point]) -> int:
+def _count_distinct(labels: Iterable[str], points: list[Point]) -> int:
     """Count the combinations of values that these labels have in the points."""
-    return len({tuple(map(point.labels.__getitem__, labels)) for point in points})
+    return len({_values(labels, point) for point in points})
+
+
+def _values(labels: Iterable[str], point: Point) -> tuple[str, ...]:
+    return tuple(point.labels[label] for label in labels)

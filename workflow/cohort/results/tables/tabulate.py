@@ -15,13 +15,13 @@ from cohort.core.files import write_text
 from cohort.core.metric import Metric
 from cohort.core.sealed_json import to_sealed_json
 from cohort.core.text import counted
-from cohort.results.across import Estimate, ordered_scores, runs_by_setting, values_left_out
+from cohort.results import across
+from cohort.results.across import Estimate, Standing, Standings
 from cohort.results.comparison import Comparison, Result, compare
 from cohort.results.files import restored_notes
 from cohort.results.intervals import Verdict
 from cohort.results.names import METRICS, Names, listed
 from cohort.results.paper import doubts
-from cohort.results.ranks import Standing, Standings, standings_of
 from cohort.results.series import FULL, GENERATED, NO_VALUE, read_metric, runs_without
 from cohort.results.tables.layout import (
     DAGGER,
@@ -100,14 +100,14 @@ def numbers_of(comparison: Comparison) -> pd.DataFrame:
         return pd.json_normalize(standings).dropna(axis="columns", how="all")
     rows = []
     for result in comparison.results:
-        sample, paper, agreed = result.sample, result.paper, result.agreement
+        sample, paper = result.sample, result.paper
         low, high = result.interval if sample.n > 1 else (None, None)
         row: dict[str, Any] = {**result.labels, "metric": result.metric, "at": result.at}
         row |= {"mean": sample.mean, "sd": sample.sd, "low": low, "high": high, "n": sample.n}
         row |= {"planned": result.planned, "finished": result.finished}
         row |= {"diverged": result.diverged, "best": int(result.best)}
         if comparison.has_paper:
-            low, high = agreed.interval if agreed and agreed.interval else (None, None)
+            low, high = result.difference_interval or (None, None)
             row |= {"paper": paper and paper.value, "paper_sd": paper and paper.sd}
             row |= {"difference": result.difference, "difference_low": low, "difference_high": high}
             row |= {"margin": result.margin, "verdict": result.verdict}
@@ -234,7 +234,7 @@ def _paper_notes(comparison: Comparison) -> list[str]:
     sources = dict.fromkeys(f"{paper.item} ({paper.source})" for paper in papers)
     notes = [f"Paper: {', '.join(sources)}."] if sources else []
     notes.append("In parentheses after the paper's value: measured minus paper.")
-    if any(result.agreement for result in results):
+    if any(result.margin is not None for result in results):
         notes.append(AGREEMENT)
     if comparison.scale != FULL:
         notes.append(
@@ -248,11 +248,11 @@ def compare_across(spec: Mapping[str, Any], metrics_file: str | Path) -> Compari
     """Compare a leaderboard's runs: each strategy's means over all settings, and standings."""
     board = Leaderboard.from_spec(spec)
     comparison = compare(board.measures(), spec, metrics_file)
-    metrics = read_metric(metrics_file, board.metric)
-    metrics = runs_without(metrics, values_left_out(board.without))
-    runs = runs_by_setting(metrics, board.metric, board.at, board.shown())
-    scores = ordered_scores(runs, STRATEGY, Names.of(spec["look"]), METRICS[board.metric].better)
-    return replace(comparison, standings=standings_of(scores, runs))
+    metrics = runs_without(read_metric(metrics_file, board.metric), board.named())
+    runs = across.runs_by_setting(metrics, board.metric, board.at, board.shown())
+    names, better = Names.of(spec["look"]), METRICS[board.metric].better
+    scores = across.ordered_scores(runs, STRATEGY, names, better)
+    return replace(comparison, standings=across.standings_of(scores, runs))
 
 
 def lay_out_leaderboard(comparison: Comparison, names: Names) -> Layout:

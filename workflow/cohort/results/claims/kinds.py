@@ -1,0 +1,554 @@
+"""The kinds of claims: about values, which is best, in which order they are, how far apart, how
+early; about differences of two quantities or values of a label; and about two such differences."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise, permutations, product, repeat
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from cohort.core.components import parameter
+from cohort.core.errors import UserError
+from cohort.results import intervals
+from cohort.results.at import rounds_of
+from cohort.results.claims import claim as base
+from cohort.results.claims.claim import TIE, Number, above, relation
+from cohort.results.claims.matrix import Comparison, Matrix, Point
+from cohort.results.names import BY_ROUND, METRICS, Names, check_better
+from cohort.results.series import label_text
+
+AT = "at"
+PAIR = {"type": "array", "minItems": 2, "maxItems": 2, "uniqueItems": True}
+PAIRS_HELP = "pairs of its values: the first one's metric minus the second's"
+LABELS = {"type": "object", "minProperties": 1}
+QUANTITY = {
+    "type": "object",
+    "properties": {
+        "experiment": {"type": "string"},
+        "given": {"type": "object"},
+        "metric": {"type": "string", "enum": BY_ROUND},
+        "at": base.AT_SCHEMA | {"description": base.AT_HELP},
+    },
+    "additionalProperties": False,
+}
+FEWEST_SETTINGS = 5  # of fewer not even all on one side are clear: of four, one in 16 are by chance
+
+
+@dataclass(frozen=True, kw_only=True)
+class Best(base.ClaimAlong):
+    """The best value of `along` is one of `among`, for each combination of the other labels."""
+
+    name: ClassVar[str] = "best"
+
+    among: list[Any] = parameter(
+        minItems=1, uniqueItems=True, help="the values of which one must be better than all others"
+    )
+
+    def check(self) -> None:
+        if not self.counts_rounds():
+            check_better(self.metric, "none is best; use kind order, which states a direction")
+
+    def comparisons(self, matrix: Matrix) -> list[Comparison]:
+        sweeps = super().comparisons(matrix)
+        among = set(self.checked(matrix, self.among, "among"))
+        for sweep in sweeps:
+            compared = [point.labels[self.along] for point in sweep.points]
+            if not 0 < len(among.intersection(compared)) < len(compared):
+                raise UserError(
+                    f"among must hold some of the values of {self.along} that are compared, and "
+                    f"not all of them ({', '.join(compared)})"
+                )
+        return sweeps
+
+    def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
+        """A clause for each other value: one of `among` is better."""
+        pairs = list(zip(comparison.points, values, strict=True))
+        candidates = [self.sign() * value for point, value in pairs if self._is_among(point)]
+        others = [self.sign() * value for point, value in pairs if not self._is_among(point)]
+        return [list(map(above, candidates, repeat(other))) for other in others]
+
+    def has_enough(self, points: Sequence[Point]) -> bool:
+        return 0 < sum(map(self._is_among, points)) < len(points)
+
+    def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
+        pairs = zip(comparison.points, values, strict=True)
+        ranked = sorted(pairs, key=lambda pair: pair[1], reverse=self.sign() > 0)
+        return "; ".join(self.placed(point, value, names) for point, value in ranked)
+
+    def _is_among(self, point: Point) -> bool:
+        return point.labels[self.along] in map(label_text, self.among)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order(base.ClaimAlong):
+    """The metric falls (or rises) from each value of `along` to the next.
+
+    The claim is about each combination of the other labels.
+    """
+
+    name: ClassVar[str] = "order"
+    fewest = 2
+
+    values: list[Any] = parameter(
+        minItems=2, uniqueItems=True, help="its values, in the order of the claim"
+    )
+    way: Literal["falls", "rises"] = parameter(
+        help="where the metric goes from each value to the next"
+    )
+
+    def comparisons(self, matrix: Matrix) -> list[Comparison]:
+        values = self.checked(matrix, self.values, "values")
+        return [sweep.at(self.along, values) for sweep in self.sweeps(matrix)]
+
+    def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
+        """A clause for each value but the first: it is below (or above) the one before it."""
+        sign = 1 if self.way == "falls" else -1
+        return [[above(sign * first, sign * second)] for first, second in pairwise(values)]
+
+    def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
+        steps = (f" {relation(*pair)} {self.number(pair[1])}" for pair in pairwise(values))
+        return self.number(values[0]) + "".join(steps)
+
+    def opening(self, comparison: Comparison, names: Names) -> str:
+        return ", ".join(base.point_name(point, names) for point in comparison.points)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Range(base.ClaimAlong):
+    """The metric is above a number, below one, or in the range `between`; or its values along a
+    label lie at most `within`, or more than `beyond`, apart.
+
+    The claim is about each combination of the other labels; without `along` about each setting.
+    """
+
+    name: ClassVar[str] = "range"
+    fewest = 2
+
+    along: str = parameter("", help="the label whose values are judged together")
+    above: float | None = parameter(None, help="what it is above, in the unit as shown")
+    below: float | None = parameter(None, help="what it is below")
+    between: list[float] | None = parameter(
+        None, minItems=2, maxItems=2, help="the lowest and the highest value that it may have"
+    )
+    within: float | None = parameter(None, minimum=0, help="how far its values may lie apart")
+    beyond: float | None = parameter(
+        None, minimum=0, help="how far apart at least two of its values lie"
+    )
+    every: Literal["runs"] | None = parameter(
+        None, help="runs, if it says so of each run and not of the typical one"
+    )
+
+    def check(self) -> None:
+        apart = [limit for limit in (self.within, self.beyond) if limit is not None]
+        if self.above is None and self.below is None and not self.between and not apart:
+            raise UserError(
+                "it needs the range that the sentence names: above, below or between (44 to 45 %), "
+                "or within or beyond (how far apart)"
+            )
+        if apart and not self.along:
+            raise UserError("within and beyond need along, the label whose values lie apart")
+        if self.between and self.between[0] >= self.between[1]:
+            raise UserError(f"between is {self.between}, a range that ends before it begins")
+
+    def comparisons(self, matrix: Matrix) -> list[Comparison]:
+        if self.along:
+            return super().comparisons(matrix)
+        points = matrix.all_points(self.experiment, self.given or {})
+        return [Comparison([point]) for point in points]
+
+    def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
+        """Clauses that are all true if each value is strictly above and below the bounds, each two
+        are within `within`, some two are apart by more than `beyond`, and each value is in the
+        range `between`, as far as these are given."""
+        clauses: list[list[Number]] = []
+        pairs = list(permutations(values, 2))
+        if self.above is not None:
+            clauses += [[above(value, self.above)] for value in values]
+        if self.below is not None:
+            clauses += [[above(self.below, value)] for value in values]
+        if self.within is not None:
+            clauses += [[above(self.within, high - low, -TIE)] for high, low in pairs]
+        if self.beyond is not None:
+            clauses += [[above(high, low, self.beyond) for high, low in pairs]]
+        if self.between:
+            low, high = self.between
+            clauses += [[above(value, low, -TIE)] for value in values]
+            clauses += [[above(high, value, -TIE)] for value in values]
+        return clauses
+
+    def is_about_every_run(self) -> bool:
+        return self.every == "runs"
+
+    def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
+        low, high = min(values), max(values)
+        first, last = (
+            self.placed(comparison.points[values.index(end)], end, names) for end in (low, high)
+        )
+        text = f"{self.number(high - low)} apart, {first} to {last}" if self.along else first
+        for value, bound in ((low, self.above), (high, self.below)):
+            text += "" if bound is None else f" {relation(value, bound)} {bound:g}"
+        text += f", asked for {' to '.join(map(self.number, self.between))}" if self.between else ""
+        return text + (f", asked for more than {self.beyond:g}" if self.beyond is not None else "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slower(base.ClaimAlong):
+    """Other values of a label take `times` as many rounds to what the leader has in a range.
+
+    Others are looked at in later ranges of the same length, up to the end of their runs; one that
+    never gets there is slower too. The rounds compared are the last ones of the ranges. With `at:
+    max` the goal is the leader's best value, seed by seed, and the rounds compared are the first
+    ones that reach it.
+    """
+
+    name: ClassVar[str] = "slower"
+
+    leader: float | str = parameter(help="its value that sets the goal, in the rounds of `at`")
+    others: list[Any] = parameter(
+        minItems=1, uniqueItems=True, help="its values that are compared with that, one by one"
+    )
+    times: float = parameter(
+        1.0, exclusiveMinimum=0, help="how many times as many rounds they need at least"
+    )
+
+    def check(self) -> None:
+        check_better(self.metric, "nothing can be reached")
+        if self.buckets:
+            raise UserError("buckets are for other kinds: this one compares ranges itself")
+        if self.counts_rounds():
+            if METRICS[self.metric].better == "low":
+                raise UserError(
+                    f"at is 'max', which is not a goal: low values of {self.metric} are better"
+                )
+        elif rounds_of(self.at) is None or str(self.at).isdigit():
+            raise UserError(
+                f"at is '{self.at}', but must be a range of rounds such as 21-30, or max"
+            )
+
+    def comparisons(self, matrix: Matrix) -> list[Comparison]:
+        """A comparison with each other value: the leader's point in the range of `at`, the other's
+        in this and each later range; with `at: max` both points at the leader's best value."""
+        leader, *others = self.checked(matrix, [self.leader, *self.others], "leader or others")
+        comparisons = []
+        for sweep, other in product(self.sweeps(matrix), others):
+            if any(point.labels[self.along] == other for point in sweep.points):
+                first, second = sweep.at(self.along, [leader, other]).points
+                pair = self._at_best if self.counts_rounds() else self._later
+                name = sweep.name | {self.along: other}
+                comparisons.append(Comparison(pair(first, second), name))
+        return comparisons
+
+    def _at_best(self, leader: Point, other: Point) -> list[Point]:
+        for label, value in leader.labels.items():
+            if label != self.along and value != other.labels[label]:
+                raise UserError(
+                    f"at is 'max', which compares runs that differ in {self.along} only, but "
+                    f"{label} is {value} and {other.labels[label]}"
+                )
+        at = f"{base.BEST_OF}{self.along} {leader.labels[self.along]}"
+        return [replace(leader, at=at), replace(other, at=at)]
+
+    def _later(self, leader: Point, other: Point) -> list[Point]:
+        """The leader, and the other at the range of `at` and at each that follows, as long, up to
+        the last round."""
+        first, last = map(int, str(self.at).split("-"))
+        length = last - first + 1
+        begins = range(first, max(other.rounds, last) - length + 2, length)
+        return [leader, *(replace(other, at=f"{begin}-{begin + length - 1}") for begin in begins)]
+
+    def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
+        """A clause for each range that would be too early: the other is still behind the goal in
+        it. With `at: max` one clause: the other needs more rounds than `times` the leader's."""
+        if self.counts_rounds():
+            return [[above(values[1], self.times * values[0])]]
+        goal, *later = (self.sign() * value for value in values)
+        first, *ends = map(_last, comparison.points)
+        return [
+            [above(goal, value, TIE)]  # who is level has reached it
+            for index, (end, value) in enumerate(zip(ends, later, strict=True))
+            if index == 0 or end < self.times * first
+        ]
+
+    def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
+        if self.counts_rounds():
+            last, reached = values
+            goal = f"best in round {self.number(last)}"
+        else:
+            last, *ends = map(_last, comparison.points)
+            goal = f"{self.placed(comparison.points[0], values[0], names)} by round {last:g}"
+            behind = [self.sign() * (value - values[0]) for value in values[1:]]
+            in_time = (end for end, lead in zip(ends, behind, strict=True) if lead >= 0)
+            reached = next(in_time, float("inf"))
+        if reached == float("inf"):
+            return f"{goal}, never reached"
+        return f"{goal}, reached by round {reached:.4g}, {reached / last:.2g} times as late"
+
+    def counts_rounds(self) -> bool:
+        """Whether the goal is the leader's best value, so that rounds are compared."""
+        return self.at == "max"
+
+
+def _last(point: Point) -> float:
+    return float(str(point.at).partition("-")[2])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compare(base.Claim):
+    """The metric of `given` is numerically above or below that of other quantities."""
+
+    name: ClassVar[str] = "compare"
+
+    above: list[dict[str, Any]] | None = parameter(
+        None,
+        items=QUANTITY,
+        minItems=1,
+        help="each with experiment, given, metric, at where they differ",
+    )
+    below: list[dict[str, Any]] | None = parameter(
+        None, items=QUANTITY, minItems=1, help="the same"
+    )
+    margin: float = parameter(0.0, help=base.MARGIN_HELP)
+
+    def entries(self) -> list[tuple[str, dict[str, Any]]]:
+        """Pairs of `above` or `below` and a quantity that is named there."""
+        ways = {"above": self.above, "below": self.below}
+        return [(way, entry) for way, entries in ways.items() for entry in entries or []]
+
+    def check(self) -> None:
+        if not self.entries():
+            raise UserError("it needs above or below, a list of what it is compared with")
+        for _, entry in self.entries():
+            metric, at = entry.get("metric", self.metric), entry.get(AT, self.at)
+            if _unit(metric, at) != _unit(self.metric, self.at):
+                raise UserError(
+                    f"{self.metric} (at {self.at}) cannot be compared with {metric} (at {at}), "
+                    "which has another unit"
+                )
+
+    def comparisons(self, matrix: Matrix) -> list[Comparison]:
+        """A comparison of each point of `given` with each of every entry of `above` and `below`."""
+        subjects = matrix.points(self.experiment, self.given or {})
+        others = []
+        for way, entry in self.entries():
+            points = matrix.points(entry.get("experiment", self.experiment), entry.get("given", {}))
+            metric, at = entry.get("metric", ""), entry.get(AT, "")
+            others += [(way, replace(point, metric=metric, at=at)) for point in points]
+        return [
+            Comparison([subject, point], way=way) for subject in subjects for way, point in others
+        ]
+
+    def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
+        """One clause: the first value is above (or below) the second by more than the margin."""
+        more, less = values if comparison.way == "above" else reversed(values)
+        return [[above(more, less, self.margin)]]
+
+    def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
+        pairs = zip(comparison.points, values, strict=True)
+        first, second = (self.placed(point, value, names) for point, value in pairs)
+        return f"{first} {relation(*values)} {second}{_margin_text(self.margin)}"
+
+
+def _unit(metric: str, at: int | str) -> tuple[str, float]:
+    return ("", 1.0) if base.counts_rounds(at) else (METRICS[metric].unit, METRICS[metric].scale)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gain(base.ClaimAlong):
+    """The metric at the first of each pair of values exceeds that at the second by a margin.
+
+    The claim is about each combination of the other labels.
+    """
+
+    name: ClassVar[str] = "gain"
+
+    pairs: list[list[Any]] = parameter(items=PAIR, minItems=1, help=PAIRS_HELP)
+    margin: float = parameter(0.0, help=base.MARGIN_HELP)
+
+    def comparisons(self, matrix: Matrix) -> list[Comparison]:
+        pairs = [self.checked(matrix, pair, "pairs") for pair in self.pairs]
+        return [sweep.at(self.along, pair) for sweep in self.sweeps(matrix) for pair in pairs]
+
+    def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
+        return [[above(values[0], values[1], self.margin)]]
+
+    def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
+        text = _differences_text(self, values, [self.pair_name(comparison, names)])
+        return text + _margin_text(self.margin)
+
+    def pair_name(self, comparison: Comparison, names: Names) -> str:
+        """What is subtracted from what, as text."""
+        return " minus ".join(self.value_name(point, names) for point in comparison.points[:2])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Average(Gain):
+    """On average over all combinations of the other labels, the first of each pair of values
+    exceeds the second by a margin.
+
+    The combinations are settings, and these are what Wilcoxon's signed-rank test counts, each by
+    its mean difference over seeds: a few settings may go the other way.
+    """
+
+    name: ClassVar[str] = "average"
+    is_over_settings: ClassVar[bool] = True
+
+    def comparisons(self, matrix: Matrix) -> list[Comparison]:
+        """One comparison per pair: the points of its two values in each setting."""
+        comparisons = []
+        for pair in [self.checked(matrix, pair, "pairs") for pair in self.pairs]:
+            points, settings = [], 0
+            for sweep in self.sweeps(matrix):
+                if set(pair) <= {point.labels[self.along] for point in sweep.points}:
+                    settings += 1
+                    points += [
+                        replace(point, called=[*sweep.name, self.along])
+                        for point in sweep.at(self.along, pair).points
+                    ]
+            if settings < FEWEST_SETTINGS:
+                raise UserError(
+                    f"pairs names {' and '.join(pair)}, which {settings} settings have together; "
+                    f"an average takes at least {FEWEST_SETTINGS}, so judge them one by one (kind "
+                    "gain)"
+                )
+            comparisons.append(Comparison(points))
+        return comparisons
+
+    def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
+        """One clause with one array: each setting's mean difference over seeds, less the margin."""
+        pairs = zip(values[::2], values[1::2], strict=True)
+        return [[np.array([np.mean(above(first, second, self.margin)) for first, second in pairs])]]
+
+    def contrast(self, difference: Number) -> intervals.SignedRanks:
+        return intervals.SignedRanks.of(np.round(difference, 9))
+
+    def side(self, comparison: Comparison, values: Sequence[float]) -> int:
+        """Whether the test of single values is for the claim (1), against it (-1), or neither."""
+        ranks = self.contrast(self.clauses(comparison, values)[0][0])
+        return int(ranks.p_above() <= intervals.ALPHA) - int((-ranks).p_above() <= intervals.ALPHA)
+
+    def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
+        ranks = self.contrast(self.clauses(comparison, values)[0][0])
+        mean = f"{self.number(ranks.mean + self.margin)} on average{_margin_text(self.margin)}"
+        return (
+            f"{self.pair_name(comparison, names)} {mean}, larger in {ranks.above} of {ranks.n} "
+            f"settings (p = {ranks.p_above():.2g})"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class WiderGap(base.ClaimAlong):
+    """The difference between values of `along` is larger with some labels than with others, or in
+    some rounds than in others (`at` among the labels)."""
+
+    name: ClassVar[str] = "gap"
+
+    between: list[Any] = parameter(
+        minItems=2,
+        uniqueItems=True,
+        help="its values: the first one's metric minus that of each of the others",
+    )
+    larger: dict[str, Any] | None = parameter(
+        None,
+        minProperties=1,
+        help="labels with which the difference is larger; at for the rounds, such as 41-100",
+    )
+    than: dict[str, Any] | None = parameter(
+        None, minProperties=1, help="than with these; each combination is compared with each"
+    )
+    grows: list[Any] | None = parameter(
+        None,
+        items={"anyOf": [LABELS, {"type": "array", "items": LABELS, "minItems": 2}]},
+        minItems=1,
+        help="instead of both: labels, from each of which the difference grows to the next, or "
+        "several such lists",
+    )
+
+    def check(self) -> None:
+        named = [labels is not None for labels in (self.larger, self.than, self.grows)]
+        if named not in ([True, True, False], [False, False, True]):
+            raise UserError(
+                "it needs larger and than, the labels of two differences, or else grows, a list of "
+                "labels in whose order the difference grows"
+            )
+        for chain in self.chains():
+            is_chain = isinstance(chain, list) and len(chain) > 1
+            if not is_chain or not all(isinstance(labels, dict) for labels in chain):
+                raise UserError("grows needs the labels of at least two settings, or lists of them")
+
+    def chains(self) -> list[list[dict[str, Any]]]:
+        """Lists of labels; from each entry of a list to the next the difference grows."""
+        if self.grows is None:
+            return [[self.than or {}, self.larger or {}]]
+        return self.grows if isinstance(self.grows[0], list) else [self.grows]
+
+    def comparisons(self, matrix: Matrix) -> list[Comparison]:
+        """Comparisons of four points: the pair of values with larger labels, then the pair with
+        smaller ones, for settings that agree in all other labels."""
+        first, *others = self.checked(matrix, self.between, "between")
+        steps = [step for chain in self.chains() for step in pairwise(chain)]
+        comparisons = []
+        for other, (than, larger) in product(others, steps):
+            label = {self.along: other} if len(others) > 1 else {}
+            more, less = (
+                self._pairs(matrix, [first, other], labels, {*larger, *than})
+                for labels in (larger, than)
+            )
+            step = [
+                Comparison([*pair.points, *smaller.points], label | pair.name)
+                for pair, smaller in product(more, less)
+                if pair.name == smaller.name
+            ]
+            if not step:
+                raise UserError(
+                    "two settings have no other label in common, so that nothing can be compared; "
+                    "say more in given"
+                )
+            comparisons += step
+        return comparisons
+
+    def _pairs(
+        self, matrix: Matrix, values: list[str], settings: dict[str, Any], step: set[str]
+    ) -> list[Comparison]:
+        """The pair of values in each of the settings, named by its labels outside of the step."""
+        labels = {label: value for label, value in settings.items() if label != AT}
+        pairs = []
+        for sweep in matrix.sweeps(self.experiment, (self.given or {}) | labels, self.along):
+            points = [
+                replace(point, called=list(labels), at=settings.get(AT, ""))
+                for point in sweep.at(self.along, values).points
+            ]
+            name = {label: value for label, value in sweep.name.items() if label not in step}
+            pairs.append(Comparison(points, name))
+        return pairs
+
+    def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
+        """One clause: the first two values differ by more than the last two."""
+        return [[above(above(values[0], values[1]), above(values[2], values[3]))]]
+
+    def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
+        places = [self.place(point, names) for point in comparison.points[::2]]
+        return _differences_text(self, values, places)
+
+    def opening(self, comparison: Comparison, names: Names) -> str:
+        texts = map(label_text, self.between)
+        first, *others = (base.short_name(self.along, text, names) for text in texts)
+        return f"{first} minus {' or '.join(others)}"
+
+
+def _margin_text(margin: float) -> str:
+    """The end of a comparison's evidence: the margin that it must exceed, or its tolerance."""
+    if margin > 0:
+        return f", asked for a difference above {margin:g}"
+    return f", with a tolerance of {-margin:g}" if margin else ""
+
+
+def _differences_text(claim: base.Claim, values: Sequence[float], places: Sequence[str]) -> str:
+    """The differences of each two values, with the values and the place of the difference, as text;
+    two differences with the sign between them."""
+    differences, texts = [], []
+    for first, second, place in zip(values[::2], values[1::2], places, strict=True):
+        differences.append(float(above(first, second)))
+        left, right, apart = map(claim.number, (first, second, differences[-1]))
+        texts.append(f"{left} - {right} = {apart} ({place})")
+    return f" {relation(differences[0], differences[-1])} ".join(texts)

@@ -1,1 +1,0 @@
-"""The kinds of claims: about values (`levels`), and about differences (`differences`)."""
