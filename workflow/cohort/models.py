@@ -53,9 +53,6 @@ def check_images(shape: Shape, least: int) -> None:
         )
 
 
-OPERATORS = ("nms", "qnms")
-
-
 def from_torchvision(module: str) -> Any:
     """Import `torchvision.{module}`.
 
@@ -72,9 +69,16 @@ def from_torchvision(module: str) -> Any:
 @functools.cache  # keeps the library alive, and with it what it declares
 def _declare_operators() -> library.Library:
     declared = library.Library("torchvision", "DEF")
-    for operator in OPERATORS:
+    for operator in ("nms", "qnms"):
         declared.define(f"{operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
     return declared
+
+
+def torchvision_model(name: str, classes: int) -> nn.Module:
+    """Build a network of torchvision with its initial weights."""
+    models = from_torchvision("models")
+    network: nn.Module = models.get_model(name, weights=None, num_classes=classes)
+    return network
 
 
 def residual(*layers: nn.Module, stride: int = 1, new_channels: int = 0) -> nn.Module:
@@ -317,9 +321,7 @@ class ResNet18(Model):
         check_images(shape, 8)  # three halvings leave a pixel
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
-        network: nn.Module = from_torchvision("models").get_model(
-            self.name, weights=None, num_classes=classes
-        )
+        network = torchvision_model(self.name, classes)
         first = nn.Conv2d(shape[0], CHANNELS, 3, padding=1, bias=False)
         nn.init.kaiming_normal_(first.weight, mode="fan_out", nonlinearity="relu")
         network.conv1, network.maxpool = first, nn.Identity()
@@ -441,10 +443,7 @@ class EfficientNetB0(Model):
             )
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
-        network: nn.Module = from_torchvision("models").get_model(
-            self.name.replace("-", "_"), weights=None, num_classes=classes
-        )
-        return network
+        return torchvision_model(self.name.replace("-", "_"), classes)
 
 
 class EfficientNetB3(EfficientNetB0):

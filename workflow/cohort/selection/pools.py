@@ -31,9 +31,8 @@ class PowD(Selector, Screening):
         return pool_size(self.pool, clients, cohort)
 
     def draw_pool(self, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
-        return candidates[
-            draw_by_size(candidates, view, self.pool_size(len(candidates), view.cohort), rng)
-        ]
+        size = self.pool_size(len(candidates), view.cohort)
+        return candidates[draw_by_size(candidates, view, size, rng)]
 
     def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         (need,) = self.needs

@@ -104,9 +104,8 @@ def pictures_by_part(
 
 def read_lines(archive: ZipFile, inner: str) -> tuple[str, list[str]]:
     """The lines of a list whose path in a zip ends in `inner`, and what comes before `inner`."""
-    roots = [
-        name.removesuffix(inner) for name in archive.namelist() if f"/{name}".endswith(f"/{inner}")
-    ]
+    names = [name for name in archive.namelist() if f"/{name}".endswith(f"/{inner}")]
+    roots = [name.removesuffix(inner) for name in names]
     if len(roots) != 1:
         number = "more than one" if roots else "no"
         raise UserError(f"{archive.filename}: holds {number} {inner}")
