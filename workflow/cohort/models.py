@@ -113,12 +113,8 @@ class SmallMLP(Model):
     hidden: ClassVar[int] = 64
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
-        return nn.Sequential(
-            nn.Flatten(),
-            nn.Linear(math.prod(shape), self.hidden),
-            nn.ReLU(),
-            nn.Linear(self.hidden, classes),
-        )
+        hidden = nn.Linear(math.prod(shape), self.hidden)
+        return nn.Sequential(nn.Flatten(), hidden, nn.ReLU(), nn.Linear(self.hidden, classes))
 
 
 class SmallCNN(Model):
@@ -163,11 +159,8 @@ class LeNet(Model):
     def build(self, shape: Shape, classes: int) -> nn.Module:
         layers: list[nn.Module] = []
         for before, after in pairwise((shape[0], *self.channels)):
-            layers += [
-                nn.Conv2d(before, after, KERNEL, padding=self.padding),
-                nn.MaxPool2d(2),
-                nn.ReLU(),
-            ]
+            layers.append(nn.Conv2d(before, after, KERNEL, padding=self.padding))
+            layers += [nn.MaxPool2d(2), nn.ReLU()]
         layers.append(nn.Flatten())
         height, width = self._pooled(shape)
         features = self.channels[-1] * height * width
@@ -415,13 +408,8 @@ class ResNet20(Model):
 def _block(before: int, after: int) -> nn.Module:
     """A residual block, which halves the images where it widens."""
     stride = 2 if after > before else 1
-    return residual(
-        *_normalized(before, after, stride),
-        nn.ReLU(),
-        *_normalized(after, after),
-        stride=stride,
-        new_channels=after - before,
-    )
+    layers = [*_normalized(before, after, stride), nn.ReLU(), *_normalized(after, after)]
+    return residual(*layers, stride=stride, new_channels=after - before)
 
 
 def _normalized(before: int, after: int, stride: int = 1) -> list[nn.Module]:
@@ -475,13 +463,8 @@ class CharLstm(Model):
             def __init__(self, model: CharLstm):
                 super().__init__()
                 self.embedding = nn.Embedding(classes, model.embedding, padding_idx=model.padding)
-                self.lstm = nn.LSTM(
-                    model.embedding,
-                    model.hidden,
-                    model.layers,
-                    batch_first=True,
-                    dropout=model.dropout,
-                )
+                sizes = model.embedding, model.hidden, model.layers
+                self.lstm = nn.LSTM(*sizes, batch_first=True, dropout=model.dropout)
                 self.linear = nn.Linear(model.hidden, classes)
 
             def forward(self, characters: Tensor) -> Tensor:

@@ -213,10 +213,7 @@ class FedCbs(Selector):
     )
 
     def begin(self, view: View, rng: Rng) -> State:
-        return {
-            "round": np.ones(1, dtype=np.int64),
-            "count": np.ones(view.clients, dtype=np.int64),
-        }
+        return {"round": np.ones(1, dtype=int), "count": np.ones(view.clients, dtype=int)}
 
     def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         assert view.label_counts is not None

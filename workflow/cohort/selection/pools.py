@@ -109,11 +109,8 @@ class Probe(Selector, Probing):
     )
 
     def begin(self, view: View, rng: Rng) -> State:
-        return {
-            "count": np.zeros(view.clients, dtype=np.int64),
-            "last": np.full(view.clients, NEVER),
-            "round": np.zeros(1, dtype=np.int64),
-        }
+        count, last = np.zeros(view.clients, dtype=int), np.full(view.clients, NEVER)
+        return {"count": count, "last": last, "round": np.zeros(1, dtype=int)}
 
     def pool_size(self, clients: int, cohort: int) -> int:
         return pool_size(self.pool, clients, cohort)

@@ -31,10 +31,8 @@ class LastUpdates(Selector):
     need: ClassVar[str]
 
     def begin(self, view: View, rng: Rng) -> State:
-        return {
-            "seen": np.zeros(view.clients, dtype=bool),
-            "updates": np.zeros((view.clients, 0), dtype=np.float32),
-        }
+        updates = np.zeros((view.clients, 0), dtype=np.float32)
+        return {"seen": np.zeros(view.clients, dtype=bool), "updates": updates}
 
     def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         candidates = leave_out_empty(candidates, view)
