@@ -39,14 +39,9 @@ EXPECTED = {
 }
 
 
-@pytest.mark.parametrize("name", EXPECTED)
-def test_schema_of_a_field(name: str):
-    assert schema_of(Example)["properties"][name] == EXPECTED[name]
-
-
-def test_schema_allows_only_the_fields():
+def test_the_schema_is_of_the_fields_and_nothing_else():
     schema = schema_of(Example)
-    assert set(schema["properties"]) == set(EXPECTED)  # `name` and `science` are no parameters
+    assert schema["properties"] == EXPECTED  # `name` and `science` are no parameters
     assert schema["required"] == ["share"]
     assert schema["additionalProperties"] is False
     jsonschema.Draft202012Validator.check_schema(schema)
@@ -63,12 +58,8 @@ def test_canonical_drops_defaults():
 def test_canonical_makes_1_and_1_0_one_value():
     """In the field's own type, since 1 and 1.0 are equal in Python but not in the JSON that a
     digest is made from."""
-    whole, broken = (
-        canonical(Example, {"share": 1, "count": 7}),
-        canonical(Example, {"share": 1.0, "count": 7.0}),
-    )
-    assert whole == broken
-    assert repr(whole) == repr(broken) == "{'share': 1.0, 'count': 7}"
+    for values in ({"share": 1, "count": 7}, {"share": 1.0, "count": 7.0}):
+        assert repr(canonical(Example, values)) == "{'share': 1.0, 'count': 7}"
 
 
 FILES = {
@@ -144,20 +135,3 @@ def test_catalog_imports_the_users_modules_that_name_what_is_asked_for(zoo: type
     assert "three" not in result and len(result) == 4
     result["three"] = result["two"]
     assert list(result) == ["another", "built-in", "one", "three", "two"]
-
-
-def test_catalogs_of_cohort_name_each_component_by_its_name():
-    from cohort.data.augmentations import AUGMENTATIONS
-    from cohort.data.parsers import PARSERS
-    from cohort.models import MODELS
-    from cohort.partition import SCHEMES
-    from cohort.selection import SELECTORS
-    from cohort.training.objectives import OBJECTIVES
-    from cohort.training.procedures import PROCEDURES
-    from cohort.training.servers import SERVERS
-
-    training = (OBJECTIVES, SERVERS, PROCEDURES, AUGMENTATIONS)
-    for result in (MODELS, SCHEMES, SELECTORS, PARSERS, *training):
-        assert result
-        assert all(cls.name == name and cls.science >= 1 for name, cls in result.items())
-        assert len(set(result.values())) == len(result)

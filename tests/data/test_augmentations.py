@@ -21,18 +21,13 @@ CHANGES = [
 
 
 def pictures(dtype: torch.dtype = torch.float32, count: int = COUNT) -> Tensor:
-    return torch.rand(
-        count, *SHAPE, generator=torch.Generator().manual_seed(1), dtype=torch.float64
-    ).to(dtype)
+    rng = torch.Generator().manual_seed(1)
+    return torch.rand(count, *SHAPE, generator=rng, dtype=torch.float64).to(dtype)
 
 
 def numbers_for(name: str, count: int = COUNT) -> Tensor:
-    return torch.rand(
-        count,
-        AUGMENTATIONS[name].numbers,
-        generator=torch.Generator().manual_seed(2),
-        dtype=torch.float64,
-    )
+    rng = torch.Generator().manual_seed(2)
+    return torch.rand(count, AUGMENTATIONS[name].numbers, generator=rng, dtype=torch.float64)
 
 
 def moved(image: Tensor, numbers: list[float], border: str) -> Tensor:
@@ -70,12 +65,10 @@ def test_each_image_is_changed_as_torchvision_changes_it(name: str):
     if name == "jitter-flip-gray":
         numbers[:, 0] = (torch.arange(COUNT) % 24 + 0.5) / 24  # every order, twice
     change, tolerance = BY_TORCHVISION[name]
-    expected = torch.stack(
-        [change(image, row) for image, row in zip(images, numbers.tolist(), strict=True)]
-    )
-    torch.testing.assert_close(
-        AUGMENTATIONS[name]().apply(images, numbers), expected, rtol=0, atol=tolerance
-    )
+    pairs = zip(images, numbers.tolist(), strict=True)
+    expected = torch.stack([change(image, row) for image, row in pairs])
+    actual = AUGMENTATIONS[name]().apply(images, numbers)
+    torch.testing.assert_close(actual, expected, rtol=0, atol=tolerance)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -75,13 +75,6 @@ def test_a_bundled_file_is_copied_if_its_checksum_is_right():
     assert TARGET.read_text() == "of before"
 
 
-@pytest.mark.parametrize("packed", [None, GZ], ids=["plain", "packed"])
-def test_a_file_from_a_server(packed: bytes | None, server: Server):
-    url = server.offer("values.gz" if packed else "values", packed or CONTENT)
-    download(declared(url, packed=packed), TARGET)
-    assert TARGET.read_bytes() == CONTENT
-
-
 def test_an_archive_is_fetched_once_for_all_its_members(
     server: Server, capsys: pytest.CaptureFixture[str]
 ):
@@ -189,7 +182,6 @@ def test_a_server_that_drips(server: Server, monkeypatch: pytest.MonkeyPatch):
         ("a/set.tar.gz", TAR, declared(f"{NOWHERE}/set.tar.gz", CONTENT, TAR, "folder/values")),
         ("a/set.zip", ZIP, declared(f"{NOWHERE}/set.zip", member="folder/values")),
     ],
-    ids=["flat", "in folders", "gz", "member", "tar", "zip of unknown checksum"],
 )
 def test_a_mirror_is_searched_for_the_file_or_its_archive(
     path: str, content: bytes, raw: dict[str, Any]

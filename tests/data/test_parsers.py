@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from sklearn.datasets import load_digits
 
 from cohort.core.errors import UserError
 from cohort.data import store
@@ -21,7 +20,7 @@ from tests.conftest import ROOT
 from tests.data import picture_publishers, publishers
 from tests.data.picture_publishers import MEDICAL, PICTURE_SETS, Known, is_gray, known, zip_of
 from tests.data.publishers import CLASSES, Foreign, gz, idx, packed, python2_pickle
-from tests.data.row_publishers import FOREST, ROW_SETS, forest, lines
+from tests.data.row_publishers import ROW_SETS, forest, lines
 
 FACTS = yaml.safe_load((ROOT / "config/datasets.yaml").read_text())
 JPEG_ERROR = 4  # levels by which a flat color may be off after JPEG
@@ -79,23 +78,6 @@ def test_from_the_publishers_archives_to_the_store(dataset: str):
         assert split.values.shape == (size, *FACTS[dataset]["shape"])
         assert np.bincount(split.labels).tolist() == [size // CLASSES[dataset]] * CLASSES[dataset]
         assert facts["classes"] == CLASSES[dataset]
-
-
-def test_digits_are_those_of_scikit_learn():
-    theirs = load_digits()
-    for name, raw in FACTS["digits"]["files"].items():
-        download(raw, f"resources/raw/digits/{name}")
-    store_of("digits", {})
-    splits = [store.read("data.h5", part)[0] for part in ("train", "test")]
-    pairs = [
-        (image.tobytes(), label)
-        for split in splits
-        for image, label in zip(split.values, split.labels, strict=True)
-    ]
-    expected = zip(theirs.images.astype(np.uint8), theirs.target, strict=True)
-    assert sorted(pairs) == sorted((image.tobytes(), label) for image, label in expected)
-    share = np.bincount(splits[1].labels) - np.bincount(theirs.target) * 360 / 1797
-    assert (np.abs(share) < 1).all()
 
 
 def test_a_cifar_row_is_red_then_green_then_blue_row_by_row():
@@ -179,16 +161,6 @@ def test_every_picture_is_stored_in_its_place(dataset: str):
         assert np.array_equal(validation.values, train.values[::-1])
 
 
-def test_moments_that_are_not_given_are_those_of_the_training_pictures():
-    """Three quarters of each picture are of its color, one is white: at 28 pixels, by hand."""
-    _, facts = store.read(prepared("pathmnist"), "test")
-    colors = np.array([picture.color for picture in known("pathmnist", "train")], dtype=float)
-    mean = (0.75 * colors.mean(axis=0) + 0.25 * 255) / 255
-    square = (0.75 * (colors**2).mean(axis=0) + 0.25 * 255**2) / 255**2
-    np.testing.assert_allclose(facts["mean"], mean, rtol=1e-12)
-    np.testing.assert_allclose(facts["std"], np.sqrt(square - mean**2), rtol=1e-9)
-
-
 TINY, ART = "tiny-imagenet-200", "pacs/splits/art_painting_train_kfold.txt"
 LAST_DIGIT = "digits_dg/syn/val/9/00000.jpg"
 NOTES = f"{TINY}/val/val_annotations.txt"
@@ -219,26 +191,6 @@ def test_a_wrong_archive_is_reported(
     (name,) = FACTS[dataset]["files"]
     left = {path: data for path, data in members.items() if data is not None}
     assert sentence in refusal(dataset, {name: zip_of(left)})
-
-
-def test_covtype_has_the_two_largest_kinds(monkeypatch: pytest.MonkeyPatch):
-    """Covertype's first ten columns are standardized by the training split."""
-    assert sum(Covtype.sizes.values()) == FACTS["covtype"]["train"] + FACTS["covtype"]["test"]
-    assert (FOREST[0], FOREST[1], sum(FOREST)) == (*Covtype.sizes.values(), 581_012)
-    monkeypatch.setattr(Covtype, "sizes", {1: 300, 2: 405})
-    rows = forest(300, 405, 20, 3, 5, 9, 11)
-    folder = Path("resources/raw/covtype")
-    folder.mkdir(parents=True)
-    (folder / "covtype.data.gz").write_bytes(gz("".join(lines(rows)).encode()))
-    store_of("covtype", {"train": 564, "test": 141})
-    (train, facts), (test, _) = (store.read("data.h5", part) for part in ("train", "test"))
-    both = [np.column_stack([split.values, split.labels + 1]) for split in (train, test)]
-    assert sorted(np.concatenate(both).tolist()) == sorted(rows[rows[:, -1] <= 2].tolist())
-    assert 40 < test.labels.sum() < 141  # drawn at random: about 81 of kind 2
-    values = train.values.astype(np.float64)
-    assert train.values.dtype == np.int16 and values.min() < 0
-    np.testing.assert_allclose(facts["mean"], [*values[:, :10].mean(axis=0), *[0] * 44], rtol=1e-12)
-    np.testing.assert_allclose(facts["std"], [*values[:, :10].std(axis=0), *[1] * 44], rtol=1e-9)
 
 
 TREES = lines(forest(3, 4, 1))

@@ -53,9 +53,6 @@ def check_images(shape: Shape, least: int) -> None:
         )
 
 
-OPERATORS = ("nms", "qnms")
-
-
 def from_torchvision(module: str) -> Any:
     """Import `torchvision.{module}`.
 
@@ -72,9 +69,16 @@ def from_torchvision(module: str) -> Any:
 @functools.cache  # keeps the library alive, and with it what it declares
 def _declare_operators() -> library.Library:
     declared = library.Library("torchvision", "DEF")
-    for operator in OPERATORS:
+    for operator in ("nms", "qnms"):
         declared.define(f"{operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
     return declared
+
+
+def torchvision_model(name: str, classes: int) -> nn.Module:
+    """Build a network of torchvision with its initial weights."""
+    models = from_torchvision("models")
+    network: nn.Module = models.get_model(name, weights=None, num_classes=classes)
+    return network
 
 
 def residual(*layers: nn.Module, stride: int = 1, new_channels: int = 0) -> nn.Module:
@@ -109,12 +113,8 @@ class SmallMLP(Model):
     hidden: ClassVar[int] = 64
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
-        return nn.Sequential(
-            nn.Flatten(),
-            nn.Linear(math.prod(shape), self.hidden),
-            nn.ReLU(),
-            nn.Linear(self.hidden, classes),
-        )
+        hidden = nn.Linear(math.prod(shape), self.hidden)
+        return nn.Sequential(nn.Flatten(), hidden, nn.ReLU(), nn.Linear(self.hidden, classes))
 
 
 class SmallCNN(Model):
@@ -159,11 +159,8 @@ class LeNet(Model):
     def build(self, shape: Shape, classes: int) -> nn.Module:
         layers: list[nn.Module] = []
         for before, after in pairwise((shape[0], *self.channels)):
-            layers += [
-                nn.Conv2d(before, after, KERNEL, padding=self.padding),
-                nn.MaxPool2d(2),
-                nn.ReLU(),
-            ]
+            layers.append(nn.Conv2d(before, after, KERNEL, padding=self.padding))
+            layers += [nn.MaxPool2d(2), nn.ReLU()]
         layers.append(nn.Flatten())
         height, width = self._pooled(shape)
         features = self.channels[-1] * height * width
@@ -317,9 +314,7 @@ class ResNet18(Model):
         check_images(shape, 8)  # three halvings leave a pixel
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
-        network: nn.Module = from_torchvision("models").get_model(
-            self.name, weights=None, num_classes=classes
-        )
+        network = torchvision_model(self.name, classes)
         first = nn.Conv2d(shape[0], CHANNELS, 3, padding=1, bias=False)
         nn.init.kaiming_normal_(first.weight, mode="fan_out", nonlinearity="relu")
         network.conv1, network.maxpool = first, nn.Identity()
@@ -413,13 +408,8 @@ class ResNet20(Model):
 def _block(before: int, after: int) -> nn.Module:
     """A residual block, which halves the images where it widens."""
     stride = 2 if after > before else 1
-    return residual(
-        *_normalized(before, after, stride),
-        nn.ReLU(),
-        *_normalized(after, after),
-        stride=stride,
-        new_channels=after - before,
-    )
+    layers = [*_normalized(before, after, stride), nn.ReLU(), *_normalized(after, after)]
+    return residual(*layers, stride=stride, new_channels=after - before)
 
 
 def _normalized(before: int, after: int, stride: int = 1) -> list[nn.Module]:
@@ -441,10 +431,7 @@ class EfficientNetB0(Model):
             )
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
-        network: nn.Module = from_torchvision("models").get_model(
-            self.name.replace("-", "_"), weights=None, num_classes=classes
-        )
-        return network
+        return torchvision_model(self.name.replace("-", "_"), classes)
 
 
 class EfficientNetB3(EfficientNetB0):
@@ -476,13 +463,8 @@ class CharLstm(Model):
             def __init__(self, model: CharLstm):
                 super().__init__()
                 self.embedding = nn.Embedding(classes, model.embedding, padding_idx=model.padding)
-                self.lstm = nn.LSTM(
-                    model.embedding,
-                    model.hidden,
-                    model.layers,
-                    batch_first=True,
-                    dropout=model.dropout,
-                )
+                sizes = model.embedding, model.hidden, model.layers
+                self.lstm = nn.LSTM(*sizes, batch_first=True, dropout=model.dropout)
                 self.linear = nn.Linear(model.hidden, classes)
 
             def forward(self, characters: Tensor) -> Tensor:

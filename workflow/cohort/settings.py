@@ -249,9 +249,8 @@ def digest_of(settings: Mapping[str, Any], science: Mapping[str, int]) -> str:
     """The digest of a planned file: `k` and 12 hex digits of a hash of the settings that differ
     from their defaults and of the science versions above 1."""
     bumped = {name: version for name, version in science.items() if version != 1}
-    text = json.dumps(
-        {"settings": settings, "science": bumped}, sort_keys=True, separators=(",", ":")
-    )
+    content = {"settings": settings, "science": bumped}
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return "k" + hashlib.sha256(text.encode()).hexdigest()[:12]
 
 

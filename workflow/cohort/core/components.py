@@ -52,12 +52,11 @@ class Component:
     def spec(self, *, defaults: bool = True) -> dict[str, Any]:
         """The component's name and parameters, as a config gives them. Without `defaults`, leave
         out parameters that have their default."""
-        values = {field: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return {"name": self.name} | {
-            field.name: value
-            for field, value in values.items()
-            if defaults or value != field.default
-        }
+        values = {"name": self.name}
+        for field in dataclasses.fields(self):
+            if defaults or getattr(self, field.name) != field.default:
+                values[field.name] = getattr(self, field.name)
+        return values
 
     def version(self) -> int:
         """The science version with these parameters; to override for a change of results that

@@ -79,11 +79,10 @@ def suggest(word: object, allowed: Iterable[object], meant: str = "") -> str:
 def closest_choice(word: str, choices: Iterable[str]) -> str:
     """The choice that is most like a word and begins with the same letter, contains the word or is
     contained in it; empty if there is none."""
-    near = difflib.get_close_matches(word, list(choices), n=5, cutoff=0.5)
-    alike = (
-        choice for choice in near if choice[:1] == word[:1] or choice in word or word in choice
-    )
-    return next(alike, "")
+    for near in difflib.get_close_matches(word, list(choices), n=5, cutoff=0.5):
+        if near[:1] == word[:1] or near in word or word in near:
+            return near
+    return ""
 
 
 @contextlib.contextmanager

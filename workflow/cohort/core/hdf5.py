@@ -61,9 +61,7 @@ def new_hdf5(path: str | Path) -> Iterator[h5py.File]:
                 file.flush()
                 arrays = _arrays(file).items()
                 large = {name: array for name, array in arrays if array.nbytes >= LARGE}
-                ranges = {
-                    name: (array.id.get_offset(), array.nbytes) for name, array in large.items()
-                }
+                ranges = {name: (a.id.get_offset(), a.nbytes) for name, a in large.items()}
             sums = {name: [*pair, _crc(stream, *pair)] for name, pair in ranges.items()}
             seal = json.dumps({"sha256": _sha256_of_rest(stream, sums), "large": sums}).encode()
             assert len(seal) <= SEAL_BYTES, "too many large arrays for the seal"

@@ -8,6 +8,7 @@ import os
 import sys
 import traceback
 from collections.abc import Iterable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeVar
@@ -36,11 +37,7 @@ def log_output(path: str | Path) -> Iterator[None]:
     except UserError as error:
         sys.exit(f"error: {error}")
     try:
-        with (
-            contextlib.redirect_stdout(file),
-            contextlib.redirect_stderr(file),
-            explain_errors(path),
-        ):
+        with redirect_stdout(file), redirect_stderr(file), explain_errors(path):
             print(f"{SESSION}{datetime.now():%Y-%m-%d %H:%M:%S}")
             yield
     except (Exception, KeyboardInterrupt, SystemExit) as error:

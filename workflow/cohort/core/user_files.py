@@ -81,10 +81,9 @@ def import_module(package: str, name: str) -> ModuleType:
         steps = traceback.extract_tb(error.__traceback__)
         lines = [step.lineno for step in steps if Path(step.filename) == file.resolve()]
         line = f", line {lines[-1]}" if lines else ""
-        ends = isinstance(error, SystemExit)
-        reason = (
-            "importing it ends Python (sys.exit)" if ends else f"{type(error).__name__}: {error}"
-        )
+        reason = f"{type(error).__name__}: {error}"
+        if isinstance(error, SystemExit):
+            reason = "importing it ends Python (sys.exit)"
         raise UserError(f"{file}{line}: {reason}") from error
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from cohort.core.errors import UserError, suggest
 from cohort.data.archives import explain_broken_file
-from cohort.data.parsers.pictures import PICTURES, Image, decode_picture
+from cohort.data.parsers.pictures import PICTURES, decode_picture, size_of
 from cohort.data.sampling import draw_part
 
 SPLITS = ("train", "test")
@@ -100,10 +100,9 @@ def _read_folder(path: Path, side: int | None) -> tuple[np.ndarray, Any, np.ndar
         raise UserError(f"{path}: holds no pictures; they must lie in a folder for each class")
     resize = side is not None
     if side is None:
-        with explain_broken_file(str(files[0])), Image.open(files[0]) as image:
-            side = int(image.width)
-            if image.width != image.height:
-                raise UserError(f"{files[0]}: is not square; resize pictures with --side")
+        side, height = size_of(files[0])
+        if side != height:
+            raise UserError(f"{files[0]}: is not square; resize pictures with --side")
     pictures = [decode_picture(file.read_bytes(), side, str(file), resize=resize) for file in files]
     test = np.array([file.is_relative_to(path / "test") for file in files])
     return np.stack(pictures), [file.parent.name for file in files], test if is_split else None

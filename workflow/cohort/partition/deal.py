@@ -35,11 +35,9 @@ def deal_data(settings: Mapping[str, Any], data: str | Path) -> Shards:
     """Deal the samples of a prepared data set to clients, as these settings of a cell say."""
     labels, groups, classes = read_labels(data)
     seed = settings["seed"]
-    used, validation = _set_aside(
-        _used_samples(settings, labels, classes),
-        scaled_count(settings["validation"], settings["samples"]),
-        generator(seed, "validation"),
-    )
+    used = _used_samples(settings, labels, classes)
+    count = scaled_count(settings["validation"], settings["samples"])
+    used, validation = _set_aside(used, count, generator(seed, "validation"))
     scheme = parse_partition(settings["partition"]).scaled(settings["samples"])
     rng = generator(seed, "partition")
     pool = Pool(labels[used], None if groups is None else groups[used])

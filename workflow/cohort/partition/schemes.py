@@ -60,9 +60,8 @@ class Classes(Scheme):
     def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:
         classes = int(pool.labels.max()) + 1
         parts: list[Parts] = [[] for _ in range(clients)]
-        holders_of = draw_holders(
-            classes, clients, self.k, self.assigned_classes(classes, clients), rng
-        )
+        assigned = self.assigned_classes(classes, clients)
+        holders_of = draw_holders(classes, clients, self.k, assigned, rng)
         for label, holding in enumerate(holders_of):
             samples = rng.permutation(np.flatnonzero(pool.labels == label))
             if len(samples) < len(holding):
@@ -138,9 +137,8 @@ class Dirichlet(Scheme):
             raise ValueError(f"{samples} samples cannot give {clients} clients {self.minimum} each")
 
     def scaled(self, share: float) -> Self:
-        return dataclasses.replace(
-            self, minimum=min(self.minimum, max(1, round(self.minimum * share)))
-        )
+        least = min(self.minimum, max(1, round(self.minimum * share)))
+        return dataclasses.replace(self, minimum=least)
 
     def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:
         per_class = np.bincount(pool.labels)
@@ -154,9 +152,8 @@ class Dirichlet(Scheme):
                 f"none of {TRIES:,} draws gave each of {clients} clients at least {self.minimum} "
                 f"samples; try fewer clients, a larger alpha{relaxed}"
             )
-        samples = [
-            rng.permutation(np.flatnonzero(pool.labels == label)) for label in range(len(cuts))
-        ]
+        labels = range(len(cuts))
+        samples = [rng.permutation(np.flatnonzero(pool.labels == label)) for label in labels]
         owners = [np.repeat(np.arange(clients), counts) for counts in np.diff(cuts, axis=1)]
         return group_by_owner(np.concatenate(samples), np.concatenate(owners), clients)
 
@@ -169,9 +166,8 @@ class Dirichlet(Scheme):
         sizes = np.zeros(clients, dtype=np.int64)
         cuts = np.zeros((len(per_class), clients + 1), dtype=np.int64)
         for label, count in enumerate(per_class):
-            open_clients = (
-                np.flatnonzero(sizes < mean_size) if self.balanced else np.arange(clients)
-            )
+            is_open = sizes < mean_size if self.balanced else np.ones(clients, dtype=bool)
+            open_clients = np.flatnonzero(is_open)
             shares = np.zeros(clients)
             shares[open_clients] = rng.dirichlet(np.full(len(open_clients), self.alpha))
             cumulated = np.cumsum(shares)
@@ -267,10 +263,8 @@ class IsolatedDomain(Scheme):
                 f"domain {self.domain} has {alone.sum()} samples, "
                 f"the others {(~alone).sum()} for {clients - 1} clients"
             )
-        return [
-            np.flatnonzero(alone),
-            *split_evenly(np.flatnonzero(~alone), pool, clients - 1, rng),
-        ]
+        others = split_evenly(np.flatnonzero(~alone), pool, clients - 1, rng)
+        return [np.flatnonzero(alone), *others]
 
 
 class DirichletDomains(Dirichlet):
@@ -369,10 +363,8 @@ class Sampled(Scheme):
     def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:
         order = rng.permutation(clients)
         counts = self.draw_counts(np.bincount(pool.labels), order, rng)
-        samples = [
-            rng.permutation(np.flatnonzero(pool.labels == label))
-            for label in range(counts.shape[1])
-        ]
+        labels = range(counts.shape[1])
+        samples = [rng.permutation(np.flatnonzero(pool.labels == label)) for label in labels]
         owners = [np.repeat(order, column) for column in counts[order].T]
         return group_by_owner(np.concatenate(samples), np.concatenate(owners), clients)
 
@@ -482,10 +474,9 @@ class Overlap(Scheme):
         return np.split(rng.permutation(clients), [len(self.ratios)])
 
     def __str__(self) -> str:
-        short = f"{self.ratios[0]:g}x{len(self.ratios)}"
-        ratios = (
-            short if len(set(self.ratios)) == 1 else "+".join(f"{ratio:g}" for ratio in self.ratios)
-        )
+        ratios = "+".join(f"{ratio:g}" for ratio in self.ratios)
+        if len(set(self.ratios)) == 1:
+            ratios = f"{self.ratios[0]:g}x{len(self.ratios)}"
         return f"{self.base}-overlap{ratios}{'-replace' if self.replace else ''}"
 
 
@@ -505,12 +496,11 @@ def parse_overlap(base: Scheme, ratios: str) -> Overlap:
     text = f"{base}-overlap{ratios}"
     ratios, replace = ratios.removesuffix("-replace"), ratios.endswith("-replace")
     try:
-        repeated = re.fullmatch(r"([0-9.]+)x([1-9][0-9]{0,5})", ratios)
-        read = (
-            (float(repeated[1]),) * int(repeated[2])
-            if repeated
-            else tuple(sorted(map(float, ratios.split("+"))))
-        )
+        read = tuple(sorted(map(float, ratios.partition("x")[0].split("+"))))
+        if repeated := re.fullmatch(r"([0-9.]+)x([1-9][0-9]{0,5})", ratios):
+            read *= int(repeated[2])
+        elif "x" in ratios:
+            raise ValueError
         if not all(0 <= ratio < 1 for ratio in read):
             raise ValueError
     except ValueError:

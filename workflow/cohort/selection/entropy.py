@@ -74,9 +74,8 @@ class Entropy(Selector):
         pooled = counts[cohort[0]].astype(np.float64)
         while len(cohort) < view.cohort:
             if self.evict == "pick":
-                pool = np.setdiff1d(
-                    candidates, self._next_buffer(state["buffer"], np.array(cohort), view)
-                )
+                resting = self._next_buffer(state["buffer"], np.array(cohort), view)
+                pool = np.setdiff1d(candidates, resting)
                 rows = counts[pool].astype(np.float32)
             rough = entropy_bits(rows, pooled.astype(np.float32))
             rough[np.isin(pool, cohort)] = -1
@@ -108,9 +107,8 @@ def entropy_bits(counts: np.ndarray, added: np.ndarray | float = 0.0) -> np.ndar
         block = np.maximum(rows[begin : begin + BLOCK] + added, TINY)
         total = block.sum(axis=1)
         nats = np.log(total) - np.einsum("rc,rc->r", block, np.log(block)) / total
-        entropies[begin : begin + BLOCK] = np.where(
-            total > SOME, np.maximum(nats, 0) / np.log(2), 0
-        )
+        bits = np.maximum(nats, 0) / np.log(2)
+        entropies[begin : begin + BLOCK] = np.where(total > SOME, bits, 0)
     return entropies.reshape(counts.shape[:-1])
 
 
@@ -215,10 +213,7 @@ class FedCbs(Selector):
     )
 
     def begin(self, view: View, rng: Rng) -> State:
-        return {
-            "round": np.ones(1, dtype=np.int64),
-            "count": np.ones(view.clients, dtype=np.int64),
-        }
+        return {"round": np.ones(1, dtype=int), "count": np.ones(view.clients, dtype=int)}
 
     def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         assert view.label_counts is not None
@@ -237,9 +232,8 @@ class FedCbs(Selector):
     def bonus(self, state: State, candidates: np.ndarray) -> np.ndarray:
         """The exploration bonus in each candidate's weight when the first client of a cohort is
         drawn."""
-        return self.exploration * np.sqrt(
-            3 * np.log(state["round"]) / (2 * state["count"][candidates])
-        )
+        twice_chosen = 2 * state["count"][candidates]
+        return self.exploration * np.sqrt(3 * np.log(state["round"]) / twice_chosen)
 
     def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
         count = state["count"].copy()

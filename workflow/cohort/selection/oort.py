@@ -65,9 +65,8 @@ class Oort(Selector):
         exploiting = min(view.cohort - exploring, len(explored))
         by_utility = explored[self._draw_exploited(state, explored, exploiting, rng)]
         speeds = -np.log(np.maximum(state["duration"][unexplored], np.finfo(float).tiny))
-        return np.concatenate(
-            [by_utility, unexplored[draw_without_replacement(speeds, exploring, rng)]]
-        )
+        by_speed = unexplored[draw_without_replacement(speeds, exploring, rng)]
+        return np.concatenate([by_utility, by_speed])
 
     def _draw_exploited(
         self, state: State, explored: np.ndarray, count: int, rng: Rng
@@ -87,9 +86,8 @@ class Oort(Selector):
     def utilities(self, state: State) -> np.ndarray:
         """The utility of each explored client; NaN for the others."""
         utility = state["utility"]
-        statistical = scale_utilities(
-            utility, utility, np.nanquantile(utility, CLIP, method="higher")
-        )
+        clip = np.nanquantile(utility, CLIP, method="higher")
+        statistical = scale_utilities(utility, utility, clip)
         recent = np.sqrt(0.1 * np.log(state["round"][0]) / state["last"])
         result: np.ndarray = (statistical + recent) * self.slowdowns(state)
         return np.maximum(result, np.finfo(float).tiny)
@@ -133,9 +131,8 @@ class Oort(Selector):
         rounds, window = int(state["round"][0]), self.window
         if rounds >= 2 * window and rounds % window == 0:
             earlier, later = np.split(after["gained"], 2)
-            after["percentile"][0] = self.next_percentile(
-                float(state["percentile"][0]), earlier.sum(), later.sum()
-            )
+            percentile = float(state["percentile"][0])
+            after["percentile"][0] = self.next_percentile(percentile, earlier.sum(), later.sum())
         after["round"] = state["round"] + 1
         return after
 
@@ -232,10 +229,8 @@ class OortFedScale(Oort):
         positive = np.sort(rewards[rewards > 0])
         clip = positive[min(int(len(positive) * self.clip), len(positive) - 1)]
         recent = np.sqrt(0.1 * np.log(state["round"][0] - 1) / state["last"])
-        utilities = np.abs(scale_utilities(rewards, positive, clip) + recent) * self.slowdowns(
-            state
-        )
-        return np.maximum(utilities, np.finfo(float).tiny)
+        utilities = np.abs(scale_utilities(rewards, positive, clip) + recent)
+        return np.maximum(utilities * self.slowdowns(state), np.finfo(float).tiny)
 
     def preferred_duration(self, state: State) -> float:
         durations, percentile = np.sort(state["duration"]), float(state["percentile"][0])

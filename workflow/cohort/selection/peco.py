@@ -96,9 +96,8 @@ class Peco(Selector, Weighing):
         never was."""
         seen = np.flatnonzero(state["evaluated"])
         scores = np.full(len(state["evaluated"]), np.nan)
-        scores[seen] = similarities(
-            state["predictions"][seen], state["correct"][seen], self.gamma
-        ).sum(axis=1)
+        predictions, correct = state["predictions"][seen], state["correct"][seen]
+        scores[seen] = similarities(predictions, correct, self.gamma).sum(axis=1)
         return scores
 
     def round_probabilities(self, scores: np.ndarray) -> np.ndarray:

@@ -31,9 +31,8 @@ class PowD(Selector, Screening):
         return pool_size(self.pool, clients, cohort)
 
     def draw_pool(self, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
-        return candidates[
-            draw_by_size(candidates, view, self.pool_size(len(candidates), view.cohort), rng)
-        ]
+        size = self.pool_size(len(candidates), view.cohort)
+        return candidates[draw_by_size(candidates, view, size, rng)]
 
     def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         (need,) = self.needs
@@ -110,11 +109,8 @@ class Probe(Selector, Probing):
     )
 
     def begin(self, view: View, rng: Rng) -> State:
-        return {
-            "count": np.zeros(view.clients, dtype=np.int64),
-            "last": np.full(view.clients, NEVER),
-            "round": np.zeros(1, dtype=np.int64),
-        }
+        count, last = np.zeros(view.clients, dtype=int), np.full(view.clients, NEVER)
+        return {"count": count, "last": last, "round": np.zeros(1, dtype=int)}
 
     def pool_size(self, clients: int, cohort: int) -> int:
         return pool_size(self.pool, clients, cohort)

@@ -65,11 +65,8 @@ class Skewed(Selector):
         For a small gamma the probabilities themselves underflow, so a Gamma(gamma) draw is computed
         as Gamma(gamma + 1) times U^(1 / gamma), in logarithms.
         """
-        logs: np.ndarray = (
-            np.log(rng.gamma(self.gamma + 1, size=clients))
-            + np.log1p(-rng.random(clients)) / self.gamma
-        )
-        return logs
+        logs: np.ndarray = np.log(rng.gamma(self.gamma + 1, size=clients))
+        return logs + np.log1p(-rng.random(clients)) / self.gamma
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,10 +31,8 @@ class LastUpdates(Selector):
     need: ClassVar[str]
 
     def begin(self, view: View, rng: Rng) -> State:
-        return {
-            "seen": np.zeros(view.clients, dtype=bool),
-            "updates": np.zeros((view.clients, 0), dtype=np.float32),
-        }
+        updates = np.zeros((view.clients, 0), dtype=np.float32)
+        return {"seen": np.zeros(view.clients, dtype=bool), "updates": updates}
 
     def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         candidates = leave_out_empty(candidates, view)
@@ -107,11 +105,10 @@ class Diversity(Selector):
 
     def scores(self, label_counts: np.ndarray) -> np.ndarray:
         """The score of each client, by which it is drawn."""
-        classes = label_counts.shape[1]
-        own = self.mix * (label_counts > 0).sum(axis=1) / classes + (1 - self.mix) * entropy(
-            row_shares(label_counts)
-        ) / np.log(classes)
-        return self.alpha * own + (1 - self.alpha) * self._distances(row_shares(label_counts))
+        classes, shares = label_counts.shape[1], row_shares(label_counts)
+        held = self.mix * (label_counts > 0).sum(axis=1) / classes
+        own = held + (1 - self.mix) * entropy(shares) / np.log(classes)
+        return self.alpha * own + (1 - self.alpha) * self._distances(shares)
 
     def _distances(self, mixes: np.ndarray) -> np.ndarray:
         """The distance of each client's label distribution from those of the other clients."""

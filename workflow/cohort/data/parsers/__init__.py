@@ -39,9 +39,8 @@ def parser_name(dataset: str, info: DatasetInfo) -> str:
 def sample_info(info: DatasetInfo) -> dict[str, Any]:
     """The settings of a data set's entry that describe its samples, without those at their
     defaults: a new optional key does not change the digests of prepared data."""
-    return {
-        key: info[key] for key, default in DEFAULTS.items() if info.get(key, default) != default
-    }
+    described = {key: info.get(key, default) for key, default in DEFAULTS.items()}
+    return {key: value for key, value in described.items() if value != DEFAULTS[key]}
 
 
 def sample_identity(dataset: str, info: DatasetInfo) -> dict[str, Any]:

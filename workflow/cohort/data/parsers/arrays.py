@@ -25,11 +25,9 @@ class Arrays(Parser):
     file: ClassVar[str] = "arrays.npz"
 
     def parse(self, folder: Path) -> tuple[Split, ...]:
-        path = folder / self.file
-        return tuple(
-            Split(read_npz(path, f"x_{part}"), _whole(read_npz(path, f"y_{part}")))
-            for part in ("train", "test")
-        )
+        path, parts = folder / self.file, ("train", "test")
+        pairs = [[read_npz(path, f"{kind}_{part}") for kind in "xy"] for part in parts]
+        return tuple(Split(values, _whole(labels)) for values, labels in pairs)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,13 +88,11 @@ class Mnist(Parser):
     name: ClassVar[str] = "mnist"
 
     def parse(self, folder: Path) -> tuple[Split, ...]:
-        return tuple(
-            Split(
-                read_idx(folder / f"{part}-images-idx3-ubyte", 3)[:, np.newaxis],
-                read_idx(folder / f"{part}-labels-idx1-ubyte", 1),
-            )
-            for part in ("train", "t10k")
-        )
+        splits = []
+        for part in ("train", "t10k"):
+            images = read_idx(folder / f"{part}-images-idx3-ubyte", 3)[:, np.newaxis]
+            splits.append(Split(images, read_idx(folder / f"{part}-labels-idx1-ubyte", 1)))
+        return tuple(splits)
 
 
 class FashionMnist(Mnist):

@@ -14,7 +14,7 @@ import numpy as np
 
 from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
-from cohort.data.archives import open_zip, read_member, tar_files, zip_files
+from cohort.data.archives import explain_broken_file, open_zip, read_member, tar_files, zip_files
 from cohort.data.parsers.parser import Parser
 from cohort.data.split import Blocks, Split
 
@@ -29,6 +29,12 @@ BLOCK = 16 << 20  # bytes of pixels that are decoded at once
 
 Picture = tuple[int, int, str]
 """A picture in a zip: its group, its class, and the name of its file."""
+
+
+def size_of(path: Path) -> tuple[int, int]:
+    """The width and height of a picture."""
+    with explain_broken_file(str(path)), Image.open(path) as image:
+        return image.size
 
 
 def decode_picture(content: bytes, side: int, called: str, *, resize: bool = False) -> np.ndarray:
@@ -104,9 +110,8 @@ def pictures_by_part(
 
 def read_lines(archive: ZipFile, inner: str) -> tuple[str, list[str]]:
     """The lines of a list whose path in a zip ends in `inner`, and what comes before `inner`."""
-    roots = [
-        name.removesuffix(inner) for name in archive.namelist() if f"/{name}".endswith(f"/{inner}")
-    ]
+    names = [name for name in archive.namelist() if f"/{name}".endswith(f"/{inner}")]
+    roots = [name.removesuffix(inner) for name in names]
     if len(roots) != 1:
         number = "more than one" if roots else "no"
         raise UserError(f"{archive.filename}: holds {number} {inner}")

@@ -98,11 +98,8 @@ def _split(characters: np.ndarray, groups: np.ndarray, starts: np.ndarray) -> Sp
         for begin in range(0, len(starts), BLOCK):
             yield windows[starts[begin : begin + BLOCK]]
 
-    return Split(
-        Blocks((len(starts), LENGTH), read),
-        characters[starts + LENGTH].astype(np.int64),
-        groups[starts],
-    )
+    following = characters[starts + LENGTH].astype(np.int64)
+    return Split(Blocks((len(starts), LENGTH), read), following, groups[starts])
 
 
 def text_by_role(path: Path) -> dict[str, str]:
