@@ -15,7 +15,6 @@ from cohort.commands.run import find_cell, run_cell
 from cohort.core.paths import plan_file
 from cohort.plan import Plan
 from cohort.settings import write_plan
-from cohort.training.job import progress
 from cohort.training.job import train as job
 from tests.commands.conftest import finish
 
@@ -40,7 +39,7 @@ def test_a_cell_that_another_process_finishes_is_not_trained(
 ):
     cell = next(iter(plan.cells.values()))
     write_plan(cell.planned())
-    monkeypatch.setattr(progress, "progress_display", lambda *_: nullcontext(finish(cell)))
+    monkeypatch.setattr(job, "progress_display", lambda *_: nullcontext(finish(cell)))
     monkeypatch.setattr(job.Run, "begin", lambda *arguments: pytest.fail("it is trained"))
     run_cell(plan_file(cell.digest))
     assert [path.name for path in Path(cell.path).parent.iterdir()] == [Path(cell.path).name]

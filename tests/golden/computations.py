@@ -43,7 +43,7 @@ from cohort.selection.selector import (
     View,
 )
 from cohort.settings import Settings
-from cohort.training.devices import DEVICES, Devices, Trace
+from cohort.training.devices import DEVICES, Devices
 from cohort.training.objectives import OBJECTIVES, Objective
 from cohort.training.participation import PARTICIPATIONS, Participation
 from cohort.training.procedures import PROCEDURES, Procedure
@@ -69,7 +69,7 @@ def example(cls: type[Component]) -> Any:
 
 
 def _small_value(schema: Mapping[str, Any]) -> Any:
-    return {"integer": 2, "number": 0.5, "string": "phones"}[schema["type"]]
+    return {"integer": 2, "number": 0.5}[schema["type"]]
 
 
 def of_model(model: Model) -> list[Number]:
@@ -234,9 +234,8 @@ def of_server(server: ServerRule) -> list[Number]:
 
 
 def of_devices(devices: Devices) -> list[Number]:
-    """The speeds of three clients, if there are any; a trace has two rows."""
-    with patch.object(Trace, "table", np.array([[50, 2.0], [200, 20.0]])):
-        speeds = devices.speeds(3, np.random.default_rng(21))
+    """The speeds of three clients, if there are any."""
+    speeds = devices.speeds(3, np.random.default_rng(21))
     return [] if speeds is None else [*speeds.samples.tolist(), *speeds.bytes.tolist()]
 
 

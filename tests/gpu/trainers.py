@@ -27,7 +27,7 @@ from cohort.training.trainers.base import Trainer
 from cohort.training.trainers.serial import SerialTrainer
 from cohort.training.trainers.stacked import CudaGraphFunction, StackedTrainer
 from cohort.training.updates import Updates
-from tests.training.small_task import plain_samples, run, small_task, train, trainer_of
+from tests.training.small_task import plain_samples, run, small_task, train
 
 CPU = torch.device("cpu")
 SIZES = (4, 9, 2, 6, 1, 13, 8, 8, 5, 3, 16)  # with batches of 4: last batches of every size
@@ -105,7 +105,7 @@ def at_most(bound: float, errors: dict[str, float]) -> str:
 
 def a_round(task: Task, kind: type[Trainer], cohort: list[int]) -> Updates:
     """One round of some clients from the initial weights of a task that has not been trained."""
-    return train(trainer_of(task, kind), task.initial_weights(), cohort, 3)
+    return train(kind(task), task.initial_weights(), cohort, 3)
 
 
 def batched_equals_serial(device: torch.device, folder: Path) -> str:
@@ -156,7 +156,7 @@ def convolutions_batched_equal_serial(device: torch.device, folder: Path) -> str
         of_kind = []
         for kind in (SerialTrainer, StackedTrainer):
             task = image_task(name, device, "float64")
-            weights, trainer = task.initial_weights(), trainer_of(task, kind)
+            weights, trainer = task.initial_weights(), kind(task)
             of_kind.append([train(trainer, weights, cohort, round) for round, cohort in rounds])
             first, _, again = of_kind[-1]
             assert fingerprint(first.weights) == fingerprint(again.weights), f"{name}, {kind.name}"
@@ -175,7 +175,7 @@ def a_step_in_float32(device: torch.device, folder: Path) -> str:
         for kind in (SerialTrainer, StackedTrainer):
             task = image_task(name, device, "float32")
             start = task.initial_weights()
-            updates = train(trainer_of(task, kind), start, [0, 1, 2], 1, end=1)
+            updates = train(kind(task), start, [0, 1, 2], 1, end=1)
             rows = [(updates.weights[key] - start[key]).flatten() for key in start]
             moved.append(torch.cat(rows))
         serial, batched = moved
@@ -230,9 +230,7 @@ def every_height_is_captured(device: torch.device, folder: Path) -> str:
     """The batched trainer replays a CUDA graph for each height of its stack, none fell back."""
     set_up("float32", device)
     task = image_task("lenet5", device, "float32")
-    trainer = StackedTrainer(
-        task.model, task.settings, task.objective, task.train_samples, task.shards.indices
-    )
+    trainer = StackedTrainer(task)
     train(trainer, task.initial_weights(), [0, 1, 2], 1)
     captures = trainer.stack.step.captures
     assert captures and all(capture is not None for capture in captures.values()), (
@@ -245,7 +243,7 @@ def memory_does_not_grow(device: torch.device, folder: Path) -> str:
     """GPU memory after ten more rounds is what it was after three."""
     set_up("float32", device)
     task, held = image_task("aml-lenet", device, "float32"), []
-    weights, trainer = task.initial_weights(), trainer_of(task, StackedTrainer)
+    weights, trainer = task.initial_weights(), StackedTrainer(task)
     for round in range(1, 14):
         train(trainer, weights, [0, 1, 2], round)
         gc.collect()  # this helper's cursors refer to themselves

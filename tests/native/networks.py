@@ -1,7 +1,5 @@
 """Networks drawn at random, and a literal training loop in PyTorch's float64 to compare with."""
 
-from __future__ import annotations
-
 import copy
 from dataclasses import dataclass, field
 
@@ -13,8 +11,7 @@ from torch.nn.functional import cross_entropy
 
 from cohort.native.kernel import Batches, Inputs, Kernel
 from cohort.native.layers import layers_of, sample_shape
-from cohort.native.program import CodeRequest
-from cohort.native.sgd import StepOptions
+from cohort.native.program import CodeRequest, StepOptions
 from cohort.native.target import Target
 
 RATES = {"lr": 0.02, "momentum": 0.9, "weight_decay": 0.01, "mu": 0.1, "clip": 0.5}

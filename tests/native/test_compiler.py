@@ -1,7 +1,5 @@
 """The cache of compiled code saves time, and can do no harm."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import subprocess
@@ -69,7 +67,7 @@ def test_other_code_of_the_generator_is_compiled_anew(
     monkeypatch.setattr(kernel, "_generator_hash", kernel._generator_hash.__wrapped__)
     layers = layers_of(nn.Sequential(nn.Flatten(), nn.Linear(4, 2)), (1, 2, 2))
     request = kernel.CodeRequest(layers, (1, 2, 2), 1, TARGET, "double", None)
-    sources = [tmp_path / name for name in ("native/sgd.py", "data/augmentations.py")]
+    sources = [tmp_path / name for name in ("native/program.py", "data/augmentations.py")]
     for file in sources:
         write_text(file, "older")
     for _ in range(2):

@@ -1,7 +1,5 @@
 """The front of `cohort.native`: a network's steps, its state, and its outputs."""
 
-from __future__ import annotations
-
 import copy
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Generated code takes the same steps as PyTorch, for every kind of processor."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,11 +8,10 @@ from torch import nn
 
 from cohort.native.kernel import program_for
 from cohort.native.layers import layers_of
-from cohort.native.program import CodeRequest
-from cohort.native.sgd import StepOptions
+from cohort.native.program import CodeRequest, StepOptions
 from cohort.native.single_program import is_single_sample
 from cohort.native.spectra import is_spectral_faster
-from cohort.native.target import Target, avx2, host
+from cohort.native.target import SIZES, Target, host
 from tests.native.networks import Case, networks
 
 
@@ -22,6 +19,11 @@ def host_128bit(scalar: str) -> Target:
     """The processor of this machine with 128-bit vectors, as on arm64, computing in `scalar`."""
     here = host(scalar)
     return Target(here.cpu, here.features, scalar, 16 // here.size, here.registers)
+
+
+def avx2(scalar: str) -> Target:
+    """An x86-64 processor with AVX2 but without AVX-512."""
+    return Target("haswell", "", scalar, 32 // SIZES[scalar], 16)
 
 
 TARGETS = {"this processor": host, "AVX2": avx2, "vectors of arm64": host_128bit}

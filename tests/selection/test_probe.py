@@ -206,9 +206,7 @@ def test_a_probe_is_the_first_batches_of_a_client():
     assert pool.probes.steps.tolist() == [2, 2, 2, 2]
     short = small_task(J="J2", **settings)
     start = short.initial_weights()
-    trainer = SerialTrainer(
-        short.model, short.settings, short.objective, short.train_samples, short.shards.indices
-    )
+    trainer = SerialTrainer(short)
     plain = trainer.train(trainer.full_work(start, pool.clients, 1), start)
     for name, rows in plain.weights.items():
         assert torch.equal(pool.probes.weights[name], rows)

@@ -1,8 +1,6 @@
 """A small task in float64 on random or given data, without files, and how to train it."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +19,6 @@ from cohort.training.objectives import CrossEntropy, Objective
 from cohort.training.servers import Average, ServerRule
 from cohort.training.task import RunState, Task
 from cohort.training.trainers.base import Trainer
-from cohort.training.trainers.serial import SerialTrainer
 from cohort.training.updates import Updates, Weights
 
 CLASSES = 3
@@ -118,12 +115,6 @@ def small_task(
     )
 
 
-def trainer_of(task: Task, kind: type[Trainer] = SerialTrainer) -> Trainer:
-    """A trainer for a task's clients."""
-    data = task.objective, task.train_samples, task.shards.indices
-    return kind(task.model, task.settings, *data)
-
-
 def train(
     trainer: Trainer, weights: Weights, clients: Iterable[int], round: int = 1, **changes: Any
 ) -> Updates:
@@ -135,5 +126,16 @@ def train(
 
 def run(task: Task) -> RunState:
     """The state after the last round of the task's procedure."""
-    *_, state = task.procedure.rounds(task, task.procedure.begin(task))
-    return state
+    return states(task)[-1]
+
+
+def states(task: Task) -> list[RunState]:
+    """The state after each round of the task's procedure."""
+    return list(task.procedure.rounds(task, task.procedure.begin(task)))
+
+
+def seeded(seed: int, *layers: Callable[[], nn.Module]) -> nn.Sequential:
+    """A network of these layers in float64, whose weights depend on the seed alone."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return nn.Sequential(*(layer() for layer in layers)).double()

@@ -1,7 +1,5 @@
 """Augmentation in training depends on seed, round, client, place in the shard and epoch only."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -13,8 +11,9 @@ from cohort.core.randomness import generator
 from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.samples import Samples
 from cohort.training.task import Task
+from cohort.training.trainers.serial import SerialTrainer
 from tests.training import small_task as small
-from tests.training.small_task import SIZES, small_task, trainer_of
+from tests.training.small_task import SIZES, small_task
 
 MEAN, STD = 0.5, 0.25
 
@@ -52,7 +51,7 @@ def seen(augmentation: str, *cohort: int, round: int = 1, **settings: Any) -> Te
 
 
 def train(task: Task, *cohort: int, round: int = 1) -> Tensor:
-    small.train(trainer_of(task), task.initial_weights(), cohort, round)
+    small.train(SerialTrainer(task), task.initial_weights(), cohort, round)
     assert isinstance(task.model, Watched)
     return torch.cat(task.model.seen[True])
 

@@ -1,8 +1,6 @@
 """What components are given cannot be changed, and what they return is checked: a mistake ends the
 run with one sentence."""
 
-from __future__ import annotations
-
 import io
 import os
 import re

@@ -1,10 +1,9 @@
 """Runs that are interrupted inside rounds, after a client or in the middle of one, resume to the bit,
 whatever they train and how."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from cohort.training.ledger import Cursor
 from cohort.training.servers import Momentum, Scaffold
 from cohort.training.task import RunState, Task
 from cohort.training.updates import LocalWork, Weights
-from tests.training.small_task import small_task
+from tests.training.small_task import seeded, small_task
 
 DIGEST, CPU = "k0", torch.device("cpu")
 USUAL = {"J": "J2e", "batch": 3, "momentum": 0.9, "rounds": 3, "cohort": 3, "lr_decay": 0.9}
@@ -29,11 +28,8 @@ SIZES = (4, 9, 2, 6, 5)
 
 def random_network() -> nn.Module:
     """A network with dropout and batch normalization, whose last layer is linear."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(4)
-        return nn.Sequential(
-            nn.Flatten(), nn.BatchNorm1d(64), nn.Dropout(0.5), nn.Linear(64, 8), nn.Linear(8, 3)
-        ).double()
+    first = nn.Flatten, partial(nn.BatchNorm1d, 64), nn.Dropout, partial(nn.Linear, 64, 8)
+    return seeded(4, *first, partial(nn.Linear, 8, 3))
 
 
 def task_of(trainer: str = "serial", **changes: Any) -> Task:

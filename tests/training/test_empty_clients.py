@@ -1,8 +1,6 @@
 """Clients without samples, as `dirplain-ALPHA-minimum0` deals them: they change nothing, and many
 selectors leave them out."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
@@ -14,9 +12,9 @@ import torch
 from cohort.selection import SELECTORS, Selector
 from cohort.selection.selector import Reports, State, View
 from cohort.training.servers import Merged, ServerRule
-from cohort.training.task import RunState, Task
+from cohort.training.trainers.serial import SerialTrainer
 from cohort.training.updates import Updates, Weights
-from tests.training.small_task import small_task, train, trainer_of
+from tests.training.small_task import small_task, states, train
 
 SIZES = (4, 0, 9, 0, 6)
 LEAVING_OUT = ["cpow-d", "divfl", "hics-fl", "loss", "oort", "oort-fedscale", "peco", "pow-d"]
@@ -55,17 +53,12 @@ class PerStep(ServerRule):
         return Merged(updates.mean(1 / updates.steps.double()), {"calls": memory["calls"] + 1}, {})
 
 
-def states(task: Task) -> list[RunState]:
-    """The state after each round."""
-    return list(task.procedure.rounds(task, task.procedure.begin(task)))
-
-
 @pytest.mark.parametrize("J", ["J1", "J3", "J2e"])
 @pytest.mark.parametrize("augmentation", ["none", "flip"])
 def test_an_empty_client_returns_the_global_model(J: str, augmentation: str):
     task = small_task(sizes=SIZES, J=J, augmentation=augmentation)
     start = task.initial_weights()
-    updates = train(trainer_of(task), start, [1, 2])
+    updates = train(SerialTrainer(task), start, [1, 2])
     assert all(torch.equal(updates.client_weights(0)[name], start[name]) for name in start)
     assert any(not torch.equal(updates.client_weights(1)[name], start[name]) for name in start)
     assert updates.sizes.tolist() == [0, 9] and updates.steps[0] == 0 and updates.steps[1] > 0

@@ -1,7 +1,5 @@
 """Loss, accuracy and calibration error against NumPy, fingerprints, and what selectors need."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -12,7 +10,7 @@ from torch import nn
 
 from cohort.data.shards import Shards
 from cohort.training import evaluation
-from cohort.training.evaluation import all_finite, correct_by_class, evaluate, fingerprint
+from cohort.training.evaluation import correct_by_class, evaluate, fingerprint
 from cohort.training.ledger import Ledger
 from cohort.training.procedures.gathering import NeedGatherer
 from cohort.training.task import Task
@@ -20,7 +18,7 @@ from cohort.training.trainers.base import Trainer
 from cohort.training.trainers.serial import SerialTrainer
 from cohort.training.trainers.stacked import StackedTrainer
 from cohort.training.updates import Updates, Weights, stack
-from tests.training.small_task import plain_samples, small_task, trainer_of
+from tests.training.small_task import plain_samples, small_task
 
 RNG = np.random.default_rng(8)
 IMAGES, LABELS = RNG.normal(size=(23, 5)), RNG.integers(0, 4, 23)
@@ -123,14 +121,6 @@ def test_fingerprints_change_with_one_bit_of_any_tensor():
     assert all(len(word) == 64 for word in results)
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
-def test_a_weight_that_is_not_finite_is_found(value: float):
-    weights = {"a": torch.ones(2, 2), "b": torch.zeros(3), "count": torch.tensor(7)}
-    assert all_finite(weights)
-    weights["b"][1] = value
-    assert not all_finite(weights)
-
-
 def cohort_of_three() -> Updates:
     sizes, steps = torch.tensor([2.0, 1.0, 3.0]), torch.tensor([1, 1, 1])
     return Updates(stack(CLIENTS), sizes, steps, torch.zeros(3), clients=(0, 2, 1))
@@ -153,7 +143,7 @@ def gathered(task: Task, needs: set[str], kind: type[Trainer] = SerialTrainer):
     """What is gathered after training, and the ledger of the round."""
     ledger = Ledger()
     reports = NeedGatherer(needs, task).gather_after_training(
-        GLOBAL, cohort_of_three(), trainer_of(task, kind), ledger
+        GLOBAL, cohort_of_three(), kind(task), ledger
     )
     return reports, ledger
 

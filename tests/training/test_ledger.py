@@ -1,7 +1,5 @@
 """The ledger of a round: bytes, steps and seconds, worked out by hand."""
 
-from __future__ import annotations
-
 import pytest
 
 from cohort.records.history import History

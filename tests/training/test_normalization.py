@@ -1,7 +1,7 @@
 """Batch normalization: statistics are averaged, used in evaluation and saved, and batches of one
 sample do not update them."""
 
-from __future__ import annotations
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,23 +11,22 @@ from torch.nn.functional import cross_entropy
 
 from cohort.training.servers import Average, Momentum
 from cohort.training.task import Task
+from cohort.training.trainers.serial import SerialTrainer
 from cohort.training.updates import Updates, Weights
-from tests.training.small_task import plain_samples, run, small_task, train, trainer_of
+from tests.training.small_task import plain_samples, run, seeded, small_task, train
 
 MEAN, VARIANCE, COUNT = "1.running_mean", "1.running_var", "1.num_batches_tracked"
 
 
 def network() -> nn.Module:
     """The input is normalized, so that the statistics are those of the samples."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(4)
-        return nn.Sequential(nn.Flatten(), nn.BatchNorm1d(64), nn.Linear(64, 3)).double()
+    return seeded(4, nn.Flatten, partial(nn.BatchNorm1d, 64), partial(nn.Linear, 64, 3))
 
 
 def trained(
     task: Task, cohort: list[int], round: int = 1, weights: Weights | None = None
 ) -> Updates:
-    return train(trainer_of(task), weights or task.initial_weights(), cohort, round)
+    return train(SerialTrainer(task), weights or task.initial_weights(), cohort, round)
 
 
 def pixels(task: Task, client: int) -> np.ndarray:

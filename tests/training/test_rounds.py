@@ -1,7 +1,5 @@
 """The loop over rounds: states, divergence, evaluations, and cohorts of changing size."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -15,19 +13,19 @@ from cohort.core.randomness import generator
 from cohort.data.samples import Samples
 from cohort.records.history import History
 from cohort.selection import Selector
+from cohort.selection.peco import Peco
 from cohort.selection.pools import Probe
 from cohort.selection.selector import Probing, Reports, State, View
+from cohort.selection.simple import FixedProbability, HighestLoss, HighestTrainingLoss, Random, Ucb
+from cohort.training.evaluation import fingerprint
 from cohort.training.evaluators import EVALUATORS
 from cohort.training.task import RunState, Task
+from cohort.training.trainers.serial import SerialTrainer
 from cohort.training.updates import Weights
-from tests.training.small_task import run, small_task, train, trainer_of
+from tests.training.small_task import run, small_task, states, train
+from tests.training.test_empty_clients import PlannedFile
 
 CPU = torch.device("cpu")
-
-
-def states(task: Task) -> list[RunState]:
-    """The state after each round."""
-    return list(task.procedure.rounds(task, task.procedure.begin(task)))
 
 
 def rounds_of(state: RunState, metric: str) -> list[int]:
@@ -49,6 +47,7 @@ def test_divergence_ends_the_run(procedure: str):
     assert len(by_round[-1].history.cohorts) == len(by_round)
 
 
+HELD_OUT = ((0, 1, 4), (3,), (7, 9), ())
 PLANS = {"evaluate_every": 2, "evaluate_holdout": 3, "evaluate_next": "2 until 2, 4"}
 PLANS |= {"evaluate_local": "1 until 2, 2", "evaluate_own": 4}
 EXPECTED = {
@@ -79,10 +78,8 @@ def test_each_evaluator_has_its_own_plan_and_evaluates_in_the_last_round():
 def by_hand(task: Task, weights: Weights, samples: Samples, indices: Any) -> tuple[float, float]:
     """The loss and accuracy of a model on some samples."""
     chosen = torch.as_tensor(indices)
-    outputs, labels = (
-        functional_call(task.model, weights, samples.inputs(chosen)),
-        samples.labels[chosen],
-    )
+    outputs = functional_call(task.model, weights, samples.inputs(chosen))
+    labels = samples.labels[chosen]
     right = (outputs.argmax(dim=1) == labels).double().mean()
     return float(cross_entropy(outputs, labels)), float(right)
 
@@ -107,6 +104,20 @@ def test_held_out_samples_by_hand():
     assert differs  # there was something to get wrong
 
 
+def test_the_next_cohort_by_hand():
+    """After round 1 clients 1 and 2 come next, then 2 and 3, then 3 and 0. The mean weighs samples,
+    as Flower weighs clients by their numbers of examples."""
+    selector = PlannedFile(cohorts=((0, 1), (1, 2), (2, 3), (3, 0)))
+    settings = {"rounds": 3, "cohort": 2, "lr": 0.5, "J": "J2", "evaluate_next": 1}
+    by_round = states(task := evaluated_task(HELD_OUT, selector=selector, **settings))
+    metrics = by_round[-1].history.metrics
+    for state, held_out in zip(by_round, ([3, 7, 9], [7, 9], [0, 1, 4]), strict=True):
+        loss, accuracy = by_hand(task, state.weights, task.train_samples, held_out)
+        index = state.round - 1
+        assert metrics["next_cohort_accuracy"][index] == (state.round, accuracy)
+        assert metrics["next_cohort_loss"][index][1] == pytest.approx(loss, rel=1e-12)
+
+
 def test_local_models_by_hand():
     """In each round the mean over the three clients that answer, each counting the same."""
     settings = {"rounds": 2, "evaluate_local": 1, "J": "J2e", "lr": 0.3}
@@ -115,7 +126,7 @@ def test_local_models_by_hand():
     by_round = states(task)
     metrics = by_round[-1].history.metrics
     for state in by_round:
-        answered = train(trainer_of(task), weights, range(4), state.round)
+        answered = train(SerialTrainer(task), weights, range(4), state.round)
         index, cohort = state.round - 1, state.history.cohorts[state.round - 1]
         rows = _answered(task, cohort, state.round)
         assert len(rows) == 3
@@ -188,6 +199,25 @@ def test_a_probe_that_leaves_no_steps_gives_the_training_loss(trainer: str):
     assert state.history.metrics["train_loss"] == [(1, pytest.approx(np.mean(losses), rel=1e-9))]
     assert state.history.cost["client_steps"] == [(1, 4)]  # one of each client in the pool
     plain = small_task(**settings)
-    updates = train(trainer_of(plain), plain.initial_weights(), cohort)
+    updates = train(SerialTrainer(plain), plain.initial_weights(), cohort)
     for name, tensor in updates.mean(updates.shares()).items():
         torch.testing.assert_close(state.weights[name], tensor, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("selector", [Random(), Peco(), HighestLoss(), HighestTrainingLoss(), Ucb(), FixedProbability()],
+                         ids=lambda selector: selector.name)  # fmt: skip
+def test_a_run_is_the_same_without_the_draw_of_the_next_cohort(selector: Selector):
+    def state_of(plan: int) -> RunState:
+        usual = {"rounds": 5, "cohort": 2, "lr": 0.5, "J": "J2", "evaluate_local": 1}
+        task = evaluated_task(HELD_OUT, selector=selector, evaluate_next=plan, **usual)
+        return run(replace(task, shards=replace(task.shards, chosen=np.array([1]))))
+
+    with_it, without = state_of(1), state_of(0)
+    assert fingerprint(with_it.weights) == fingerprint(without.weights)
+    for name, array in without.selector.items():
+        np.testing.assert_array_equal(with_it.selector[name], array)
+    for cohort, other in zip(with_it.history.cohorts, without.history.cohorts, strict=True):
+        np.testing.assert_array_equal(cohort, other)
+    measured = dict(with_it.history.metrics)
+    assert [len(measured.pop(f"next_cohort_{name}")) for name in ("accuracy", "loss")] == [5, 5]
+    assert measured == without.history.metrics

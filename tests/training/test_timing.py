@@ -1,7 +1,5 @@
 """Simulated time by hand."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Whose samples are evaluated and drawn, when, and what that costs."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

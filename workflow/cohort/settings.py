@@ -127,7 +127,7 @@ class Settings:
     )
     client_devices: str = parameter(
         "untimed",
-        help="how fast clients compute and send, to simulate time, e.g. lognormal-1, trace-phones",
+        help="how fast clients compute and send, for a simulation of time, e.g. lognormal-1",
     )
     precision: Literal["float32", "tf32", "bfloat16", "float64"] = parameter(
         "float32",

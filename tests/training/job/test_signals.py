@@ -1,7 +1,5 @@
 """What a signal does to the current round."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

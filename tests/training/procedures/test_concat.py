@@ -1,27 +1,19 @@
 """FedConcat: clusters against all partitions, stage 1 against FedAvg, stage 2 against a plain PyTorch
 loop, costs, resuming."""
 
-from __future__ import annotations
-
 import copy
-from itertools import islice, product
-from pathlib import Path
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-import yaml
 from torch import nn
 from torch.nn.functional import cross_entropy, linear
 
-from cohort.core.errors import UserError
 from cohort.core.randomness import generator
 from cohort.data.samples import Samples
 from cohort.models import MODELS
-from cohort.plan import Plan, load
-from cohort.training.evaluation import fingerprint
-from cohort.training.job import checkpoint
 from cohort.training.ledger import strip_prefix
 from cohort.training.procedures.concat import (
     CLASSIFIER,
@@ -33,8 +25,9 @@ from cohort.training.procedures.concat import (
 )
 from cohort.training.procedures.procedure import Concat
 from cohort.training.task import RunState, Task
+from cohort.training.trainers.serial import SerialTrainer
 from cohort.training.updates import Weights
-from tests.training.small_task import plain_samples, small_task, train, trainer_of
+from tests.training.small_task import plain_samples, small_task, train
 from tests.training.test_empty_clients import PlannedFile
 
 CPU = torch.device("cpu")
@@ -75,12 +68,10 @@ def same(one: Weights, other: Weights) -> bool:
 def network_with_dropout() -> nn.Module:
     """A tiny EfficientNet: convolution, batch normalization, pooling, and dropout before the last
     layer."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(3)
-        body = nn.Sequential(
-            nn.Conv2d(1, 6, 3), nn.BatchNorm2d(6), nn.SiLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()
-        )
-        return nn.Sequential(body, nn.Sequential(nn.Dropout(0.5), nn.Linear(6, 3))).double()
+    body = nn.Conv2d(1, 6, 3), nn.BatchNorm2d(6), nn.SiLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()
+    return nn.Sequential(
+        nn.Sequential(*body), nn.Sequential(nn.Dropout(0.5), nn.Linear(6, 3))
+    ).double()
 
 
 def test_with_one_cluster_stage_1_is_fedavg_bit_for_bit():
@@ -106,7 +97,7 @@ def test_a_cluster_without_participants_keeps_its_weights():
     assert not same(strip_prefix(one, prefix_of(0)), start)
     assert same(strip_prefix(one, prefix_of(1)), start) and same(two, one)
     assert same(strip_prefix(three, prefix_of(0)), strip_prefix(one, prefix_of(0)))
-    alone = train(trainer_of(task), start, [3], 3).client_weights(0)
+    alone = train(SerialTrainer(task), start, [3], 3).client_weights(0)
     assert same(strip_prefix(three, prefix_of(1)), alone)
     metrics = state.history.metrics
     assert metrics["clusters_trained"] == [(1, 1), (2, 0), (3, 1)]
@@ -128,26 +119,19 @@ def plain_classifiers(
     results = []
     for client in clients:
         indices = task.shards.indices[client]
+        inputs, labels = task.train_samples.values[indices], task.train_samples.labels[indices]
         with torch.no_grad():
-            seen = torch.cat(
-                [network.eval()[:-1](task.train_samples.values[indices]) for network in networks],
-                dim=1,
-            )
+            seen = torch.cat([network.eval()[:-1](inputs) for network in networks], dim=1)
         classifier = nn.Linear(seen.shape[1], 3).double()
         classifier.load_state_dict(strip_prefix(weights, "classifier."))
-        optimizer = torch.optim.SGD(
-            classifier.parameters(),
-            lr=lr,
-            momentum=task.settings.momentum,
-            weight_decay=task.settings.weight_decay,
-        )
+        settings = task.settings
+        ways = {"momentum": settings.momentum, "weight_decay": settings.weight_decay}
+        optimizer = torch.optim.SGD(classifier.parameters(), lr=lr, **ways)
         order = generator(0, "batches", round=round, client=client).permutation(len(indices))
         for begin in range(0, len(order), task.settings.batch)[:most]:
             these = order[begin : begin + task.settings.batch]
             optimizer.zero_grad()
-            cross_entropy(
-                classifier(seen[these]), task.train_samples.labels[indices[these]]
-            ).backward()
+            cross_entropy(classifier(seen[these]), labels[these]).backward()
             optimizer.step()
         results.append(classifier)
     return results
@@ -199,9 +183,8 @@ def test_a_warm_classifier_starts_once_as_the_sum_of_the_clusters_own():
     def weights_by_round(warm: int) -> list[Weights]:
         cohorts = PlannedFile(cohorts=((0, 1), (2, 3), (4,), (0, 1), (4,)))
         task = clustered_task(selector=cohorts, rounds=5)
-        return [
-            weights for weights, _ in states(task, Concat(clusters=2, classifier=0.6, warm=warm))
-        ]
+        procedure = Concat(clusters=2, classifier=0.6, warm=warm)
+        return [weights for weights, _ in states(task, procedure)]
 
     _, before, warm, trained, after = weights_by_round(warm=1)
     heads = [strip_prefix(before, f"{prefix_of(cluster)}3.") for cluster in range(2)]
@@ -256,27 +239,6 @@ def test_bytes_by_hand():
     assert state.history.cost["bytes_down"] == list(enumerate(down, start=1))
     up = [whole + 4 * 3 * 5, whole, 3 * joined, 3 * joined, 3 * joined]
     assert state.history.cost["bytes_up"] == list(enumerate(up, start=1))
-
-
-@pytest.mark.parametrize("until", [1, 4, 5, 6])
-def test_a_resumed_run_is_bit_identical(until: int, tmp_path: Path):
-    """Four rounds of stage 1 and three of stage 2, stopped in both and between them, with batch
-    normalization, dropout and momentum."""
-    procedure = Concat(clusters=2, classifier=0.43, warm=1)
-    settings = {"cohort": 3, "rounds": 7, "J": "J2", "batch": 2, "momentum": 0.9}
-
-    def task() -> Task:
-        return clustered_task(model=network_with_dropout(), **settings)
-
-    *_, (_, whole) = states(task(), procedure)
-    stopped, begun = task(), procedure.begin(task())
-    state = next(islice(procedure.rounds(stopped, begun), until - 1, None))
-    checkpoint.save(tmp_path / "c", state, "k0")
-    loaded = checkpoint.load(tmp_path / "c", "k0", procedure.begin(task()), CPU)
-    assert loaded is not None and loaded[0].round == until
-    *_, state = procedure.rounds(task(), loaded[0])
-    assert fingerprint(state.weights) == fingerprint(whole.weights)
-    assert state.history.metrics == whole.history.metrics
 
 
 def test_a_resumed_run_keeps_the_clusters_of_its_checkpoint():
@@ -377,37 +339,3 @@ def test_balanced_clusters_are_locally_optimal(clients: int, clusters: int, plac
     swapping = own[:, None] + own - distances[:, labels] - distances[:, labels].T
     moving = own - np.where(sizes < places, distances, np.inf).min(axis=1)
     assert swapping.max() < 1e-12 and moving.max() < 1e-12
-
-
-SETTINGS = {"dataset": "digits", "model": "small-mlp", "clients": 10, "cohort": 3, "rounds": 10}
-SETTINGS |= {"batch": 16, "lr": 0.05}
-FORM = "is not of the form concat-CLUSTERS[-classifierN][-stepsN][-balancedN][-warmN]"
-REFUSED: list[tuple[dict[str, Any], str]] = [
-    ({"procedure": "concat-11"}, "'concat-11' makes 11 clusters of only 10 clients"),
-    ({"rounds": 1}, "rounds must be at least 2"),
-    ({"schedule": "cosine"}, "follows lr_decay, not the schedule 'cosine'"),
-    ({"strategy": "fedavgm"}, "not by the server rule 'momentum'"),
-    ({"participation": "dropout-0.3"}, "has no use for participation 'dropout"),
-    ({"strategy": "loss", "reserve": 60}, "label counts at most, not 'loss'"),
-    ({"procedure": "concat"}, f"procedure 'concat' {FORM}: CLUSTERS is missing"),
-    ({"procedure": "concat-5-classifier1"}, "classifier is 1, but must be below 1"),
-    ({"procedure": "concat-5-balanced2"}, "balanced is 2, but must be at most 1"),
-]
-
-
-def planned(project: Path, strategy: str = "fedavg", **settings: Any) -> Plan:
-    """Write a study of a single cell and return its plan."""
-    axes = {"partition": ["dir-0.5"], "J": ["J2"], "strategy": [strategy], "seed": [0]}
-    experiments = {"main": {"axes": axes}}
-    study = {"title": "One", "settings": SETTINGS | settings, "experiments": experiments}
-    (project / "config/studies/study.yaml").write_text(yaml.safe_dump(study))
-    return load({"studies": "study"})
-
-
-@pytest.mark.parametrize(("settings", "sentence"), REFUSED)
-def test_unsuitable_settings_are_refused_in_one_sentence(
-    settings: dict[str, Any], sentence: str, project: Path
-):
-    with pytest.raises(UserError) as caught:
-        planned(project, **({"procedure": "concat-5"} | settings))
-    assert sentence in str(caught.value) and "\n" not in str(caught.value)

@@ -1,11 +1,10 @@
 """FedTAN: its shared batch normalization and first step by hand and by autograd, its relation to
 FedAvg, costs, and what it refuses."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,15 +15,12 @@ from torch.nn.functional import cross_entropy
 
 from cohort.core.randomness import generator
 from cohort.models import MODELS
-from cohort.selection.pools import Probe
 from cohort.training.objectives import FedProx
 from cohort.training.procedures.fedtan import FirstStepTogether, LockStep
-from cohort.training.procedures.procedure import FedTan
-from cohort.training.servers import FedNova
 from cohort.training.task import RunState, Task
 from cohort.training.updates import batches as local_batches
 from cohort.training.updates import size_in_bytes
-from tests.training.small_task import run, small_cell, small_task, train, trainer_of
+from tests.training.small_task import run, seeded, small_task, train
 
 SIZES = (7, 4, 9)
 COUNTS = (4, 1, 7)
@@ -33,16 +29,10 @@ COUNTS = (4, 1, 7)
 def normalized_network() -> nn.Module:
     """A small convolutional network with two batch normalizations, for 8x8 pixels and three
     classes."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(12)
-        return nn.Sequential(
-            nn.Conv2d(1, 4, 3, stride=2),
-            nn.BatchNorm2d(4),
-            nn.ReLU(),
-            nn.Flatten(),
-            nn.BatchNorm1d(36),
-            nn.Linear(36, 3),
-        ).double()
+    convolution = partial(nn.Conv2d, 1, 4, 3, stride=2), partial(nn.BatchNorm2d, 4), nn.ReLU
+    return seeded(
+        12, *convolution, nn.Flatten, partial(nn.BatchNorm1d, 36), partial(nn.Linear, 36, 3)
+    )
 
 
 def task_of(procedure: str = "fedtan", **changes: Any) -> Task:
@@ -98,53 +88,6 @@ def projected(outputs: Tensor, seed: int) -> Tensor:
     """Numbers of which each row gives one, as losses do."""
     torch.manual_seed(seed)
     return (outputs * torch.randn_like(outputs)).square().sum(dim=1)
-
-
-def literal(
-    given: list[np.ndarray], gradients: list[np.ndarray], eps: float
-) -> tuple[list[np.ndarray], list[np.ndarray], np.ndarray, np.ndarray]:
-    """FedTAN's normalization of rows of channels, client by client: outputs, gradients of the
-    inputs, and the averages of means and variances."""
-    mean = np.mean([own.mean(axis=0) for own in given], axis=0)
-    variance = np.mean([((own - mean) ** 2).mean(axis=0) for own in given], axis=0)
-    deviation = np.sqrt(variance + eps)
-    outputs = [(own - mean) / deviation for own in given]
-    of_mean = np.mean([-(grad / deviation).sum(axis=0) for grad in gradients], axis=0)
-    of_variance = np.mean(
-        [
-            -(grad * (own - mean) / (2 * deviation**3)).sum(axis=0)
-            for own, grad in zip(given, gradients, strict=True)
-        ],
-        axis=0,
-    )
-    back = [
-        grad / deviation + of_mean / len(own) + of_variance * 2 * (own - mean) / len(own)
-        for own, grad in zip(given, gradients, strict=True)
-    ]
-    return outputs, back, mean, variance
-
-
-def test_by_averages_it_is_what_clients_compute_one_by_one():
-    """A layer of five channels, whose weights are 1 and biases 0, on a client of one row too."""
-    layers = [nn.Sequential(nn.BatchNorm1d(5)).double() for _ in COUNTS]
-    rng, given = np.random.default_rng(9), batches(5)
-    gradients = [rng.normal(size=own.shape) for own in given]
-    inputs = [own.clone().requires_grad_() for own in given]
-    outputs = LockStep(layers)(inputs)
-    torch.autograd.backward(outputs, [torch.from_numpy(grad) for grad in gradients])
-    expected, back, mean, variance = literal([own.numpy() for own in given], gradients, 1e-5)
-    for client in range(len(COUNTS)):
-        assert_close(outputs[client], torch.from_numpy(expected[client]))
-        assert_close(inputs[client].grad, torch.from_numpy(back[client]))
-        norm = layers[client][0]
-        actual = torch.from_numpy(gradients[client] * expected[client]).sum(dim=0)
-        assert_close(norm.weight.grad, actual)
-        assert_close(norm.bias.grad, torch.from_numpy(gradients[client]).sum(dim=0))
-        assert_close(norm.running_mean, torch.from_numpy(0.1 * mean))
-        # of 3 clients, every row of one with n rows has a weight of 1 by 3 n
-        unbiased = variance / (1 - (1 / 4 + 1 + 1 / 7) / 9)
-        assert_close(norm.running_var, torch.from_numpy(0.9 + 0.1 * unbiased))
-        assert norm.num_batches_tracked == 1
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -230,7 +173,7 @@ def test_the_mean_of_all_first_steps_is_a_step_on_the_mean_loss():
     weights."""
     task = task_of(J="J1", rounds=1, sizes=(5, 3, 1))
     start, samples = task.initial_weights(), task.train_samples
-    updates = train(trainer_of(task, FirstStepTogether), start, range(3))
+    updates = train(FirstStepTogether(task), start, range(3))
     network, places = normalized_network(), first_batches(task)
     assert [len(own) for own in places] == [4, 3, 1]
     outputs = plain_averages(network, [samples.inputs(own) for own in places])
@@ -277,9 +220,7 @@ def test_later_steps_are_local_and_momentum_begins_anew():
     task = task_of(J="J3", momentum=0.9, rounds=1, sizes=(8, 8))
     start = task.initial_weights()
     short = replace(task, settings=replace(task.settings, J="J1"))
-    first, whole = (
-        train(trainer_of(variant, FirstStepTogether), start, range(2)) for variant in (short, task)
-    )
+    first, whole = (train(FirstStepTogether(variant), start, range(2)) for variant in (short, task))
     for client, own in enumerate(task.shards.indices):
         network = copy.deepcopy(task.model)
         network.load_state_dict(first.client_weights(client))
@@ -311,11 +252,8 @@ def test_traffic():
     two numbers of eight bytes per channel forward and two backward, in both directions."""
     task = task_of(rounds=1)
     state, model = run(task), size_in_bytes(task.initial_weights())
-    up_and_down = {
-        "model": model,
-        "batch_statistics": 2 * 8 * 40,
-        "gradients_of_statistics": 2 * 8 * 40,
-    }
+    names = "model", "batch_statistics", "gradients_of_statistics"
+    up_and_down = dict(zip(names, (model, 2 * 8 * 40, 2 * 8 * 40), strict=True))
     per_client = 3 * sum(up_and_down.values())
     assert {name: result.tolist() for name, result in state.history.traffic.items()} == {
         name: [3 * size, 3 * size, 0] for name, size in up_and_down.items()
@@ -330,21 +268,3 @@ def test_a_client_without_samples_shares_nothing():
     model = size_in_bytes(without.weights)
     up = [amount for _, amount in with_empty.history.cost["bytes_up"]]
     assert up == [amount + model for _, amount in without.history.cost["bytes_up"]]
-
-
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        ({"model": "lenet5"}, "shares batch normalization, which the model 'lenet5' lacks"),
-        ({"model": "resnet9-gn"}, "which the model 'resnet9-gn' lacks"),
-        ({"optimizer": "adam"}, "trains clients by SGD, but optimizer is 'adam'; leave it out"),
-        ({"schedule": "cosine"}, "not the schedule 'cosine'"),
-        ({"server": FedNova()}, "averages the clients' models, not by the server rule 'fednova'"),
-        ({"selector": Probe()}, "no use for the selector 'probe', which probes clients first"),
-    ],
-)
-def test_what_does_not_fit_is_refused_in_one_sentence(change: dict[str, Any], sentence: str):
-    FedTan().check(small_cell(model="resnet20"))
-    with pytest.raises(ValueError) as refusal:
-        FedTan().check(small_cell(**({"model": "resnet20"} | change)))
-    assert sentence in str(refusal.value)

@@ -1,7 +1,5 @@
 """Masked labels as a procedure: what it measures, sends and checks."""
 
-from __future__ import annotations
-
 import importlib.util
 
 import numpy as np

@@ -1,10 +1,9 @@
 """Stratify's two modes and sequential learning, against the paper's protocol played literally."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,7 +15,6 @@ from torch.nn.functional import cross_entropy
 
 from cohort.core.randomness import generator
 from cohort.records.history import History
-from cohort.selection.entropy import Entropy
 from cohort.training import rounds as training_rounds
 from cohort.training.procedures.label_schedule import (
     Epoch,
@@ -25,18 +23,12 @@ from cohort.training.procedures.label_schedule import (
     schedule_single_samples,
 )
 from cohort.training.procedures.one_model import client_data, schedule_rng
-from cohort.training.servers import Scaffold
-from cohort.training.task import RunState, Task
+from cohort.training.task import Task
 from cohort.training.updates import batches as local_batches
 from cohort.training.updates import size_in_bytes
-from tests.training.small_task import small_cell, small_model, small_task
+from tests.training.small_task import run, seeded, small_model, small_task
 
 EPOCHS = 3
-
-
-def run(task: Task) -> RunState:
-    """The state after all rounds."""
-    return list(task.procedure.rounds(task, task.procedure.begin(task)))[-1]
 
 
 def recorded(values: Mapping[str, list[tuple[int, float]]], name: str) -> list[float]:
@@ -55,11 +47,8 @@ def batch(**settings: Any) -> Task:
 
 
 def normalized_network() -> nn.Module:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(4)
-        return nn.Sequential(
-            nn.Conv2d(1, 3, 3), nn.BatchNorm2d(3), nn.ReLU(), nn.Flatten(), nn.Linear(108, 3)
-        ).double()
+    convolution = partial(nn.Conv2d, 1, 3, 3), partial(nn.BatchNorm2d, 3), nn.ReLU
+    return seeded(4, *convolution, nn.Flatten, partial(nn.Linear, 108, 3))
 
 
 def assert_close(actual: dict[str, Tensor], model: nn.Module, tolerance: float = 1e-12) -> None:
@@ -235,32 +224,3 @@ def test_time_of_a_rounds_transfers(procedure: str, monkeypatch: pytest.MonkeyPa
     ]
     phases = 2 if procedure == "stratified-hybrid-1" else 1
     assert next(ticks) == 0.25 * 2 * 3 * phases  # not measured in every round
-
-
-@pytest.mark.parametrize(
-    ("procedure", "changes", "sentence"),
-    [
-        ("stratified-single", {"batch": 2}, "one sample per step: batch is 2"),
-        ("stratified-single", {"momentum": 0.9}, "SGD without momentum"),
-        ("stratified-single", {"J": "J2e"}, "J is J2e, not J1e"),
-        ("stratified-single", {"schedule": "onecycle"}, "not the schedule 'onecycle'"),
-        ("stratified-hybrid-3", {}, "3 epochs of batches, but rounds is 2"),
-        ("stratified-hybrid-2", {"J": "J2e"}, "J is J2e, not J1e"),
-        ("stratified-batch", {"cohort": 2}, "cohort is 2"),
-        ("stratified-batch", {"lr_decay": 0.5}, "no use for lr_decay 0.5"),
-        ("stratified-hybrid-2", {"lr_decay": 0.5}, "no use for lr_decay 0.5"),
-        ("stratified-batch", {"participation": "dropout-0.3"}, "participation 'dropout-0.3'"),
-        ("sequential", {"selector": Entropy()}, "selector 'entropy'"),
-        ("sequential", {"server": Scaffold()}, "server 'scaffold'"),
-    ],
-)
-def test_settings_that_make_no_sense_are_refused(
-    procedure: str, changes: dict[str, Any], sentence: str
-):
-    settings = {
-        **{"J": "J1e", "batch": 1, "rounds": 2, "clients": 4, "cohort": 4, "procedure": procedure}
-    }
-    cell = small_cell(**(settings | ({} if changes else {"rounds": 3})))
-    cell.procedure.check(cell)
-    with pytest.raises(ValueError, match=sentence):
-        cell.procedure.check(small_cell(**(settings | changes)))

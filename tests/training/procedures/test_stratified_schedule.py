@@ -1,9 +1,9 @@
 """Stratify's label schedule, against the properties that the paper's algorithms promise."""
 
-from __future__ import annotations
-
 from collections import Counter
+from dataclasses import astuple, replace
 from fractions import Fraction
+from functools import partial
 from itertools import permutations
 from typing import Any
 
@@ -76,6 +76,24 @@ def test_an_epoch(drawn: tuple[ClientData, Epoch]):
     uses = np.bincount(epoch.samples, minlength=len(data.labels))
     for label in np.flatnonzero(scheduled):
         assert np.ptp(uses[data.labels == label]) <= 1
+
+
+def test_a_server_that_sees_masked_labels_makes_the_same_schedule():
+    """It knows who holds a label, and how many samples all holders have together, by placeholders:
+    each sample has the place that it has if everybody sees all counts of labels renamed alike."""
+    data = random_data(seed=3, clients=5, classes=4, size=120)
+    names = np.array([2, 0, 3, 1])  # the placeholder of each label
+    clear = ClientData(data.samples, names[data.labels], data.counts[np.argsort(names)])
+    known = (clear.counts > 0).astype(np.int64)
+    known[np.arange(4), known.argmax(axis=1)] += clear.counts.sum(axis=1) - known.sum(axis=1)
+    masked = replace(clear, counts=known)
+    assert not np.array_equal(known, clear.counts)
+    for schedule in (
+        partial(schedule_single_samples, chunk=5, retained=0.3),
+        partial(schedule_batches, batch=16),
+    ):
+        epochs = [schedule(data, np.random.default_rng(1)) for data in (masked, clear)]
+        assert all(np.array_equal(*both) for both in zip(*map(astuple, epochs), strict=True))
 
 
 def test_every_sample_is_used_once_where_labels_are_balanced():
@@ -161,11 +179,8 @@ def test_a_refused_label_waits_at_a_random_place():
 
 def test_retained_clients_are_the_exact_share_rounded_up():
     """Seven of 25 are 0.28 of them, and 55 of a hundred 0.55."""
-    assert (retained_count(0.28, 25), retained_count(0.55, 100), retained_count(0.3, 5)) == (
-        7,
-        55,
-        2,
-    )
+    exact = [retained_count(share, count) for share, count in ((0.28, 25), (0.55, 100), (0.3, 5))]
+    assert exact == [7, 55, 2]
     for hundredths in range(1, 101):
         for clients in range(1, 120):
             assert retained_count(hundredths / 100, clients) == -(-hundredths * clients // 100)

@@ -1,7 +1,5 @@
 """A run by the serial trainer, asked for or needed, calls no native code, not even to evaluate."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """Profiled runs: the same steps, with notes of each of them; what is made of the notes."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

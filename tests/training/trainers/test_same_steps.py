@@ -1,7 +1,5 @@
 """The native and the stacked trainer take the serial one's steps, whatever they are."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -12,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 
 from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.samples import Samples
@@ -30,7 +27,7 @@ from cohort.training.trainers.serial import SerialTrainer
 from cohort.training.trainers.stacked import StackedTrainer
 from cohort.training.updates import Updates, Weights
 from tests.gpu.trainers import captured_steps_equal_calls
-from tests.training.small_task import CLASSES, plain_samples, run, small_task, train, trainer_of
+from tests.training.small_task import CLASSES, plain_samples, run, small_task, train
 
 GPU, CPU = torch.device("cuda"), torch.device("cpu")
 SIZES = (4, 9, 2, 6, 1, 13, 8, 8, 5, 3, 16)
@@ -79,8 +76,7 @@ def compare(
     which every client with steps moves."""
     weights = task.initial_weights()
     serial, other = (
-        train(trainer_of(task, each), weights, cohort, 3, **changes)
-        for each in (SerialTrainer, kind)
+        train(each(task), weights, cohort, 3, **changes) for each in (SerialTrainer, kind)
     )
     assert (serial.distances(weights)[serial.steps > 0] > 1e-3).all()
     assert_same(serial, other, rtol)
@@ -132,7 +128,7 @@ def test_works_that_differ(kind: Kind):
 
     results = []
     for each in (SerialTrainer, kind):
-        trainer = trainer_of(task, each)
+        trainer = each(task)
         probes = train(trainer, weights, [8], 3, end=1)
         first, second, third = (
             replace(work, correction=partial(correction, work.client))
@@ -199,8 +195,7 @@ def test_single_samples_with_a_proximal_term_of_any_strength(pull: float):
     task = photo_task(objective=FedProx(mu=pull / 0.01), lr=0.01, batch=1, **parts)
     weights = task.initial_weights()
     serial, other = (
-        train(trainer_of(task, kind), weights, [10, 2], 3)
-        for kind in (SerialTrainer, NativeTrainer)
+        train(kind(task), weights, [10, 2], 3) for kind in (SerialTrainer, NativeTrainer)
     )
     for name, expected in serial.weights.items():
         error = torch.linalg.vector_norm(other.weights[name] - expected)
@@ -253,7 +248,7 @@ def test_two_native_trainers_in_threads():
 
     def work(number: int) -> None:
         task = tasks[number]
-        trainer, weights = trainer_of(task, NativeTrainer), task.initial_weights()
+        trainer, weights = NativeTrainer(task), task.initial_weights()
         for _ in range(20):
             model = train(trainer, weights, [10, 2], 3).client_weights(0)
             loss = evaluate(task.model, model, task.train_samples, torch.arange(40)).loss
@@ -265,21 +260,6 @@ def test_two_native_trainers_in_threads():
     for thread in threads:
         thread.join()
     assert [len(results) for results in actual] == [1, 1] and actual[0] != actual[1]
-
-
-def test_coefficients_of_every_objective_give_its_losses():
-    outputs = torch.randn(9, CLASSES, dtype=torch.float64)
-    targets, bias = torch.arange(9) % CLASSES, torch.randn(CLASSES, dtype=torch.float64)
-    for objective in OBJECTIVES:
-        statistics = objective.label_statistics(torch.tensor([4.0, 0.0, 5.0], dtype=torch.float64))
-        actual = objective.coefficients(statistics)
-        assert actual is not None
-        scale = 1 if actual.scale is None else actual.scale
-        shift = 0 if actual.shift is None else actual.shift
-        logits = scale * (outputs - bias) + bias + shift
-        expected = objective.losses(outputs, targets, statistics, bias)
-        plain = cross_entropy(logits, targets, reduction="none")
-        torch.testing.assert_close(plain, expected, rtol=1e-12, atol=1e-12)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,6 @@
 """The serial trainer: clients are independent, J counts steps or epochs, draws are addressed."""
 
-from __future__ import annotations
-
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -12,13 +11,14 @@ from torch import nn
 
 from cohort.training.evaluation import fingerprint
 from cohort.training.task import Task
+from cohort.training.trainers.serial import PlainSGD, SerialTrainer
 from cohort.training.updates import LocalWork, Updates, Weights
 from tests.training import small_task as small
-from tests.training.small_task import small_settings, small_task, trainer_of
+from tests.training.small_task import seeded, small_settings, small_task
 
 
 def train(task: Task, cohort: list[int], round: int = 1, weights: Weights | None = None) -> Updates:
-    return small.train(trainer_of(task), weights or task.initial_weights(), cohort, round)
+    return small.train(SerialTrainer(task), weights or task.initial_weights(), cohort, round)
 
 
 def local_models(updates: Updates, cohort: list[int]) -> dict[int, tuple[str, float, int]]:
@@ -29,11 +29,8 @@ def local_models(updates: Updates, cohort: list[int]) -> dict[int, tuple[str, fl
 
 
 def network_with_dropout() -> nn.Module:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(4)
-        return nn.Sequential(
-            nn.Flatten(), nn.Linear(64, 16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 3)
-        ).double()
+    first = nn.Flatten, partial(nn.Linear, 64, 16), nn.ReLU, nn.Dropout
+    return seeded(4, *first, partial(nn.Linear, 16, 3))
 
 
 def chance_task(**settings) -> Task:
@@ -96,3 +93,24 @@ def test_batches_depend_on_round_client_and_seed():
     assert all(base != batches(11, J="J1e", **change) for change in others)
     assert list(chain(*batches(11, J="J1e", in_order=True))) == list(range(11))
     assert batches(0, J="J3") == []
+
+
+@pytest.mark.parametrize("momentum", [0, 0.9])
+@pytest.mark.parametrize("weight_decay", [0, 1e-3])
+def test_plain_sgd_matches_pytorch(momentum: float, weight_decay: float):
+    generator = torch.Generator().manual_seed(1)
+    mine, theirs = (torch.nn.Linear(5, 3, dtype=torch.float64) for _ in range(2))
+    theirs.load_state_dict(mine.state_dict())
+    optimizers = (
+        PlainSGD(mine.parameters(), 0.1, momentum, weight_decay),
+        torch.optim.SGD(theirs.parameters(), 0.1, momentum, weight_decay=weight_decay),
+    )
+    for _ in range(5):
+        inputs = torch.randn(7, 5, generator=generator, dtype=torch.float64)
+        for model, optimizer in zip((mine, theirs), optimizers, strict=True):
+            optimizer.zero_grad()
+            model(inputs).square().mean().backward()
+            optimizer.step()
+        torch.testing.assert_close(
+            list(mine.parameters()), list(theirs.parameters()), rtol=1e-14, atol=1e-15
+        )

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from cohort.plan import Plan
     from cohort.training import cell as cells
     from cohort.training.cell import Cell
-    from cohort.training.job import progress
     from cohort.training.job import train as job
 else:  # a cell imports only what it uses
     planning = lazy("cohort.plan")
@@ -38,7 +37,6 @@ else:  # a cell imports only what it uses
     preparing = lazy("cohort.data.prepare")
     dealing = lazy("cohort.partition.deal")
     cells = lazy("cohort.training.cell")
-    progress = lazy("cohort.training.job.progress")
     job = lazy("cohort.training.job.train")
 
 
@@ -131,7 +129,7 @@ def run_cell(file: Path, until: int | None = None, **options: Any) -> None:
     with freeze_objects():
         train = job.train  # imports PyTorch
     title = f"{cell.digest}, {cell.settings.strategy}, seed {cell.settings.seed}"
-    with progress.progress_display(cell.settings.rounds, title) as watch:
+    with job.progress_display(cell.settings.rounds, title) as watch:
         train(file, cell.path, until=until, watch=watch, **options)
     folder = state_folder(cell.path)
     if Path(cell.path).exists():

@@ -1,21 +1,11 @@
 """Code that augments the images of a batch."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from cohort.data.augmentations import (
-    BRIGHTNESS,
-    CONTRAST,
-    GRAY,
-    HUE,
-    SATURATION,
-    Augmentation,
-    AugmentationParameters,
-)
+from cohort.data import augmentations
 from cohort.native.emitter import ZERO, Emitter, Index, absolute, reversed_lanes, rounded
 from cohort.native.layers import Shape
 from cohort.native.target import Arena
@@ -25,10 +15,7 @@ COLORS = 5  # changes of color, at most
 COLUMNS = COLORS + 3  # of instructions: colors, top, left, flip
 LUMA = 0.2989, 0.587, 0.114
 SIXTHS = 3, 1, -1  # where on the color circle the channels are darkest
-PARAMETERS = (
-    *("ptr noalias %memory", "ptr noalias %samples", "ptr noalias %indices", "ptr noalias %rows"),
-    *("ptr noalias %instructions", "ptr noalias %factors", "i64 %count"),
-)
+ARRAYS = "memory", "samples", "indices", "rows", "instructions", "factors"
 
 
 @dataclass(frozen=True)
@@ -41,7 +28,9 @@ class AugmentOptions:
     has_colors: bool
 
     @staticmethod
-    def of(augmentation: Augmentation, shape: Shape, lanes: int) -> AugmentOptions | None:
+    def of(
+        augmentation: augmentations.Augmentation, shape: Shape, lanes: int
+    ) -> "AugmentOptions | None":
         """The options for an augmentation of images whose rows fill whole vectors; None if native
         code cannot augment so."""
         changes = augmentation.parameters(np.zeros((1, augmentation.numbers)))
@@ -52,7 +41,7 @@ class AugmentOptions:
 
 
 def to_instructions(
-    changes: AugmentationParameters, dtype: np.dtype
+    changes: augmentations.AugmentationParameters, dtype: np.dtype
 ) -> tuple[np.ndarray, np.ndarray]:
     """Turn parameters of an augmentation into the two arrays that native code reads, instructions
     and factors, with a row per image."""
@@ -98,7 +87,8 @@ class AugmentCode:
     def emit_function(self) -> None:
         """Emit the function `augment`, which augments the images of a batch."""
         emit = self.emit
-        parameters = *PARAMETERS, f"{emit.scalar} %factor"  # which scales what is stored
+        # the factor scales what is stored
+        parameters = *Emitter.noalias(*ARRAYS), "i64 %count", f"{emit.scalar} %factor"
         with emit.function("augment", *parameters), emit.loop("%count") as image:
             number, row = (emit.load_int(name, image) for name in ("%indices", "%rows"))
             self._emit_fetch(emit.pointer("%samples", (number, self.size), kind=self.kind))
@@ -187,16 +177,16 @@ class AugmentCode:
             sixths = emit.op("fmul", factor, emit.constant(6))
             self._emit_pixel_loop(lambda pixels: self._rotate_hue(pixels, sixths))
 
-        loop, changes = (
-            self._emit_pixel_loop,
-            {
-                BRIGHTNESS: lambda: loop(lambda pixels: blend(ZERO, pixels, factor)),
-                CONTRAST: lambda: self._emit_contrast(factor),
-                SATURATION: lambda: loop(lambda pixels: blend(luma(pixels), pixels, factor)),
-                HUE: rotate,
-                GRAY: lambda: loop(lambda pixels: [luma(pixels)] * 3),
-            },
-        )
+        loop = self._emit_pixel_loop
+        changes = {
+            augmentations.BRIGHTNESS: lambda: loop(lambda pixels: blend(ZERO, pixels, factor)),
+            augmentations.CONTRAST: lambda: self._emit_contrast(factor),
+            augmentations.SATURATION: lambda: loop(
+                lambda pixels: blend(luma(pixels), pixels, factor)
+            ),
+            augmentations.HUE: rotate,
+            augmentations.GRAY: lambda: loop(lambda pixels: [luma(pixels)] * 3),
+        }
         for number, emit_change in changes.items():
             with emit.when(emit.value(f"icmp eq i64 {code}, {number}")):
                 emit_change()
@@ -252,9 +242,8 @@ class AugmentCode:
         def by_brightest(of_red: str, of_green: str, of_blue: str) -> str:
             return emit.select(is_red, of_red, emit.select(is_green, of_green, of_blue))
 
-        differences = [
-            emit.op("fsub", *pair) for pair in ((green, blue), (blue, red), (red, green))
-        ]
+        pairs = (green, blue), (blue, red), (red, green)
+        differences = [emit.op("fsub", *pair) for pair in pairs]
         is_gray = emit.op("fcmp oeq", spread, ZERO)
         divisor = emit.select(is_gray, emit.constant(1), spread)
         hue = emit.op("fdiv", by_brightest(*differences), divisor)

@@ -1,8 +1,6 @@
-"""Compiles generated code, and keeps the result in the user's cache folder.
-
-The cache only saves time: where it cannot be read or written, or an entry is damaged, the code is
-compiled. An entry is written aside and renamed, so processes can share the folder.
-"""
+"""Compiles generated code, and keeps the result in the user's cache folder. The cache only saves
+time: where it cannot be read or written, or an entry is damaged, the code is compiled. An entry is
+written aside and renamed, so processes can share the folder."""
 
 from __future__ import annotations
 
@@ -32,9 +30,9 @@ Function = Callable[[int, int, int, int], None]
 
 
 def compile_function(key: str, text: Callable[[], str], name: str, target: Target) -> Function:
-    """Compile a module's function, or load its machine code from the user's cache, and return it;
-    Python's lock is released while it runs. `text` makes the module's LLVM IR, if the cache has
-    nothing under `key`, which must name all that the text depends on."""
+    """Compile a module's function, or load its machine code from the user's cache; Python's lock is
+    released while it runs. `text` makes the module's LLVM IR, if the cache has nothing under `key`,
+    which must name all that the text depends on."""
     return _LinkedCode(_object_code(key, text, target), name, target).function
 
 
@@ -46,9 +44,8 @@ class _LinkedCode:
         self.jit = llvm.create_lljit_compiler(_target_machine(target), use_jit_link=True)
         builder = llvm.JITLibraryBuilder().add_object_img(code).export_symbol(name)
         self.library = builder.link(self.jit, name)
-        kind = ctypes.CFUNCTYPE(
-            None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
-        )
+        pointer, number = ctypes.c_void_p, ctypes.c_int64
+        kind = ctypes.CFUNCTYPE(None, pointer, pointer, number, number)
         self._call = kind(self.library[name])
 
     def function(self, arrays: int, numbers: int, first: int, last: int) -> None:

@@ -1,9 +1,5 @@
-"""An emitter of LLVM IR: functions, counted loops, vectors, and variables that loops change.
-
-It writes text; llvmlite's own builder would make a Python object of every instruction.
-"""
-
-from __future__ import annotations
+"""An emitter of LLVM IR: functions, counted loops, vectors, and variables that loops change. It
+writes text; llvmlite's own builder would make a Python object of every instruction."""
 
 import math
 import struct
@@ -55,11 +51,9 @@ def chunks(total: int, size: int) -> list[Ranges]:
 
 
 class Emitter:
-    """Appends instructions to the function that is being emitted.
-
-    Names like `%v7` are values; methods that compute return the name of their result. Vectors have
-    the target's number of lanes. Offsets of pointers are in elements.
-    """
+    """Appends instructions to the function that is being emitted. Names like `%v7` are values;
+    methods that compute return the name of their result. Vectors have the target's number of lanes.
+    Offsets of pointers are in elements."""
 
     def __init__(self, target: Target):
         self.target, self.lanes, self.scalar = target, target.lanes, target.scalar
@@ -73,6 +67,11 @@ class Emitter:
         self._names = 0
 
     # functions and loops
+
+    @staticmethod
+    def noalias(*names: str) -> list[str]:
+        """Parameters of a function that are pointers to arrays which do not overlap."""
+        return [f"ptr noalias %{name}" for name in names]
 
     @contextmanager
     def function(self, name: str, *parameters: str, exported: bool = False) -> Iterator[None]:
@@ -277,7 +276,7 @@ class Emitter:
 
     # variables
 
-    def variables(self, values: Sequence[str], kind: str = "") -> Variables:
+    def variables(self, values: Sequence[str], kind: str = "") -> "Variables":
         """Emit variables with initial values, by default vectors."""
         return Variables(self, values, kind or self.vector)
 
@@ -330,9 +329,8 @@ class Variables:
 
     def load(self) -> list[str]:
         """Emit loads of the variables; return the names of their present values."""
-        return [
-            self._emitter.value(f"load {self._kind}, ptr {address}") for address in self._addresses
-        ]
+        loads = [f"load {self._kind}, ptr {address}" for address in self._addresses]
+        return list(map(self._emitter.value, loads))
 
     def store(self, values: Sequence[str]) -> None:
         """Emit stores of new values of all variables."""

@@ -1,13 +1,12 @@
 """Native code of a network with the memory that it works in: local training, and outputs."""
 
-from __future__ import annotations
-
 import functools
 import math
 import mmap
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from cohort.core.files import code_hash
 from cohort.native.compiler import Function, compile_function
@@ -91,12 +90,11 @@ class Kernel:
             self.arrays[name] = zeros(needed + program.slack, self.dtype)
         self.calibrate()
 
-    def calibrate(self, scale: np.ndarray | None = None, shift: np.ndarray | None = None) -> None:
+    def calibrate(self, scale: ArrayLike | None = None, shift: ArrayLike | None = None) -> None:
         """Set the scale of each class's logit without its bias, and its shift."""
-        scale = np.ones(self.classes) if scale is None else scale
-        shift = np.zeros(self.classes) if shift is None else shift
-        self.arrays["logit_scale"] = np.ascontiguousarray(scale, self.dtype)
-        self.arrays["logit_shift"] = np.ascontiguousarray(shift, self.dtype)
+        for name, values, usual in (("logit_scale", scale, 1), ("logit_shift", shift, 0)):
+            values = np.full(self.classes, usual) if values is None else values
+            self.arrays[name] = np.ascontiguousarray(values, self.dtype)
 
     def fill(self, name: str, values: np.ndarray) -> None:
         """Set the array of this name, which has a number for each weight."""

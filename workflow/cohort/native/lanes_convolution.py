@@ -1,12 +1,11 @@
 """Code of a convolution with samples in the lanes, so that layers of few channels fill vectors."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from cohort.native.emitter import ZERO, Index, Ranges, split
 from cohort.native.lanes_layers import ABREAST, LayerCode
 
+FOUR = [(0, 0), (0, 1), (1, 0), (1, 1)]  # pixels that are pooled
 ACROSS = 7  # pixels of a row whose gradients are computed together, at most
 
 
@@ -26,9 +25,7 @@ class ConvolutionCode(LayerCode):
     def _emit_forward_tiles(self, channels: Ranges, columns: Ranges) -> None:
         """Emit outputs of some channels at four pixels: those that are pooled, or side by side."""
         emit, layer, size = self.emit, self.layer, channels.size
-        pixels = [(0, x) for x in range(columns.size)]
-        if layer.pools:
-            pixels = [(0, 0), (0, 1), (1, 0), (1, 1)]
+        pixels = FOUR if layer.pools else [(0, x) for x in range(columns.size)]
         stops = "%blocks", channels.count, layer.outputs[1], columns.count
         with emit.loops(*stops) as (block, part, row, tile):
             channel = emit.add(emit.mul(part, size), channels.start)
@@ -40,32 +37,26 @@ class ConvolutionCode(LayerCode):
             source = self.pointer(self.inputs, block, 0, *corner, offset=self.inputs.corner)
             with emit.loop(layer.inner) as inner, sums.update() as values:
                 here = emit.pointer(source, (inner, self.inputs.strides[1]))
-                self._emit_taps(values, here, channel, inner, pixels)
+                per_output = layer.inner * layer.taps
+                weights = self.weight_pointer((channel, per_output), (inner, layer.taps))
+                self._emit_taps(values, here, weights, pixels)
             values = sums.load()
             for number in range(size):
                 of_pixels = values[number * len(pixels) : (number + 1) * len(pixels)]
                 self._emit_stores(of_pixels, block, emit.add(channel, number), row, column)
 
     def _emit_taps(
-        self,
-        sums: list[str],
-        source: str,
-        channel: Index,
-        inner: Index,
-        pixels: Sequence[tuple[int, int]],
+        self, sums: list[str], source: str, weights: str, pixels: Sequence[tuple[int, int]]
     ) -> None:
         """Add the products of one input channel to `sums`, of some output channels and pixels."""
         emit, layer = self.emit, self.layer
         per_output = layer.inner * layer.taps
-        weights = self.weight_pointer((channel, per_output), (inner, layer.taps))
         for tap in range(layer.taps):
             starts = range(tap, tap + len(sums) // len(pixels) * per_output, per_output)
             factors = [emit.broadcast(emit.load_number(weights, start)) for start in starts]
             down, right = divmod(tap, layer.kernel)
             offsets = [self._offset(y + down, x + right) for y, x in pixels]
-            loaded = (
-                (n, emit.load(source, offset, reload=True)) for n, offset in enumerate(offsets)
-            )
+            loaded = ((n, emit.load(source, at, reload=True)) for n, at in enumerate(offsets))
             emit.add_outer_product(sums, len(pixels), factors, loaded)
 
     def _offset(self, rows: int, columns: int) -> int:
@@ -133,25 +124,18 @@ class ConvolutionCode(LayerCode):
                 for part in split(layer.kernel, lines):
                     with emit.parts(part) as line:
                         position = block, channel, inner, line, chunk
-                        self._emit_kernel_lines(*position, rows=rows, size=size, lines=part.size)
+                        self._emit_kernel_lines(position, rows, size, part.size)
         goal = emit.pointer("%gradients", (channel, per_output), layer.weight)
         self.emit_lane_sums(layout.sums, size * per_output, goal)
         self.emit_lane_sums(biases, size, emit.pointer("%gradients", channel, layer.bias))
 
     def _emit_kernel_lines(
-        self,
-        block: Index,
-        channel: Index,
-        inner: Index,
-        line: Index,
-        chunk: Index,
-        *,
-        rows: int,
-        size: int,
-        lines: int,
+        self, position: Sequence[Index], rows: int, size: int, lines: int
     ) -> None:
         """Emit code that adds, over some rows, to the gradients of some lines of the kernel for one
-        input channel and some output channels, which are in registers meanwhile."""
+        input channel and some output channels, which are in registers meanwhile. `position` is the
+        block of samples, the output and the input channel, the line and the chunk of rows."""
+        block, channel, inner, line, chunk = position
         emit, layer, lanes, unpooled = self.emit, self.layer, self.lanes, self.unpooled
         taps, per_output = lines * layer.kernel, layer.inner * layer.taps
         offsets = (inner, layer.taps * lanes), (line, layer.kernel * lanes), self.layout.sums

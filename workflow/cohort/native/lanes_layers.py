@@ -1,12 +1,8 @@
 """Code of layers with samples in the lanes of vectors: the layout of their arrays, the base of all
-layers, matrix products of which a tile stays in registers, and linear layers.
-
-Axes are named from the slowest to the fastest: maps, which convolutions read, are (block, channel,
-row, column, lane); features, which linear layers read, are (channel, row, column, block, lane). A
-block is as many samples as a vector has lanes.
-"""
-
-from __future__ import annotations
+layers, matrix products of which a tile stays in registers, and linear layers. Axes are named from
+the slowest to the fastest: maps, which convolutions read, are (block, channel, row, column, lane);
+features, which linear layers read, are (channel, row, column, block, lane). A block is as many
+samples as a vector has lanes."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -20,11 +16,9 @@ from cohort.native.target import Arena, Target
 L1_SHARE = 24 * 1024  # bytes of the first-level cache that a gradient may fill
 ABREAST = 4  # vectors of samples, or pixels, that share each load of a weight
 PARAMETERS = (
-    "ptr noalias %memory",
-    "ptr noalias %weights",
-    "ptr noalias %gradients",
+    *Emitter.noalias("memory", "weights", "gradients"),
     "i64 %blocks",
-    "ptr noalias %logit_scale",
+    *Emitter.noalias("logit_scale"),
 )
 """Of all functions of layers: scratch memory, weights, their gradients, how many blocks of samples
 the batch has, and what calibrated logits are scaled by."""
@@ -39,8 +33,7 @@ Store = Callable[[str, Index, Index], None]
 class Array:
     """The place of an array of vectors (block, channel, row, column); a vector holds one number of
     each sample of a block. The array begins at `offset`; `strides` are those of its axes, in
-    numbers; `border` is the width of a border of zeros around each channel, which no index
-    reaches."""
+    numbers; `border` is the width of zeros around each channel, which no index reaches."""
 
     offset: int
     strides: tuple[int, int, int, int]
@@ -59,13 +52,11 @@ class Array:
 
 class LanesLayout:
     """The layout of a network's arrays in the scratch memory of its code, for batches.
-
     `activations[i]` is what layer i reads, the last one the outputs; `gradients[i]` is its
     gradient. Of a layer that pools, `unpooled[i]` is the gradient before pooling, and `masks[i]`
     (block, channel, row, column, 4) says which of four pixels was the greatest. Shared by layers,
     one after another: `transposed` (sample, input) for sums over samples, `sums` (output, weight,
-    lane) for gradients, `packed` (input, lane) for weights that lie far apart.
-    """
+    lane) for gradients, `packed` (input, lane) for weights that lie far apart."""
 
     def __init__(self, layers: Sequence[Layer], shape: Shape, batch: int, target: Target):
         self.layers, self.target, self.lanes = list(layers), target, target.lanes
@@ -91,12 +82,10 @@ class LanesLayout:
         most = max(layer.inner * layer.taps + 1 for layer in layers)
         self.sums = self.arena.allocate(self.lanes * target.tile * most)
         self.packed = self.arena.allocate(self.lanes * max(layer.outer for layer in layers))
-        self.spectra = [
-            SpectralArrays(layer, self.arena, self.width, self.lanes)
-            if number and is_spectral_faster(layer)
-            else None
-            for number, layer in enumerate(layers)
-        ]
+        self.spectra: list[SpectralArrays | None] = [None] * len(layers)
+        for number, layer in enumerate(layers):
+            if number and is_spectral_faster(layer):
+                self.spectra[number] = SpectralArrays(layer, self.arena, self.width, self.lanes)
 
     def rows_at_once(self, layer: Layer, channels: int) -> int:
         """The number of rows of the gradients of so many channels that fit in the first-level

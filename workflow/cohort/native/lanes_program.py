@@ -1,12 +1,10 @@
 """The code of a network for batches, with samples in the lanes of vectors: fetching a batch, its
 layers, the loss and a step."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 
-from cohort.native import sgd
+from cohort.native import program
 from cohort.native.augment import BYTES, AugmentCode, load_numbers
 from cohort.native.emitter import ZERO, Emitter, Index, Offset, chunks, exponential, transposed
 from cohort.native.lanes_convolution import ConvolutionCode
@@ -16,24 +14,20 @@ from cohort.native.program import PREDICT, TRAIN, CodeRequest, emit_entry, point
 from cohort.native.spectral_convolution import SpectralConvolutionCode
 
 GATHER_PARAMETERS = (
-    *("ptr noalias %memory", "ptr noalias %samples", "ptr noalias %scale", "ptr noalias %shift"),
-    *("ptr noalias %indices", "i64 %blocks"),
+    *Emitter.noalias("memory", "samples", "scale", "shift", "indices"),
+    "i64 %blocks",
 )
 LOSS_PARAMETERS = (
-    *("ptr noalias %memory", "ptr noalias %weights", "ptr noalias %labels", "i64 %count"),
-    *("ptr noalias %sums", "ptr noalias %gaps"),
-    *("ptr noalias %logit_scale", "ptr noalias %logit_shift"),
+    *(*Emitter.noalias("memory", "weights", "labels"), "i64 %count"),
+    *Emitter.noalias("sums", "gaps", "logit_scale", "logit_shift"),
 )
 
 
 class LanesProgram:
     """Emits the native code of a network: `train`, or `predict` if there are no `options`, for
-    batches of at most the requested size.
-
-    `width` is the room for samples in a batch, `memory` how many numbers of scratch memory the code
-    needs, which must be 0 at first. Vectors of the last weights may end up to `slack` numbers
-    behind them. The weights lie one layer after the other, as in the network.
-    """
+    batches of at most the requested size. `width` is the room for samples in a batch, `memory` how
+    many numbers of scratch memory the code needs, which must be 0 at first. Vectors of the last
+    weights may end up to `slack` numbers behind them. The weights lie in the network's order."""
 
     def __init__(self, request: CodeRequest):
         layers, target, shape = request.layers, request.target, request.shape
@@ -78,7 +72,7 @@ class LanesProgram:
             self._emit_predict()
         else:
             CrossEntropyCode(self.emit, self.layout, self.options.calibrates).emit_function()
-            sgd.emit_step(self.emit, self.weight_count, self.options)
+            program.emit_step(self.emit, self.weight_count, self.options)
             self._emit_train()
         return self.emit.llvm_ir()
 
@@ -119,7 +113,7 @@ class LanesProgram:
                 emit.call(f"weight_gradient{number}", *arguments)
                 if number:
                     emit.call(f"input_gradient{number}", *arguments)
-            sgd.emit_call(emit, "step", emit.pointer("%distances", batch))
+            program.emit_step_call(emit, "step", emit.pointer("%distances", batch))
 
     def _emit_predict(self) -> None:
         """Emit `predict`, which copies the outputs: all samples of one class, then of the next."""
@@ -138,12 +132,9 @@ class LanesProgram:
 
 
 def emit_gather(emit: Emitter, layout: LanesLayout, shape: Shape, kind: str) -> None:
-    """Emit the function `gather`, which puts each sample of a batch into a lane: from samples
-    (sample, channel, row, column), which are bytes (`i8`) or numbers, to maps (block, channel, row,
-    column, lane) or features (number, block, lane).
-
-    A number becomes number * scale + shift (channel, row, column).
-    """
+    """Emit the function `gather`, which puts each sample of a batch into a lane, times scale plus
+    shift: from samples (sample, channel, row, column), which are bytes (`i8`) or numbers, to maps
+    (block, channel, row, column, lane) or features (number, block, lane)."""
     goal, lanes = layout.activations[0], layout.lanes
     channels, rows, length = shape if goal.border else (1, 1, math.prod(shape))
     with emit.function("gather", *GATHER_PARAMETERS), emit.loop("%blocks") as block:
@@ -155,27 +146,20 @@ def emit_gather(emit: Emitter, layout: LanesLayout, shape: Shape, kind: str) -> 
             offsets = (channel, rows * length), (row, length)
             strided = zip((block, channel, row), goal.strides, strict=False)
             line = emit.pointer("%memory", *strided, goal.offset)
-
-            def store(value: str, column: Index, offsets: Sequence[Offset] = offsets) -> None:
+            for column, value in _gathered_columns(emit, sources, offsets, kind, length):
+                at = *offsets, column
                 scale, shift = (
-                    emit.broadcast(emit.load_number(name, *offsets, column))
-                    for name in ("%scale", "%shift")
+                    emit.broadcast(emit.load_number(name, *at)) for name in ("%scale", "%shift")
                 )
                 emit.store(emit.fma(value, scale, shift), line, (column, goal.strides[3]))
 
-            _emit_row_gather(emit, sources, offsets, kind, length, store)
 
-
-def _emit_row_gather(
-    emit: Emitter,
-    sources: Sequence[str],
-    offsets: Sequence[Offset],
-    kind: str,
-    length: int,
-    store: Callable[[str, Index], None],
-) -> None:
-    """Emit code that fetches one row of each sample: whole vectors, transposed. The last overlaps
-    with that before. A row shorter than a vector is fetched number by number."""
+def _gathered_columns(
+    emit: Emitter, sources: Sequence[str], offsets: Sequence[Offset], kind: str, length: int
+) -> Iterator[tuple[Index, str]]:
+    """Emit code that fetches one row of each sample: whole vectors, transposed, of which the last
+    overlaps with that before; a row shorter than a vector number by number. Yield each column with
+    its vector, which has the samples in its lanes."""
     lanes = emit.lanes
     if length < lanes:
         with emit.loop(length) as column:
@@ -187,7 +171,7 @@ def _emit_row_gather(
                     number = emit.value(f"uitofp i8 {number} to {emit.scalar}")
                 element = f"{emit.scalar} {number}, i64 {lane}"
                 vector = emit.value(f"insertelement {emit.vector} {vector}, {element}")
-            store(vector, column)
+            yield column, vector
         return
     for part in chunks(length, lanes):
         start = min(part.start, length - lanes)
@@ -196,17 +180,14 @@ def _emit_row_gather(
             addresses = [emit.pointer(source, *offsets, column, kind=kind) for source in sources]
             vectors = [load_numbers(emit, address, kind) for address in addresses]
             for index, value in enumerate(transposed(emit, vectors)):
-                store(value, emit.add(column, index))
+                yield emit.add(column, index), value
 
 
 class CrossEntropyCode:
     """Emits the gradient of a batch's mean cross-entropy with respect to the logits (class, block,
-    lane).
-
-    A sample's loss is log(sum) - gap: `sums` gets the sum of the exponentials of its logits minus
-    their maximum, `gaps` its own class's logit minus the maximum. With `calibrated`, the logits are
-    scale * (output - bias) + bias + shift, by class, as FedRS and FedLC need.
-    """
+    lane). A sample's loss is log(sum) - gap: `sums` gets the sum of the exponentials of its logits
+    minus their maximum, `gaps` its own class's logit minus the maximum. With `calibrated`, the
+    logits are scale * (output - bias) + bias + shift, by class, as FedRS and FedLC need."""
 
     def __init__(self, emit: Emitter, layout: LanesLayout, calibrated: bool):
         self.emit, self.layout, self.calibrated = emit, layout, calibrated
@@ -236,12 +217,9 @@ class CrossEntropyCode:
     def _emit_calibration(self, block: Index) -> None:
         emit, bias_at = self.emit, self.layer.bias
         with emit.loop(self.layer.outer) as output:
-            arrays = (
-                ("%logit_scale", output),
-                ("%logit_shift", output),
-                ("%weights", output, bias_at),
-            )
-            scale, shift, bias = (emit.broadcast(emit.load_number(*array)) for array in arrays)
+            names = "%logit_scale", "%logit_shift"
+            scale, shift = (emit.broadcast(emit.load_number(name, output)) for name in names)
+            bias = emit.broadcast(emit.load_number("%weights", output, bias_at))
             address = self._logit_pointer(block, output)
             without_bias = emit.op("fsub", emit.load(address), bias)
             emit.store(emit.fma(scale, without_bias, emit.op("fadd", bias, shift)), address)

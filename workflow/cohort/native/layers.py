@@ -1,7 +1,5 @@
 """The layers of a network: each with weights, and the pooling and ReLU that follow it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -20,11 +18,9 @@ class Unsupported(Exception):
 
 @dataclass(frozen=True)
 class Layer:
-    """A convolution with stride 1 or a linear layer, then 2x2 max pooling and ReLU if set.
-
-    `inputs` is the shape of the layer's inputs: channels, height, width. The weights begin at
-    `weight` in the concatenation of all the network's weights, and the biases follow them.
-    """
+    """A convolution with stride 1 or a linear layer, then 2x2 max pooling and ReLU if set. `inputs`
+    is the shape of its inputs: channels, height, width. The weights begin at `weight` in the
+    concatenation of all the network's weights, and the biases follow them."""
 
     inputs: Shape
     outer: int
@@ -139,7 +135,6 @@ def _check_convolution(module: nn.Conv2d) -> None:
 
 def _check_pooling(module: nn.MaxPool2d) -> None:
     sizes = {module.kernel_size, module.stride} - {2, (2, 2)}
-    if sizes or module.padding not in (0, (0, 0)) or module.dilation not in (1, (1, 1)):
-        raise Unsupported(module)
-    if module.ceil_mode or module.return_indices:
+    is_shifted = module.padding not in (0, (0, 0)) or module.dilation not in (1, (1, 1))
+    if sizes or is_shifted or module.ceil_mode or module.return_indices:
         raise Unsupported(module)

@@ -1,7 +1,5 @@
 """Networks as machine code: compile one for a batch and processor, train it, predict with it."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,19 +13,10 @@ from cohort.data.samples import Samples
 from cohort.native.augment import BYTES, AugmentOptions, to_instructions
 from cohort.native.kernel import EVALUATED, Batches, Inputs, Kernel
 from cohort.native.layers import Layer, Unsupported, layers_of, sample_shape
-from cohort.native.program import CodeRequest
-from cohort.native.sgd import StepOptions
+from cohort.native.program import CodeRequest, StepOptions
 from cohort.native.target import Target, has_fma, host
 
-__all__ = [
-    "NativeNetwork",
-    "Sgd",
-    "Unsupported",
-    "check_supported",
-    "flatten",
-    "predict",
-    "unflatten",
-]
+__all__ = ["NativeNetwork", "Sgd", "Unsupported", "flatten", "predict", "supported_layers"]
 
 SCALARS = {torch.float32: "float", torch.float64: "double"}
 
@@ -45,16 +34,16 @@ class Sgd:
 
 
 class NativeNetwork:
-    """Compiled code that trains a network on batches of at most `batch` samples, with its memory.
-
-    `begin` sets the weights and the optimizer; `train` takes steps. Raises Unsupported if there is
-    no code for the network or its samples.
-    """
+    """Compiled code that trains a network on batches of at most `batch` samples, with its memory:
+    `begin` sets the weights and the optimizer; `train` takes steps. `dtype` is the type of weights
+    and losses, `size` the number of weights, `classes` that of outputs. Raises Unsupported if there
+    is no code for the network or its samples."""
 
     def __init__(self, model: nn.Module, samples: Samples, batch: int, augmentation: Augmentation):
         self.model, self.samples, self.batch = model, samples, batch
-        self.layers, self.target = _layers(model, samples), _target(model)
-        self.labels = samples.labels.numpy()
+        self.layers, self.target = supported_layers(model, samples), _target(model)
+        self.dtype, self.labels = self.target.dtype, samples.labels.numpy()
+        self.size, self.classes = self.layers[-1].end, self.layers[-1].outer
         self.shape = sample_shape(samples.values.shape[1:])
         self.augmentation, self.augment = augmentation, None
         self.inputs = _inputs(samples, samples.values, self.dtype)
@@ -63,36 +52,18 @@ class NativeNetwork:
             self.inputs = _inputs(samples, samples.values, self.dtype, scale=1.0)
         self._kernels: dict[StepOptions, Kernel] = {}
 
-    @property
-    def dtype(self) -> np.dtype:
-        """The type of weights and losses."""
-        return self.target.dtype
-
-    @property
-    def size(self) -> int:
-        """The number of weights."""
-        return self.layers[-1].end
-
-    @property
-    def classes(self) -> int:
-        """The number of outputs."""
-        return self.layers[-1].outer
-
     def begin(
         self,
         weights: Mapping[str, Tensor],
         sgd: Sgd,
-        *,
         anchor: Mapping[str, Tensor],
         correction: Mapping[str, Tensor] | None = None,
         logit_scale: Tensor | None = None,
         logit_shift: Tensor | None = None,
     ) -> None:
-        """Start at these weights, with a velocity of zero.
-
-        After each step the weights move by the learning rate times `correction`. The loss is that
-        of the logits scale * (output - bias) + bias + shift, by class.
-        """
+        """Start at these weights, with a velocity of zero. After each step the weights move by the
+        learning rate times `correction`. The loss is that of the logits scale * (output - bias) +
+        bias + shift, by class."""
         self.sgd = sgd
         options = StepOptions(
             momentum=sgd.momentum != 0,
@@ -111,10 +82,7 @@ class NativeNetwork:
             kernel.fill("anchor", flatten(anchor, self.model))
         if correction:
             kernel.fill("correction", flatten(correction, self.model))
-        scale, shift = (
-            None if numbers is None else numbers.numpy() for numbers in (logit_scale, logit_shift)
-        )
-        kernel.calibrate(scale, shift)
+        kernel.calibrate(logit_scale, logit_shift)
 
     def train(
         self,
@@ -124,12 +92,10 @@ class NativeNetwork:
         draws: np.ndarray | None = None,
         images: Tensor | None = None,
     ) -> np.ndarray:
-        """Take a step on each batch and return the mean loss of each (batch).
-
-        `indices` (sample) are those of all batches, one batch after another, `counts` (batch) says
-        how many samples each has. Where samples are augmented, `draws` (sample, number) are the
-        random numbers for it, or, if `augments` is false, `images` the augmented samples.
-        """
+        """Take a step on each batch and return the mean loss of each (batch). `indices` (sample)
+        are those of all batches, one batch after another, `counts` (batch) says how many samples
+        each has. Where samples are augmented, `draws` (sample, number) are the random numbers for
+        it, or, if `augments` is false, `images` the augmented samples."""
         assert self.samples.scale is not None
         numbers = vars(self.sgd) | {"factor": 1 / self.samples.scale}
         labels, inputs, augmented = self.labels[indices], self.inputs, None
@@ -162,26 +128,19 @@ class NativeNetwork:
         return self._kernels[options]
 
 
-def check_supported(model: nn.Module, samples: Samples) -> None:
-    """Raise Unsupported if there is no native code for a network on these samples."""
-    _layers(model, samples)
-
-
 def predict(
     model: nn.Module, weights: Mapping[str, Tensor], samples: Samples, indices: Tensor
 ) -> Tensor | None:
     """A network's outputs in evaluation (sample, class) for the samples with these indices, with
     these weights; None if there is no native code for the network or the samples."""
     try:
-        layers = _layers(model, samples)
+        layers = supported_layers(model, samples)
     except Unsupported:
         return None
     target = _target(model)
     inputs = _inputs(samples, samples.values, target.dtype)
-    shape, kind = (
-        sample_shape(samples.values.shape[1:]),
-        BYTES if inputs.is_bytes else target.scalar,
-    )
+    shape = sample_shape(samples.values.shape[1:])
+    kind = BYTES if inputs.is_bytes else target.scalar
     kernel = _evaluator(CodeRequest(layers, shape, EVALUATED, target, kind, None))
     kernel.fill("weights", flatten(weights, model))
     return torch.from_numpy(kernel.outputs(inputs, indices.numpy()))
@@ -204,7 +163,7 @@ def unflatten(rows: np.ndarray, model: nn.Module) -> dict[str, Tensor]:
     return views
 
 
-def _layers(model: nn.Module, samples: Samples) -> tuple[Layer, ...]:
+def supported_layers(model: nn.Module, samples: Samples) -> tuple[Layer, ...]:
     """The layers of a network for these samples; Unsupported if there is no code for them."""
     parameters = list(model.parameters())
     if not parameters or parameters[0].device.type != "cpu":
@@ -224,13 +183,10 @@ def _target(model: nn.Module) -> Target:
     return host(SCALARS[next(model.parameters()).dtype])
 
 
-def _inputs(
-    samples: Samples, values: Tensor, dtype: np.dtype, scale: float | None = None
-) -> Inputs:
+def _inputs(samples: Samples, values: Tensor, dtype: np.dtype, scale: float = 0.0) -> Inputs:
     """Inputs of native code: `values` (sample, number), which it divides by a scale, that of the
     samples unless given, and standardizes by their mean and deviation."""
-    scale = samples.scale if scale is None else scale
-    assert scale is not None
+    scale = scale or samples.scale or 1.0
     numbers, shape = values.contiguous().numpy(), tuple(values.shape[1:])
     std, mean = (
         tensor.double().expand(shape).reshape(-1).numpy() for tensor in (samples.std, samples.mean)

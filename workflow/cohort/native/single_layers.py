@@ -1,8 +1,6 @@
 """Code of layers that train on one sample at a time, with channels in the lanes of vectors: the
 layout of their arrays, the base of all layers, linear layers and convolutions."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,24 +9,22 @@ from itertools import pairwise
 import numpy as np
 
 from cohort.native.emitter import ZERO, Emitter, Index, Offset, Ranges, Variables, split, transposed
+from cohort.native.lanes_convolution import FOUR
 from cohort.native.lanes_layers import ABREAST
 from cohort.native.layers import Layer, Shape
 from cohort.native.target import Arena, Target
 
 NEVER = -1e30  # the bias of an output that is not there, whose exponential is 0
-FOUR = [(0, 0), (0, 1), (1, 0), (1, 1)]  # pixels that are pooled
-PARAMETERS = "ptr noalias %memory", "ptr noalias %weights"
+PARAMETERS = Emitter.noalias("memory", "weights")
 
 
 class SingleSampleLayout:
     """The layout of a network's arrays for training on one sample at a time. Channels are in the
     lanes of vectors: images are (row, column, channel), their channels filled up to whole vectors.
-
     Weights lie as the code reads them most, in whole vectors too: those of the first convolution by
     (input channel, tap, output channel), those of the others by (output channel, tap, input
     channel), those of a linear layer by (pixel, input channel, output channel). `order` says where
-    each weight of the network is, and `padding` what is where no weight is.
-    """
+    each weight of the network is, and `padding` what is where no weight is."""
 
     def __init__(self, layers: Sequence[Layer], shape: Shape, target: Target):
         self.layers, self.target, self.lanes = list(layers), target, target.lanes
@@ -250,9 +246,8 @@ class SingleSampleConvolutionCode(SingleSampleCode):
     def _emit_forward_tiles(self, columns: Ranges, vectors: Ranges) -> None:
         """Emit some vectors of output channels at four pixels at once."""
         emit, layer, lanes, size = self.emit, self.layer, self.lanes, vectors.size
-        step, pixels = 1, [(0, x) for x in range(columns.size)]
-        if layer.pools:
-            step, pixels = 2, FOUR
+        step = 1 + layer.pools
+        pixels = FOUR if layer.pools else [(0, x) for x in range(columns.size)]
         with emit.loops(vectors.count, self.sides[0], columns.count) as (part, row, tile):
             channel = emit.add(emit.mul(part, size * lanes), vectors.start * lanes)
             column = emit.add(emit.mul(tile, columns.size), columns.start)
@@ -406,14 +401,9 @@ class FirstConvolutionCode(SingleSampleConvolutionCode):
     ) -> None:
         """Emit the step of the weights of some taps, and of the biases if `with_bias`."""
         emit, lanes, negative_rate = self.emit, self.lanes, self.negative_rate()
-        starts = [
-            self.weight + (inner * self.layer.taps + tap) * self.outer + vector * lanes
-            for inner, tap in taps
-            for vector in range(vectors)
-        ]
-        if with_bias:
-            bias = self.bias
-            starts += [bias + vector * lanes for vector in range(vectors)]
+        firsts = [self.weight + (inner * self.layer.taps + tap) * self.outer for inner, tap in taps]
+        firsts += [self.bias] if with_bias else []
+        starts = [first + vector * lanes for first in firsts for vector in range(vectors)]
         sums = emit.variables([ZERO] * len(starts))
         with emit.loops(*self.sides) as (row, column), sums.update() as values:
             for vector in range(vectors):

@@ -1,24 +1,14 @@
 """The code of a network that trains on one sample at a time by SGD without momentum: channels in
 the lanes of vectors."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 
-from cohort.native import sgd
+from cohort.native import program, single_layers
 from cohort.native.augment import BYTES, AugmentCode
 from cohort.native.emitter import Emitter, Index, exponential
-from cohort.native.program import TRAIN, CodeRequest, emit_entry, pointers
-from cohort.native.sgd import StepOptions
-from cohort.native.single_layers import (
-    PARAMETERS,
-    FirstConvolutionCode,
-    SingleSampleCode,
-    SingleSampleConvolutionCode,
-    SingleSampleLayout,
-    SingleSampleLinearCode,
-)
+from cohort.native.program import TRAIN, CodeRequest, StepOptions, emit_entry, pointers
+from cohort.native.single_layers import PARAMETERS, SingleSampleCode, SingleSampleLayout
 
 
 def is_single_sample(request: CodeRequest) -> bool:
@@ -65,16 +55,16 @@ class SingleSampleProgram:
             with self.emit.function(f"prepare{number}", *PARAMETERS):
                 code.emit_preparation()
         self._emit_cross_entropy()
-        with self.emit.function("move", *sgd.llvm_parameters(self.emit.scalar)):
-            sgd.emit_move(self.emit, self.weight_count, self.options)
+        with self.emit.function("move", *program.step_parameters(self.emit.scalar)):
+            program.emit_move(self.emit, self.weight_count, self.options)
         self._emit_train(layers)
         return self.emit.llvm_ir()
 
     def _layer_code(self, number: int) -> SingleSampleCode:
         if not self.layout.layers[number].is_convolution:
-            return SingleSampleLinearCode(self.emit, self.layout, number)
-        kind = SingleSampleConvolutionCode if number else FirstConvolutionCode
-        return kind(self.emit, self.layout, number)
+            return single_layers.SingleSampleLinearCode(self.emit, self.layout, number)
+        kinds = single_layers.FirstConvolutionCode, single_layers.SingleSampleConvolutionCode
+        return kinds[number > 0](self.emit, self.layout, number)
 
     def _emit_cross_entropy(self) -> None:
         """Emit the function `cross_entropy`: for one sample, the gradient of its logits, and sum of
@@ -82,10 +72,8 @@ class SingleSampleProgram:
         emit, lanes, scalar = self.emit, self.layout.lanes, self.emit.scalar
         parameters = "ptr noalias %memory", "i64 %label", "ptr noalias %sum", "ptr noalias %gap"
         with emit.function("cross_entropy", *parameters):
-            logits, goal = (
-                emit.pointer("%memory", arrays[-1])
-                for arrays in (self.layout.activations, self.layout.gradients)
-            )
+            logits = emit.pointer("%memory", self.layout.activations[-1])
+            goal = emit.pointer("%memory", self.layout.gradients[-1])
             vectors = [emit.load(logits, n) for n in range(0, self.layout.widths[-1], lanes)]
             greatest = vectors[0]
             for vector in vectors[1:]:
@@ -108,7 +96,13 @@ class SingleSampleProgram:
 
     def _emit_train(self, layers: int) -> None:
         emit, memory = self.emit, pointers("%memory", "%weights")
-        with emit_entry(emit, TRAIN, before=self._emit_first_distance) as step:
+
+        def measure() -> None:  # the distance before the first step; each step leaves the next
+            if self.options.proximal:
+                goal = emit.pointer("%distances", "%first")
+                program.emit_distance(emit, self.weight_count, goal)
+
+        with emit_entry(emit, TRAIN, before=measure) as step:
             self._emit_fetch(step)
             for number in range(layers):
                 emit.call(f"prepare{number}", *memory)
@@ -116,17 +110,11 @@ class SingleSampleProgram:
             label = f"i64 {emit.load_int('%labels', step)}"
             results = pointers(*(emit.pointer(name, step) for name in ("%sums", "%gaps")))
             emit.call("cross_entropy", "ptr %memory", label, *results)
-            rate = sgd.rate_before_move(emit, self.options)
+            rate = program.rate_before_move(emit, self.options)
             for number in reversed(range(layers)):
                 emit.call(f"backward{number}", *memory, f"{emit.scalar} {rate}")
             if self.options != StepOptions():
-                sgd.emit_call(emit, "move", emit.pointer("%distances", step, 1))
-
-    def _emit_first_distance(self) -> None:
-        """Emit the distance to the anchor before the first step; each step leaves the next."""
-        if self.options.proximal:
-            goal = self.emit.pointer("%distances", "%first")
-            sgd.emit_distance(self.emit, self.weight_count, goal)
+                program.emit_step_call(emit, "move", emit.pointer("%distances", step, 1))
 
     def _emit_fetch(self, step: Index) -> None:
         """Emit code that standardizes a sample and puts channels into the lanes of each pixel."""

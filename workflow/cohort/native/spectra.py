@@ -13,8 +13,6 @@ give both gradients: that of the inputs is the product with the conjugate of the
 the weights the product with the conjugate of the inputs.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,56 +29,31 @@ Complex = tuple[str, str]
 
 def is_spectral_faster(layer: Layer) -> bool:
     """Whether a convolution multiplies clearly less by Fourier transforms than directly."""
-    height, width = layer.sides
-    direct = height * width * layer.taps
+    direct, slots = math.prod(layer.sides) * layer.taps, SpectrumSlots(layer)
     is_wide = min(layer.inner, layer.outer) >= LEAST
-    slots = SpectrumSlots.of_layer(layer)
     fits = layer.kernel <= min(slots.height, slots.width)
     return layer.is_convolution and is_wide and fits and direct > ADVANTAGE * slots.count
 
 
-@dataclass(frozen=True)
 class SpectrumSlots:
-    """The slots of a channel's spectrum, whose periods are `height` and `width`. A real frequency
-    takes one slot, a complex one three. Real columns of the row transform come first."""
+    """The slots of the spectrum of a channel of a layer's images, whose periods are their sides
+    plus the padding. A real frequency takes one slot, a complex one three. Of the row transform,
+    real columns come first."""
 
-    height: int
-    width: int
+    def __init__(self, layer: Layer):
+        self.height, self.width = (side + layer.padding for side in layer.inputs[1:])
+        self.real_columns = _real_frequencies(self.width)
+        self.complex_columns = (self.width - self.real_columns) // 2
+        real = _real_frequencies(self.height)
+        self.per_real_column = real + 3 * (self.height - real) // 2
+        self.per_complex_column = 3 * self.height
+        of_complex = self.complex_columns * self.per_complex_column
+        self.count = self.real_columns * self.per_real_column + of_complex
 
-    @staticmethod
-    def of_layer(layer: Layer) -> SpectrumSlots:
-        """The slots of a layer's images, whose periods are their sides plus the padding."""
-        return SpectrumSlots(*(side + layer.padding for side in layer.inputs[1:]))
 
-    @property
-    def real_columns(self) -> int:
-        """The number of real columns of the row transform."""
-        return 2 - self.width % 2 if self.width > 1 else 1
-
-    @property
-    def complex_columns(self) -> int:
-        """The number of complex columns of the row transform."""
-        return (self.width - self.real_columns) // 2
-
-    @property
-    def per_real_column(self) -> int:
-        """The number of slots that a real column takes: one for each of its real frequencies and
-        three for each complex one."""
-        real = 2 - self.height % 2 if self.height > 1 else 1
-        return real + 3 * (self.height - real) // 2
-
-    @property
-    def per_complex_column(self) -> int:
-        """The number of slots that a complex column takes: three for each frequency."""
-        return 3 * self.height
-
-    @property
-    def count(self) -> int:
-        """The number of slots of a whole spectrum."""
-        return (
-            self.real_columns * self.per_real_column
-            + self.complex_columns * self.per_complex_column
-        )
+def _real_frequencies(period: int) -> int:
+    """How many frequencies of a real number's spectrum are real."""
+    return 2 - period % 2 if period > 1 else 1
 
 
 @dataclass(frozen=True)
@@ -100,14 +73,11 @@ class MapSpectra:
 
 class SpectralArrays:
     """The arrays of a convolution by Fourier transforms. Those of the weights are (coefficient,
-    kernel row, pair of channels) and (slot, pair of channels).
-
-    Distances between slots are odd numbers of cache lines, so that those of a channel do not
-    compete for the same place in the cache.
-    """
+    kernel row, pair of channels) and (slot, pair of channels). Distances between slots are odd
+    numbers of cache lines, so that those of a channel do not compete for a place in the cache."""
 
     def __init__(self, layer: Layer, arena: Arena, width: int, line: int):
-        self.slots = SpectrumSlots.of_layer(layer)
+        self.slots = SpectrumSlots(layer)
         most = max(self.slots.per_real_column, self.slots.per_complex_column)
         self.pairs = -(-layer.inner * layer.outer // line) * line  # of channels
         shapes = (layer.inner, layer.inputs[1]), (layer.outer, layer.sides[0])
@@ -191,16 +161,11 @@ class Fourier:
         imaginary = {f: parts[1] for f, parts in enumerate(spectrum) if len(parts) == 2}
         weight = {f: scale * (1 if self.is_real(f) else 2) for f in whole}
 
-        def at(index: int) -> Complex:
-            cosines, sines = self.cosines(index), self.sines(index)
-            return (
-                self._sum(whole, {f: weight[f] * cosines[f] for f in whole}),
-                self._sum(imaginary, {f: weight[f] * sines[f] for f in imaginary}),
-            )
-
         numbers = {}
         for index, mirrored in self._mirror_pairs(wanted):
-            even, odd = at(index)
+            cosines, sines = self.cosines(index), self.sines(index)
+            even = self._sum(whole, {f: weight[f] * cosines[f] for f in whole})
+            odd = self._sum(imaginary, {f: weight[f] * sines[f] for f in imaginary})
             if index in wanted:
                 numbers[index] = self._subtract(even, odd)
             if mirrored in wanted and mirrored != index:
@@ -211,8 +176,7 @@ class Fourier:
         self, values: Mapping[int, Complex], wanted: Iterable[int], sign: int
     ) -> dict[int, Complex]:
         """Emit the sums over n of values * exp(sign * 2 pi i * k * n / period) at the wanted
-        indices k: a DFT if sign is -1, its inverse without the division by the period if it is
-        1."""
+        indices k: a DFT if sign is -1, its inverse times the period if it is 1."""
         real_parts = {index: real for index, (real, _) in values.items()}
         imaginary_parts = {index: imaginary for index, (_, imaginary) in values.items()}
         even_real, odd_real = self._even_and_odd_parts(real_parts)
@@ -251,26 +215,21 @@ class Fourier:
         indices = sorted({min(index, self.period - index) % self.period for index in wanted})
         return [(index, -index % self.period) for index in indices]
 
-    def _even_and_odd_parts(
-        self, values: Mapping[int, str]
-    ) -> tuple[dict[int, str], dict[int, str]]:
+    def _even_and_odd_parts(self, values: Mapping[int, str]) -> list[dict[int, str]]:
         """Emit the even part of values, then the odd part, each by index up to half the period."""
         even, odd = {}, {}
         for index, mirrored in self._mirror_pairs(values):
             here, there = values.get(index), values.get(mirrored)
-            if index == mirrored:
-                assert here is not None
-                even[index] = here
-            elif here is not None and there is not None:
+            if here is None and there is not None:
+                even[index], odd[index] = there, self.emit.op("fsub", ZERO, there)
+            elif here is not None and there is not None and index != mirrored:
                 even[index] = self.emit.op("fadd", here, there)
                 odd[index] = self.emit.op("fsub", here, there)
             elif here is not None:
-                even[index] = odd[index] = here
-            else:
-                assert there is not None
-                even[index] = there
-                odd[index] = self.emit.op("fsub", ZERO, there)
-        return even, odd
+                even[index] = here
+                if index != mirrored:
+                    odd[index] = here
+        return [even, odd]
 
     def _sum(self, values: Mapping[int, str], factors: Mapping[int, float], sign: int = 1) -> str:
         """Emit the sum of values times factors; nothing is emitted for what is 0."""

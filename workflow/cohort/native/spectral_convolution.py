@@ -1,36 +1,22 @@
 """Code of a convolution of many channels in the frequency domain."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from cohort.native import spectra
 from cohort.native.emitter import ZERO, Emitter, Index, chunks, transposed
 from cohort.native.lanes_convolution import ConvolutionCode
 from cohort.native.lanes_layers import Array, LanesLayout, Product
-from cohort.native.spectra import (
-    Complex,
-    Fourier,
-    MapSpectra,
-    gradient_slots,
-    input_gradient_frequency,
-    input_slots,
-    output_frequency,
-    weight_gradient_frequency,
-    weight_slots,
-)
+from cohort.native.spectra import Complex, Fourier, MapSpectra
 
 ToSlots = Callable[[Emitter, tuple[str, ...]], list[str]]
 FromSlots = Callable[[Emitter, list[str]], Complex]
 
 
 class Columns(NamedTuple):
-    """The real or the complex columns of the row transform.
-
-    `number` is how many there are, `row` the index of the first row coefficient, `rows` and `slots`
-    how many coefficients and slots each column has.
-    """
+    """The real or the complex columns of the row transform: how many there are, the index of the
+    first row coefficient, and how many coefficients (`rows`) and slots each column has."""
 
     is_real: bool
     number: int
@@ -41,12 +27,9 @@ class Columns(NamedTuple):
 
 class SpectralConvolutionCode(ConvolutionCode):
     """Emits a convolution as products of spectra: transforms, then for each slot a matrix product
-    over the channels.
-
-    Row coefficients are real columns first, then the real and imaginary parts of the complex ones.
-    Columns are worked on one after another, all the way to the result, so that what is in between
-    stays in the second-level cache.
-    """
+    over the channels. Row coefficients are real columns first, then the real and imaginary parts of
+    the complex ones. Columns are worked on one after another, all the way to the result, so that
+    what is in between stays in the second-level cache."""
 
     def __init__(self, emit: Emitter, layout: LanesLayout, number: int):
         super().__init__(emit, layout, number)
@@ -66,9 +49,12 @@ class SpectralConvolutionCode(ConvolutionCode):
 
     def emit_preparation(self) -> None:
         """Emit the transform of the weights along the rows of the kernel."""
-        emit, lanes, kernel = self.emit, self.lanes, self.layer.kernel
+        emit, lanes, kernel, taps = self.emit, self.lanes, self.layer.kernel, self.layer.taps
         with emit.loop(self.arrays.pairs // lanes) as group:
-            pixels = self._load_taps(self.weight_pointer((group, lanes * self.layer.taps)))
+            source, pixels = self.weight_pointer((group, lanes * taps)), list[str]()
+            for first in range(0, taps, lanes):
+                rows = [emit.load_anywhere(source, pair * taps + first) for pair in range(lanes)]
+                pixels += transposed(emit, rows)
             for y in range(kernel):
                 line = pixels[y * kernel : (y + 1) * kernel]
                 of_columns = dict(zip(self.kernel_columns, line, strict=True))
@@ -81,29 +67,25 @@ class SpectralConvolutionCode(ConvolutionCode):
         for columns in self._column_groups():
             with self.emit.loop(columns.number) as column:
                 # in either pass, which is less than to keep them
-                self._transform_columns(columns, column, arrays.inputs, input_slots)
+                self._transform_columns(columns, column, arrays.inputs, spectra.input_slots)
                 self._transform_weight_columns(columns, column)
                 with self.emit.loop(columns.slots) as slot:
                     self._emit_product(slot, arrays.inputs, arrays.outputs, (inner, 1))
-                self._invert_columns(columns, column, arrays.outputs, output_frequency)
+                self._invert_columns(columns, column, arrays.outputs, spectra.output_frequency)
         self._emit_outputs()
 
     def emit_weight_gradient(self) -> None:
         """Emit the gradient of the weights, and that of the inputs but for the last transform: both
         need the spectrum of the outputs' gradient, of which only a column is there at a time. They
         overwrite the slots of weights and inputs."""
-        emit, layer, inputs, outputs = (
-            self.emit,
-            self.layer,
-            self.arrays.inputs,
-            self.arrays.outputs,
-        )
+        emit, layer = self.emit, self.layer
+        inputs, outputs = self.arrays.inputs, self.arrays.outputs
         self._emit_gradient_spread()
         self._transform_rows(outputs, self.unpooled, layer.sides[1])
         for columns in self._column_groups():
             with emit.loop(columns.number) as column:
-                self._transform_columns(columns, column, outputs, gradient_slots)
-                self._transform_columns(columns, column, inputs, input_slots)
+                self._transform_columns(columns, column, outputs, spectra.gradient_slots)
+                self._transform_columns(columns, column, inputs, spectra.input_slots)
                 self._transform_weight_columns(columns, column)
                 with emit.loop(columns.slots) as slot:
                     self.emit_transpose(layer.inner, partial(self._at, inputs, slot), "%blocks")
@@ -113,7 +95,7 @@ class SpectralConvolutionCode(ConvolutionCode):
                     sums = layer.outer, layer.inner, gradients, samples, goal
                     self.emit_transposed_product(*sums)
                 self._invert_weight_columns(columns, column)
-                self._invert_columns(columns, column, inputs, input_gradient_frequency)
+                self._invert_columns(columns, column, inputs, spectra.input_gradient_frequency)
         self._emit_kernel_gradient()
 
     def emit_input_gradient(self) -> None:
@@ -233,7 +215,7 @@ class SpectralConvolutionCode(ConvolutionCode):
             for y, index in enumerate(self.kernel_rows):
                 kernel_at = partial(self._kernel_at, y=y, group=group)
                 values[index] = self._load_parts(columns, first, kernel_at)
-            for slot, value in enumerate(self._column_slots(columns, values, weight_slots)):
+            for slot, value in enumerate(self._column_slots(columns, values, spectra.weight_slots)):
                 emit.store(value, self._weight_at(slot), (group, self.lanes))
 
     def _column_slots(
@@ -268,7 +250,7 @@ class SpectralConvolutionCode(ConvolutionCode):
             numbers = range(columns.slots)
             slots = [emit.load(self._weight_at(slot), (group, lanes)) for slot in numbers]
             wanted = self.kernel_rows
-            values = self._column_values(columns, slots, weight_gradient_frequency, wanted)
+            values = self._column_values(columns, slots, spectra.weight_gradient_frequency, wanted)
             for y, index in enumerate(wanted):
                 for part, value in enumerate(values[index]):
                     emit.store(value, self._kernel_at(emit.add(first, part), y, group))
@@ -333,12 +315,3 @@ class SpectralConvolutionCode(ConvolutionCode):
                     used, rows = len(rows), rows + [ZERO] * (lanes - len(rows))
                     for pair, value in enumerate(transposed(emit, rows)[: part.size]):
                         emit.store_first(value, used, goal, pair * taps + first)
-
-    def _load_taps(self, source: str) -> list[str]:
-        """Emit loads of the weights of a vector of channel pairs, one vector per tap."""
-        emit, lanes, taps = self.emit, self.lanes, self.layer.taps
-        vectors: list[str] = []
-        for first in range(0, taps, lanes):
-            rows = [emit.load_anywhere(source, pair * taps + first) for pair in range(lanes)]
-            vectors += transposed(emit, rows)
-        return vectors[:taps]

@@ -61,11 +61,6 @@ def host(scalar: str) -> Target:
     return Target(llvm.get_host_cpu_name(), features.flatten(), scalar, lanes, registers)
 
 
-def avx2(scalar: str) -> Target:
-    """An x86-64 processor with AVX2 but without AVX-512."""
-    return Target("haswell", "", scalar, 32 // SIZES[scalar], 16)
-
-
 @functools.cache
 def has_fma() -> bool:
     """Whether the processor has fused multiply-add instructions. Without them LLVM calls a function

@@ -34,13 +34,8 @@ else:
 # how the names of modules begin that define components
 COMPONENTS = (
     f"{user_files.PACKAGE}.",
-    "cohort.data.augmentations",
-    "cohort.models",
-    "cohort.needs",
-    "cohort.selection",
-    "cohort.training.objectives",
-    "cohort.training.participation",
-    "cohort.training.servers",
+    *("cohort.data.augmentations", "cohort.models", "cohort.needs", "cohort.selection"),
+    *(f"cohort.training.{kind}" for kind in ("objectives", "participation", "servers")),
 )
 
 

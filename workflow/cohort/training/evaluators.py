@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from cohort.training.cell import Cell
     from cohort.training.task import RunState, Task
     from cohort.training.updates import Updates, Weights
+
+    Evaluated = tuple[Weights, Samples, torch.Tensor]  # a model, samples, and indices into these
 else:
     contract = lazy("cohort.training.contract")
     evaluation = lazy("cohort.training.evaluation")
@@ -52,6 +54,11 @@ class Evaluator(Component):
 
     def check(self, cell: Cell) -> None:
         """Raise ValueError if this evaluator cannot evaluate a cell that asks for it."""
+
+    def check_holdout(self, cell: Cell) -> None:
+        """Raise ValueError unless clients hold out samples."""
+        if not cell.settings.holdout:
+            raise ValueError(f"{self.setting} needs held-out samples: set holdout above 0")
 
     def plan(self, cell: Cell) -> int | str:
         """The rounds to evaluate, in the format of the setting `evaluate_every`; 0 for none."""
@@ -97,16 +104,27 @@ def mean_metrics(name: str, accuracy: str, loss: str) -> Mapping[str, Metric]:
     }
 
 
-def evaluate_each(
-    name: str, task: Task, network: nn.Module, models: list[tuple[Weights, Samples, torch.Tensor]]
-) -> dict[str, Any]:
-    """The mean accuracy and loss of models on samples with given indices; NaN without models."""
-    results = [evaluation.evaluate(network, *model, plain=task.plain) for model in models]
-    accuracies, losses = [own.accuracy for own in results], [own.loss for own in results]
-    return {
-        f"{name}_accuracy": np.mean(accuracies) if results else np.nan,
-        f"{name}_loss": np.mean(losses) if results else np.nan,
-    }
+@dataclass(frozen=True, kw_only=True)
+class OfModels(Evaluator):
+    """Base of those that record the mean accuracy and loss of some models, NaN without any; nothing
+    if the procedure has no local models."""
+
+    def models(self, task: Task, state: RunState, updates: Updates) -> list[Evaluated]:
+        """The models with the samples on which to evaluate each."""
+        raise NotImplementedError
+
+    def evaluate(
+        self, task: Task, network: nn.Module, state: RunState, updates: Updates | None
+    ) -> dict[str, Any]:
+        if updates is None:
+            return {}
+        models = self.models(task, state, updates)
+        results = [evaluation.evaluate(network, *model, plain=task.plain) for model in models]
+        accuracies, losses = [own.accuracy for own in results], [own.loss for own in results]
+        return {
+            f"{self.name}_accuracy": np.mean(accuracies) if results else np.nan,
+            f"{self.name}_loss": np.mean(losses) if results else np.nan,
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,7 +167,7 @@ class OnValidation(Evaluator):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OnOwnSamples(Evaluator):
+class OnOwnSamples(OfModels):
     """Evaluates the local model of each client of the cohort on the client's own training samples
     and records the mean over clients that hold any."""
 
@@ -159,17 +177,13 @@ class OnOwnSamples(Evaluator):
         "own_samples", "Accuracy on own samples", "Loss on own samples"
     )
 
-    def evaluate(
-        self, task: Task, network: nn.Module, state: RunState, updates: Updates | None
-    ) -> dict[str, Any]:
-        if updates is None:
-            return {}
+    def models(self, task: Task, state: RunState, updates: Updates) -> list[Evaluated]:
         models = []
         for row, client in enumerate(updates.clients):
             own = torch.from_numpy(task.shards.indices[client]).to(task.test.device)
             if len(own):
                 models.append((updates.client_weights(row), task.train_samples, own))
-        return evaluate_each(self.name, task, network, models)
+        return models
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,13 +199,10 @@ class OnHoldout(Evaluator):
     }
 
     def applies(self, task: Task) -> bool:
-        return any(len(part) for part in task.shards.holdouts)
+        return any(map(len, task.shards.holdouts))
 
     def check(self, cell: Cell) -> None:
-        if not cell.settings.holdout:
-            raise ValueError(
-                f"{self.setting} needs samples that clients hold out: set holdout above 0"
-            )
+        self.check_holdout(cell)
 
     def evaluate(
         self, task: Task, network: nn.Module, state: RunState, updates: Updates | None
@@ -208,7 +219,7 @@ class OnHoldout(Evaluator):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OfLocalModels(Evaluator):
+class OfLocalModels(OfModels):
     """Evaluates the local model of each client of the cohort on the test samples and records the
     mean."""
 
@@ -218,24 +229,17 @@ class OfLocalModels(Evaluator):
         "local", "Local test accuracy", "Local test loss"
     )
 
-    def evaluate(
-        self, task: Task, network: nn.Module, state: RunState, updates: Updates | None
-    ) -> dict[str, Any]:
-        if updates is None:
-            return {}
+    def models(self, task: Task, state: RunState, updates: Updates) -> list[Evaluated]:
         models = map(updates.client_weights, range(len(updates.sizes)))
-        tests = task.test_samples, task.test
-        return evaluate_each(self.name, task, network, [(model, *tests) for model in models])
+        return [(model, task.test_samples, task.test) for model in models]
 
 
 @dataclass(frozen=True, kw_only=True)
-class OnNextCohort(OnHoldout):
+class OnNextCohort(OfModels):
     """Evaluates the global model on the held-out samples of a cohort that the selector draws after
     the round, as Flower does where selection is part of the client manager: `configure_evaluate`
-    samples clients through it as `configure_fit` does.
-
-    This draw is independent: it neither is nor changes the cohort of the next round.
-    """
+    samples clients through it as `configure_fit` does. This draw is independent: it neither is nor
+    changes the cohort of the next round."""
 
     name: ClassVar[str] = "next_cohort"
     setting: ClassVar[str] = "evaluate_next"
@@ -243,32 +247,30 @@ class OnNextCohort(OnHoldout):
         "next_cohort", "Held-out accuracy of the next draw", "Held-out loss of the next draw"
     )
 
+    def applies(self, task: Task) -> bool:
+        return any(map(len, task.shards.holdouts))
+
     def check(self, cell: Cell) -> None:
-        super().check(cell)
+        self.check_holdout(cell)
         if not isinstance(cell.procedure, Federated):
             raise ValueError(
-                f"{self.setting} needs a draw after each round, which procedure "
-                f"'{cell.procedure}' does not have; leave it out"
+                f"{self.setting} draws a cohort after each round, which procedure "
+                f"'{cell.procedure}' does not; leave it out"
             )
         asks = any(need.gathered == "before" for need in needs_of(cell.selector))
         if isinstance(cell.selector, Screening) or asks:
             raise ValueError(
                 f"{self.setting} draws a cohort without asking any client, but strategy "
-                f"'{cell.settings.strategy}' screens, probes or asks clients before it chooses; "
-                "leave it out"
+                f"'{cell.settings.strategy}' asks some before it chooses; leave it out"
             )
 
-    def evaluate(
-        self, task: Task, network: nn.Module, state: RunState, updates: Updates | None
-    ) -> dict[str, Any]:
-        clients = np.arange(task.settings.clients)
-        view = task.view(state.reports)
+    def models(self, task: Task, state: RunState, updates: Updates) -> list[Evaluated]:
+        clients, view = np.arange(task.settings.clients), task.view(state.reports)
         rng = generator(task.settings.seed, "next cohort", round=state.round)
         cohort = contract.CheckedSelector(task.selector).select(state.selector, clients, view, rng)
         held_out = np.concatenate([task.shards.holdouts[client] for client in cohort])
         indices = torch.from_numpy(held_out).to(task.test.device)
-        models = [(state.weights, task.train_samples, indices)]
-        return evaluate_each(self.name, task, network, models)
+        return [(state.weights, task.train_samples, indices)]
 
 
 EVALUATORS = Catalog(

@@ -117,12 +117,10 @@ class Ledger:
 
 class Cursor:
     """The local work of the current round that is already done, for checkpoints and resuming.
-
     Between two rounds a run is its `RunState`. Within one everything is drawn again from its seed
     in no time except local training. So a checkpoint inside a round holds the state before it and
     the results of the clients that are done. A resumed round is played again from its beginning,
-    and trainers skip these clients.
-    """
+    and trainers skip these clients."""
 
     def __init__(
         self,
@@ -173,8 +171,5 @@ class Cursor:
 
 def strip_prefix(tensors: Mapping[str, Tensor], prefix: str) -> Weights:
     """The tensors whose names begin with a prefix, under their names without the prefix."""
-    return {
-        name.removeprefix(prefix): tensor
-        for name, tensor in tensors.items()
-        if name.startswith(prefix)
-    }
+    names = [name for name in tensors if name.startswith(prefix)]
+    return {name.removeprefix(prefix): tensors[name] for name in names}

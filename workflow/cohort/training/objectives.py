@@ -19,9 +19,9 @@ else:
 
 
 class Coefficients(NamedTuple):
-    """An objective as numbers: the mean cross-entropy of the logits scale * (output - bias) + bias +
-    shift, class by class, where None stands for 1 and 0, and a proximal term, which is mu / 2 times
-    the squared distance of the parameters to the global ones."""
+    """An objective as numbers: the mean cross-entropy of the logits scale * (output - bias) + bias
+    + shift, class by class, where None stands for 1 and 0, and a proximal term, which is mu / 2
+    times the squared distance of the parameters to the global ones."""
 
     scale: Tensor | None = None
     shift: Tensor | None = None

@@ -1,8 +1,6 @@
-"""The one loop over rounds that every procedure runs in.
-
-A procedure says what happens within a round. Everything around it is here: the ledger, evaluations
-that are due, the test for divergence, the history, and the places from which a run can resume.
-"""
+"""The one loop over rounds that every procedure runs in. A procedure says what happens within a
+round. Everything around it is here: the ledger, evaluations that are due, the test for divergence,
+the history, and the places from which a run can resume."""
 
 import time
 from abc import ABC, abstractmethod
@@ -10,35 +8,24 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 from statistics import median
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 import numpy as np
 import safetensors.torch
 from torch import nn
 
-from cohort.settings import Settings
-from cohort.training.contract import locate_errors
-from cohort.training.evaluation import all_finite
-from cohort.training.evaluators import EVALUATORS
+from cohort.training import contract, evaluation, evaluators
 from cohort.training.ledger import Cursor, Ledger
 from cohort.training.task import RunState, Task
-from cohort.training.trainers.base import Trainer
 from cohort.training.updates import Updates
-
-T = TypeVar("T", bound=Trainer)
 
 
 class Rounds(ABC):
-    """The rounds of one procedure on one task.
+    """The rounds of one procedure on one task. They keep nothing that a resumed run would miss:
+    what must survive a round is in the state. `costs` names the costs that are recorded in every
+    round, even if they are zero."""
 
-    They keep nothing that a resumed run would miss: what must survive a round is in the state.
-    `costs` names the costs that are recorded in every round, even if they are zero.
-    """
-
-    costs: ClassVar[tuple[str, ...]] = (
-        *("bytes_down", "bytes_up"),
-        *("client_steps", "selection_samples"),
-    )
+    costs: ClassVar[tuple[str, ...]] = "bytes_down", "bytes_up", "client_steps", "selection_samples"
 
     def __init__(self, task: Task):
         self.task = task
@@ -57,14 +44,6 @@ class Rounds(ABC):
     def network(self, round: int) -> nn.Module:
         """The network to which the weights belong after a round."""
         return self.task.model
-
-    def trainer_of(
-        self, kind: type[T], model: nn.Module | None = None, settings: Settings | None = None
-    ) -> T:
-        """A trainer for the task's clients, of its model and settings or of others."""
-        task = self.task
-        data = task.objective, task.train_samples, task.shards.indices
-        return kind(model or task.model, settings or task.settings, *data)
 
     @cached_property
     def transfer_seconds(self) -> float:
@@ -88,7 +67,7 @@ class Rounds(ABC):
 
     def evaluate(self, state: RunState, ledger: Ledger) -> None:
         """Enter into the ledger what the evaluators measure that are due after a round."""
-        for kind in EVALUATORS.values():
+        for kind in evaluators.EVALUATORS.values():
             evaluator = kind()
             if evaluator.is_due(self.task, state):
                 network = self.network(state.round)
@@ -103,10 +82,10 @@ class Rounds(ABC):
         self.cursor = cursor or Cursor()
         for round in range(state.round + 1, self.task.settings.rounds + 1):
             ledger = self.cursor.begin_round(self.costs)
-            with locate_errors(strategy, round):
+            with contract.locate_errors(strategy, round):
                 after = self.play(state, round, ledger)
-            state = replace(after, round=round, diverged=not all_finite(after.weights))
-            with locate_errors(strategy, round), ledger.timed("evaluating"):
+            state = replace(after, round=round, diverged=not evaluation.all_finite(after.weights))
+            with contract.locate_errors(strategy, round), ledger.timed("evaluating"):
                 self.evaluate(state, ledger)
             self.local_models = None
             ledger.close(state.history, round)

@@ -28,13 +28,11 @@ class Merged(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ServerRule(Component):
-    """Merges the updates of a cohort into new global weights.
-
-    A rule receives the trainable weights only: statistics of normalization layers are always
-    averaged, because a rule that extrapolates could make a variance negative. Its memory between
-    rounds is plain tensors, which a checkpoint can hold: those that `begin` returns, and any that
-    are added later, named `{weight}/...` with the shape of that weight.
-    """
+    """Merges the updates of a cohort into new global weights. A rule receives the trainable weights
+    only: statistics of normalization layers are always averaged, because a rule that extrapolates
+    could make a variance negative. Its memory between rounds is plain tensors, which a checkpoint
+    can hold: those that `begin` returns, and any that are added later, named `{weight}/...` with
+    the shape of that weight."""
 
     metrics: ClassVar[Mapping[str, Metric]] = {}
     """The metrics that it records itself, by recorded name."""

@@ -22,12 +22,10 @@ from cohort.training.updates import Weights
 
 @dataclass
 class RunState:
-    """Everything a run carries from round to round, and so everything a checkpoint holds.
-
-    `server` is the memory of the server rule (or of an optimizer that lives across rounds),
-    `selector` that of the selector, `reports` what clients reported once before the first round.
-    `sessions` describes the processes that worked on the run.
-    """
+    """Everything a run carries from round to round, and so everything a checkpoint holds. `server`
+    is the memory of the server rule (or of an optimizer that lives across rounds), `selector` that
+    of the selector, `reports` what clients reported once before the first round. `sessions`
+    describes the processes that worked on the run."""
 
     weights: Weights
     server: Weights
@@ -41,12 +39,10 @@ class RunState:
 
 @dataclass(frozen=True, kw_only=True)
 class Task(Cell):
-    """A cell with everything that its procedure works on.
-
-    `test` and `reserved` (for selectors) are disjoint indices into `test_samples`, the shards are
-    indices into `train_samples`, and `validation` into `validation_samples`: the training samples,
-    if some of them are set aside, or else those that the data set comes with.
-    """
+    """A cell with everything that its procedure works on. `test` and `reserved` (for selectors) are
+    disjoint indices into `test_samples`, the shards are indices into `train_samples`, and
+    `validation` into `validation_samples`: the training samples, if some of them are set aside, or
+    else those that the data set comes with."""
 
     model: nn.Module
     classes: int
@@ -94,9 +90,7 @@ class Task(Cell):
         shape = tuple(self.train_samples.values.shape[1:])
         model = new_model(self.settings, shape, self.classes, "other weights")
         like = self.trainable(self.initial_weights())
-        return {
-            name: parameter.detach().to(like[name]) for name, parameter in model.named_parameters()
-        }
+        return {name: own.detach().to(like[name]) for name, own in model.named_parameters()}
 
 
 def new_model(settings: Settings, shape: tuple[int, ...], classes: int, purpose: str) -> nn.Module:

@@ -18,13 +18,11 @@ Weights = dict[str, Tensor]
 
 @dataclass(frozen=True, kw_only=True)
 class LocalWork:
-    """One client's work: from which weights, on which samples, at which learning rate.
-
-    `round` and `client` address the random draws of batches, augmentation and dropout. Of the steps
-    that J asks for, the client takes those from `begin` to `end`. `correction` gives what is added
-    to the weights after each step, times the learning rate (SCAFFOLD's control variates). Samples
-    are shuffled in each epoch unless they are to be taken `in_order`.
-    """
+    """One client's work: from which weights, on which samples, at which learning rate. `round` and
+    `client` address the random draws of batches, augmentation and dropout. Of the steps that J asks
+    for, the client takes those from `begin` to `end`. `correction` gives what is added to the
+    weights after each step, times the learning rate (SCAFFOLD's control variates). Samples are
+    shuffled in each epoch unless they are to be taken `in_order`."""
 
     client: int
     round: int
@@ -73,11 +71,9 @@ def batches(
 @dataclass(frozen=True)
 class Updates:
     """The local models of a cohort after training: `weights[name][k]` belongs to the k-th client.
-
     `sizes`, `steps` and `losses` hold each client's number of samples, local steps and mean
     training loss; `clients` their numbers in a federation of `total`. `lr` and `momentum` are those
-    of the local steps.
-    """
+    of the local steps."""
 
     weights: Weights
     sizes: Tensor
@@ -153,8 +149,10 @@ class Updates:
 
 def stack(models: list[Weights]) -> Weights:
     """Stack models: one tensor per parameter with one row per model."""
-    by_name = {name: [model[name] for model in models] for name in models[0]}
-    return {name: torch.stack(tensors) for name, tensors in by_name.items()}
+    stacked = {}
+    for name in models[0]:
+        stacked[name] = torch.stack([model[name] for model in models])
+    return stacked
 
 
 def size_in_bytes(weights: Weights) -> int:

@@ -1,8 +1,6 @@
-"""Checkpoints: the whole state of a run in one safetensors file.
-
-Everything but tensors is JSON in its header, and a checksum covers both. The previous checkpoint is
-kept, so that at every moment, even between two renames, a whole one exists.
-"""
+"""Checkpoints: the whole state of a run in one safetensors file. Everything but tensors is JSON in
+its header, and a checksum covers both. The previous checkpoint is kept, so that at every moment,
+even between two renames, a whole one exists."""
 
 import hashlib
 import json

@@ -1,9 +1,7 @@
-"""The machine of a job: its processor or a GPU that it shares, memory, precision and threads.
-
-A GPU has some slots, and a cell holds one of them while it trains, or waits for one. A slot is a
-locked file in the system's temporary directory, named after the GPU's UUID, so that all of a user's
-processes on a machine agree, whatever their working directories and CUDA_VISIBLE_DEVICES.
-"""
+"""The machine of a job: its processor or a GPU that it shares, memory, precision and threads. A GPU
+has some slots, and a cell holds one of them while it trains, or waits for one. A slot is a locked
+file in the system's temporary directory, named after the GPU's UUID, so that all of a user's
+processes on a machine agree, whatever their working directories and CUDA_VISIBLE_DEVICES."""
 
 from __future__ import annotations
 

@@ -5,15 +5,16 @@ import platform
 import resource
 import signal
 import subprocess
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
@@ -21,19 +22,25 @@ import torch
 import cohort
 from cohort.core import shipped, user_files
 from cohort.core.errors import UserError
+from cohort.core.lazy import lazy
 from cohort.core.paths import state_folder
+from cohort.core.text import duration_text
 from cohort.records.record import FORMAT, Record, is_valid, write
-from cohort.training import evaluation
+from cohort.training import contract, evaluation, trainers
 from cohort.training.cell import Cell, read_cell
-from cohort.training.contract import locate_errors
 from cohort.training.job import checkpoint, lease, machine
-from cohort.training.job.progress import LogLines, Watch, progress_text
 from cohort.training.ledger import Cursor
 from cohort.training.rounds import Rounds
 from cohort.training.task import RunState, Task, load_task
-from cohort.training.trainers import choose_trainer
 from cohort.training.updates import Weights
 
+if TYPE_CHECKING:
+    from rich import progress as rich
+else:
+    rich = lazy("rich.progress")  # only needed in a terminal
+
+Watch = Callable[[RunState], None]
+PROGRESS_SECONDS = 10.0  # between two lines of a log
 PATIENCE_SECONDS = 10  # from a signal until a run that cannot be saved in time is given up
 
 
@@ -97,14 +104,14 @@ class Run:
     @classmethod
     def begin(cls, cell: Cell, path: Path, device: torch.device, trainer: str) -> Self:
         """Resume a run from the checkpoint at `path`, with its trainer, or begin the run."""
-        with locate_errors(cell.settings.strategy, 0):  # the user's model may fail
+        with contract.locate_errors(cell.settings.strategy, 0):  # the user's model may fail
             task = load_task(cell, device)
         machine.set_up(task.settings.precision, device)
         begun = task.procedure.begin(task)
         state, cursor = checkpoint.load(path, cell.digest, begun, device) or (begun, {})
         if state.sessions:
             trainer = state.sessions[-1]["trainer"]
-        trainer, reason = choose_trainer(trainer, device, task)
+        trainer, reason = trainers.choose_trainer(trainer, device, task)
         task = replace(task, trainer=trainer)
         if reason:
             print(f"trained by plain PyTorch: {reason}", flush=True)
@@ -282,3 +289,48 @@ def _commit() -> str:
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
     return text.strip()
+
+
+class LogLines:
+    """Prints the progress of a run: a line at most every ten seconds, and one after the last round.
+    Each begins with the name of the cell."""
+
+    def __init__(self, rounds: int, name: str):
+        self.rounds, self.name = rounds, name
+        self.started = self.printed = time.monotonic()
+        self.first: int | None = None
+
+    def __call__(self, state: RunState) -> None:
+        self.first = state.round - 1 if self.first is None else self.first
+        now = time.monotonic()
+        if now - self.printed >= PROGRESS_SECONDS or state.round == self.rounds:
+            self.printed = now
+            speed = (state.round - self.first) / max(now - self.started, 1e-9)
+            left = duration_text((self.rounds - state.round) / speed)
+            text = f"{self.name}  {progress_text(state, self.rounds)}  {speed:.3g} rounds/s"
+            print(f"{text}  {left} left", flush=True)
+
+
+@contextlib.contextmanager
+def progress_display(rounds: int, title: str) -> Iterator[Watch]:
+    """Show a live bar on a terminal, else print lines; yield the function to call every round."""
+    if not sys.stdout.isatty():
+        yield LogLines(rounds, title)
+        return
+    columns = "{task.description}", rich.BarColumn(), rich.TimeRemainingColumn()
+    with rich.Progress(*columns) as progress:
+        bar = progress.add_task(title, total=rounds)
+
+        def watch(state: RunState) -> None:
+            text = f"{title}  {progress_text(state, rounds)}"
+            progress.update(bar, completed=state.round, description=text)
+
+        yield watch
+
+
+def progress_text(state: RunState, rounds: int) -> str:
+    """The current round of a run and its latest evaluation as text."""
+    if not state.history.metrics.get("test_accuracy"):
+        return f"round {state.round}/{rounds}  not evaluated yet"
+    accuracy, loss = (state.history.last(f"test_{name}") for name in ("accuracy", "loss"))
+    return f"round {state.round}/{rounds}  test accuracy {accuracy:.4f}  loss {loss:.4f}"

@@ -16,13 +16,11 @@ from cohort.core.randomness import generator, torch_seed
 from cohort.selection.entropy import entropy_bits
 from cohort.training.contract import CheckedSelector
 from cohort.training.ledger import Ledger, strip_prefix
-from cohort.training.procedures.federated import select
-from cohort.training.procedures.gathering import NeedGatherer
+from cohort.training.procedures import federated, gathering
 from cohort.training.procedures.procedure import Concat
 from cohort.training.rounds import Rounds
 from cohort.training.task import RunState, Task
-from cohort.training.trainers import TRAINERS
-from cohort.training.trainers.serial import SerialTrainer, local_optimizer
+from cohort.training.trainers import TRAINERS, serial
 from cohort.training.updates import Updates, Weights, local_steps, size_in_bytes, stack
 
 NONE = -1  # the cluster of a client without samples
@@ -40,7 +38,7 @@ class ConcatRounds(Rounds):
     def __init__(self, procedure: Concat, task: Task):
         super().__init__(task)
         self.procedure, self.selector = procedure, CheckedSelector(task.selector)
-        self.needs = NeedGatherer(task.selector.needs | {"label_counts"}, task)
+        self.needs = gathering.NeedGatherer(task.selector.needs | {"label_counts"}, task)
         self.cluster_rounds = procedure.cluster_rounds(task.settings.rounds)
         rng, seed = generator(task.settings.seed, "clusters"), task.settings.seed
         wanted = procedure.clusters, rng, bool(procedure.balanced)
@@ -48,8 +46,8 @@ class ConcatRounds(Rounds):
         clusters = int(self.cluster_of_client.max()) + 1
         self.concatenated = Concatenated(task.model, clusters, torch_seed(seed, "classifier"))
         few_steps = replace(task.settings, J=f"J{procedure.steps}")
-        self.trainer = self.trainer_of(TRAINERS[task.trainer])
-        self.classifier_trainer = self.trainer_of(SerialTrainer, self.concatenated, few_steps)
+        self.trainer = TRAINERS[task.trainer](task)
+        self.classifier_trainer = serial.SerialTrainer(task, self.concatenated, few_steps)
 
     def network(self, round: int) -> "Concatenated":
         self.concatenated.joined = round > self.cluster_rounds
@@ -61,7 +59,7 @@ class ConcatRounds(Rounds):
     def begin(self) -> RunState:
         task, rng = self.task, generator(self.task.settings.seed, "selection")
         weights = self.concatenated.initial_weights(task.initial_weights())
-        reports = NeedGatherer(task.selector.needs, task).gather_once()
+        reports = gathering.NeedGatherer(task.selector.needs, task).gather_once()
         memory = self.selector.begin(task.view(reports), rng)
         clusters = {"cluster": torch.from_numpy(self.cluster_of_client)}
         return RunState(weights, clusters, memory, reports=reports)
@@ -69,7 +67,7 @@ class ConcatRounds(Rounds):
     def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
         task, view = self.task, self.task.view(state.reports)
         everybody = np.arange(task.settings.clients)
-        cohort = select(task, state.selector, everybody, view, round, ledger)
+        cohort = federated.select(task, state.selector, everybody, view, round, ledger)
         labels = task.shards.label_counts[cohort].sum(axis=0)
         ledger.measured(cohort_entropy=float(entropy_bits(labels)))
         start, holders = state.weights, cohort[task.sizes[cohort] > 0]
@@ -114,7 +112,7 @@ class ConcatRounds(Rounds):
         models, losses = [], []
         for work in trainer.full_work(weights, cohort, round):
             network.classifier.load_state_dict(start)
-            optimizer = local_optimizer(settings, network.classifier.parameters(), lr)
+            optimizer = serial.local_optimizer(settings, network.classifier.parameters(), lr)
             once = replace(work, end=local_steps(len(work.samples), settings)[1])
             losses.append(trainer.run(once, optimizer, anchor))
             model = network.classifier.state_dict().items()
@@ -125,9 +123,8 @@ class ConcatRounds(Rounds):
         return {CLASSIFIER: Updates(stack(models), sizes, steps, means)}
 
     def charge(self, state: RunState, round: int, ledger: Ledger) -> None:
-        """Record the round's traffic: each client downloads and uploads its cluster's network, or the
-        classifier; with its first classifier it downloads all networks without their last layers
-        too."""
+        """Record the round's traffic: each client receives and sends its cluster's network or the
+        classifier; with its first one it also receives all networks without their last layers."""
         if round == 1:
             self.needs.charge("once", self.task.settings.clients, ledger)
         cohort, network = ledger.cohort, size_in_bytes(strip_prefix(state.weights, prefix_of(0)))
@@ -200,9 +197,8 @@ def last_linear(network: nn.Module) -> nn.Linear:
 def features(network: nn.Module, inputs: Tensor) -> Tensor:
     """The input of a network's last linear layer."""
     seen: list[Tensor] = []
-    with last_linear(network).register_forward_pre_hook(
-        lambda layer, inputs_of_layer: seen.append(inputs_of_layer[0])
-    ):
+    last = last_linear(network)
+    with last.register_forward_pre_hook(lambda layer, given: seen.append(given[0])):
         network(inputs)
     return seen[0]
 

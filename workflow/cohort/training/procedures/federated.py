@@ -10,14 +10,13 @@ from cohort.core.randomness import generator
 from cohort.selection.entropy import entropy_bits
 from cohort.selection.selector import Reports, State, View
 from cohort.settings import local_work
-from cohort.training import trainers
-from cohort.training.contract import CheckedSelector, merge
+from cohort.training import contract
 from cohort.training.ledger import Ledger
 from cohort.training.procedures.gathering import NeedGatherer, scatter_rows
 from cohort.training.procedures.procedure import Federated
 from cohort.training.rounds import Rounds
 from cohort.training.task import RunState, Task
-from cohort.training.trainers.serial import StepRecordingTrainer
+from cohort.training.trainers import TRAINERS, serial
 from cohort.training.updates import LocalWork, Updates, Weights, local_steps, size_in_bytes
 
 NORM_BYTES = 8  # of the number that a probed client sends
@@ -49,7 +48,7 @@ def select(
 ) -> np.ndarray:
     """Choose the cohort of a round, and enter it, the time of the choice and its metrics into the
     ledger: the selector's own and, if some clients overlap with others, how it prefers these."""
-    selector = CheckedSelector(task.selector)
+    selector = contract.CheckedSelector(task.selector)
     rng = generator(task.settings.seed, "selection", round=round)
     with ledger.timed("selecting"), ledger.timed_scoring():
         cohort = ledger.cohort = selector.select(state, candidates, view, rng)
@@ -73,12 +72,12 @@ class FederatedRounds(Rounds):
 
     def __init__(self, procedure: Federated, task: Task):
         super().__init__(task)
-        self.selector, self.server = CheckedSelector(task.selector), task.server
+        self.selector, self.server = contract.CheckedSelector(task.selector), task.server
         self.needs = NeedGatherer(task.selector.needs, task)
         rng = generator(task.settings.seed, "devices")
         self.speeds = task.client_devices.speeds(task.settings.clients, rng)
-        kind = StepRecordingTrainer if procedure.profiled else trainers.TRAINERS[task.trainer]
-        self.trainer = self.trainer_of(kind)
+        kind = serial.StepRecordingTrainer if procedure.profiled else TRAINERS[task.trainer]
+        self.trainer = kind(task)
 
     def begin(self) -> RunState:
         task = self.task
@@ -261,7 +260,7 @@ class FederatedRounds(Rounds):
         counted = counted.only(before)
         ledger.measured(train_loss=float(counted.losses.mean()))
         ledger.measured(update_norm=float(counted.distances(before).mean()))
-        merged, memory, metrics = merge(self.server, before, counted, state.server)
+        merged, memory, metrics = contract.merge(self.server, before, counted, state.server)
         ledger.measured(**metrics)
         return merged | statistics, memory
 
@@ -277,15 +276,15 @@ class FederatedRounds(Rounds):
         cohort, NaN for one that did not respond."""
         cohort, rows = responders.cohort, np.flatnonzero(responders.responds)
         with ledger.timed("selecting"), ledger.timed_scoring():
-            by_need = {
-                need: scatter_rows(values, rows, len(cohort)) for need, values in reports.items()
-            }
+            by_need = dict(reports)
+            for need, values in reports.items():
+                by_need[need] = scatter_rows(values, rows, len(cohort))
             return self.selector.observe(state.selector, cohort, by_need, pool.view)
 
     def _train_works(self, works: list[LocalWork], state: RunState, ledger: Ledger) -> Updates:
         with ledger.timed("training"):
             updates = self.trainer.train(works, state.weights, self.cursor)
-        if isinstance(self.trainer, StepRecordingTrainer):
+        if isinstance(self.trainer, serial.StepRecordingTrainer):
             ledger.profile.append(self.trainer.step_profile())
         return updates
 

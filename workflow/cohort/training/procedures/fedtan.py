@@ -1,11 +1,9 @@
-"""Rounds of FedTAN: those of FedAvg, with a first step that clients take together.
-
-In this step the clients' networks run in lock step on one batch, in which each client has its rows.
-Layers with weights work on each client's rows with that client's weights. The gradient goes back
-through the means and variances of batch normalization. All that a client tells of its rows are
-sums: of the inputs, of their squared distances to the mean, and, in the backward pass, of the
-gradients and of their products with the normalized inputs.
-"""
+"""Rounds of FedTAN: those of FedAvg, with a first step that clients take together. In this step the
+clients' networks run in lock step on one batch, in which each client has its rows. Layers with
+weights work on each client's rows with that client's weights. The gradient goes back through the
+means and variances of batch normalization. All that a client tells of its rows are sums: of the
+inputs, of their squared distances to the mean, and, in the backward pass, of the gradients and of
+their products with the normalized inputs."""
 
 import copy
 from collections.abc import Iterable, Sequence
@@ -23,13 +21,8 @@ from cohort.training.ledger import Cursor, Ledger
 from cohort.training.procedures.federated import FederatedRounds, Pool
 from cohort.training.procedures.procedure import Federated
 from cohort.training.task import RunState, Task
+from cohort.training.trainers import serial
 from cohort.training.trainers.base import Trained
-from cohort.training.trainers.serial import (
-    AfterStep,
-    LocalOptimizer,
-    SerialTrainer,
-    local_optimizer,
-)
 from cohort.training.updates import LocalWork, Updates, Weights, size_in_bytes
 
 
@@ -38,7 +31,7 @@ class FedTanRounds(FederatedRounds):
 
     def __init__(self, task: Task):
         super().__init__(Federated(), task)
-        self.trainer = self.together = self.trainer_of(FirstStepTogether)
+        self.trainer = self.together = FirstStepTogether(task)
 
     def train(self, state: RunState, works: list[LocalWork], pool: Pool, ledger: Ledger) -> Updates:
         updates = super().train(state, works, pool, ledger)
@@ -57,12 +50,10 @@ def charge_exchange(weights: Weights, copies: int, ledger: Ledger) -> None:
         ledger.sent(what, size, to="clients", copies=copies)
 
 
-class FirstStepTogether(SerialTrainer):
+class FirstStepTogether(serial.SerialTrainer):
     """The serial trainer, but the first step of all clients shares the statistics of batch
-    normalization. Work that is resumed takes that step again.
-
-    `first` has, by client, the weights after the first step of the last call and the loss before.
-    """
+    normalization. Work that is resumed takes that step again. `first` has, by client, the weights
+    after the first step of the last call and the loss before."""
 
     def prepare(self) -> None:
         super().prepare()
@@ -75,9 +66,9 @@ class FirstStepTogether(SerialTrainer):
     def run(
         self,
         work: LocalWork,
-        optimizer: LocalOptimizer,
+        optimizer: serial.LocalOptimizer,
         anchor: Sequence[Tensor],
-        after_step: AfterStep | None = None,
+        after_step: serial.AfterStep | None = None,
     ) -> Tensor:
         if work.client not in self.first:
             return super().run(work, optimizer, anchor, after_step)
@@ -113,17 +104,15 @@ class FirstStepTogether(SerialTrainer):
         for (client, network), loss in zip(networks.items(), losses, strict=True):
             if settings.clip:
                 clip_grad_norm_(network.parameters(), settings.clip)
-            local_optimizer(settings, network.parameters(), lr[client]).step()
+            serial.local_optimizer(settings, network.parameters(), lr[client]).step()
             steps[client] = network.state_dict(), loss.detach()[None]
         return steps
 
 
 class LockStep:
     """The networks of several clients, which take their forward and backward passes together.
-
     Backward passes of any sum of their outputs leave each client's gradients in its own network.
-    The networks' architectures are the same, and only batch normalization mixes rows.
-    """
+    The networks' architectures are the same, and only batch normalization mixes rows."""
 
     def __init__(self, networks: Sequence[nn.Module]):
         self.counts: list[int] = []  # the rows of each client in the present batch
@@ -174,9 +163,8 @@ class _SharedNorm(_LayerPerClient):
                 layer.running_var.lerp_(unbiased, layer.momentum)
         shape = -1, *[1] * (inputs.dim() - 2)
         rows = zip(self.layers, normalized.split(self.counts), strict=True)
-        return torch.cat(
-            [own * layer.weight.view(shape) + layer.bias.view(shape) for layer, own in rows]
-        )
+        scaled = [own * layer.weight.view(shape) + layer.bias.view(shape) for layer, own in rows]
+        return torch.cat(scaled)
 
 
 class _Normalize(torch.autograd.Function):

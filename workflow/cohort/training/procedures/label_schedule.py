@@ -59,12 +59,7 @@ def _begin_epoch(
 
 
 def schedule_single_samples(
-    data: ClientData,
-    rng: np.random.Generator,
-    *,
-    chunk: int,
-    retained: float,
-    weighted: bool = False,
+    data: ClientData, rng: np.random.Generator, chunk: int, retained: float, weighted: bool = False
 ) -> Epoch:
     """Schedule an epoch of single samples (Algorithm 3) in chunks of labels. A client that has no
     sample left of a label skips it and says so. The label then waits at a random place of what is
@@ -90,7 +85,7 @@ def schedule_single_samples(
 
 
 def schedule_batches(
-    data: ClientData, rng: np.random.Generator, *, batch: int, weighted: bool = False
+    data: ClientData, rng: np.random.Generator, batch: int, weighted: bool = False
 ) -> Epoch:
     """Schedule an epoch of batches (Algorithm 4). For a label that a client has no sample left of,
     another client is chosen before the batch is trained."""

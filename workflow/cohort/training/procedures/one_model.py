@@ -31,7 +31,7 @@ class CentralizedRounds(Rounds):
     def __init__(self, task: Task):
         super().__init__(task)
         settings = task.settings
-        self.trainer = self.trainer_of(serial.SerialTrainer)
+        self.trainer = serial.SerialTrainer(task)
         self.batches = local_steps(self.epoch_size(), settings)[1]  # in an epoch
         self.optimizer = serial.torch_optimizer(settings, task.model.parameters(), settings.lr)
         self.schedule = task.schedule.build(self.optimizer, settings.rounds, self.batches)
@@ -87,7 +87,7 @@ class HandoffRounds(Rounds):
 
     def __init__(self, task: Task):
         super().__init__(task)
-        self.trainer = self.trainer_of(TRAINERS[task.trainer])
+        self.trainer = TRAINERS[task.trainer](task)
 
     def train_work(self, work: LocalWork, ledger: Ledger) -> tuple[Weights, float]:
         """Train by this work; return the weights after it and its mean loss."""
@@ -135,14 +135,10 @@ class StratifiedSingleRounds(HandoffRounds):
 
     def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
         asked = self.procedure
+        chunks = asked.chunk, asked.retained, bool(asked.weighted)
         with ledger.timed("selecting"):
-            epoch = label_schedule.schedule_single_samples(
-                client_data(self.task),
-                schedule_rng(self.task, round),
-                chunk=asked.chunk,
-                retained=asked.retained,
-                weighted=bool(asked.weighted),
-            )
+            data, rng = client_data(self.task), schedule_rng(self.task, round)
+            epoch = label_schedule.schedule_single_samples(data, rng, *chunks)
         work = epoch_work(epoch, state.weights, round, self.trainer.lr(round))
         weights, loss = self.train_work(work, ledger)
         downloads = self.task.settings.clients + (round == 1)
@@ -174,9 +170,7 @@ class StratifiedBatchRounds(CentralizedRounds):
     def work(self, state: RunState, round: int, ledger: Ledger) -> LocalWork:
         batch, rng = self.task.settings.batch, schedule_rng(self.task, round)
         with ledger.timed("selecting"):
-            epoch = label_schedule.schedule_batches(
-                self.data, rng, batch=batch, weighted=self.weighted
-            )
+            epoch = label_schedule.schedule_batches(self.data, rng, batch, self.weighted)
         contributors, size = epoch.contributor_counts(batch), size_in_bytes(state.weights)
         contributions = int(contributors.sum())
         ledger.sent("model", size, to="clients", copies=contributions)
@@ -240,12 +234,10 @@ class MaskedLabelsRounds(Rounds):
         key = new_key()
         clients = [Client(key, row) for row in counts.tolist()]
         exchange = Exchange(clients, self.task.classes, ledger.sent)
-        for name, step, share in (
-            ("encrypting", exchange.encrypt, len(counts)),
-            ("unique_list", exchange.list_labels, 1),
-            ("mapping", exchange.map_labels, len(counts)),
-            ("counts", exchange.count, 1),
-        ):
+        steps = {"encrypting": exchange.encrypt, "unique_list": exchange.list_labels}
+        steps |= {"mapping": exchange.map_labels, "counts": exchange.count}
+        for name, step in steps.items():
+            share = len(counts) if name in ("encrypting", "mapping") else 1  # of a client
             started = time.perf_counter()
             step()
             ledger.measured(**{f"seconds_{name}": (time.perf_counter() - started) / share})

@@ -1,8 +1,6 @@
 """Procedures, which say how a run goes: the half that planning needs, with parameters and checks.
-
 What happens in a round is in the modules beside this one. They import torch, so each of them is
-imported only when a run begins.
-"""
+imported only when a run begins."""
 
 from __future__ import annotations
 
@@ -18,13 +16,10 @@ from cohort.core.lazy import lazy
 from cohort.core.metric import Metric
 from cohort.models import MODELS, Model
 from cohort.selection import selector as abilities
-from cohort.selection.simple import Random
+from cohort.selection import simple
 from cohort.settings import EVALUATION_PLANS
+from cohort.training import objectives, participation, schedules, servers
 from cohort.training.contract import locate_errors
-from cohort.training.objectives import CrossEntropy
-from cohort.training.participation import Full
-from cohort.training.schedules import scale_epochs
-from cohort.training.servers import Average
 
 if TYPE_CHECKING:
     from cohort.training.cell import Cell
@@ -39,10 +34,8 @@ else:
     one_model = lazy("cohort.training.procedures.one_model")
 
 C = TypeVar("C", bound="Cell")
-PLAIN = {
-    **{"participation": Full(), "objective": CrossEntropy()},
-    **{"server": Average(), "selector": Random()},
-}
+PLAIN = {"participation": participation.Full(), "objective": objectives.CrossEntropy()}
+PLAIN |= {"server": servers.Average(), "selector": simple.Random()}
 """The only parts allowed for procedures that select clients and merge their work themselves."""
 
 
@@ -193,12 +186,10 @@ class FedTan(Procedure):
     """FedTAN (Wang, Shi and Chang, 2023): FedAvg whose clients take the first local step of each
     round together, layer by layer: each normalizes by the plain averages of all clients' means and
     variances, and receives the averages of the gradients of these. All other steps are local. Then
-    everything is averaged by size, the running statistics too.
-
-    If all batches have one size, and all shards too, the first steps are together one of SGD on the
-    union of the batches. Otherwise rows of small batches weigh more in the statistics, and clients
-    with large shards in the average. As in its authors' code, momentum begins anew after this step.
-    """
+    everything is averaged by size, the running statistics too. If all batches have one size, and
+    all shards too, the first steps are together one of SGD on the union of the batches. Otherwise
+    rows of small batches weigh more in the statistics, and clients with large shards in the
+    average. As in its authors' code, momentum begins anew after this step."""
 
     name: ClassVar[str] = "fedtan"
     metrics: ClassVar[Mapping[str, Metric]] = OVERLAP_METRICS
@@ -421,11 +412,9 @@ SINGLE_SAMPLES: dict[str, Any] = {
 @dataclass(frozen=True, kw_only=True)
 class StratifiedHybrid(ChunkedStratified):
     """Epochs of batches, then epochs of single samples (section III-D: a model is pretrained by
-    batches, and goes on learning from single samples once it is deployed).
-
-    The batch, learning rate, schedule and optimizer of a cell are those of its batches; the
-    schedule ends with them. Single samples take plain SGD at a constant learning rate.
-    """
+    batches, and goes on learning from single samples once it is deployed). The batch, learning
+    rate, schedule and optimizer of a cell are those of its batches; the schedule ends with them.
+    Single samples take plain SGD at a constant learning rate."""
 
     name: ClassVar[str] = "stratified-hybrid"
     metrics: ClassVar[Mapping[str, Metric]] = {
@@ -448,7 +437,7 @@ class StratifiedHybrid(ChunkedStratified):
         return self.version() + model.batch_norm
 
     def scaled(self, share: float) -> StratifiedHybrid:
-        return replace(self, epochs=scale_epochs(self.epochs, share))
+        return replace(self, epochs=schedules.scale_epochs(self.epochs, share))
 
     def phases(self, cell: C) -> Sequence[C]:
         batch = StratifiedBatch(weighted=self.weighted)

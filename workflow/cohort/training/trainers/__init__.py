@@ -8,17 +8,14 @@ from cohort.training.trainers.native import NativeTrainer
 from cohort.training.trainers.serial import SerialTrainer
 from cohort.training.trainers.stacked import StackedTrainer
 
-TRAINERS: dict[str, type[Trainer]] = {
-    trainer.name: trainer for trainer in (SerialTrainer, NativeTrainer, StackedTrainer)
-}
+_KINDS: tuple[type[Trainer], ...] = SerialTrainer, NativeTrainer, StackedTrainer
+TRAINERS = {trainer.name: trainer for trainer in _KINDS}
 
 
 def choose_trainer(wish: str, device: torch.device, task: Task) -> tuple[str, str]:
     """The name of the trainer to use, and a reason: the wished one and no reason, or the serial one
-    and why the other cannot train.
-
-    `auto` wishes for the stacked trainer on a GPU and for the native one on a CPU.
-    """
+    and why the other cannot train. `auto` wishes for the stacked trainer on a GPU and for the
+    native one on a CPU."""
     if wish == "serial":
         return wish, ""
     if wish == "auto":

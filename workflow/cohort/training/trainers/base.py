@@ -1,11 +1,9 @@
 """The base of all trainers: local work in, stacked updates out. Which samples make which step is
 decided by the local work itself, so trainers do the same steps and differ in rounding only."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -17,33 +15,26 @@ from cohort.data.samples import Samples
 from cohort.settings import Settings
 from cohort.training.evaluation import evaluate
 from cohort.training.ledger import Cursor
-from cohort.training.objectives import Objective
+from cohort.training.task import Task
 from cohort.training.updates import LocalWork, Updates, Weights, local_steps
-
-if TYPE_CHECKING:
-    from cohort.training.task import Task
-
 
 Trained = tuple[Weights, Tensor, list[int]]
 """The stacked models of some clients after their work, mean losses and numbers of steps."""
 
 
 class Trainer:
-    """Does the local work of clients on their own samples."""
+    """Does the local work of a task's clients on their own samples, by its model and settings or by
+    others."""
 
     name: ClassVar[str]
 
     def __init__(
-        self,
-        model: nn.Module,
-        settings: Settings,
-        objective: Objective,
-        samples: Samples,
-        shards: Sequence[np.ndarray],
+        self, task: Task, model: nn.Module | None = None, settings: Settings | None = None
     ):
-        self.model, self.settings, self.objective = model, settings, objective
-        self.samples, self.shards = samples, shards
-        self.augmentation = AUGMENTATIONS[settings.augmentation]()
+        self.model, self.settings = model or task.model, settings or task.settings
+        self.objective, self.samples = task.objective, task.train_samples
+        self.shards = task.shards.indices
+        self.augmentation = AUGMENTATIONS[self.settings.augmentation]()
         self.prepare()
 
     def prepare(self) -> None:

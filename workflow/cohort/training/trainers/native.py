@@ -1,9 +1,7 @@
 """The native trainer: one client after another, by machine code generated for the network."""
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -11,11 +9,9 @@ from torch import Tensor
 
 from cohort.native import network
 from cohort.training.objectives import native_coefficients
+from cohort.training.task import Task
 from cohort.training.trainers.base import Trainer
 from cohort.training.updates import LocalWork, Weights, local_steps
-
-if TYPE_CHECKING:
-    from cohort.training.task import Task
 
 SECONDS = 0.3  # about how long the code runs until Python can handle a signal
 
@@ -32,16 +28,14 @@ class NativeTrainer(Trainer):
                 raise network.Unsupported(task.settings.optimizer)
             if native_coefficients(task.objective, torch.ones(task.classes)) is None:
                 raise network.Unsupported(f"the objective {task.objective.name}")
-            network.check_supported(task.model, task.train_samples)
+            network.supported_layers(task.model, task.train_samples)
         except network.Unsupported as reason:
             return str(reason)
         return ""
 
     def prepare(self) -> None:
-        settings = self.settings
-        self.network = network.NativeNetwork(
-            self.model, self.samples, settings.batch, self.augmentation
-        )
+        given = self.model, self.samples, self.settings.batch, self.augmentation
+        self.network = network.NativeNetwork(*given)
         self.steps_at_once = 8  # as long as it is not known how long they take
 
     def empty_rows(self, count: int) -> Weights:
@@ -77,10 +71,10 @@ class NativeTrainer(Trainer):
         self.network.begin(
             work.weights,
             network.Sgd(*map(float, sgd)),
-            anchor=anchor,
-            correction=work.correction(),
-            logit_scale=coefficients.scale,
-            logit_shift=coefficients.shift,
+            anchor,
+            work.correction(),
+            coefficients.scale,
+            coefficients.shift,
         )
 
     def _train_steps(

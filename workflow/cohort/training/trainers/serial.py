@@ -147,10 +147,8 @@ class SerialTrainer(Trainer):
 
 class StepRecordingTrainer(SerialTrainer):
     """The serial trainer that also records each local step: its client, its number within J, loss
-    and accuracy of its batch before the step, and the seconds that it took.
-
-    It takes the same steps to the bit, and begins an interrupted round anew.
-    """
+    and accuracy of its batch before the step, and the seconds that it took. It takes the same steps
+    to the bit, and begins an interrupted round anew."""
 
     def train(
         self, works: Sequence[LocalWork], anchor: Weights, cursor: Cursor | None = None
@@ -227,9 +225,8 @@ def torch_optimizer(settings: Settings, parameters: Iterable[nn.Parameter], lr: 
     """Create a PyTorch optimizer, which works with learning rate schedulers."""
     if settings.optimizer == "adam":
         return torch.optim.Adam(parameters, lr=lr, weight_decay=settings.weight_decay)
-    return torch.optim.SGD(
-        parameters, lr=lr, momentum=settings.momentum, weight_decay=settings.weight_decay
-    )
+    decay = settings.weight_decay
+    return torch.optim.SGD(parameters, lr, settings.momentum, weight_decay=decay)
 
 
 def optimizer_state(optimizer: Optimizer, model: nn.Module) -> Weights:

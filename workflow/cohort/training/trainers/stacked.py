@@ -1,12 +1,10 @@
 """The stacked trainer, `batched` in config and records: a cohort as one program with a client axis,
 because a single client does not use a GPU to capacity."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -20,22 +18,18 @@ from cohort.training.contract import losses_of
 from cohort.training.evaluation import evaluation_batches
 from cohort.training.ledger import Cursor, strip_prefix
 from cohort.training.objectives import Objective, output_bias
+from cohort.training.task import Task
 from cohort.training.trainers.base import Trained, Trainer
 from cohort.training.updates import LocalWork, Updates, Weights, local_steps, stack
-
-if TYPE_CHECKING:
-    from cohort.training.task import Task
 
 WARM_UP = 2  # runs before a CUDA graph is captured, in which libraries initialize themselves
 HEIGHTS = 8  # the number of heights to which the stack shrinks as clients finish their steps
 
 
 class StackedTrainer(Trainer):
-    """Trains all clients at once, step by step.
-
-    Clients with the most steps come first in the stack. A batch that is shorter than the others is
-    padded with one of the client's samples, which has weight 0 in the batch mean.
-    """
+    """Trains all clients at once, step by step. Clients with the most steps come first in the
+    stack. A batch that is shorter than the others is padded with one of the client's samples, which
+    has weight 0 in the batch mean."""
 
     name: ClassVar[str] = "batched"
 
@@ -135,10 +129,7 @@ class StackedTrainer(Trainer):
 class Stack:
     """The tensors of up to `height` clients, one row each: weights, velocities, corrections (of
     SCAFFOLD) and the objective's statistics; and the `anchor`, the global weights of a proximal
-    term.
-
-    They keep their memory from round to round, as CUDA graphs require.
-    """
+    term. They keep their memory from round to round, as CUDA graphs require."""
 
     def __init__(self, model: nn.Module, settings: Settings, objective: Objective, height: int):
         self.model, self.settings, self.objective, self.height = model, settings, objective, height
@@ -169,16 +160,13 @@ class Stack:
 
     def _step(self, inputs: Tensor, targets: Tensor, sample_weights: Tensor) -> Tensor:
         """Take one SGD step with the first clients, one per row of `inputs`; return their losses.
-
         `sample_weights` weigh the samples in the mean loss of their batch; a client whose samples
-        all weigh 0 does not change, and its loss is 0.
-        """
+        all weigh 0 does not change, and its loss is 0."""
         settings, rows = self.settings, slice(len(inputs))
         own = {name: tensor[rows] for name, tensor in self.weights.items()}
-        of_each = grad_and_value(self._loss)
-        gradients, losses = vmap(of_each, in_dims=(0, 0, 0, 0, 0, None))(
-            own, inputs, targets, sample_weights, self.statistics[rows], self.anchor
-        )
+        of_each = vmap(grad_and_value(self._loss), in_dims=(0, None, 0, 0, 0, 0))
+        batch = inputs, targets, sample_weights, self.statistics[rows]
+        gradients, losses = of_each(own, self.anchor, *batch)
         if settings.clip:
             squares = [change.flatten(1).square().sum(dim=1) for change in gradients.values()]
             norms = torch.stack(squares).sum(dim=0).sqrt()
@@ -199,16 +187,9 @@ class Stack:
         torch._foreach_add_(before, active)
         return losses.where(is_active, 0)
 
-    def _loss(
-        self,
-        weights: Weights,
-        inputs: Tensor,
-        targets: Tensor,
-        sample_weights: Tensor,
-        statistics: Tensor,
-        anchor: Weights,
-    ) -> Tensor:
-        """The loss of one client's batch."""
+    def _loss(self, weights: Weights, anchor: Weights, *batch: Tensor) -> Tensor:
+        """The loss of one client's batch: its inputs, targets, weights of samples, statistics."""
+        inputs, targets, sample_weights, statistics = batch
         *_, bias = weights.values()
         outputs = functional_call(self.model, weights, (inputs,))
         losses = losses_of(self.objective, outputs, targets, statistics, bias)
@@ -233,12 +214,9 @@ CapturedGraph = tuple[torch.cuda.CUDAGraph, list[Tensor], Tensor]
 
 class CudaGraphFunction:
     """A function of tensors that may also change some tensors in place, captured as a CUDA graph
-    once for each combination of argument shapes, then replayed.
-
-    Each call overwrites the result of the one before, whatever its shapes. All other tensors that
-    it reads or changes must keep their memory. On a CPU, and where capturing fails, the function is
-    called directly.
-    """
+    once for each combination of argument shapes, then replayed. Each call overwrites the result of
+    the one before, whatever its shapes. All other tensors that it reads or changes must keep their
+    memory. On a CPU, and where capturing fails, the function is called directly."""
 
     def __init__(self, function: Callable[..., Tensor], changes: Iterable[Tensor] = ()):
         self.function, self.changes = function, list(changes)
