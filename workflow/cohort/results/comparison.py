@@ -211,11 +211,11 @@ def _with_paper(
             compared.append(replace(result, verdict="no result" if paper else "no paper value"))
         else:
             margin = intervals.margin_of(paper.value, unit)
-            interval, verdict = intervals.agreement(
+            interval, agreed = intervals.agreement(
                 runs, paper.value, paper.sd, paper.runs or 1, margin=margin
             )
             is_whole = len(runs) == result.planned
-            verdict = (verdict or "one run") if is_whole else intervals.NOT_ENOUGH
+            verdict = (agreed or "one run") if is_whole else intervals.NOT_ENOUGH
             compared.append(
                 replace(result, margin=margin, difference_interval=interval, verdict=verdict)
             )

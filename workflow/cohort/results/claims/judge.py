@@ -113,7 +113,8 @@ def _judged_claim(
     once, _ = _values_once(scaled, measured, names)
     return judged.JudgedClaim(
         **{"claim": name, "says": claim.says, "where": claim.where, "kind": claim.name},
-        **{"metric": claim.metric, "at": scaled.at},
+        metric=claim.metric,
+        at=scaled.at,
         **{"measured": runs.verdict, "measured_evidence": runs.evidence, "gap": runs.gap},
         **{"paper": papers.verdict, "paper_evidence": papers.evidence, "paper_gap": papers.gap},
         n=sum(value.n for value in once),
