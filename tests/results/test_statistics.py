@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from cohort.results import intervals
-from cohort.results.intervals import Sample, SignedRanks, agreement, welch_p
+from cohort.results.intervals import Sample, SignedRanks, agreement
 
 MARGIN = 0.02  # two points
 OURS = (0.46, 0.47, 0.48, 0.47, 0.45)  # mean 0.466, variance 0.00013
@@ -18,7 +18,7 @@ OURS = (0.46, 0.47, 0.48, 0.47, 0.45)  # mean 0.466, variance 0.00013
 @pytest.mark.parametrize("seed", range(5))
 def test_intervals_and_tests_are_those_of_scipy(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    values, other = rng.normal(0.5, 1, 4), rng.normal(0, 2, 3)
+    values = rng.normal(0.5, 1, 4)
     sample = Sample.of(values)
     one_sample = stats.ttest_1samp(values, 0)
     assert sample.interval() == pytest.approx(tuple(one_sample.confidence_interval(0.95)))
@@ -26,8 +26,6 @@ def test_intervals_and_tests_are_those_of_scipy(seed: int) -> None:
     for side, alternative in ((sample, "greater"), (-sample, "less")):
         p_value = stats.ttest_1samp(values, 0, alternative=alternative).pvalue
         assert side.p_above() == pytest.approx(p_value)
-    welch = stats.ttest_ind(values, other, equal_var=False).pvalue
-    assert welch_p(sample, Sample.of(other)) == pytest.approx(welch)
 
 
 @pytest.mark.parametrize("n", [5, 6, 7, 12, 20])
@@ -39,11 +37,9 @@ def test_the_sign_test_is_scipys(n: int) -> None:
 
 
 def test_samples_without_any_spread() -> None:
-    """Three runs of 1 and three of 2 differ without a doubt; one run each says nothing. A tie is a
-    sign for neither side: of 32 outcomes, six have four or five of five."""
-    low, high = Sample.of([1.0] * 3), Sample.of([2.0] * 3)
-    assert welch_p(low, high) == 0
-    assert welch_p(low, low) == welch_p(Sample.of([1.0]), high) == 1
+    """One run says nothing. A tie is a sign for neither side: of 32 outcomes, six have four or five
+    of five."""
+    assert Sample.of([1.0]).p_value() == Sample.of([]).p_value() == 1
     assert Sample.of([-1.0, 1.0]).p_value() == 1 == Sample.of([0.0] * 4).p_value()
     assert Sample.of([0.0] * 5).p_above() == 1
     assert Sample.of([0.1] * 5).p_above() == 1 / 32
