@@ -1,8 +1,6 @@
 """What is collected of records: metrics derived from their histories, by hand or by scipy, and the
 table and its JSON."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -15,19 +13,8 @@ from scipy.stats import entropy
 from cohort.core.sealed_json import write_sealed
 from cohort.records.history import History
 from cohort.records.record import Record, write
-from cohort.results.collect import (
-    EMPTY,
-    Result,
-    class_metrics,
-    client_metrics,
-    collect,
-    gini,
-    label_baselines,
-    longest_gap,
-    read_result,
-    round_metrics,
-    run_metrics,
-)
+from cohort.results import collect as collecting
+from cohort.results.collect import EMPTY, Result, round_metrics, run_metrics
 from cohort.results.series import count_runs, label_columns, read_metric, value_per_cell
 from cohort.settings import DEFAULTS
 
@@ -64,7 +51,7 @@ def collected(folder: Path, cells: list[dict[str, Any]], **options: Any) -> Path
     default = {"path": str(folder / "r.h5"), "digest": DIGEST}
     plan = {"study": "s", "experiment": "e", "cells": [default | cell for cell in cells]}
     write_sealed(folder / "plan.json", plan)
-    collect(folder / "plan.json", folder / "m.parquet", **options)
+    collecting.collect(folder / "plan.json", folder / "m.parquet", **options)
     return folder / "m.parquet"
 
 
@@ -114,7 +101,7 @@ def test_what_records_say_about_themselves_is_written_beside_the_metrics(tmp_pat
         tmp_path,
         [{"labels": {"seed": 0}}, absent],
         result_of=lambda path: (
-            Result("missing", EMPTY) if path == "nowhere.h5" else read_result(path)
+            Result("missing", EMPTY) if path == "nowhere.h5" else collecting.read_result(path)
         ),
     )
     there, missing = json.loads((tmp_path / "m.json").read_text())["cells"]
@@ -137,11 +124,11 @@ def history(cohorts: list[list[int]], **values: list[float]) -> History:
 def test_gini_by_hand_and_by_its_definition() -> None:
     """One of four has all: 3/4. By definition, it is half the mean difference of all pairs over
     the mean."""
-    assert gini(np.array([5, 5, 5])) == 0
-    assert gini(np.array([0, 0, 8, 0])) == pytest.approx(0.75)
+    assert collecting.gini(np.array([5, 5, 5])) == 0
+    assert collecting.gini(np.array([0, 0, 8, 0])) == pytest.approx(0.75)
     counts = np.random.default_rng(1).integers(0, 30, 50)
     differences = np.abs(counts[:, None] - counts[None, :]).mean()
-    assert gini(counts) == pytest.approx(differences / (2 * counts.mean()), rel=1e-12)
+    assert collecting.gini(counts) == pytest.approx(differences / (2 * counts.mean()), rel=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -151,9 +138,11 @@ def test_longest_gap_by_brute_force(seed: int) -> None:
     words = (
         "".join("x" if client in cohort else "." for cohort in cohorts) for client in range(12)
     )
-    assert longest_gap(cohorts, 12) == max(len(part) for word in words for part in word.split("x"))
-    assert longest_gap([np.array([0, 1])] * 3, 3) == 3  # client 2 never
-    assert longest_gap([np.arange(3)] * 2, 3) == 0
+    assert collecting.longest_gap(cohorts, 12) == max(
+        len(part) for word in words for part in word.split("x")
+    )
+    assert collecting.longest_gap([np.array([0, 1])] * 3, 3) == 3  # client 2 never
+    assert collecting.longest_gap([np.arange(3)] * 2, 3) == 0
 
 
 def test_metrics_of_a_run() -> None:
@@ -202,20 +191,22 @@ def test_metrics_of_clients() -> None:
         norms=[np.array([1.0, 5.0]), np.array([2.0, 4.0])],
     )
     counts = np.array([[4, 0, 4], [0, 9, 0], [0, 0, 0], [1, 2, 3]])
-    metrics = client_metrics(made, counts)
+    metrics = collecting.client_metrics(made, counts)
     assert metrics["probe_norm"] == pytest.approx([1.5, 5.0, NAN, 4.0], nan_ok=True)
     assert metrics["classes_held"].tolist() == [2, 1, 0, 3]
     entropies = [1, 0, 0, entropy([1, 2, 3], base=2)]
     assert metrics["label_entropy"] == pytest.approx(entropies, abs=1e-12)
-    assert "probe_norm" not in client_metrics(History(), counts)
+    assert "probe_norm" not in collecting.client_metrics(History(), counts)
 
 
 def test_metrics_of_classes_and_baselines_without_a_model() -> None:
     """Clients hold most of class 1, which is a fifth of the test samples."""
     classes = {"tested": np.array([7, 2, 1, 0]), "right": np.array([7, 1, 0, 0])}
-    accuracies = class_metrics(classes)["class_accuracy"]
+    accuracies = collecting.class_metrics(classes)["class_accuracy"]
     assert accuracies == pytest.approx([1.0, 0.5, 0.0, NAN], nan_ok=True)
-    metrics = label_baselines(np.array([[3, 5, 0, 0], [0, 4, 1, 1]]), classes)
+    metrics = collecting.label_baselines(np.array([[3, 5, 0, 0], [0, 4, 1, 1]]), classes)
     assert metrics["majority_accuracy"] == 0.2
     assert metrics["target_entropy"] == pytest.approx(entropy([7, 2, 1]), rel=1e-12)
-    assert class_metrics({}) == {} and label_baselines(np.ones((1, 2)), {}) == {}
+    assert (
+        collecting.class_metrics({}) == {} and collecting.label_baselines(np.ones((1, 2)), {}) == {}
+    )

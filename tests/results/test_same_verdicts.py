@@ -1,7 +1,5 @@
 """One verdict for the same runs on every surface: tables, pages, the command line, README."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import asdict
 from importlib import import_module
@@ -16,10 +14,9 @@ from cohort.results.files import write_metrics
 from cohort.results.names import Names
 from cohort.results.report.items import page_claims, shown_table
 from cohort.results.tables.tabulate import tabulate
-from tests.results.claims.samples import claim, final, frame, matrix
+from tests.results.claims.samples import FRAME, claim, final, frame, matrix
 
 result_lines = import_module("cohort.commands.try").result_lines
-ROOT = Path(__file__).resolve().parents[2]
 ACCURACIES = {
     "fedavg": (0.40, 0.41, 0.42, 0.41, 0.40),
     "fedentopt": (0.50, 0.51, 0.53, 0.50, 0.52),
@@ -74,11 +71,8 @@ def test_whether_a_paper_agrees(spec: dict[str, Any]) -> None:
     page = shown_table(spec)
     ((_, entries),) = page["lines"]
     printed = list(result_lines(comparison, NAMES, against=False))
-    rows = [
-        Path("tab1.csv").read_text().splitlines(),
-        columns("tab1.md", " | "),
-        columns("tab1.tex", " & "),
-    ]
+    rows = [Path("tab1.csv").read_text().splitlines()]
+    rows += [columns("tab1.md", " | "), columns("tab1.tex", " & ")]
     for strategy, verdict in VERDICTS.items():
         index = page["columns"].index(strategy)
         assert entries[index].verdict == verdict
@@ -92,16 +86,11 @@ def test_whether_a_strategy_is_better(spec: dict[str, Any]) -> None:
     comparison = Comparison.read("tab1.json")
     printed = list(result_lines(comparison, NAMES, against=True))
     for strategy, (verdict, word) in AGAINST.items():
-        better = claim("gain", along="strategy", pairs=[[strategy, "fedavg"]])
+        fields = {"along": "strategy", "pairs": [[strategy, "fedavg"]]}
         cells = [final(0, strategy=name, seed=seed) for name in ACCURACIES for seed in range(5)]
-        entry = {
-            **{"says": better.says, "where": "", "experiment": "main", "metric": better.metric},
-            **{"kind": "gain", "along": "strategy", "pairs": [[strategy, "fedavg"]]},
-            **{"rounds": {"main": 1}},
-            "comparisons": [
-                asdict(comparison) for comparison in better.planned_comparisons(matrix(main=cells))
-            ],
-        }
+        comparisons = claim("gain", **fields).planned_comparisons(matrix(main=cells))
+        entry = FRAME | fields | {"kind": "gain", "rounds": {"main": 1}}
+        entry["comparisons"] = list(map(asdict, comparisons))
         claims = {"study": "s", "scale": "full", "claims": {"better": entry}}
         write_judged(claims | {"metrics": {"main": "main.parquet"}}, ["claims.json", "claims.csv"])
         quotes = {"better": {"quote": "", "against": "", "reading": ""}}

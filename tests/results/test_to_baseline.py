@@ -1,7 +1,5 @@
 """What runs cost until they are as accurate as FedAvg ends, worked out by hand."""
 
-from __future__ import annotations
-
 import pandas as pd
 
 from cohort.results.collect import TYPES, costs_to_baseline
@@ -24,13 +22,9 @@ def table(seeds: tuple[int, ...] = (0, 1), strategies: dict = ACCURACIES) -> pd.
     rows = []
     for seed in seeds:
         for strategy, accuracies in strategies.items():
-            head = {
-                "digest": f"{strategy} {seed}",
-                "strategy": strategy,
-                "seed": seed,
-                "selector.pool": "2" if strategy == "fast" else None,
-                "status": STATUS.get(strategy, "done"),
-            }
+            head = {"digest": f"{strategy} {seed}", "strategy": strategy, "seed": seed}
+            head["selector.pool"] = "2" if strategy == "fast" else None
+            head["status"] = STATUS.get(strategy, "done")
             values = [("test_accuracy", 2 * n, x) for n, x in enumerate(accuracies, 1)]
             cost = SECONDS.get(strategy, 0) * (seed + 1)
             values += [("simulated_seconds", n, cost) for n in range(1, 15) if accuracies]
@@ -54,12 +48,8 @@ def test_seconds_by_hand():
 
 
 def test_bytes_and_who_reaches_it():
-    assert costs(table((0,)), "bytes_down_to_fedavg") == {
-        "fedavg 0": 600,
-        "fast 0": 400,
-        "never 0": 1400,
-        "diverged 0": 1400,
-    }
+    cost = {"fedavg 0": 600, "fast 0": 400, "never 0": 1400, "diverged 0": 1400}
+    assert costs(table((0,)), "bytes_down_to_fedavg") == cost
     reaches = {"fedavg 0": 1, "fast 0": 1, "never 0": 0, "diverged 0": 0}
     assert costs(table((0,)), "reaches_fedavg") == reaches
 

@@ -1,7 +1,5 @@
 """Hand-made studies: cells with their values, and the verdict on a claim about them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -9,20 +7,14 @@ from typing import Any
 
 import pandas as pd
 
-from cohort.results.claims import CLAIMS, Claim, Comparison, Matrix
-from cohort.results.claims.judge import (
-    Judgment,
-    judge_paper,
-    judge_runs,
-    with_values,
-)
+from cohort.results.claims import CLAIMS, Claim, Matrix
+from cohort.results.claims.judge import Judgment, judge_paper, judge_runs, with_values
 from cohort.results.claims.values import measured_values
 from cohort.results.files import write_metrics
 from cohort.results.names import Names
 from cohort.results.series import read_metric
 
-ROOT = Path(__file__).resolve().parents[3]
-NAMES = Names(orders={}, titles={"strategy": {"fedavg": "FedAvg"}})
+NAMES = Names(titles={"strategy": {"fedavg": "FedAvg"}})
 FRAME = {"says": "So it is.", "where": "Section 1", "experiment": "main", "metric": "test_accuracy"}
 Cell = tuple[dict[str, Any], str, Mapping[int, float]]  # labels, status, value by round
 
@@ -44,9 +36,8 @@ def frame(cells: list[Cell], metric: str = "test_accuracy") -> pd.DataFrame:
         ]
         rows += [] if values else [known | {"metric": None, "round": None, "value": float("nan")}]
         rows += [known | {"metric": "label_count", "label": 99, "value": 1.0}]
-    return pd.DataFrame(rows).astype(
-        {"metric": "string", "round": "Int64", "client": "Int64", "label": "Int64"}
-    )
+    types = {"metric": "string", "round": "Int64", "client": "Int64", "label": "Int64"}
+    return pd.DataFrame(rows).astype(types)
 
 
 def matrix(**experiments: list[Cell]) -> Matrix:
@@ -69,7 +60,7 @@ def verdict(
     """What is made of a claim where all of these cells were planned; `full` are those of the
     experiment `main` at full scale, if it has more there."""
     planned = experiments | ({"main": full} if full else {})
-    comparisons: list[Comparison] = made.planned_comparisons(matrix(**planned))
+    comparisons = made.planned_comparisons(matrix(**planned))
     for name, cells in experiments.items():
         write_metrics(folder / f"{name}.parquet", frame(cells, made.metric), {})
     points = [point for comparison in comparisons for point in comparison.points]
@@ -85,8 +76,5 @@ single = partial(verdict, judge=judge_paper)
 
 def final(value: float, status: str = "done", **labels: Any) -> Cell:
     """A cell of one evaluation."""
-    return (
-        {"partition": "iid", "J": "J4", "strategy": "fedavg", "seed": 0} | labels,
-        status,
-        {} if value != value else {10: value},
-    )
+    known = {"partition": "iid", "J": "J4", "strategy": "fedavg", "seed": 0}
+    return known | labels, status, {} if value != value else {10: value}

@@ -1,7 +1,5 @@
 """The verdicts of runs, each from seeds whose statistics are worked out by hand."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +8,6 @@ import numpy as np
 import pytest
 
 from cohort.results.claims import judge
-from cohort.results.claims.judge import Judgment, overall_verdict
 from cohort.results.claims.judged import Numbers
 from cohort.results.intervals import Sample
 from tests.results.claims.samples import Cell, claim, final, verdict
@@ -19,6 +16,9 @@ GAIN = claim("gain", along="strategy", pairs=[["turns", "fedavg"]])
 RISES = claim("order", along="strategy", values=["quick", "slow"], way="rises", at="first 0.2")
 UP, DOWN = Sample(10, 1.0, 0.1, 10, 0), Sample(10, -1.0, 0.1, 0, 10)
 UNCLEAR, TIE, FEW = Sample(10, 0.1, 1.0, 5, 5), Sample(6, 0.0, 0.0), Sample(4, 1.0, 0.1, 4, 0)
+CLEAR = Sample.of([0.01, 0.01, 0.05, 0.07, 0.02])  # p = 0.028
+FIVE, SIX = Sample.of([1, 2, 1.5, 1.2, 1.1]), Sample.of([1, 2, 1.5, 1.2, 1.1, 1.3])
+BEHIND = [Sample(10, t / 10**0.5, 1.0, 0, 10) for t in (-2.4, -10, -1.98)]
 
 
 def decide(comparisons: list[list[list[Sample]]]) -> list[str]:
@@ -32,13 +32,6 @@ def runs(**values: Sequence[float]) -> list[Cell]:
         for name, result in values.items()
         for seed, value in enumerate(result)
     ]
-
-
-def gained(folder: Path, *gains: float) -> Judgment:
-    """The verdict on `turns` being better than `fedavg`, by so many points seed by seed."""
-    base = [0.1 + 0.2 * (seed % 4) for seed in range(len(gains))]
-    turns = [one + gain / 100 for one, gain in zip(base, gains, strict=True)]
-    return verdict(GAIN, folder, main=runs(turns=turns, fedavg=base))
 
 
 @pytest.mark.parametrize(
@@ -59,7 +52,6 @@ def gained(folder: Path, *gains: float) -> Judgment:
         ((2.0, 2.2, 1.8), "leans towards held", "; 3 seeds; a verdict needs at least 5"),
         ((-2.0, -2.2, -1.8, -2.1), "leans towards not held", "; a verdict needs at least 5"),
         ((2.0, 2.2), "not enough runs", "2 seeds in common, at least 3 are needed"),
-        ((0.0,) * 5, "tie", "tie in all 5 seeds]"),
         ((0.0,) * 3, "tie", "tie in all 3 seeds]"),
         ((1.0,) * 5, "held", "seeds]"),
     ],
@@ -68,9 +60,10 @@ def test_a_verdict_needs_the_interval_and_the_signs(
     tmp_path: Path, gains: tuple[float, ...], word: str, ending: str
 ) -> None:
     """Of the differences within seeds: FedAvg's seeds lie 20 points apart."""
-    result = gained(tmp_path, *gains)
-    assert result.verdict == word
-    assert result.evidence.endswith(ending)
+    base = [0.1 + 0.2 * (seed % 4) for seed in range(len(gains))]
+    turns = [one + gain / 100 for one, gain in zip(base, gains, strict=True)]
+    result = verdict(GAIN, tmp_path, main=runs(turns=turns, fedavg=base))
+    assert result.verdict == word and result.evidence.endswith(ending)
 
 
 @pytest.mark.parametrize(
@@ -83,35 +76,18 @@ def test_a_verdict_needs_the_interval_and_the_signs(
         ([[[UP], [FEW]]], ["leans towards held"]),
         ([[[TIE], [UNCLEAR]]], ["tie"]),  # no number of seeds decides it
         ([[[TIE], [UP]]], ["tie"]),
-        # t of 2.4, 10 and 1.98: by Holm p of 0.02, 2e-6 and 0.04 at 0.05 / 2, 0.05 / 3 and 0.05
-        (
-            [
-                [[Sample(10, -2.4 / 10**0.5, 1.0, 0, 10)], [Sample(10, -(10**0.5), 1.0, 0, 10)]],
-                [[Sample(10, -1.98 / 10**0.5, 1.0, 0, 10)]],
-            ],
-            ["not held", "not held"],
-        ),
+        # by Holm p of 0.02, 2e-6 and 0.04 at 0.05 / 2, 0.05 / 3 and 0.05
+        ([[[BEHIND[0]], [BEHIND[1]]], [[BEHIND[2]]]], ["not held", "not held"]),
+        # p = 0.028 is enough for held in each of 16 comparisons, but refuting takes 0.05 / 16
+        ([[[CLEAR]]] * 16, ["held"] * 16),
+        ([[[-CLEAR]]], ["not held"]),
+        ([[[-CLEAR]]] * 16, ["undecided"] * 16),
+        # alternatives share the 5 %: of 5 of 5 seeds p is 1 / 32, of 6 of 6 it is 1 / 64
+        ([[[FIVE]], [[FIVE, -SIX]], [[SIX, -SIX]]], ["held", "undecided", "held"]),
     ],
 )
 def test_clauses_and_contrasts(comparisons: list[list[list[Sample]]], words: list[str]) -> None:
     assert decide(comparisons) == words
-
-
-def test_every_comparison_is_tested_at_five_percent() -> None:
-    """p = 0.028 is enough for held in each of 16 comparisons, but refuting takes 0.05 / 16."""
-    up = Sample.of([0.01, 0.01, 0.05, 0.07, 0.02])
-    assert decide([[[up]]] * 16) == ["held"] * 16
-    assert decide([[[-up]]]) == ["not held"]
-    assert decide([[[-up]]] * 16) == ["undecided"] * 16
-
-
-def test_alternatives_share_the_five_percent() -> None:
-    """5 of 5 seeds have p = 1 / 32, above 0.05 / 2; 6 of 6 have 1 / 64."""
-    down = Sample.of([-1.0, -2.0, -1.5, -1.2, -1.1, -1.3])
-    for n, word in ((5, "undecided"), (6, "held")):
-        up = Sample.of([1.0, 2.0, 1.5, 1.2, 1.1, 1.3][:n])
-        assert decide([[[up]]]) == ["held"]
-        assert decide([[[up, down]]]) == [word]
 
 
 def test_the_bounds_that_are_shown_are_those_that_decide() -> None:
@@ -123,12 +99,18 @@ def test_the_bounds_that_are_shown_are_those_that_decide() -> None:
     assert bounded[1:] == pytest.approx((1 - 2.2622 / 10**0.5, 1 + 1.8331 / 10**0.5), abs=1e-4)
 
 
-def test_a_claim_is_as_good_as_its_worst_comparison() -> None:
-    assert overall_verdict(["undecided", "tie", "held"]) == "tie"
-    assert overall_verdict(["tie", "leans towards not held"]) == "leans towards not held"
-    assert overall_verdict(["leans towards held", "undecided"]) == "undecided"
-    assert overall_verdict(["leans towards held", "held"]) == "leans towards held"
-    assert overall_verdict([]) == "held"
+@pytest.mark.parametrize(
+    ("verdicts", "worst"),
+    [
+        (["undecided", "tie", "held"], "tie"),
+        (["tie", "leans towards not held"], "leans towards not held"),
+        (["leans towards held", "undecided"], "undecided"),
+        (["leans towards held", "held"], "leans towards held"),
+        ([], "held"),
+    ],
+)
+def test_a_claim_is_as_good_as_its_worst_comparison(verdicts: list[str], worst: str) -> None:
+    assert judge.overall_verdict(verdicts) == worst
 
 
 @pytest.mark.parametrize(("stuck", "remark"), [(0.0105, True), (0.0106, False)])
@@ -166,8 +148,7 @@ def test_a_strategy_that_always_diverges_is_not_ahead(tmp_path: Path, seen: floa
     cells = runs(fedavg=[0.5] * 5)
     cells += [final(seen, "diverged", strategy="turns", seed=seed) for seed in range(5)]
     result = verdict(GAIN, tmp_path, main=cells)
-    assert result.verdict == "not held"
-    assert "1.00 - 50.00 = -49.00" in result.evidence
+    assert result.verdict == "not held" and "1.00 - 50.00 = -49.00" in result.evidence
     assert "5 of 5 runs diverged (turns" in result.evidence
 
 
@@ -179,37 +160,38 @@ def test_only_common_seeds_are_paired_and_shown(tmp_path: Path) -> None:
     assert result.comparisons[0].numbers[1] == Numbers("42.00", "1.00", "39.52", "44.48", 3, 4)
 
 
-@pytest.mark.parametrize("status", ["missing", "unfinished"])
-def test_what_is_missing_leaves_it_open(tmp_path: Path, status: str) -> None:
-    """Also where what is there is clear: an unfinished run is not counted, however good it is."""
-    cells = [
-        *runs(turns=[0.5] * 6, fedavg=[0.1] * 5),
-        final(0.9, status, strategy="fedavg", seed=5),
-    ]
-    cells = [cell if cell[1] != "missing" else (cell[0], "missing", {}) for cell in cells]
-    result = verdict(GAIN, tmp_path, main=cells)
-    assert (result.verdict, result.gap) == ("not enough runs", "lacks runs of FedAvg")
-    (evidence,) = result.comparisons
-    assert [(one.n, one.planned) for one in evidence.numbers] == [(6, 6), (5, 6)]
+SIX_RUNS = runs(turns=[0.5] * 6, fedavg=[0.1] * 6)
 
 
-def test_seeds_that_a_scale_leaves_out_are_missing(tmp_path: Path) -> None:
-    full = runs(turns=[0.5] * 5, fedavg=[0.1] * 5)
-    result = verdict(GAIN, tmp_path, full=full, main=full[::5])
-    assert (result.verdict, result.gap) == ("not enough runs", "lacks runs of turns / FedAvg")
-    (evidence,) = result.comparisons
-    assert [(one.n, one.planned) for one in evidence.numbers] == [(1, 5), (1, 5)]
+@pytest.mark.parametrize(
+    ("full", "cells", "lacking", "counts"),
+    [
+        # an unfinished run is not counted, however good it is and clear the others are
+        *(
+            (None, [*SIX_RUNS[:-1], (SIX_RUNS[-1][0], status, values)], "FedAvg", [(6, 6), (5, 6)])
+            for status, values in (("missing", {}), ("unfinished", {10: 0.9}))
+        ),
+        (SIX_RUNS, SIX_RUNS[::6], "turns / FedAvg", [(1, 6), (1, 6)]),  # seeds that a scale omits
+    ],
+)
+def test_what_is_missing_leaves_it_open(
+    tmp_path: Path, full: list[Cell] | None, cells: list[Cell], lacking: str, counts: list[object]
+) -> None:
+    result = verdict(GAIN, tmp_path, full=full, main=cells)
+    assert (result.verdict, result.gap) == ("not enough runs", f"lacks runs of {lacking}")
+    assert [(one.n, one.planned) for one in result.comparisons[0].numbers] == counts
 
 
 def test_runs_that_never_reach_the_target_are_counted(tmp_path: Path) -> None:
     """All runs are restricted to 41 rounds: 10, 12 and 14 against 30, 41 and 41, whose differences
     have the mean 25.3 and sd 4.73, t = 9.3. A diverged run would never have got there."""
-    cells: list[Cell] = [
-        ({"strategy": "quick", "seed": seed}, "done", {10 + 2 * seed: 0.3, 40: 0.3})
-        for seed in range(3)
-    ]
+    quick = [{10: 0.3, 40: 0.3}, {12: 0.3, 40: 0.3}, {14: 0.3, 40: 0.3}]
     slow = [{30: 0.3, 40: 0.3}, {40: 0.1}, {40: 0.1}]
-    cells += [({"strategy": "slow", "seed": n}, "done", values) for n, values in enumerate(slow)]
+    cells: list[Cell] = [
+        ({"strategy": name, "seed": seed}, "done", values)
+        for name, curves in (("quick", quick), ("slow", slow))
+        for seed, values in enumerate(curves)
+    ]
     result = verdict(RISES, tmp_path, main=cells)
     assert result.verdict == "leans towards held" and "12 < 37.3" in result.evidence
     remark = ", means restricted to 41 rounds"

@@ -15,6 +15,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
 from cohort.core.sealed_json import from_json, read_sealed
 from cohort.results import intervals, series
 from cohort.results.across import Standings
@@ -209,11 +211,11 @@ def _with_paper(
             compared.append(replace(result, verdict="no result" if paper else "no paper value"))
         else:
             margin = intervals.margin_of(paper.value, unit)
-            interval, verdict = intervals.agreement(
+            interval, agreed = intervals.agreement(
                 runs, paper.value, paper.sd, paper.runs or 1, margin=margin
             )
             is_whole = len(runs) == result.planned
-            verdict = (verdict or "one run") if is_whole else intervals.NOT_ENOUGH
+            verdict = (agreed or "one run") if is_whole else intervals.NOT_ENOUGH
             compared.append(
                 replace(result, margin=margin, difference_interval=interval, verdict=verdict)
             )
@@ -249,8 +251,8 @@ def best_keys(results: Mapping[Key, Runs], labels: Sequence[str], better: str) -
     from it, among results that differ only in their strategy.
 
     Results without strategies compete along their last label that is no condition: one data set is
-    not better than another. They are paired by seed where they have seeds in common; fewer than
-    five runs are too few for a verdict and take no part.
+    not better than another. They are paired by seed; without two seeds in common they cannot be
+    separated. Fewer than five runs are too few for a verdict and take no part.
     """
     rivals = [label for label in labels if label not in CONDITIONS]
     if not better or not rivals:
@@ -262,15 +264,11 @@ def best_keys(results: Mapping[Key, Runs], labels: Sequence[str], better: str) -
             contests[key[:rival] + key[rival + 1 :]][key] = runs
     winners: set[Key] = set()
     for contest in contests.values():
-        samples = {key: Sample.of(list(runs.values())) for key, runs in contest.items()}
-        first = (max if better == "high" else min)(samples, key=lambda key: samples[key].mean)
-        p_values = {}
-        for key in (key for key in contest if key != first):
-            paired = paired_differences(contest[first], contest[key])
-            welch = intervals.welch_p(samples[first], samples[key])
-            p_values[key] = paired.p_value() if paired.n > 1 else welch
-        levels = intervals.holm_levels(list(p_values.values()))
-        tested = zip(p_values.items(), levels, strict=True)
-        if len(contest) > 1:
-            winners |= {first, *(key for (key, p_value), level in tested if p_value > level)}
+        means = {key: np.mean(list(runs.values())) for key, runs in contest.items()}
+        first = (max if better == "high" else min)(means, key=means.__getitem__)
+        others = [key for key in contest if key != first]
+        p_values = [paired_differences(contest[first], contest[key]).p_value() for key in others]
+        tested = zip(others, p_values, intervals.holm_levels(p_values), strict=True)
+        if others:
+            winners |= {first, *(key for key, p_value, level in tested if p_value > level)}
     return winners

@@ -178,16 +178,6 @@ def holm_levels(p_values: Sequence[float], alpha: float = ALPHA) -> list[float]:
     return levels
 
 
-def welch_p(first: Sample, second: Sample) -> float:
-    """The two-sided p-value of the hypothesis that two independent samples have one mean."""
-    if min(first.n, second.n) < 2 or first.mean == second.mean:
-        return 1.0
-    if not first.sd and not second.sd:
-        return 0.0
-    sides = (first.mean, first.sd, first.n, second.mean, second.sd, second.n)
-    return float(stats.ttest_ind_from_stats(*sides, equal_var=False).pvalue)
-
-
 def margin_of(printed: float, unit: str) -> float:
     """The largest difference from a printed accuracy, or difference of accuracies, that agrees: two
     points, but at most half of the distance from the number to the nearer end of its scale. Where a

@@ -28,39 +28,28 @@ AT_SCHEMA: dict[str, Any] = {
     "minimum": 1,
     "pattern": rf"^({'|'.join(rounds.WORDS)}|{rounds.RANGE}|{FIRST}[0-9]*\.?[0-9]+)$",
 }
-MARGIN_HELP = (
-    "by more than this, in the unit as shown; a negative margin allows the other side, but by less"
-)
+MARGIN_HELP = "by more than this, in the unit as shown; a negative one is a tolerance"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Claim(Component):
     """Base of every kind of claim. It holds if all its comparisons hold."""
 
-    # Whether a comparison has many settings, which are what a test counts in place of seeds.
-    is_over_settings: ClassVar[bool] = False
-    # How many of its points are enough for a comparison, if the others have no value; 0 for all.
-    fewest: ClassVar[int] = 0
+    is_over_settings: ClassVar[bool] = False  # which a test then counts in place of seeds
+    fewest: ClassVar[int] = 0  # points with a value that are enough for a comparison; 0: all
 
     says: str = parameter(help="the sentence of the paper, in short")
     where: str = parameter(help="where the paper says it")
-    quote: str = parameter(
-        "", help="the sentence word for word; none if the question is the study's own"
-    )
+    quote: str = parameter("", help="the sentence word for word; none if it is the study's own")
     against: str = parameter("", help="the paper's own numbers that contradict the sentence")
     reading: str = parameter("", help="what to make of these numbers")
     experiment: str = parameter(help="the experiment whose cells it is about")
     metric: str = parameter(enum=BY_ROUND, help="what is compared")
     at: int | str = parameter("last", help=AT_HELP, **AT_SCHEMA)
     buckets: int | None = parameter(
-        None,
-        minimum=1,
-        help="judge each part of so many rounds of `at`, a range, on its own: 10 with at 1-100 for "
-        "the means of rounds 1-10, 11-20 and so on",
+        None, minimum=1, help="judge each part of so many rounds of `at`, such as 1-100, on its own"
     )
-    given: dict[str, Any] | None = parameter(
-        None, help="labels with the value, or the values, that count"
-    )
+    given: dict[str, Any] | None = parameter(None, help="labels with the values that count")
     paper: str = parameter("", help="the items of the paper whose values are judged as well")
 
     def check(self) -> None:

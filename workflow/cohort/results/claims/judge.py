@@ -44,13 +44,27 @@ one below where it does not."""
 
 
 class Judgment(NamedTuple):
-    """The verdict on a claim, by our runs or by the paper's values, with the evidence as text and
-    comparison by comparison; `gap` says what is missing for a verdict."""
+    """The verdict on a claim, by our runs or by the paper's values, with the evidence of each
+    comparison; `gap` says what is missing for a verdict."""
 
     verdict: str
-    evidence: str
-    comparisons: Sequence[judged.Evidence] = ()
-    gap: str = ""
+    comparisons: Sequence[judged.Evidence]
+    gap: str
+
+    @property
+    def evidence(self) -> str:
+        """The numbers of all comparisons that could be made, how many hold, and the gap."""
+        shown = [part for part in self.comparisons if part.shown]
+        opening = f"{shown[0].opening}: " if shown and shown[0].opening else ""
+        if len(shown) > 1 and shown[0].verdict:
+            hold = sum(part.verdict in judged.HOLDS for part in shown)
+            opening += f"{hold} of {len(shown)} hold: "
+        lines = []
+        for part in shown:
+            name = part.name if len(self.comparisons) > 1 else ""
+            mark = judged.MARKS.get(part.verdict, "")
+            lines.append(f"{mark}{' ' if mark else ''}{name}{': ' if name else ''}{part.text}")
+        return "; ".join(filter(None, [opening + "; ".join(lines), self.gap]))
 
 
 def write_judged(spec: Mapping[str, Any], outputs: Sequence[str | Path]) -> None:
@@ -100,7 +114,7 @@ def _judged_claim(
     runs = judge_runs(scaled, measured, names, is_judged=is_judged)
     frames = (read(point.experiment, point.metric) for point in points)
     if any(series.is_generated(frame) for frame in frames if frame is not None):
-        papers = runs = Judgment("no verdict", "generated stand-in data")
+        papers = runs = Judgment("no verdict", [], "generated stand-in data")
         printed = []
     compared = []
     for comparison, paper, ours in zip_longest(comparisons, papers.comparisons, runs.comparisons):
@@ -113,13 +127,16 @@ def _judged_claim(
     once, _ = _values_once(scaled, measured, names)
     return judged.JudgedClaim(
         **{"claim": name, "says": claim.says, "where": claim.where, "kind": claim.name},
-        **{"metric": claim.metric, "at": scaled.at},
-        **{"measured": runs.verdict, "measured_evidence": runs.evidence, "gap": runs.gap},
-        **{"paper": papers.verdict, "paper_evidence": papers.evidence, "paper_gap": papers.gap},
+        metric=claim.metric,
+        at=scaled.at,
+        **{"measured": runs.verdict, "measured_evidence": runs.evidence},
+        **{"paper": papers.verdict, "paper_evidence": papers.evidence},
         n=sum(value.n for value in once),
         planned=sum(value.planned for value in once),
         diverged=sum(value.diverged for value in once),
         doubtful=doubts(value.doubtful for _, shown in printed for value in shown),
+        gap=runs.gap if runs.comparisons else "",
+        paper_gap=papers.gap if papers.comparisons else "",
         comparisons=compared,
     )
 
@@ -155,7 +172,7 @@ def judge_runs(
     if gap or not is_judged:
         verdict = intervals.NOT_ENOUGH if is_judged else judged.NOT_JUDGED
         evidence = [_evidence(claim, *pair, names) for pair in valued]
-        return Judgment(verdict, _evidence_text(valued, evidence, gap, names), evidence, gap)
+        return Judgment(verdict, evidence, gap)
     clauses = []
     for (comparison, _), (rows, _) in zip(valued, paired, strict=True):
         own = claim.clauses(comparison, list(rows))
@@ -168,7 +185,7 @@ def judge_runs(
     verdict = overall_verdict([word for word, _ in decided])
     if fewest < ENOUGH_SEEDS and not claim.is_over_settings and verdict in judged.OPEN_VERDICTS:
         gap = f"{fewest} seeds; a verdict needs at least {ENOUGH_SEEDS}"
-    return Judgment(verdict, _evidence_text(valued, evidence, gap, names), evidence, gap)
+    return Judgment(verdict, evidence, gap)
 
 
 def judge_paper(claim: Claim, valued: Sequence[Valued], names: Names) -> Judgment:
@@ -190,7 +207,7 @@ def judge_paper(claim: Claim, valued: Sequence[Valued], names: Names) -> Judgmen
     has_some = any(value.is_complete for _, own in valued for value in own)
     gap = f"no value for {missing}" if missing and has_some else ""
     verdict = overall_verdict(verdicts) if all(verdicts) else judged.NO_PAPER
-    return Judgment(verdict, _evidence_text(valued, evidence, gap, names), evidence, gap)
+    return Judgment(verdict, evidence, gap)
 
 
 def decide(
@@ -258,33 +275,28 @@ def _evidence(
     """The evidence of a comparison with the values of its points. `part` is the part of it that can
     be judged; by default the whole if all values are complete, else nothing."""
     numbers = [_numbers(claim, value) for value in own]
-    shown = [value.value for value in own if value.is_complete]
-    if part is None and len(shown) == len(own):
-        part = comparison
+    complete = [value.value for value in own if value.is_complete]
+    part = comparison if part is None and len(complete) == len(own) else part
     if part is None:
         return judged.Evidence(numbers)
-    difference = None
-    if deciding and claim.is_about_every_run():
-        difference = judged.Difference(seeds=f"in {deciding[0].above} of {deciding[0].n} runs")
-    elif deciding:
-        contrast, *bounds = deciding
-        mean, low, high = (
-            f"{'+' if value > 0 else ''}{claim.number(value) if abs(value) < NEVER else value}"
-            for value in (contrast.mean, *bounds)
-        )
-        where = (
-            f"above 0 in {contrast.above} of" if contrast.above or contrast.below else "tie in all"
-        )
-        ends = low.replace("inf", "∞"), high.replace("inf", "∞")
-        difference = judged.Difference(f"{where} {contrast.n} {contrast.unit}", mean, *ends)
-    return judged.Evidence(
-        numbers,
-        claim.opening(part, names),
-        claim.shown(part, shown, names),
-        verdict,
-        difference,
-        _remarks(claim, comparison, own, names),
-    )
+    difference = _difference(claim, *deciding) if deciding else None
+    shown = claim.shown(part, complete, names)
+    text = shown + (f" [{difference.text}]" if difference else "")
+    text += _remarks(claim, comparison, own, names)
+    said = claim.opening(part, names), shown, verdict, difference, text
+    return judged.Evidence(numbers, *said, comparison_name(comparison, names))
+
+
+def _difference(claim: Claim, contrast: Sample, *bounds: float) -> judged.Difference:
+    if claim.is_about_every_run():
+        return judged.Difference(f"in {contrast.above} of {contrast.n} runs")
+    texts = []
+    for value in (contrast.mean, *bounds):
+        number = claim.number(value) if abs(value) < NEVER else f"{value}".replace("inf", "∞")
+        texts.append(f"{'+' if value > 0 else ''}{number}")
+    is_tie = not contrast.above and not contrast.below
+    where = "tie in all" if is_tie else f"above 0 in {contrast.above} of"
+    return judged.Difference(f"{where} {contrast.n} {contrast.unit}", *texts)
 
 
 def _numbers(claim: Claim, value: Value) -> judged.Numbers:
@@ -317,25 +329,6 @@ def _remarks(claim: Claim, comparison: Comparison, own: Sequence[Value], names: 
     if is_cut:
         text += f", means restricted to {values.last_round(own) + 1:.6g} rounds"
     return text
-
-
-def _evidence_text(
-    valued: Sequence[Valued], evidence: Sequence[judged.Evidence], gap: str, names: Names
-) -> str:
-    """The numbers of all comparisons that could be made, each with a mark where it does not hold,
-    how many hold, and the gap, as text."""
-    lines, shown = [], [part for part in evidence if part.shown]
-    for (comparison, _), part in zip(valued, evidence, strict=True):
-        if part.shown:
-            mark = f"{judged.MARKS[part.verdict]} " if part.verdict in judged.MARKS else ""
-            name = comparison_name(comparison, names) if len(valued) > 1 else ""
-            bracket = f" [{part.difference.text}]" if part.difference else ""
-            lines.append(f"{mark}{name}{': ' if name else ''}{part.shown}{bracket}{part.remarks}")
-    opening = f"{shown[0].opening}: " if shown and shown[0].opening else ""
-    if len(shown) > 1 and shown[0].verdict:
-        hold = sum(part.verdict in judged.HOLDS for part in shown)
-        opening += f"{hold} of {len(shown)} hold: "
-    return "; ".join(filter(None, [opening + "; ".join(lines), gap]))
 
 
 def _values_once(claim: Claim, valued: Sequence[Valued], names: Names) -> tuple[list[Value], str]:

@@ -21,7 +21,8 @@ from cohort.results.series import label_text
 AT = "at"
 PAIR = {"type": "array", "minItems": 2, "maxItems": 2, "uniqueItems": True}
 PAIRS_HELP = "pairs of its values: the first one's metric minus the second's"
-LABELS = {"type": "object", "minProperties": 1}
+LABELS: dict[str, Any] = {"type": "object", "minProperties": 1}
+CHAIN = {"anyOf": [LABELS, {"type": "array", "items": LABELS, "minItems": 2}]}
 QUANTITY = {
     "type": "object",
     "properties": {
@@ -32,6 +33,8 @@ QUANTITY = {
     },
     "additionalProperties": False,
 }
+QUANTITIES: dict[str, Any] = {"items": QUANTITY, "minItems": 1}
+QUANTITIES["help"] = "each with experiment, given, metric, at where they differ"
 FEWEST_SETTINGS = 5  # of fewer not even all on one side are clear: of four, one in 16 are by chance
 
 
@@ -41,9 +44,7 @@ class Best(base.ClaimAlong):
 
     name: ClassVar[str] = "best"
 
-    among: list[Any] = parameter(
-        minItems=1, uniqueItems=True, help="the values of which one must be better than all others"
-    )
+    among: list[Any] = parameter(minItems=1, uniqueItems=True, help="its values, one of them best")
 
     def check(self) -> None:
         if not self.counts_rounds():
@@ -90,12 +91,8 @@ class Order(base.ClaimAlong):
     name: ClassVar[str] = "order"
     fewest = 2
 
-    values: list[Any] = parameter(
-        minItems=2, uniqueItems=True, help="its values, in the order of the claim"
-    )
-    way: Literal["falls", "rises"] = parameter(
-        help="where the metric goes from each value to the next"
-    )
+    values: list[Any] = parameter(minItems=2, uniqueItems=True, help="its values, in order")
+    way: Literal["falls", "rises"] = parameter(help="where the metric goes from value to value")
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
         values = self.checked(matrix, self.values, "values")
@@ -128,16 +125,10 @@ class Range(base.ClaimAlong):
     along: str = parameter("", help="the label whose values are judged together")
     above: float | None = parameter(None, help="what it is above, in the unit as shown")
     below: float | None = parameter(None, help="what it is below")
-    between: list[float] | None = parameter(
-        None, minItems=2, maxItems=2, help="the lowest and the highest value that it may have"
-    )
+    between: list[float] | None = parameter(None, minItems=2, maxItems=2, help="its two limits")
     within: float | None = parameter(None, minimum=0, help="how far its values may lie apart")
-    beyond: float | None = parameter(
-        None, minimum=0, help="how far apart at least two of its values lie"
-    )
-    every: Literal["runs"] | None = parameter(
-        None, help="runs, if it says so of each run and not of the typical one"
-    )
+    beyond: float | None = parameter(None, minimum=0, help="how far apart two of its values lie")
+    every: Literal["runs"] | None = parameter(None, help="runs: each run, not the typical one")
 
     def check(self) -> None:
         apart = [limit for limit in (self.within, self.beyond) if limit is not None]
@@ -206,11 +197,9 @@ class Slower(base.ClaimAlong):
 
     leader: float | str = parameter(help="its value that sets the goal, in the rounds of `at`")
     others: list[Any] = parameter(
-        minItems=1, uniqueItems=True, help="its values that are compared with that, one by one"
+        minItems=1, uniqueItems=True, help="its values compared with that"
     )
-    times: float = parameter(
-        1.0, exclusiveMinimum=0, help="how many times as many rounds they need at least"
-    )
+    times: float = parameter(1.0, exclusiveMinimum=0, help="so many times as many rounds, at least")
 
     def check(self) -> None:
         check_better(self.metric, "nothing can be reached")
@@ -233,13 +222,18 @@ class Slower(base.ClaimAlong):
         comparisons = []
         for sweep, other in product(self.sweeps(matrix), others):
             if any(point.labels[self.along] == other for point in sweep.points):
-                first, second = sweep.at(self.along, [leader, other]).points
-                pair = self._at_best if self.counts_rounds() else self._later
+                pair = sweep.at(self.along, [leader, other]).points
                 name = sweep.name | {self.along: other}
-                comparisons.append(Comparison(pair(first, second), name))
+                comparisons.append(Comparison(self._in_rounds(*pair), name))
         return comparisons
 
-    def _at_best(self, leader: Point, other: Point) -> list[Point]:
+    def _in_rounds(self, leader: Point, other: Point) -> list[Point]:
+        if not self.counts_rounds():
+            first, last = map(int, str(self.at).split("-"))
+            length = last - first + 1
+            begins = range(first, max(other.rounds, last) - length + 2, length)
+            ats = [f"{begin}-{begin + length - 1}" for begin in begins]
+            return [leader, *(replace(other, at=at) for at in ats)]
         for label, value in leader.labels.items():
             if label != self.along and value != other.labels[label]:
                 raise UserError(
@@ -248,14 +242,6 @@ class Slower(base.ClaimAlong):
                 )
         at = f"{base.BEST_OF}{self.along} {leader.labels[self.along]}"
         return [replace(leader, at=at), replace(other, at=at)]
-
-    def _later(self, leader: Point, other: Point) -> list[Point]:
-        """The leader, and the other at the range of `at` and at each that follows, as long, up to
-        the last round."""
-        first, last = map(int, str(self.at).split("-"))
-        length = last - first + 1
-        begins = range(first, max(other.rounds, last) - length + 2, length)
-        return [leader, *(replace(other, at=f"{begin}-{begin + length - 1}") for begin in begins)]
 
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
         """A clause for each range that would be too early: the other is still behind the goal in
@@ -299,15 +285,8 @@ class Compare(base.Claim):
 
     name: ClassVar[str] = "compare"
 
-    above: list[dict[str, Any]] | None = parameter(
-        None,
-        items=QUANTITY,
-        minItems=1,
-        help="each with experiment, given, metric, at where they differ",
-    )
-    below: list[dict[str, Any]] | None = parameter(
-        None, items=QUANTITY, minItems=1, help="the same"
-    )
+    above: list[dict[str, Any]] | None = parameter(None, **QUANTITIES)
+    below: list[dict[str, Any]] | None = parameter(None, **QUANTITIES)
     margin: float = parameter(0.0, help=base.MARGIN_HELP)
 
     def entries(self) -> list[tuple[str, dict[str, Any]]]:
@@ -444,24 +423,14 @@ class WiderGap(base.ClaimAlong):
     name: ClassVar[str] = "gap"
 
     between: list[Any] = parameter(
-        minItems=2,
-        uniqueItems=True,
-        help="its values: the first one's metric minus that of each of the others",
+        minItems=2, uniqueItems=True, help="its values: the first minus each of the others"
     )
     larger: dict[str, Any] | None = parameter(
-        None,
-        minProperties=1,
-        help="labels with which the difference is larger; at for the rounds, such as 41-100",
+        None, minProperties=1, help="labels with a larger difference; at for rounds, such as 41-100"
     )
-    than: dict[str, Any] | None = parameter(
-        None, minProperties=1, help="than with these; each combination is compared with each"
-    )
+    than: dict[str, Any] | None = parameter(None, minProperties=1, help="than with these labels")
     grows: list[Any] | None = parameter(
-        None,
-        items={"anyOf": [LABELS, {"type": "array", "items": LABELS, "minItems": 2}]},
-        minItems=1,
-        help="instead of both: labels, from each of which the difference grows to the next, or "
-        "several such lists",
+        None, items=CHAIN, minItems=1, help="instead: labels, from one to the next, or such lists"
     )
 
     def check(self) -> None:

@@ -213,8 +213,9 @@ def paper_values(points: Sequence[Point], study: str, items: str) -> list[Value]
     for point, (printed, curve), (goal, _) in zip(points, results, goals, strict=True):
         number, used = NOTHING, [printed] if printed else curve
         if leader_of(point.at):  # the round of the best value is all that papers print
-            used = [printed, goal] if printed and goal and printed.round is not None else []
-            if used:
+            used = []
+            if printed and goal and printed.round is not None:
+                used = [printed, goal]
                 number = float(printed.round) if printed.value >= goal.value else NEVER
         elif printed:
             number = printed.value

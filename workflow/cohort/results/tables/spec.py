@@ -45,7 +45,7 @@ class Leaderboard(Item):
     def ignores(self, label: str) -> bool:
         return True
 
-    def named(self) -> Mapping[str, Sequence[str]]:
+    def named(self) -> dict[str, list[str]]:
         return values_left_out(self.without)
 
     def measures(self) -> list[Measure]:
