@@ -18,7 +18,7 @@ except ModuleNotFoundError as error:
 
 try:  # these import the user's own components
     from cohort.pipeline.driver import Driver
-    from cohort.pipeline.targets import targets
+    from cohort.pipeline.stages import targets
     from cohort.plan import load
 
     plan = load(config, whole=True) if workflow.is_main_process else None

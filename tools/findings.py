@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from cohort.core.metric import Metric
-from cohort.plan.axes import Values
+from cohort.plan.matrix import Values
 from cohort.results.claims.judged import JudgedClaim
 from cohort.results.comparison import Comparison
 from cohort.results.names import METRICS

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cohort.core.paths import CLAIMS_TABLE, RELEASED
 from cohort.core.sealed_json import write_sealed
-from cohort.pipeline.specs import claims_spec, experiment_plan, frozen_experiment_path, spec_of
+from cohort.pipeline.specs import claims_spec, experiment_plan, spec_of
 from cohort.plan import Plan
 from cohort.results.claims.judge import judged_claims, write_judged
 from cohort.results.claims.judged import JudgedClaim
@@ -40,13 +40,13 @@ def collect_results(
     """Write the metrics of a study's experiments, of all by default, from each cell's result by
     its digest."""
     for experiment in plan.study(study).experiments if experiments is None else experiments:
-        content = experiment_plan(plan, study, experiment)
+        file, content = experiment_plan(plan, study, experiment)
         digests = {cell["path"]: cell["digest"] for cell in content["cells"]}
 
         def result_of_path(path: str, digests: dict[str, str] = digests) -> Result:
             return result_of(digests[path])
 
-        write_sealed(file := frozen_experiment_path(content), content, sync=False)
+        write_sealed(file, content, sync=False)
         collect(file, plan.layout.metrics(study, experiment), result_of=result_of_path)
 
 

@@ -1,7 +1,5 @@
 """A study of six cells, whose records a test writes itself."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,32 +18,21 @@ ROUNDS = 10
 STUDY = {
     "title": "Six cells",
     "settings": {
-        "dataset": "digits",
-        "model": "small-mlp",
-        "clients": 4,
-        "cohort": 2,
-        "rounds": ROUNDS,
-        "batch": 16,
-        "lr": 0.05,
-        "reserve": 60,
+        **{"dataset": "digits", "model": "small-mlp", "clients": 4, "cohort": 2},
+        **{"rounds": ROUNDS, "batch": 16, "lr": 0.05, "reserve": 60},
     },
     "experiments": {
         "one": {
             "axes": {
-                "partition": ["iid"],
-                "J": ["J2"],
-                "strategy": ["fedavg", "loss"],
-                "seed": [0, 1, 2],
+                **{"partition": ["iid"], "J": ["J2"]},
+                **{"strategy": ["fedavg", "loss"], "seed": [0, 1, 2]},
             }
         }
     },
     "tables": {
         "tab1": {
-            "experiment": "one",
-            "title": "Accuracy",
-            "metric": "test_accuracy",
-            "rows": ["partition"],
-            "columns": "strategy",
+            **{"experiment": "one", "title": "Accuracy", "metric": "test_accuracy"},
+            **{"rows": ["partition"], "columns": "strategy"},
         }
     },
 }
@@ -89,21 +76,14 @@ def record(
         history.add_cost(round, bytes_down=0, bytes_up=0)
     arrays = dict.fromkeys(("loss", "accuracy"), np.ones(clients))
     arrays |= {"size": np.full(clients, 2), "selected": np.repeat([rounds, 0], [2, clients - 2])}
+    session = {"started": "today", "from_round": 0, "device": "a CPU", "trainer": "serial"}
     made = {
-        "versions": {"torch": "2.0", "numpy": "2.0"},
-        "commit": "abc",
-        "trainer": "serial",
-        "devices": ["a CPU"],
-        "sessions": [{"started": "today", "from_round": 0, "device": "a CPU", "trainer": "serial"}],
-        "peak_memory_mb": 1.0,
+        **{"versions": {"torch": "2.0", "numpy": "2.0"}, "commit": "abc", "trainer": "serial"},
+        **{"devices": ["a CPU"], "sessions": [session], "peak_memory_mb": 1.0},
     }
     header = {
-        "format": 1,
-        "digest": digest,
-        "status": "done",
-        "settings": settings,
-        "science": science or {},
-        "weights_sha256": weights * 64,
+        **{"format": 1, "digest": digest, "status": "done", "settings": settings},
+        **{"science": science or {}, "weights_sha256": weights * 64},
         "provenance": made | provenance,
     }
     return Record(header, history, arrays | {"label_counts": np.ones((clients, 2), dtype=int)})

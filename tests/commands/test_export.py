@@ -1,13 +1,11 @@
-"""`cohort export` drops no released run that its study still has."""
-
-from __future__ import annotations
+"""`cohort export` and `cohort prune`: what no study has goes, and nothing else."""
 
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from cohort.core.paths import RELEASED
+from cohort.core.paths import RELEASED, state_folder
 from cohort.pipeline.frames import load as load_frames
 from cohort.plan import Plan, load
 from cohort.records.record import read
@@ -45,3 +43,20 @@ def test_a_part_keeps_the_whole(plan: Plan, output_of: Callable[..., str], optio
     assert output_of("export", "six", "--to", "out").endswith(
         "; 8 dropped that six no longer has\n"
     )
+
+
+def test_runs_of_more_seeds_stay(plan: Plan, output_of: Callable[..., str]):
+    """README recommends `--seeds 5`. Shards and checkpoints of those seeds stay too."""
+    begun, *further = (
+        cell for key, cell in load({"seeds": 5}).cells.items() if key not in plan.cells
+    )
+    old = finish(next(iter(replan(lr=0.5).cells.values())))
+    replan()
+    kept = [finish(cell) for cell in further]
+    kept += [state_folder(begun.path) / "checkpoint.safetensors", Path(begun.inputs["shards"])]
+    for file in kept[-2:]:
+        file.parent.mkdir(parents=True)
+        file.touch()
+    assert "in 1 records" in output_of("prune", "--delete")
+    assert "(cohort prune --restored --delete)" in output_of("prune", "--restored")
+    assert not old.exists() and all(file.exists() for file in kept) and len(kept) == 5

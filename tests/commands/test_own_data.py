@@ -1,7 +1,5 @@
 """A data set of the user's own whose file no longer is what datasets.yaml declares."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 
@@ -16,12 +14,6 @@ from cohort.plan import load
 from tests.commands.conftest import STUDY
 
 
-def prepare() -> None:
-    """Prepare the data of the study `own`."""
-    plan = load({"studies": "own"})
-    make_data(plan, next(iter(plan.cells.values())).inputs["data"])
-
-
 def test_own_data_that_changed_since_they_were_added(project: Path):
     """Refused by the file that declares them; a raw file of an older entry is not taken for them."""
     np.savez("own.npz", x=np.arange(60.0).reshape(20, 3), y=np.arange(20) % 2)
@@ -32,12 +24,12 @@ def test_own_data_that_changed_since_they_were_added(project: Path):
     before = stored.read_bytes()
     stored.write_bytes(before + b"more")
     with pytest.raises(UserError, match=r"own.npz has changed since my/datasets.yaml declared it"):
-        prepare()
+        make_data(plan := load({"studies": "own"}), next(iter(plan.data.values())).path)
     stored.write_bytes(before)
     entry = Path("my/datasets.yaml").read_text()
     Path("my/datasets.yaml").write_text(entry.replace(hashlib.sha256(before).hexdigest(), "f" * 64))
     with pytest.raises(UserError, match=r"my/datasets.yaml declared it as own"):
-        prepare()
+        make_data(plan := load({"studies": "own"}), next(iter(plan.data.values())).path)
 
 
 def test_a_file_below_which_no_entry_can_stand(project: Path):

@@ -1,7 +1,5 @@
 """`cohort restore` of what a web server offers, and while cells are trained."""
 
-from __future__ import annotations
-
 import functools
 import http.server
 import os

@@ -1,7 +1,5 @@
 """Which runs are the same, which differ, and which are refused or restored."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -73,7 +71,6 @@ def test_no_table_is_read_from_outside_of_a_release(tmp_path: Path):
 @pytest.mark.parametrize(
     ("changes", "name"),
     [
-        ({"settings": {"generated": True}}, "generated"),
         ({"settings": {"selector": {"name": "loss"}}}, "selector"),
         ({"science": {"model:small-mlp": 7}}, "model:small-mlp"),
         ({"settings": {"unheard_of": 1}}, "unheard_of"),
@@ -122,24 +119,14 @@ def test_a_parameter_that_is_gone_is_no_conflict(
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (
-            lambda run: run.history.add_metrics(11, test_accuracy=0.5),
-            "do not ascend within 1 to 10",
-        ),
+        (lambda run: run.history.add_metrics(11, test_accuracy=0.5), "ascend within 1 to 10"),
         (lambda run: run.history.add_cost(10, seconds=1.0), "do not ascend"),
-        (
-            lambda run: run.history.metrics.update({"loss/../../x": [(1, 0.5)]}),
-            "is not the name of a metric",
-        ),
-        (
-            lambda run: run.clients.update({"size x": run.clients["size"]}),
-            "is not the name of a metric",
-        ),
+        (lambda run: run.history.metrics.update({"x/../y": [(1, 0.5)]}), "not the name of a met"),
+        (lambda run: run.clients.update({"x y": run.clients["size"]}), "not the name of a metric"),
     ],
 )
 def test_records_that_are_refused(plan: Plan, change: Callable[[Record], object], sentence: str):
-    settings = next(iter(plan.cells.values())).plain_settings()
-    run = record(settings, 0.5)
+    run = record(next(iter(plan.cells.values())).plain_settings(), 0.5)
     check(run)
     change(run)
     with pytest.raises(ValueError, match=sentence):

@@ -1,7 +1,5 @@
 """`cohort show`: a figure or table, and each reason for which a cell would be trained."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The studies of `cohort try`: one for each list of strategies, and none where it only answers."""
 
-from __future__ import annotations
-
 import json
 from importlib import import_module
 from pathlib import Path

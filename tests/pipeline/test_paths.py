@@ -1,23 +1,11 @@
 """The rules' path patterns, compared with the layout that everything else takes its paths from."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
 import pytest
 
-from cohort.core.paths import (
-    PLAN_FOLDER,
-    Layout,
-    data_file,
-    plan_file,
-    raw_file,
-    record_file,
-    shards_file,
-    state_folder,
-    train_log,
-)
+from cohort.core import paths as at
 from tests.conftest import ROOT
 
 RULES = "\n".join(file.read_text() for file in sorted((ROOT / "rules").glob("*.smk")))
@@ -26,7 +14,7 @@ SETTINGS = {
     **{"dataset": "digits", "model": "small-mlp", "partition": "iid", "J": "J4"},
     **{"strategy": "fedavg", "clients": 10, "seed": 3},
 }
-LAYOUT = Layout("full")
+LAYOUT = at.Layout("full")
 
 
 def patterns(rule: str, part: str) -> list[re.Pattern[str]]:
@@ -47,13 +35,13 @@ def patterns(rule: str, part: str) -> list[re.Pattern[str]]:
 @pytest.mark.parametrize(
     ("rule", "part", "paths"),
     [
-        ("download", "output", [raw_file("digits", "digits.csv.gz")]),
-        ("prepare", "output", [data_file("digits", DIGEST)]),
-        ("prepare", "params", [str(plan_file(DIGEST))]),
-        ("deal", "output", [shards_file(SETTINGS, DIGEST)]),
-        ("deal", "params", [str(plan_file(DIGEST))]),
-        ("train", "output", [record_file(SETTINGS, DIGEST)]),
-        ("train", "log", [str(train_log(record_file(SETTINGS, DIGEST)))]),
+        ("download", "output", [at.raw_file("digits", "digits.csv.gz")]),
+        ("prepare", "output", [at.data_file("digits", DIGEST)]),
+        ("prepare", "params", [str(at.plan_file(DIGEST))]),
+        ("deal", "output", [at.shards_file(SETTINGS, DIGEST)]),
+        ("deal", "params", [str(at.plan_file(DIGEST))]),
+        ("train", "output", [at.record_file(SETTINGS, DIGEST)]),
+        ("train", "log", [str(at.train_log(at.record_file(SETTINGS, DIGEST)))]),
         ("collect", "output", [LAYOUT.metrics("aml", "main"), LAYOUT.runs("aml", "main")]),
         ("draw", "output", LAYOUT.figure("aml", "fig1")),
         ("tabulate", "output", LAYOUT.table("aml", "tab1")),
@@ -70,13 +58,11 @@ def test_rules_and_layout_agree(rule: str, part: str, paths: list[str]):
 
 
 def test_paths_that_finished_results_depend_on():
-    record = f"results/cells/digits/small-mlp/iid/J4/fedavg/seed3-{DIGEST}.h5"
-    assert record_file(SETTINGS, DIGEST) == record
-    assert state_folder(record) == Path(record.replace(".h5", ".state"))
-    assert train_log(record) == Path(
-        f"results/logs/train/digits/small-mlp/iid/J4/fedavg/seed3-{DIGEST}.log"
-    )
-    assert shards_file(SETTINGS, DIGEST) == (
-        f"results/shards/digits/iid/clients10-seed3-{DIGEST}.h5"
-    )
-    assert PLAN_FOLDER == "results/plan"
+    cell = f"digits/small-mlp/iid/J4/fedavg/seed3-{DIGEST}"
+    record = f"results/cells/{cell}.h5"
+    assert at.record_file(SETTINGS, DIGEST) == record
+    assert at.state_folder(record) == Path(f"results/cells/{cell}.state")
+    assert at.train_log(record) == Path(f"results/logs/train/{cell}.log")
+    shards = f"results/shards/digits/iid/clients10-seed3-{DIGEST}.h5"
+    assert at.shards_file(SETTINGS, DIGEST) == shards
+    assert at.PLAN_FOLDER == "results/plan"

@@ -1,7 +1,5 @@
 """A config folder whose one study a test writes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

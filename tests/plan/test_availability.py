@@ -1,7 +1,5 @@
 """Cells whose data lie behind a login are skipped with one line, unless the data, a way to them, or their records are here."""
 
-from __future__ import annotations
-
 import importlib.util
 from collections.abc import Callable
 from pathlib import Path
@@ -43,21 +41,16 @@ def test_a_path_brings_them_back(plan_of: PlanOf, form: str):
 
 
 def test_so_do_a_mirror_the_raw_file_and_the_prepared_data(plan_of: PlanOf):
-    (data,) = [
-        item
-        for item in plan_of(MIXED, settings=SETTINGS).data.values()
-        if item.settings["dataset"] == "pacs"
-    ]
+    every = plan_of(MIXED, settings=SETTINGS).data.values()
+    (data,) = (item for item in every if item.settings["dataset"] == "pacs")
     Path("mirror/deep").mkdir(parents=True)
     mirrored = {"data_mirror": "mirror"}
     assert plan_of(MIXED, settings=SETTINGS, config=mirrored).notes == [NOTE]
     for path in ("mirror/deep/pacs.zip", "resources/raw/pacs/pacs.zip", data.path):
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).touch()
-        assert (
-            plan_of(MIXED, settings=SETTINGS, config=mirrored if "mirror" in path else {}).notes
-            == []
-        )
+        config = mirrored if "mirror" in path else {}
+        assert plan_of(MIXED, settings=SETTINGS, config=config).notes == []
         Path(path).unlink()
     assert plan_of(MIXED, settings=SETTINGS).notes == [NOTE]
 
@@ -71,53 +64,35 @@ def test_a_record_that_exists_stays_and_its_digest_is_the_same_with_data(plan_of
     record.parent.mkdir(parents=True)
     record.touch()
     plan = plan_of(MIXED, settings=SETTINGS)
-    assert [item.labels["seed"] for item in plan.study("study").experiments["main"].rows] == [
-        0,
-        1,
-        1,
-        2,
-    ]
-    assert plan.study("study").experiments["main"].rows[2].digest == row.digest
+    rows = plan.study("study").experiments["main"].rows
+    assert [item.labels["seed"] for item in rows] == [0, 1, 1, 2]
+    assert rows[2].digest == row.digest
     assert plan.notes == [NOTE.replace("3 of 6", "2 of 6")]
 
 
 def test_what_would_show_nothing_is_left_out(plan_of: PlanOf):
     drawn = {"experiment": "main", "kind": "curves", "metric": "test_accuracy"}
-    table = {
-        "experiment": "main",
-        "metric": "test_accuracy",
-        "rows": ["dataset"],
-        "columns": "strategy",
-    }
+    table = {"experiment": "main", "metric": "test_accuracy", "rows": ["dataset", "strategy"]}
     study = {"settings": SETTINGS, "figures": {"fig1": drawn}, "tables": {"tab1": table}}
-    plan = plan_of({"axes": {"dataset": ["pacs"], "seed": [0, 1]}}, **study)
-    assert plan.notes == [
-        f"study.main: 2 of 2 cells skipped: pacs is behind a login ({PACS}); set data_paths (fig1, tab1 cannot be drawn)"
-    ]
-    assert plan.study("study").experiments == {} and plan.study("study").drawn_items() == {}
-    assert plan.digests("study") == []
-    limited = plan_of(
-        {"axes": {"dataset": ["pacs"], "seed": [0, 1]}}, config={"only": "seed=0"}, **study
-    )
-    assert limited.digests("study") == []
+    for only in ("", "seed=0"):
+        axes = {"dataset": ["pacs"], "seed": [0, 1]}
+        plan = plan_of({"axes": axes}, config={"only": only}, **study)
+        note = NOTE.replace("3 of 6", "2 of 2") + " (fig1, tab1 cannot be drawn)"
+        assert plan.notes == [note] and plan.digests("study") == []
+        assert plan.study("study").experiments == {} == plan.study("study").drawn_items()
 
 
 def test_generated_data_are_marked_in_settings_metrics_and_notes(plan_of: PlanOf, project: Path):
     before = plan_of({"axes": {"seed": [0, 1]}})
-    assert all("generated" not in cell.plain_settings() for cell in before.cells.values())
-    assert all(
-        "generated" not in cell for cell in experiment_plan(before, "study", "main")["cells"]
-    )
     file = project / "config/datasets.yaml"
     facts = yaml.safe_load(file.read_text())
     facts["digits"]["generated"] = True
     file.write_text(yaml.safe_dump(facts, sort_keys=False))
     after = plan_of({"axes": {"seed": [0, 1]}})
-    assert all(cell.plain_settings()["generated"] is True for cell in after.cells.values())
-    assert [cell["generated"] for cell in experiment_plan(after, "study", "main")["cells"]] == [
-        True,
-        True,
-    ]
+    for plan, value in ((before, None), (after, True)):
+        cells = experiment_plan(plan, "study", "main")[1]["cells"]
+        cells += [cell.plain_settings() for cell in plan.cells.values()]
+        assert [cell.get("generated") for cell in cells] == [value] * 4
     assert after.notes == [
         "study.main: 2 of 2 cells are of generated stand-in data (digits): their numbers are no reproduction of any paper"
     ]

@@ -1,7 +1,5 @@
 """The cells of every study at every scale are those of its table: a changed cell is a changed row."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import product
 from typing import Any

@@ -1,7 +1,5 @@
 """Claims and findings are checked, and claims resolved to comparisons, before anything is trained."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,8 +9,7 @@ import pytest
 
 from cohort.core.errors import UserError
 from cohort.pipeline.specs import claims_spec
-from cohort.pipeline.stages import Stages
-from cohort.pipeline.targets import targets
+from cohort.pipeline.stages import Stages, targets
 from cohort.plan import Plan, drawn_names
 
 HEAD = "item,source,doubtful,dataset,partition,J,strategy,other,metric,at,round,value,sd\n"

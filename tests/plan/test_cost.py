@@ -1,7 +1,5 @@
 """Estimates of a cell's cost and the resources of its job, by hand and against measurements."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -112,7 +110,7 @@ def test_steps_and_attempts():
     assert resource_request(cell_with(AML | {"rounds": 90}), CIFAR) == (4000, 60)
     long = cell_with(AML | {"rounds": 43_200, "evaluate_every": 100})  # about six days
     assert [resource_request(long, CIFAR, 1, most)[1] for most in (90, 4320, 99_999)] == [
-        *(90, 4320, 10080),
+        *(90, 4320, 10080)
     ]
     assert [jobs_needed(cell_with(AML), CIFAR), jobs_needed(long, CIFAR)] == [1, 7]
 

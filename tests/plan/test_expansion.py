@@ -1,7 +1,5 @@
 """Axes, pairs, includes, excludes and scales: which cells a study means."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any
@@ -11,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cohort.plan import Plan
-from cohort.plan.axes import combinations
-from cohort.plan.scale import scaled_values
+from cohort.plan.matrix import combinations, scaled_values
 
 PlanOf = Callable[..., Plan]
 AXES = {"partition": ["iid", "classes-2"], "J": ["J4", "J8"], "strategy": ["fedavg", "loss"]}

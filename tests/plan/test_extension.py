@@ -1,7 +1,5 @@
 """Experiments that extend one of another study, and names of the user's own folder."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -9,7 +7,7 @@ import yaml
 
 from cohort.core.errors import UserError
 from cohort.plan import all_studies, drawn_names, load
-from cohort.plan.extension import with_strategies
+from cohort.plan.expansion import with_strategies
 
 MINE = {"title": "Mine", "selector": {"name": "entropy", "buffer": 0.3}}
 
@@ -56,22 +54,13 @@ def test_overrides_of_other_strategies_do_not_reach_an_added_one(mine: None):
     """FedConcat's procedure stays its own, LeNet's schedule of evaluations is everyone's."""
     extend("fedentopt.baselines")
     plan = load({"studies": "beside"})
-    cells = [
-        cell.plain_settings()
-        for cell in plan.cells.values()
-        if cell.plain_settings()["strategy"] == "mine"
-    ]
-    assert {cell["procedure"] for cell in cells} == {"federated"}
-    assert {cell["selector"]["buffer"] for cell in cells} == {0.3}
-    every = {
-        name: {
-            (cell.plain_settings()["model"], cell.plain_settings()["evaluate_every"])
-            for cell in plan.cells.values()
-            if cell.plain_settings()["strategy"] == name
-        }
-        for name in ("mine", "fedavg")
-    }
-    assert every["mine"] == every["fedavg"] and len(every["mine"]) == 2
+    cells = [cell.plain_settings() for cell in plan.cells.values()]
+    own, usual = ([cell for cell in cells if cell["strategy"] == it] for it in ("mine", "fedavg"))
+    assert {cell["procedure"] for cell in own} == {"federated"}
+    assert {cell["selector"]["buffer"] for cell in own} == {0.3}
+    protocols = {(cell["model"], cell["evaluate_every"]) for cell in usual}
+    assert {(cell["model"], cell["evaluate_every"]) for cell in own} == protocols
+    assert len(protocols) == 2
 
 
 def test_figures_tables_and_the_papers_values_come_along(mine: None):

@@ -1,8 +1,6 @@
 """Mistakes in a study, the config or the catalog of data sets: each is one sentence that names the
 file and the key, before anything is planned."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -49,21 +47,11 @@ BLOCKS = [
         ".include: an entry that gives one of lr, rounds must give them all, for they are paired",
     ),
     ("axes: {series: [a, b]}", ": series 'a' and 'b' name the same run, which can have one name"),
-    ("settings: {series: a}", ".settings has an unknown key 'series'"),
     ("axes: {series: ['a,b']}", ".axes.series[0]: 'a,b' does not match"),
-    ("axes: {series: [0.5]}", ".axes.series[0]: 0.5 is not of type 'string' (a name of up to 40"),
     ("axes: {partition: [iid, iid]}", ".axes.partition: ['iid', 'iid'] has non-unique elements"),
-    ("axes: {J: [null]}", ".axes.J[0]: None is not of type 'string'"),
-    ("axes: {J: []}", ".axes.J: [] should be non-empty"),
     ("axes: {augmentation: [none, crop-flp]}", "[1] is 'crop-flp', which is not known; did you me"),
     ("axes: {selector.buffer: [0.25]}", "strategy fedavg, selector: the file has an unknown key"),
     ("scales: {reduced: {without: [{J: J16}]}}", ".scales.reduced.without: no cell has J ['J16']"),
-    ("scales: {reduced: {share: 0.1}}", ".scales.reduced has an unknown key 'share'"),
-    ("scales: {reduced: {except: [{rounds: 0.1}]}}", ".except[0]: 'given' is a required property"),
-    (
-        "scales: {full: {rounds: 0.1}}",
-        ".scales is 'full', which is not known (allowed: reduced, sm",
-    ),
     ("settings: {batch: 2000}", ": batch is 2000, but digits has only 1437 training samples"),
     ("settings: {optimizer: adam, momentum: 0.9}", ": momentum is 0.9, but Adam takes none; leave"),
     (
@@ -71,12 +59,8 @@ BLOCKS = [
         ".settings.lr: '1e-3' is not of type 'number' (YAML reads 1e-3 as tex",
     ),
     ("settings: {lr: .nan}", ".settings.lr: nan is not of type 'number'"),
-    ("settings: {batch: 0}", ".settings.batch: 0 is less than the minimum of 1"),
     ("settings: {model: lenet5}", ": model 'lenet5' cannot take digits: needs images of at least"),
-    ("settings: {model: vgg11}", ": model 'vgg11' cannot take digits: needs images of 32x32 to 63"),
     ("settings: {model: efficientnet-b0}", "needs images with three color channels, not samples o"),
-    ("settings: {augmentation: jitter-flip-gray}", "needs images with three color channels, not s"),
-    ("settings: {evaluate_next: 1}", "evaluate_next"),
     ("settings: {holdout: 0.1, evaluate_next: 1, procedure: concat-2}", "a draw after each round"),
     (
         "axes: {partition: [roles-2]}",
@@ -124,23 +108,17 @@ STUDIES = [
         "titles: {partitions: {iid: x}}",
         "titles has an unknown key 'partitions'; did you mean 'part",
     ),
-    ("titles: {partition: {iid: 5}}", "titles.partition.iid: 5 is not of type 'string'"),
     (
         "titles: {partition: {iid: T, classes-2: T}}",
         "partition 'iid' and 'classes-2' have one titl",
     ),
     ("key_figure: fig9", "key_figure is 'fig9', which is not a figure"),
     ("scales: {reducd: {rounds: 0.1}}", "scales is 'reducd', which is not known; did you mean 're"),
-    ("overrides: [{given: {partition: iid}}]", "overrides[0]: 'settings' is a required property"),
-    ("overrides: [{given: {}, settings: {lr: 1}}]", "overrides[0].given: {} "),
     ("overrides: [{given: {J: J2}, settings: {lr: 1}}]", "overrides[0]: no cell has J ['J2']"),
     (
         "overrides: [{given: {J: J4}, settings: {round: 5}}]",
         "overrides[0].settings has an unknown key 'round'; did you mean 'rounds'?",
     ),
-    ("findings: [It is 81.]", "findings[0]: 'It is 81.' is not of type 'object'"),
-    ("findings: [{text: It is 81.}]", "findings[0]: 'rests_on' is a required property"),
-    ("findings: [{text: x, rests_on: {}}]", "findings[0].rests_on: {} "),
     (
         "findings: [{text: x, rests_on: {'tabel, iid, mean': 81}}]",
         "findings[0].rests_on names 'tabel', which is neither a table nor a claim; did you mean 't",
@@ -161,7 +139,6 @@ STUDIES = [
         "figures: {table: {experiment: main, kind: shards}}",
         "'table' names both a figure and a tabl",
     ),
-    ("experiments: {}", "experiments: {} "),
     ("experiments: {Main: {axes: {}}}", "experiments: 'Main' does not match"),
     ("experiments: {main: {strategy: [+loss], axes: {}}}", "experiments.main"),
 ]
@@ -177,12 +154,8 @@ def test_in_a_study(refusal: Callable[..., str], keys: str, sentence: str):
 
 FIGURES = [
     ("dashed: [fedavgg]", " names 'fedavgg', which strategy does not have"),
-    (
-        "pooled: [partitions]",
-        " names 'partitions', which is not an axis of its experiment; ",
-    ),
+    ("pooled: [partitions]", " names 'partitions', which is not an axis of its experiment; "),
     ("pooled: [strategy]", ".pooled names 'strategy', but keeps it apart as a panel, hue or x"),
-    ("pooled: []", ".pooled: [] should be non-empty"),
     ("limits: [100, 0]", ".limits is [100, 0]: the lowest value comes first"),
     ("columns: J", " would average runs with partition iid and classes-2 as if they were seeds"),
     (
@@ -200,7 +173,6 @@ FIGURES = [
         "{kind: bars, x: partition, columns: J, paper: TableIII}",
         " fits a result shown here (test_a",
     ),
-    ("papers: TableI", " has an unknown key 'papers'; did you mean 'paper'?"),
 ]
 
 
@@ -220,23 +192,16 @@ CLAIM = {
     **{"kind": "order", "along": "partition", "values": ["iid", "classes-2"], "way": "falls"},
 }
 CLAIMS = [
-    ("kind: ordered", ".kind is 'ordered', which is not known; did you mean 'order'?"),
-    ("says: null", ".says: None is not of type 'string'"),
-    ("values_: []", " has an unknown key 'values_'; did you mean 'values'?"),
     (
         "metric: accuracy",
         ".metric is 'accuracy', which is not known; did you mean 'test_accuracy'?",
     ),
-    ("way: down", ".way is 'down', which is not known (allowed: falls, rises)"),
-    ("at: end", ".at: 'end' does not match"),
-    ("at: 0", ".at: 0 is less than the minimum of 1"),
     ("at: 112", ": at is 112, but runs of main that it compares end after 100 rounds"),
     ("experiment: mian", ": experiment is 'mian', which is not known; did you mean 'main'?"),
     (
         "along: partitions",
         ": along is 'partitions', which is not an axis of main; did you mean 'pa",
     ),
-    ("along: seed", ": along is 'seed', which is not an axis of main"),
     ("given: {j: J4}", ": given names 'j', which is not an axis of main"),
     (
         "values: [iid, class-2]",
@@ -271,8 +236,6 @@ CONFIG = [
     ("data_paths: {pacs: nowhere.zip}", "data_paths.pacs is 'nowhere.zip', which does not exist; "),
     ("data_paths: {pacs: text}", "data_paths.pacs is 'text', which is neither a zip nor a folder;"),
     ("data_paths: {cifar10: text}", "data_paths.cifar10 is given, but only data sets behind a log"),
-    ("data_paths: {pcas: text}", "data_paths is 'pcas', which is not known; did you mean 'pacs'?"),
-    ("data_paths: {pacs: [text]}", "data_paths.pacs: ['text'] is not of type 'string'"),
     ("only: fedavg", "only 'fedavg': 'fedavg' must be LABEL=VALUE"),
 ]
 

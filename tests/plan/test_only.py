@@ -1,7 +1,5 @@
 """`only`: held against the studies that are asked for, by their own labels and values."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +8,7 @@ import pytest
 import yaml
 
 from cohort.core.errors import UserError
-from cohort.pipeline.targets import targets
+from cohort.pipeline.stages import targets
 from cohort.plan import Plan, load
 from tests.plan.conftest import FIXED, SETTINGS
 
@@ -20,17 +18,12 @@ PlanOf = Callable[[str], Plan]
 @pytest.fixture
 def plan_of(project: Path) -> PlanOf:
     """Two listed studies and one that only a target names, with strategies of their own."""
-    for name, strategies in (
-        ("first", ["fedavg", "loss"]),
-        ("second", ["fedavg", "fedentopt"]),
-        ("unlisted", ["skewed"]),
-    ):
+    studies = {"first": ["fedavg", "loss"], "second": ["fedavg", "fedentopt"]}
+    for name, strategies in {**studies, "unlisted": ["skewed"]}.items():
         axes = FIXED | {"strategy": strategies, "seed": [0, 1]}
         study = {"title": name, "settings": SETTINGS, "experiments": {"main": {"axes": axes}}}
-        study["figures"] = {
-            "fig1": {"experiment": "main", "kind": "curves", "metric": "test_accuracy"}
-            | {"hue": "strategy"}
-        }
+        figure = {"experiment": "main", "kind": "curves", "metric": "test_accuracy"}
+        study["figures"] = {"fig1": figure | {"hue": "strategy"}}
         Path(f"config/studies/{name}.yaml").write_text(yaml.safe_dump(study))
     return lambda only: load({"studies": ["first", "second"], "only": only})
 
@@ -38,9 +31,8 @@ def plan_of(project: Path) -> PlanOf:
 def cells(plan: Plan, target: str) -> list[tuple[str, int]]:
     """The strategy and seed of each record that a target asks for, which are all its files."""
     files = dict(targets(plan))[target](None)
-    by_path = {planned.path: planned.plain_settings() for planned in plan.cells.values()}
-    results = [by_path[path] for path in files]
-    return [(settings["strategy"], settings["seed"]) for settings in results]
+    by_path = {cell.path: cell.settings for cell in plan.cells.values()}
+    return [(by_path[path].strategy, by_path[path].seed) for path in files]
 
 
 def test_a_named_study_is_held_against_its_own_cells(plan_of: PlanOf):
@@ -74,14 +66,10 @@ def test_mistakes_in_one_sentence(plan_of: PlanOf, only: str, target: str, sente
 
 
 def test_values_that_no_cell_has_together(project: Path):
-    blocks = {
-        "one": {"axes": FIXED | {"strategy": ["loss"], "seed": [0]}},
-        "two": {"axes": FIXED | {"strategy": ["fedavg"], "seed": [1]}},
-    }
+    axes = [FIXED | {"strategy": ["loss"]}, FIXED | {"strategy": ["fedavg"], "seed": [1]}]
+    blocks = {name: {"axes": own} for name, own in zip(("one", "two"), axes, strict=True)}
     study = {"title": "A study", "settings": SETTINGS, "experiments": blocks}
     Path("config/studies/study.yaml").write_text(yaml.safe_dump(study))
     plan = load({"studies": "study", "only": "strategy=loss,seed=1"})
-    with pytest.raises(
-        UserError, match="only strategy=loss,seed=1 matches no cell of study: each value occurs"
-    ):
+    with pytest.raises(UserError, match=r"=loss,seed=1 matches no cell of study: each value occ"):
         plan.digests("study")

@@ -1,7 +1,5 @@
 """Every number that a paper prints in a table stands in one place of the study's table."""
 
-from __future__ import annotations
-
 import pytest
 
 from cohort.results.paper import read_paper

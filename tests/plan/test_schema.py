@@ -1,7 +1,5 @@
 """`cohort schema`: one JSON Schema of a study, by which an editor checks it without Cohort."""
 
-from __future__ import annotations
-
 import copy
 from pathlib import Path
 from typing import Any

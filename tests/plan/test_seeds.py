@@ -1,15 +1,9 @@
 """`seeds` in the config: how many seeds every experiment has."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
-from cohort.pipeline.specs import claims_spec
-from cohort.plan import Plan, load
-from tests.conftest import ROOT
+from cohort.plan import Plan
 
 PlanOf = Callable[..., Plan]
 
@@ -30,19 +24,3 @@ def test_the_studys_own_seeds_come_first_with_their_digests(plan_of: PlanOf) -> 
 
 def test_seeds_that_are_asked_for_count_at_a_cheaper_scale_too(plan_of: PlanOf) -> None:
     assert seeds(plan_of({}, config={"seeds": 3, "scale": "reduced"})) == [0, 1, 2]
-
-
-def test_every_study_can_have_five_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The cells of the studies' own seeds keep their digests, and claims ask for all five."""
-    monkeypatch.chdir(ROOT)
-    studies = ["aml", "peco"]
-    own, five = load({"studies": studies}), load({"studies": studies, "seeds": 5})
-    assert set(own.cells) < set(five.cells)
-    for name in studies:
-        points = [
-            point
-            for claim in claims_spec(five, name)["claims"].values()
-            for comparison in claim["comparisons"]
-            for point in comparison["points"]
-        ]
-        assert {point["seeds"] for point in points} == {5}

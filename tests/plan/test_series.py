@@ -1,7 +1,5 @@
 """A series names a curve and changes nothing else; what else lets a figure mix cells: null in paired lists, `pooled`, `dashed`, titles."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -48,71 +46,41 @@ def test_null_is_no_value(mixed: Callable[..., Plan]):
 
 def test_a_run_may_stand_in_several_panels(mixed: Callable[..., Plan]):
     """It is planned, trained and counted once, and each panel has its own name for it."""
-    paired = [
-        {
-            "panel": ["left", "left", "right"],
-            "series": ["both", "one", "all"],
-            "partition": ["iid", "classes-2", "iid"],
-        }
-    ]
+    names = {"panel": ["left", "left", "right"], "series": ["both", "one", "all"]}
+    paired = [names | {"partition": ["iid", "classes-2", "iid"]}]
     block = {"axes": SAME | {"strategy": ["fedavg"]}, "paired": paired}
     figures = {"fig1": FIGURE | {"rows": "panel", "also": ["test_loss"]}}
     plan = mixed(block, figures=figures)
     rows = plan.study("study").experiments["main"].rows
-    assert [(row.labels["panel"], row.labels["series"]) for row in rows] == [
-        ("left", "both"),
-        ("left", "one"),
-        ("right", "all"),
-    ]
+    assert [row.labels["panel"] for row in rows] == names["panel"]
+    assert [row.labels["series"] for row in rows] == names["series"]
     assert rows[0].digest == rows[2].digest != rows[1].digest
     assert len(plan.cells) == len(plan.rows(["study"])["study", "main"]) == 2
     assert len(record_files(plan, "study", "main")) == 2
 
 
 def test_a_cell_without_what_it_needs(mixed: Callable[..., Plan]):
-    block = {
-        "axes": SAME | {"strategy": ["fedavg"]},
-        "paired": [{"series": ["a"], "partition": [None]}],
-    }
+    paired = [{"series": ["a"], "partition": [None]}]
+    block = {"axes": SAME | {"strategy": ["fedavg"]}, "paired": paired}
     with pytest.raises(UserError, match="no value for 'partition'"):
         mixed(block)
 
 
-POOLED = {"hue": "J", "pooled": ["series", "partition", "strategy", "selector.buffer"]}
-
-
 def test_what_would_be_averaged_must_be_named(mixed: Callable[..., Plan]):
-    with pytest.raises(
-        UserError,
-        match="fig1 would average runs with partition iid and classes-2 as if they were seeds",
-    ):
-        mixed(
-            figures={
-                "fig1": FIGURE | POOLED | {"pooled": ["series", "strategy", "selector.buffer"]}
-            }
-        )
-    assert (
-        spec_of(mixed(figures={"fig1": FIGURE | POOLED}), "study", "fig1")["pooled"]
-        == POOLED["pooled"]
-    )
+    pooled = ["series", "strategy", "selector.buffer"]
+    figure = FIGURE | {"hue": "J", "pooled": pooled}
+    with pytest.raises(UserError, match="average runs with partition iid and classes-2 as if they"):
+        mixed(figures={"fig1": figure})
+    figure |= {"pooled": [*pooled, "partition"]}
+    assert spec_of(mixed(figures={"fig1": figure}), "study", "fig1")["pooled"] == figure["pooled"]
 
 
 def test_titles_reach_figures_tables_and_the_page(mixed: Callable[..., Plan]):
-    titles = {
-        "partition": {"classes-2": "Two classes"},
-        "selector.buffer": {"0.5": "half"},
-        "strategy": {"fedavg": "Chance"},
-    }
+    titles = {"partition": {"classes-2": "Two classes"}, "strategy": {"fedavg": "Chance"}}
     plan = mixed(figures={"fig1": FIGURE}, titles=titles)
-    result = spec_of(plan, "study", "fig1")["look"]["titles"]
-    assert result == titles | {
-        "strategy": {"fedavg": "Chance", "fedentopt": plan.strategies["fedentopt"]["title"]}
-    }
-    shown = page_spec(plan, "study")
-    assert (
-        shown["titles"]["partition"] == {"classes-2": "Two classes"}
-        and shown["titles"]["strategy"]["fedavg"] == "Chance"
-    )
+    both = titles["strategy"] | {"fedentopt": plan.strategies["fedentopt"]["title"]}
+    for shown in (spec_of(plan, "study", "fig1")["look"], page_spec(plan, "study")):
+        assert shown["titles"] == titles | {"strategy": both}
 
 
 def test_a_centralized_runs_rounds_are_epochs(plan_of: PlanOf):
@@ -134,9 +102,7 @@ def test_a_cell_that_two_experiments_have_is_made_cheaper_as_the_first_says(
         "include": [{"partition": "classes-2", "strategy": "fedentopt", "selector.buffer": 0.5}],
     }
     plan = mixed(experiments={"first": first, "main": MIXED}, config={"scale": "reduced"})
-    rounds = [
-        plan.cells[row.digest].plain_settings()["rounds"]
-        for row in plan.study("study").experiments["main"].rows
-    ]
-    assert rounds == [50, 20] and len(plan.cells) == 2
+    rows = plan.study("study").experiments["main"].rows
+    assert [plan.cells[row.digest].settings.rounds for row in rows] == [50, 20]
+    assert len(plan.cells) == 2
     assert "study.main: 2 of 3 cells at this scale" in plan.notes

@@ -106,7 +106,7 @@ def test_rules_define_no_functions():
     ("imported", "allowed"),
     [
         ("cohort.plan", ""),
-        ("cohort.pipeline.driver, cohort.pipeline.targets", "h5py"),  # it reads records
+        ("cohort.pipeline.driver, cohort.pipeline.stages", "h5py"),  # it reads records
     ],
 )
 def test_planning_and_the_driver_import_no_heavy_package(imported: str, allowed: str):

@@ -63,6 +63,4 @@ def make_data(project: Project, dataset: str = "digits", **config: str) -> None:
     """Download and prepare a data set, as cells of it would."""
     with contextlib.chdir(project.root):
         plan = load(config)
-        settings = {"dataset": dataset, "partition": "iid", "clients": 2, "seed": 0}
-        shards = plan._resolver.plan_shards(settings)
-        run.make_data(plan, shards.inputs["data"])
+        run.make_data(plan, plan._resolver.plan_data(dataset).path)

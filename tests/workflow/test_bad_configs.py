@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from cohort.core.errors import UserError
-from cohort.pipeline.targets import targets
-from cohort.plan import load, misnamed_studies
-from cohort.plan.loading import RULES
+from cohort.pipeline.stages import targets
+from cohort.plan import load
+from cohort.plan.loading import RULES, misnamed_studies
 from cohort.plan.yaml_files import parse_override
 from tests.workflow.conftest import Project
 

@@ -1,20 +1,18 @@
 """`cohort check`: claims, judged at once by the paper's own values and the records that exist."""
 
-from __future__ import annotations
-
 import argparse
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
-from typing import Any
 
 from cohort.commands.planning import add_config, add_json, load_plan
 from cohort.commands.screen import prose, report, table
 from cohort.core.errors import UserError, closest_choice, suggest
-from cohort.pipeline.partial_metrics import collect_partial
+from cohort.pipeline.preview import collect_partial
 from cohort.pipeline.specs import claims_spec
-from cohort.plan import Plan, all_studies, claim_names, require_study
+from cohort.plan import Plan, all_studies, require_study
+from cohort.plan.loading import claim_names
 from cohort.results.claims.judge import judged_claims
 from cohort.results.claims.judged import NOT_HELD, JudgedClaim
 
@@ -22,14 +20,10 @@ from cohort.results.claims.judged import NOT_HELD, JudgedClaim
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the claim or study, --details and --json."""
     add_config(parser)
-    parser.add_argument(
-        "claim",
-        metavar="CLAIM",
-        help="a claim (STUDY.CLAIM where two studies have one of that name), or a whole study",
-    )
-    parser.add_argument(
-        "--details", action="store_true", help="print the evidence for each claim of a study"
-    )
+    text = "a claim (STUDY.CLAIM where two studies have one of that name), or a whole study"
+    parser.add_argument("claim", metavar="CLAIM", help=text)
+    text = "print the evidence for each claim of a study"
+    parser.add_argument("--details", action="store_true", help=text)
     add_json(parser)
 
 
@@ -37,15 +31,17 @@ def run(options: argparse.Namespace) -> None:
     """Print what the paper's values and our runs say of a claim, or of each claim of a study."""
     study, names = find_claims(options.claim)
     plan = load_plan(options, studies=study, only="")
+    spec = claims_spec(plan, study)
+    spec["claims"] = {name: spec["claims"][name] for name in names}
+    comparisons = (part for claim in spec["claims"].values() for part in claim["comparisons"])
+    points = {point["experiment"] for comparison in comparisons for point in comparison["points"]}
     with tempfile.TemporaryDirectory(prefix="cohort-check-") as folder:
-        spec = _judging_spec(plan, study, names, folder)
+        used = [name for name in spec["metrics"] if name in points]
+        spec["metrics"] = {name: collect_partial(plan, study, name, folder) for name in used}
         claims = judged_claims(spec)
-    if options.claim == study and not options.details:
-        lines = _overview(plan, claims, reproduces=spec["reproduces"])
-    else:
-        lines = _details(plan, study, claims, reproduces=spec["reproduces"])
+    lines = _details if options.details or options.claim != study else _overview
     report(
-        lines,
+        lines(plan, study, claims, reproduces=spec["reproduces"]),
         lambda: {"study": study, "scale": plan.scale, "claims": list(map(asdict, claims))},
         as_json=options.json,
     )
@@ -69,50 +65,31 @@ def find_claims(text: str) -> tuple[str, list[str]]:
             raise UserError(f"there is no study or claim '{text}'{suggest(claim, studies, meant)}")
         return having[0], [claim]
     study = require_study(study or claim)
-    claims = claim_names(study)
-    if not claims:
+    if not (claims := claim_names(study)):
         raise UserError(f"{study} has no claims")
-    if text == study:
-        return study, claims
-    if claim not in claims:
+    if text != study and claim not in claims:
         raise UserError(f"{study} has no claim '{claim}'{suggest(claim, claims)}")
-    return study, [claim]
+    return study, claims if text == study else [claim]
 
 
-def _judging_spec(plan: Plan, study: str, claims: Iterable[str], folder: str) -> dict[str, Any]:
-    """The spec by which to judge these claims of a study; it collects in a folder the metrics
-    of the experiments that they compare, from the records that exist."""
-    spec = claims_spec(plan, study)
-    entries: Mapping[str, Any] = {name: spec["claims"][name] for name in claims}
-    points = [
-        point["experiment"]
-        for claim in entries.values()
-        for comparison in claim["comparisons"]
-        for point in comparison["points"]
-    ]
-    used = [name for name in dict.fromkeys(points) if name in spec["metrics"]]
-    metrics = {name: collect_partial(plan, study, name, folder) for name in used}
-    return spec | {"claims": entries, "metrics": metrics}
-
-
-def _overview(plan: Plan, claims: Sequence[JudgedClaim], *, reproduces: bool) -> Iterator[str]:
+def _overview(
+    plan: Plan, study: str, claims: Sequence[JudgedClaim], *, reproduces: bool
+) -> Iterator[str]:
     """Yield a table with a line per claim, and sentences on how many have each verdict."""
-    titles = ["claim", *(["paper"] if reproduces else []), "our runs", "finished"]
     rows = []
     for claim in claims:
         paper = [claim.paper] if reproduces else []
         rows.append([claim.claim, *paper, claim.measured, f"{claim.n} of {claim.planned}"])
-    yield from table(titles, rows)
-    measured = Counter(claim.measured for claim in claims)
-    yield prose(f"our runs, scale {plan.scale}: {_counted(measured)}")
+    yield from table(["claim", *(["paper"] if reproduces else []), "our runs", "finished"], rows)
+    yield prose(f"our runs, scale {plan.scale}: {_counts(claim.measured for claim in claims)}")
     if reproduces:
-        yield prose(f"the paper's own values: {_counted(Counter(claim.paper for claim in claims))}")
+        yield prose(f"the paper's own values: {_counts(claim.paper for claim in claims)}")
         if contradicted := [claim.claim for claim in claims if claim.paper == NOT_HELD]:
             yield prose(f"the paper contradicts itself: {', '.join(contradicted)}")
 
 
-def _counted(verdicts: Counter[str]) -> str:
-    return ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common())
+def _counts(verdicts: Iterable[str]) -> str:
+    return ", ".join(f"{count} {verdict}" for verdict, count in Counter(verdicts).most_common())
 
 
 def _details(
@@ -129,9 +106,5 @@ def _details(
             f"  our runs ({claim.n} of {claim.planned}, scale {plan.scale}): "
             f"{claim.measured}. {claim.measured_evidence}"
         )
-    for claim in claims:
-        if claim.paper == NOT_HELD:
-            yield (
-                "the paper contradicts itself: its own values do not bear out "
-                f"{study}.{claim.claim}"
-            )
+    for name in (claim.claim for claim in claims if claim.paper == NOT_HELD):
+        yield f"the paper contradicts itself: its own values do not bear out {study}.{name}"

@@ -1,7 +1,5 @@
 """The `cohort` command line. Run it in the directory that holds the Snakefile."""
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import sys
@@ -76,24 +74,21 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 def config_last(arguments: Sequence[str]) -> list[str]:
     """Move --config and its KEY=VALUE words behind the other arguments, or argparse would take what
     follows them, such as a study, for one more of them. What follows `--` stays last."""
-    words = list(arguments)
-    end = words.index("--") if "--" in words else len(words)
-    kept, moved = list[str](), list[str]()
-    in_config = False
-    for word in words[:end]:
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    kept, moved, in_config = list[str](), list[str](), False
+    for word in arguments[:end]:
         is_value = "=" in word and not word.startswith("-")
         in_config = word == "--config" or (in_config and is_value)
         (moved if in_config else kept).append(word)
-    return kept + moved + words[end:]
+    return [*kept, *moved, *arguments[end:]]
 
 
 def _parser_of(named: str) -> argparse.ArgumentParser:
-    """Make the parser with the names of all commands, and the arguments of the one that is
-    named."""
+    """Make the parser of all commands' names, with the arguments of the one that is named."""
     listed = INTRODUCTION
     for title, group in GROUPS.items():
-        listed += f"\n{title}:\n"
-        listed += "".join(f"  {name:9} {text}\n" for name, text in group.items())
+        rows = (f"  {name:9} {text}\n" for name, text in group.items())
+        listed += f"\n{title}:\n{''.join(rows)}"
     parser = argparse.ArgumentParser(
         prog="cohort",
         usage="cohort [-h] [--version] COMMAND ...",
@@ -101,9 +96,8 @@ def _parser_of(named: str) -> argparse.ArgumentParser:
         description=listed,
     )
     parser.add_argument("--version", action="version", version=f"cohort {cohort.__version__}")
-    commands = parser.add_subparsers(
-        prog="cohort", required=True, metavar="COMMAND", help=argparse.SUPPRESS
-    )
+    kind = {"metavar": "COMMAND", "help": argparse.SUPPRESS}
+    commands = parser.add_subparsers(prog="cohort", required=True, **kind)
     for name, text in COMMANDS.items():
         command = commands.add_parser(name, description=f"{text[0].upper()}{text[1:]}.")
         if name == named:

@@ -1,7 +1,5 @@
 """`cohort data add`: a data set of yours, checked, stored and declared in my/datasets.yaml."""
 
-from __future__ import annotations
-
 import argparse
 import re
 from pathlib import Path
@@ -18,25 +16,22 @@ from cohort.data.parsers.arrays import Arrays
 from cohort.plan import load
 from cohort.plan.loading import DATASET
 
+FORMS = (
+    "an .npz with x and y (or x_train, y_train, x_test, y_test), or a folder with a folder of "
+    "pictures for each class (perhaps below train and test)"
+)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the name and the path of the data, and how to read them."""
     parser.add_argument("action", choices=["add"], help="add a data set")
     parser.add_argument("name", metavar="NAME", help="the name that studies will use")
-    parser.add_argument(
-        "path",
-        type=Path,
-        metavar="PATH",
-        help="an .npz with x and y (or x_train, y_train, x_test, y_test), or a folder with a "
-        "folder of pictures for each class (perhaps below train and test)",
-    )
+    parser.add_argument("path", type=Path, metavar="PATH", help=FORMS)
     parser.add_argument("--side", type=positive, help="resize pictures to SIDE x SIDE pixels")
-    parser.add_argument(
-        "--test", type=float, default=0.2, help="the share held out for testing if unsplit (0.2)"
-    )
-    parser.add_argument(
-        "--seed", type=int, default=0, help="the seed by which that share is drawn (0)"
-    )
+    share = "the share held out for testing if unsplit (0.2)"
+    parser.add_argument("--test", type=float, default=0.2, help=share)
+    seed = "the seed by which that share is drawn (0)"
+    parser.add_argument("--seed", type=int, default=0, help=seed)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -51,9 +46,8 @@ def run(options: argparse.Namespace) -> None:
             f"{own_file}: no entry can stand below what is there; write each of its entries as "
             "NAME: with its keys below, or delete the file if it has none"
         ) from None
-    arrays, classes = read_user_data(
-        options.path, side=options.side, share=options.test, seed=options.seed
-    )
+    how = {"side": options.side, "share": options.test, "seed": options.seed}
+    arrays, classes = read_user_data(options.path, **how)
     stored = user_files.folder() / "data" / f"{name}.npz"
     with atomic_write(stored) as temporary:
         np.savez(temporary, **arrays)  # type: ignore[arg-type]

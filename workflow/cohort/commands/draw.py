@@ -1,7 +1,5 @@
 """`cohort draw`: preview a study from the records and checkpoints that exist."""
 
-from __future__ import annotations
-
 import argparse
 
 from cohort.commands.planning import add_whole_studies, load_plan
@@ -13,5 +11,4 @@ add_arguments = add_whole_studies
 def run(options: argparse.Namespace) -> None:
     """Draw the studies from what exists and print the paths of their pages."""
     plan = load_plan(options)
-    for page in draw_studies(plan, list(dict.fromkeys(plan.listed))):
-        print(page)
+    print(*draw_studies(plan, list(dict.fromkeys(plan.listed))), sep="\n")

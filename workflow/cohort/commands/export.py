@@ -1,31 +1,24 @@
 """`cohort export`: release the finished runs of studies as Parquet."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 
 from cohort.commands.planning import add_studies, load_plan
+from cohort.commands.prune import PlannedFiles
 from cohort.core.errors import UserError
 from cohort.core.paths import RELEASED, record_file
 from cohort.core.shipped import shipped
 from cohort.core.text import counted
 from cohort.plan import Plan, load
-from cohort.plan.any_seed import FilesOfAnySeed
-from cohort.records.record import Record, read
-from cohort.results.release.folder import MANIFEST, read_release, recover, write_release
+from cohort.records.record import read
+from cohort.results.release import folder as releases
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the studies, and --to."""
     add_studies(parser)
-    parser.add_argument(
-        "--to",
-        type=Path,
-        default=Path(RELEASED),
-        metavar="DIR",
-        help=f"output folder (default: {RELEASED})",
-    )
+    text = f"output folder (default: {RELEASED})"
+    parser.add_argument("--to", type=Path, default=Path(RELEASED), metavar="DIR", help=text)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -38,33 +31,26 @@ def run(options: argparse.Namespace) -> None:
 
 def export(plan: Plan, study: str, folder: Path) -> str:
     """Write the release of a study's runs; return a line that says what it holds."""
-    paths = (Path(plan.cells[digest].path) for digest in plan.digests(study))
-    records = [read(path) for path in paths if path.exists()]
-    released = _released_runs(folder)
+    releases.recover(folder)
+    earlier = shipped(folder / releases.MANIFEST)  # else the one that ships with Cohort
+    released = releases.read_release(earlier.parent) if earlier.exists() else []
     # The runs that the study has at some scale and number of seeds, asked for here or not.
-    overrides = {"studies": study, "only": ""}
-    planned = FilesOfAnySeed(load(plan.config | overrides | {"scale": key}) for key in plan.scales)
-    runs = {
-        digest: run
-        for digest, run in released.items()
-        if Path(record_file(run.header["settings"], digest)) in planned
-    }
-    runs |= {record.header["digest"]: record for record in records}
+    whole = plan.config | {"studies": study, "only": ""}
+    planned = PlannedFiles(load(whole | {"scale": scale}) for scale in plan.scales)
+    paths = (Path(plan.cells[digest].path) for digest in plan.digests(study))
+    runs = {}
+    for run in released:
+        digest = run.header["digest"]
+        if Path(record_file(run.header["settings"], digest)) in planned:
+            runs[digest] = run
+    finished = (read(path) for path in paths if path.exists())
+    runs |= {run.header["digest"]: run for run in finished}
     if not runs:
         raise UserError(f"{study} has no finished run at scale {plan.scale}; train it first")
-    write_release(folder, study, runs.values())
+    releases.write_release(folder, study, runs.values())
     size = sum(file.stat().st_size for file in folder.iterdir()) / 1e6
-    total = len({*plan.digests(study), *runs})
-    added, dropped = len(runs.keys() - released.keys()), len(released.keys() - runs.keys())
-    line = f"{folder}: {len(runs)} of {counted(total, 'run')}, {added} of them new, {size:.2f} MB"
-    return line + (f"; {dropped} dropped that {study} no longer has" if dropped else "")
-
-
-def _released_runs(folder: Path) -> dict[str, Record]:
-    """The runs of the release in a folder, or of the one that ships with Cohort in its place, by
-    digest; none if there is no release."""
-    recover(folder)
-    folder = shipped(folder / MANIFEST).parent
-    if not (folder / MANIFEST).exists():
-        return {}
-    return {record.header["digest"]: record for record in read_release(folder)}
+    before, total = {run.header["digest"] for run in released}, {*plan.digests(study), *runs}
+    added, dropped = len(runs.keys() - before), len(before - runs.keys())
+    line = f"{folder}: {len(runs)} of {counted(len(total), 'run')}, {added} of them new"
+    lost = f"; {dropped} dropped that {study} no longer has" if dropped else ""
+    return f"{line}, {size:.2f} MB{lost}"

@@ -1,7 +1,5 @@
 """`cohort init`: a folder in which Snakemake runs Cohort, without a clone."""
 
-from __future__ import annotations
-
 import argparse
 import shlex
 import shutil
@@ -35,12 +33,8 @@ LINK = "slurm"  # to the profile of that name, for --profile slurm
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the folder of the new workflow."""
-    parser.add_argument(
-        "folder",
-        type=Path,
-        metavar="DIR",
-        help="the folder to make, or one without a Snakefile, config or profiles",
-    )
+    text = "the folder to make, or one without a Snakefile, config or profiles"
+    parser.add_argument("folder", type=Path, metavar="DIR", help=text)
 
 
 def run(options: argparse.Namespace) -> None:

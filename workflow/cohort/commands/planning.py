@@ -1,7 +1,5 @@
 """The options that commands share, and the plan that they ask for."""
 
-from __future__ import annotations
-
 import argparse
 from typing import TYPE_CHECKING, Any
 
@@ -9,10 +7,9 @@ from cohort.core.lazy import lazy
 
 if TYPE_CHECKING:
     from cohort import plan as planning
-    from cohort.plan import Plan, yaml_files
+    from cohort.plan import yaml_files
 else:  # `cohort run` of a plan file plans nothing
-    planning = lazy("cohort.plan")
-    yaml_files = lazy("cohort.plan.yaml_files")
+    planning, yaml_files = lazy("cohort.plan"), lazy("cohort.plan.yaml_files")
 
 KEYS = ("scale", "only", "seeds")
 """The keys of config/config.yaml that have an option of their own."""
@@ -21,14 +18,9 @@ LISTED = "those that config/config.yaml lists"
 
 def add_overrides(parser: argparse.ArgumentParser) -> None:
     """Add --config alone."""
-    parser.add_argument(
-        "--config",
-        nargs="+",
-        action="extend",
-        default=[],
-        metavar="KEY=VALUE",
-        help="override keys of config/config.yaml, as with snakemake, e.g. device=cpu",
-    )
+    text = "override keys of config/config.yaml, as with snakemake, e.g. device=cpu"
+    form: Any = {"nargs": "+", "action": "extend", "default": [], "metavar": "KEY=VALUE"}
+    parser.add_argument("--config", help=text, **form)
 
 
 def add_config(parser: argparse.ArgumentParser) -> None:
@@ -41,27 +33,20 @@ def add_config(parser: argparse.ArgumentParser) -> None:
 def add_only(parser: argparse.ArgumentParser) -> None:
     """Add the options that choose the cells of a plan: --config, --scale, --seeds and --only."""
     add_config(parser)
-    parser.add_argument(
-        "--only",
-        metavar="LABEL=VALUE",
-        help="a part of the matrix: strategy=fedavg|loss,seed=0",
-    )
+    text = "a part of the matrix: strategy=fedavg|loss,seed=0"
+    parser.add_argument("--only", metavar="LABEL=VALUE", help=text)
 
 
 def add_studies(parser: argparse.ArgumentParser) -> None:
     """Add --config, --scale, --seeds, --only and the names of studies."""
     add_only(parser)
-    _add_names(parser, LISTED)
+    parser.add_argument("studies", nargs="*", metavar="STUDY", help=f"a study (default: {LISTED})")
 
 
 def add_whole_studies(parser: argparse.ArgumentParser, default: str = LISTED) -> None:
     """Add --config, --scale, --seeds and the names of studies; `default` says which ones are meant
     without a name."""
     add_config(parser)
-    _add_names(parser, default)
-
-
-def _add_names(parser: argparse.ArgumentParser, default: str) -> None:
     parser.add_argument("studies", nargs="*", metavar="STUDY", help=f"a study (default: {default})")
 
 
@@ -83,10 +68,10 @@ def config_texts(options: argparse.Namespace) -> list[str]:
     return [*options.config, *(f"{key}={value}" for key, value in values if value)]
 
 
-def load_plan(options: argparse.Namespace, **fixed: Any) -> Plan:
+def load_plan(options: argparse.Namespace, **fixed: Any) -> "planning.Plan":
     """Load the plan for --config, the options that stand for its keys, and the studies that were
     named; `fixed` keys of the config take precedence."""
-    overrides = dict(yaml_files.parse_override(text) for text in config_texts(options))
+    overrides = dict(map(yaml_files.parse_override, config_texts(options)))
     if getattr(options, "studies", None):
         overrides["studies"] = list(map(planning.require_study, options.studies))
     return planning.load(overrides | fixed)

@@ -1,7 +1,5 @@
 """`cohort restore`: turn released runs into records, which are not trained again."""
 
-from __future__ import annotations
-
 import argparse
 import signal
 import tempfile
@@ -31,13 +29,8 @@ ADVICE = "check the network, or fetch the release by hand and name its folder wi
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the studies, and --from."""
     add_whole_studies(parser, default="all that have a release")
-    parser.add_argument(
-        "--from",
-        dest="source",
-        metavar="DIR|URL",
-        default=RELEASED,
-        help=f"a folder with releases, one for each study, or its address (default: {RELEASED})",
-    )
+    text = f"a folder with releases, one for each study, or its address (default: {RELEASED})"
+    parser.add_argument("--from", dest="source", metavar="DIR|URL", default=RELEASED, help=text)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -63,38 +56,37 @@ def _release_folders(source: str, studies: list[str]) -> Iterator[dict[str, Path
         if not folders:
             raise UserError(f"{source} holds no release; cohort export writes one")
         yield {str(folder): folder for folder in folders}
-    elif not studies:
+        return
+    if not studies:
         raise UserError(f"name the studies whose releases are to be fetched from {source}")
-    else:
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # or the folder would stay
-        web = source.rstrip("/")
-        with tempfile.TemporaryDirectory(prefix="cohort-release-") as name:
-            addresses = {f"{web}/{study}": Path(name, study) for study in studies}
-            try:
-                for address, folder in addresses.items():
-                    folder.mkdir()
-                    fetch(f"{address}/{MANIFEST}", folder / MANIFEST, ADVICE, MANIFEST_BYTES)
-                    for file, entry in read_manifest(folder)["files"].items():
-                        limit = min(entry.get("bytes", TABLE_BYTES), TABLE_BYTES)
-                        fetch(f"{address}/{file}", folder / file, ADVICE, limit)
-                yield addresses
-            except FileAccessError:
-                raise
-            except UserError as error:  # of a file there, which the user knows by its address
-                raise UserError(str(error).replace(name, web)) from None
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # or the folder would stay
+    web = source.rstrip("/")
+    with tempfile.TemporaryDirectory(prefix="cohort-release-") as name:
+        addresses = {f"{web}/{study}": Path(name, study) for study in studies}
+        try:
+            for address, folder in addresses.items():
+                folder.mkdir()
+                fetch(f"{address}/{MANIFEST}", folder / MANIFEST, ADVICE, MANIFEST_BYTES)
+                for file, entry in read_manifest(folder)["files"].items():
+                    limit = min(entry.get("bytes", TABLE_BYTES), TABLE_BYTES)
+                    fetch(f"{address}/{file}", folder / file, ADVICE, limit)
+            yield addresses
+        except FileAccessError:
+            raise
+        except UserError as error:  # of a file there, which the user knows by its address
+            raise UserError(str(error).replace(name, web)) from None
 
 
 def _outcome_lines(address: str, outcome: RestoreOutcome) -> Iterator[str]:
-    counts = (
-        (outcome.restored, "restored"),
-        (outcome.present, "here already, bit by bit the same"),
-        (outcome.different, "here already, with other numbers"),
-        (outcome.unplanned, "that no study plans, not restored"),
-        (outcome.training, "that a process here is training, not restored"),
-    )
-    yield f"{address}: " + "; ".join(
-        f"{counted(len(runs), 'run')} {text}" for runs, text in counts if runs
-    )
+    counts = {
+        "restored": outcome.restored,
+        "here already, bit by bit the same": outcome.present,
+        "here already, with other numbers": outcome.different,
+        "that no study plans, not restored": outcome.unplanned,
+        "that a process here is training, not restored": outcome.training,
+    }
+    texts = (f"{counted(len(runs), 'run')} {text}" for text, runs in counts.items() if runs)
+    yield f"{address}: {'; '.join(texts)}"
     for digest, (here, released) in [*outcome.different.items()][:SHOWN]:
         yield f"  {digest}: {_run_text(here)} here, {_run_text(released)} in the release"
     if outcome.unplanned:

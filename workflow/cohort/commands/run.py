@@ -1,13 +1,12 @@
 """`cohort run`: train one cell without Snakemake."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import json
 import os
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,39 +20,25 @@ from cohort.training.job.lease import FINISHED
 from cohort.training.job.machine import freeze_objects
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from cohort import plan as planning
     from cohort.data import download as downloading
     from cohort.data import prepare as preparing
     from cohort.partition import deal as dealing
-    from cohort.plan import Plan
     from cohort.training import cell as cells
-    from cohort.training.cell import Cell
     from cohort.training.job import train as job
 else:  # a cell imports only what it uses
-    planning = lazy("cohort.plan")
-    downloading = lazy("cohort.data.download")
-    preparing = lazy("cohort.data.prepare")
-    dealing = lazy("cohort.partition.deal")
-    cells = lazy("cohort.training.cell")
-    job = lazy("cohort.training.job.train")
+    planning, cells = lazy("cohort.plan"), lazy("cohort.training.cell")
+    downloading, preparing = lazy("cohort.data.download"), lazy("cohort.data.prepare")
+    dealing, job = lazy("cohort.partition.deal"), lazy("cohort.training.job.train")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the cell, where to stop and the device."""
     add_config(parser)
-    parser.add_argument(
-        "cell",
-        metavar="CELL",
-        help="the path of a record, a digest or the beginning of one, or a plan file",
-    )
-    parser.add_argument(
-        "--until",
-        type=positive,
-        metavar="R",
-        help="stop after round R and save a checkpoint, from which the next start resumes",
-    )
+    text = "the path of a record, a digest or the beginning of one, or a plan file"
+    parser.add_argument("cell", metavar="CELL", help=text)
+    text = "stop after round R and save a checkpoint, from which the next start resumes"
+    parser.add_argument("--until", type=positive, metavar="R", help=text)
     parser.add_argument("--device", choices=["auto", "cpu", "cuda"], help="where to train")
     # for `training_command` only
     parser.add_argument("--options", type=json.loads, default={}, help=argparse.SUPPRESS)
@@ -94,24 +79,22 @@ def check_cell_text(text: str) -> None:
         raise UserError(f"'{text}' is no cell: give the path of its record, or its digest")
 
 
-def require_cell(plan: Plan, text: str) -> Cell:
+def require_cell(plan: "planning.Plan", text: str) -> "cells.Cell":
     """The cell that `find_cell` finds. Raise UserError if there is none."""
     if cell := find_cell(plan, text):
         return cell
     raise UserError(f"no study has a cell '{text}' at scale {plan.scale}")
 
 
-def find_cell(plan: Plan, text: str) -> Cell | None:
+def find_cell(plan: "planning.Plan", text: str) -> "cells.Cell | None":
     """Find the cell whose path ends with this text or whose digest begins with it; None if no study
     has it. Raise UserError if several match. The listed studies are searched before all others."""
     path = relative_path(text)
     for studies in (plan.listed, planning.all_studies()):
         for name in studies:
             plan.study(name)
-        cells = plan.cells.values()
-        matches = [
-            cell for cell in cells if cell.path.endswith(path) or cell.digest.startswith(text)
-        ]
+        every = ((cell, cell.path, cell.digest) for cell in plan.cells.values())
+        matches = [cell for cell, file, key in every if file.endswith(path) or key.startswith(text)]
         if len(matches) > 1:
             raise UserError(f"'{text}' matches {len(matches)} cells; give more of it")
         if matches:
@@ -138,7 +121,7 @@ def run_cell(file: Path, until: int | None = None, **options: Any) -> None:
             folder.rmdir()
 
 
-def make_data(plan: Plan, path: str) -> None:
+def make_data(plan: "planning.Plan", path: str) -> None:
     """Download and prepare the data set of the prepared file `path`, unless it exists."""
     if Path(path).exists():
         return
@@ -151,7 +134,7 @@ def make_data(plan: Plan, path: str) -> None:
     preparing.prepare(plan_file(data.digest), path)
 
 
-def make_inputs(plan: Plan, cell: Cell) -> None:
+def make_inputs(plan: "planning.Plan", cell: "cells.Cell") -> None:
     """Make the data and shards of a cell, unless they exist."""
     make_data(plan, cell.inputs["data"])
     shards = next(item for item in plan.shards.values() if item.path == cell.inputs["shards"])

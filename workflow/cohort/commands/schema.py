@@ -1,7 +1,5 @@
 """`cohort schema`: the JSON Schema of study files, for editors."""
 
-from __future__ import annotations
-
 import argparse
 import json
 

@@ -1,7 +1,5 @@
 """Output of commands: lines of at most 80 columns, with colors in a terminal only."""
 
-from __future__ import annotations
-
 import json
 import math
 import os
@@ -28,9 +26,8 @@ def is_terminal() -> bool:
 def paint(text: str, meaning: str) -> str:
     """The text in the color of its meaning (see COLORS): in a terminal, unless NO_COLOR is set."""
     color = COLORS.get(meaning)
-    if color is None or not is_terminal() or os.environ.get("NO_COLOR"):
-        return text
-    return f"\x1b[{color}m{text}\x1b[0m"
+    is_colored = color and is_terminal() and not os.environ.get("NO_COLOR")
+    return f"\x1b[{color}m{text}\x1b[0m" if is_colored else text
 
 
 def shortened(text: str, width: int) -> str:
@@ -72,10 +69,7 @@ def table(
 def report(lines: Iterable[str], data: Callable[[], Any], *, as_json: bool) -> None:
     """Print lines for people or, `as_json`, data for other programs, in which numbers that are not
     finite are null."""
-    if as_json:
-        print(json.dumps(_finite(data()), indent=1))
-        return
-    for line in lines:
+    for line in [json.dumps(_finite(data()), indent=1)] if as_json else lines:
         print(line)
 
 

@@ -1,8 +1,6 @@
 """`cohort show`: what stands behind a figure or table, or what a record holds and why its cell
 would be trained."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import re
@@ -10,9 +8,8 @@ import shlex
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -30,7 +27,6 @@ if TYPE_CHECKING:
     from cohort import plan as planning
     from cohort.commands import status
     from cohort.pipeline import cell_states, stages
-    from cohort.pipeline.cell_states import CellStatus
     from cohort.plan import Plan
     from cohort.results import differences
     from cohort.training.cell import Cell
@@ -44,20 +40,15 @@ MOST_RECORDS = 5  # other records of a folder that are held against the cell
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what to show, and the options that plan it."""
-    parser.add_argument(
-        "what",
-        metavar="WHAT",
-        help="a figure or table, e.g. fedentopt.tab1, or a cell: the path of its record, its "
-        "digest or the beginning of one",
-    )
+    text = "a figure or table, e.g. fedentopt.tab1, or a cell: its record's path, or its digest"
+    parser.add_argument("what", metavar="WHAT", help=text)
     add_config(parser)
 
 
-@dataclass(frozen=True)
-class Item:
+class Item(NamedTuple):
     """A figure or table of a study, planned with these KEY=VALUE texts for the config."""
 
-    plan: Plan
+    plan: "Plan"
     study: str
     name: str
     config: Sequence[str] = ()
@@ -67,20 +58,20 @@ class Item:
         """The study's entry of the figure or table."""
         return self.plan.study(self.study).drawn_items()[self.name]
 
-    def cells(self) -> list[CellStatus]:
-        """The states of the cells that the item shows, of those that can be run here."""
-        logs = cell_states.find_slurm_logs()
-        rows = self.plan.rows([self.study]).get((self.study, self.spec["experiment"]), [])
-        return [cell_states.status_of(self.plan.cells[row.digest], logs) for row in rows]
-
     @property
     def command(self) -> str:
         """The Snakemake command that rebuilds this item; empty if its study has no file."""
         if self.study not in planning.all_studies():
             return ""
         others = [text for text in self.config if not text.startswith("scale=")]
-        config = [f"scale={self.plan.scale}", *others]
-        return shlex.join(["snakemake", f"{self.study}_{self.name}", "--config", *config])
+        config = ["--config", f"scale={self.plan.scale}", *others]
+        return shlex.join(["snakemake", f"{self.study}_{self.name}", *config])
+
+    def cells(self) -> "list[cell_states.CellStatus]":
+        """The states of the cells that the item shows, of those that can be run here."""
+        logs = cell_states.find_slurm_logs()
+        rows = self.plan.rows([self.study]).get((self.study, self.spec["experiment"]), [])
+        return [cell_states.status_of(self.plan.cells[row.digest], logs) for row in rows]
 
 
 def find_item(
@@ -93,9 +84,9 @@ def find_item(
     if content:
         plan.add(study, content)
     item = Item(plan, study or named, name, config_texts(options))
-    drawn = plan.study(item.study).drawn_items()
-    if name not in drawn:
-        for note in plan.study(item.study).notes:
+    expanded = plan.study(item.study)
+    if name not in (drawn := expanded.drawn_items()):
+        for note in expanded.notes:
             if re.search(rf"[(, ]{re.escape(name)}[, ].*cannot be drawn", note):
                 raise UserError(f"'{text}' waits: {note}")
         raise UserError(f"'{text}': {named} has no figure or table '{name}'{suggest(name, drawn)}")
@@ -106,34 +97,29 @@ def run(options: argparse.Namespace) -> None:
     """Print what stands behind a figure or table, or a record and the state of its cell."""
     text = options.what
     if "." in text and "/" not in text and not text.endswith(".h5"):
-        for line in _item_lines(find_item(text, options)):
-            print(line)
+        print(*_item_lines(find_item(text, options)), sep="\n")
         return
     check_cell_text(text)
     file = find_record(text)
     record = read(file) if file else None
     if record:
-        print("\n".join(_record_lines(record)), flush=True)
+        print(*_record_lines(record), sep="\n", flush=True)
     plan = load_plan(options)
-    cell = find_cell(plan, str(file) if file else text)
-    if cell:
-        lines = _cell_lines(plan, cell)
+    if cell := find_cell(plan, str(file) if file else text):
+        print(*_cell_lines(plan, cell), sep="\n")
     elif record and file:
-        lines = _unplanned_lines(plan, file, record)
+        print(*_unplanned_lines(plan, file, record), sep="\n")
     else:
-        raise UserError(
-            f"there is no record of a cell '{text}', and no study has it at scale "
-            f"{plan.scale}; give the path of a record, or its digest"
-        )
-    for line in lines:
-        print(line)
+        where = f"no study has it at scale {plan.scale}"
+        hint = "give the path of a record, or its digest"
+        raise UserError(f"there is no record of a cell '{text}', and {where}; {hint}")
 
 
-def _item_lines(shown: Item) -> Iterator[str]:
+def _item_lines(item: Item) -> Iterator[str]:
     """Yield lines on a figure or table: its files, cells, time left and command."""
-    plan, spec, cells = shown.plan, shown.spec, shown.cells()
-    yield f"{shown.study}.{shown.name} at scale {plan.scale}: {spec.get('title') or 'no title'}"
-    for file in stages.output_files(plan, plan.study(shown.study), shown.name):
+    plan, spec, cells = item.plan, item.spec, item.cells()
+    yield f"{item.study}.{item.name} at scale {plan.scale}: {spec.get('title') or 'no title'}"
+    for file in stages.output_files(plan, plan.study(item.study), item.name):
         missing = "" if Path(file).exists() else paint("(not drawn yet)", "missing")
         yield f"  {file}  {missing}".rstrip()
     counts = Counter(cell.state for cell in cells)
@@ -141,7 +127,7 @@ def _item_lines(shown: Item) -> Iterator[str]:
     yield f"{counted(len(cells), 'cell')} of {spec['experiment']}: {', '.join(states)}"
     yield from status.time_left_lines(plan, cells)
     yield from status.released_lines(plan, [cell.cell for cell in cells if not cell.is_finished])
-    yield f"$ {shown.command}"
+    yield f"$ {item.command}"
 
 
 def _record_lines(record: Record) -> Iterator[str]:
@@ -180,11 +166,23 @@ def find_record(text: str) -> Path | None:
     return matches[0] if matches else None
 
 
-def _cell_lines(plan: Plan, cell: Cell) -> Iterator[str]:
+def _cell_lines(plan: "Plan", cell: "Cell") -> Iterator[str]:
     """Yield the state of a cell and, if it is not done, how other records in its folder differ
     from it."""
     state = cell_states.status_of(cell, cell_states.find_slurm_logs())
-    yield f"{cell.path}: {_sentence(state, _hindrance(plan, cell))}"
+    here = f"round {state.round} of {cell.settings.rounds}"
+    skipped = (rows for study in plan.studies.values() for rows in study.skipped.values())
+    lacks = [why for rows in skipped for row, why in rows if row.digest == cell.digest]
+    sentences = {
+        "done": "it is done",
+        "diverged": "it is done, and diverged",
+        "running": f"it is being trained, at {here}",
+        "stopped": f"its record is missing; it stopped at {here} and resumes there",
+        "failed": f"its record is missing; its last job failed: {state.reason or 'no log'}",
+        "missing": "its record is missing",
+    }
+    waits = f"its record is missing, but it waits: {lacks[0]}" if lacks else ""
+    yield f"{cell.path}: {waits or sentences[state.state]}"
     yield from cell_states.changed_sentences([state])
     if state.is_finished:
         return
@@ -203,7 +201,7 @@ def _cell_lines(plan: Plan, cell: Cell) -> Iterator[str]:
         yield f"  there is no other record in {folder}"
 
 
-def _unplanned_lines(plan: Plan, file: Path, record: Record) -> Iterator[str]:
+def _unplanned_lines(plan: "Plan", file: Path, record: Record) -> Iterator[str]:
     """Yield a line that no study has the cell of this record, and how the record differs from the
     cells that came in its place."""
     yield (
@@ -217,32 +215,7 @@ def _unplanned_lines(plan: Plan, file: Path, record: Record) -> Iterator[str]:
                 yield f"  it has {difference}, {cell.digest}"
 
 
-def _hindrance(plan: Plan, cell: Cell) -> str:
-    """The reason why the cell cannot be trained here; empty if it can."""
-    for study in plan.studies.values():
-        for rows in study.skipped.values():
-            for row, reason in rows:
-                if row.digest == cell.digest:
-                    return reason
-    return ""
-
-
-def _sentence(state: CellStatus, hindrance: str) -> str:
-    """What the state of a cell means for its training."""
-    here = f"round {state.round} of {state.rounds}"
-    if hindrance:
-        return f"its record is missing, but it waits: {hindrance}"
-    return {
-        "done": "it is done",
-        "diverged": "it is done, and diverged",
-        "running": f"it is being trained, at {here}",
-        "stopped": f"its record is missing; it stopped at {here} and resumes there",
-        "failed": f"its record is missing; its last job failed: {state.reason or 'no log'}",
-        "missing": "its record is missing",
-    }[state.state]
-
-
-def differences_from(record: Record, cell: Cell) -> Iterator[str]:
+def differences_from(record: Record, cell: "Cell") -> Iterator[str]:
     """Describe how a record differs from a cell: settings, parameters, science versions."""
     there = _flat(differences.settings_with_defaults(record.header["settings"]))
     here, science = _flat(cell.plain_settings()), record.header["science"]
@@ -260,8 +233,6 @@ def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings, with parameters of a strategy's parts under keys like `selector.buffer`."""
     by_name: dict[str, Any] = {}
     for key, value in settings.items():
-        if isinstance(value, dict):
-            by_name |= {f"{key}.{name}": inner for name, inner in value.items()}
-        else:
-            by_name[key] = value
+        parameters = value.items() if isinstance(value, dict) else ()
+        by_name |= {f"{key}.{name}": inner for name, inner in parameters} or {key: value}
     return by_name

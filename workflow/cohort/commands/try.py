@@ -1,8 +1,6 @@
 """`cohort try`: train what a figure or table lacks, with strategies of yours or without, and
 compare."""
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import re
@@ -16,10 +14,10 @@ from typing import Any
 
 import yaml
 
+from cohort.commands import status
 from cohort.commands.planning import add_only
 from cohort.commands.screen import columns
 from cohort.commands.show import Item, find_item
-from cohort.commands.status import core_sentence, released_lines
 from cohort.core import user_files
 from cohort.core.errors import UserError, errors_at, suggest
 from cohort.core.files import write_text
@@ -40,16 +38,10 @@ LONGEST = 60  # letters of the name of a study
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the strategies, what to try them on, and whether to run."""
-    parser.add_argument(
-        "strategies",
-        nargs="*",
-        metavar="STRATEGY",
-        help="a strategy, e.g. of my/strategies.yaml; without one, the figure or table is compared "
-        "with the paper's",
-    )
-    parser.add_argument(
-        "--on", required=True, metavar="STUDY.NAME", help="a figure or table, e.g. fedentopt.tab1"
-    )
+    text = "a strategy, e.g. of my/strategies.yaml; without one, the paper's numbers are compared"
+    parser.add_argument("strategies", nargs="*", metavar="STRATEGY", help=text)
+    text = "a figure or table, e.g. fedentopt.tab1"
+    parser.add_argument("--on", required=True, metavar="STUDY.NAME", help=text)
     add_only(parser)
     parser.add_argument("-n", "--dry-run", action="store_true", help="only say what it would cost")
 
@@ -62,11 +54,10 @@ def run(options: argparse.Namespace) -> None:
     """
     item = _item_with_strategies(options)
     cells = item.cells()
-    for status in cells:
-        if status.state == "failed" and Path(status.cell.path).exists():
-            raise UserError(status.reason)
-    for line in _announcement(item, cells):
-        print(line, flush=True)
+    for cell in cells:
+        if cell.state == "failed" and Path(cell.cell.path).exists():
+            raise UserError(cell.reason)
+    print(*_announcement(item, cells), sep="\n", flush=True)
     if not options.dry_run:
         is_complete = run_driver(item.command)
         for line in _outcome(item, is_complete=is_complete, against=bool(options.strategies)):
@@ -87,9 +78,11 @@ def _item_with_strategies(options: argparse.Namespace) -> Item:
             raise UserError(f"there is no strategy '{name}'{suggest(name, shown.plan.strategies)}")
     experiment = shown.plan.study(shown.study).experiments[shown.spec["experiment"]]
     new = [name for name in strategies if name not in experiment.axes["strategy"]]
-    study, text = extending_study(shown, new) if new else ("", None)
+    if not new:
+        return find_item(options.on, options)
+    study, text = extending_study(shown, new)
     item = find_item(options.on, options, study, text)
-    if text and not options.dry_run:
+    if not options.dry_run:
         write_text(_study_file(study), yaml.safe_dump(text, sort_keys=False))
     return item
 
@@ -99,10 +92,9 @@ def extending_study(item: Item, strategies: Sequence[str]) -> tuple[str, dict[st
     UserError if it is impossible at any scale, because every command would stumble over it."""
     experiment = item.spec["experiment"]
     added = [f"+{strategy}" for strategy in strategies]
-    extended = {"extends": f"{item.study}.{experiment}", "strategy": added}
     text: dict[str, Any] = {
         "title": f"{', '.join(strategies)} on {item.study}.{experiment}",
-        "experiments": {experiment: extended},
+        "experiments": {experiment: {"extends": f"{item.study}.{experiment}", "strategy": added}},
     }
     name = study_name([*strategies, item.study, experiment], text["experiments"])
     with errors_at(f"{' and '.join(strategies)} cannot be tried on {item.study}.{item.name}"):
@@ -117,9 +109,10 @@ def study_name(words: Sequence[str], experiments: Mapping[str, Any]) -> str:
     name = f"try_{re.sub(r'[^a-z0-9]+', '_', '_'.join(words))}"
     file = _study_file(name)
     is_taken = file.exists() and read_yaml(file).get("experiments") != experiments
-    if len(name) <= LONGEST and not is_taken:
-        return name
-    return f"{name[: LONGEST - 9]}_{hashlib.sha256(' '.join(words).encode()).hexdigest()[:8]}"
+    if len(name) > LONGEST or is_taken:
+        digest = hashlib.sha256(" ".join(words).encode()).hexdigest()
+        return f"{name[: LONGEST - 9]}_{digest[:8]}"
+    return name
 
 
 def _study_file(study: str) -> Path:
@@ -128,14 +121,14 @@ def _study_file(study: str) -> Path:
 
 def _announcement(item: Item, cells: Sequence[CellStatus]) -> Iterator[str]:
     """Yield lines on what an item shows, and on what of it is missing."""
-    missing = [status.cell for status in cells if not status.is_finished]
+    missing = [cell.cell for cell in cells if not cell.is_finished]
     where = f"{item.study}.{item.name} at scale {item.plan.scale}"
     yield f"{where}: {counted(len(cells), 'cell')} of {item.spec['experiment']}"
     for name, count in sorted(Counter(cell.settings.strategy for cell in missing).items()):
         yield f"  {name}: {count} missing"
     yield from item.plan.study(item.study).notes
-    yield core_sentence(core_hours(item.plan, missing), len(missing))
-    yield from released_lines(item.plan, missing)
+    yield status.core_sentence(core_hours(item.plan, missing), len(missing))
+    yield from status.released_lines(item.plan, missing)
     if item.command:
         yield f"$ {item.command}"
 

@@ -1,7 +1,5 @@
 """`cohort verify`: train a finished cell again in a temporary place, and compare it bit by bit."""
 
-from __future__ import annotations
-
 import argparse
 import random
 import subprocess
@@ -14,8 +12,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from cohort.commands import run as training
 from cohort.commands.planning import add_config, load_plan, positive
-from cohort.commands.run import check_cell_text, make_inputs, require_cell, training_command
 from cohort.commands.screen import paint
 from cohort.core import user_files
 from cohort.core.errors import UserError
@@ -46,33 +44,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the cell or --released, and where to stop."""
     add_config(parser)
     which = parser.add_mutually_exclusive_group()
-    which.add_argument(
-        "cell",
-        metavar="CELL",
-        nargs="?",
-        help="the path of a record, or a digest or the beginning of one "
-        "(default: any finished cell of the studies that config/config.yaml lists)",
-    )
-    which.add_argument(
-        "--released",
-        type=positive,
-        nargs="?",
-        const=1,
-        metavar="K",
-        help="verify K released runs of these studies, drawn at random (1)",
-    )
-    parser.add_argument(
-        "--until",
-        type=positive,
-        metavar="R",
-        help="compare the first R rounds only, without the final weights",
-    )
+    text = "a record's path, or the beginning of a digest (default: any finished cell)"
+    which.add_argument("cell", metavar="CELL", nargs="?", help=text)
+    text = "verify K released runs of the listed studies, drawn at random (1)"
+    which.add_argument("--released", type=positive, nargs="?", const=1, metavar="K", help=text)
+    text = "compare the first R rounds only, without the final weights"
+    parser.add_argument("--until", type=positive, metavar="R", help=text)
 
 
 def run(options: argparse.Namespace) -> None:
     """Train cells again and print what differs. Raise UserError on unexplained differences."""
     if options.cell is not None:
-        check_cell_text(options.cell)
+        training.check_cell_text(options.cell)
     plan = load_plan(options)
     for cell, record in _chosen(plan, options):
         check_reproduced(plan, cell, record, options.until)
@@ -82,17 +65,15 @@ def _chosen(plan: Plan, options: argparse.Namespace) -> list[tuple[Cell, Record]
     """The cells to verify, with their records or released runs."""
     listed = {digest: plan.cells[digest] for digest in plan.digests(*plan.listed)}
     if options.released is not None:
-        folders = release_folders(plan.listed)
-        records = [
-            run for name in plan.listed if name in folders for run in read_release(folders[name])
-        ]
+        folders = release_folders(plan.listed).values()
+        records = [run for folder in folders for run in read_release(folder)]
         runs = [run for run in records if run.header["digest"] in listed]
         if not runs:
             raise UserError(f"{RELEASED} has no run of the listed studies")
         drawn = random.sample(runs, min(options.released, len(runs)))
         return [(listed[run.header["digest"]], run) for run in drawn]
     if options.cell is not None:
-        cell = require_cell(plan, options.cell)
+        cell = training.require_cell(plan, options.cell)
     else:
         done = [cell for cell in listed.values() if Path(cell.path).exists()]
         if not done:
@@ -107,7 +88,7 @@ def check_reproduced(plan: Plan, cell: Cell, before: Record, until: int | None) 
     On the same kind of device, by the same trainer and with the same versions, all bits must be the
     same; else the last accuracies and losses must lie within their tolerance.
     """
-    make_inputs(plan, cell)
+    training.make_inputs(plan, cell)
     print(f"{cell.path}: training it again", flush=True)
     history, sessions, weights_sha256 = _train_again(cell, before, until)
     reasons = list(differing_conditions(before.header["provenance"], sessions))
@@ -142,7 +123,8 @@ def _train_again(
         record, file = Path(folder, Path(cell.path).name), Path(folder, f"{cell.digest}.json")
         write_sealed(file, vars(replace(cell, path=str(record)).planned()), sync=False)
         options = {"trainer": trainer, "device": "cpu" if on_cpu else "auto"}
-        if status := subprocess.run(training_command(file, until, options)).returncode:
+        command = training.training_command(file, until, options)
+        if status := subprocess.run(command).returncode:
             raise UserError(f"{cell.path}: training it again failed (exit status {status})")
         if record.exists():
             again = read(record)
@@ -177,7 +159,7 @@ def differing_conditions(
 def differences_of(before: History, after: History, until: int | None) -> Iterator[str]:
     """Describe how two histories differ, up to round `until` if given. Times are not compared, and
     NaN equals NaN."""
-    for name, rows in _rounds_of(before, after, until).items():
+    for name, rows in _rounds_of(before, after, until):
         differ = [row for row in rows if repr(row[1]) != repr(row[2])]
         if not differ or name.startswith("seconds"):
             continue
@@ -192,30 +174,26 @@ def differences_of(before: History, after: History, until: int | None) -> Iterat
 def beyond_tolerance(before: History, after: History, until: int | None) -> Iterator[str]:
     """Describe accuracies and losses of which the means over the last tenth of the two runs, up to
     round `until`, differ by more than `POINTS` and `SHARE` allow."""
-    for name, rows in _rounds_of(before, after, until).items():
+    for name, rows in _rounds_of(before, after, until):
         if not name.endswith(("_accuracy", "_loss")):
             continue
-        _, was, now = (
-            fmean(column) for column in zip(*rows[-max(1, len(rows) // 10) :], strict=True)
-        )
+        _, was, now = map(fmean, zip(*rows[-max(1, len(rows) // 10) :], strict=True))
         allowed = POINTS / 100 if name.endswith("_accuracy") else SHARE * abs(was)
         if not abs(was - now) <= allowed and repr(was) != repr(now):
             yield f"{name} {was:.4g} before and {now:.4g} now"
 
 
-def _by_round(history: History) -> dict[str, dict[int, Any]]:
-    cohorts = {"cohorts": dict(enumerate(map(list, history.cohorts), start=1))}
-    return cohorts | {name: dict(points) for name, points in history.metrics.items()}
-
-
 def _rounds_of(
     before: History, after: History, until: int | None
-) -> dict[str, list[tuple[int, Any, Any]]]:
-    """Each round with its values before and now, for the cohorts and for each metric."""
+) -> Iterator[tuple[str, list[tuple[int, Any, Any]]]]:
+    """Yield the cohorts and each metric by name: each round with its values before and now."""
     first, second = map(_by_round, (before, after))
-    rounds_of = {}
     for name in first | second:
         was, now = first.get(name, {}), second.get(name, {})
         rounds = [round for round in sorted(was | now) if until is None or round <= until]
-        rounds_of[name] = [(round, was.get(round, nan), now.get(round, nan)) for round in rounds]
-    return rounds_of
+        yield name, [(round, was.get(round, nan), now.get(round, nan)) for round in rounds]
+
+
+def _by_round(history: History) -> dict[str, dict[int, Any]]:
+    cohorts = {"cohorts": dict(enumerate(map(list, history.cohorts), start=1))}
+    return cohorts | {name: dict(points) for name, points in history.metrics.items()}

@@ -1,7 +1,5 @@
 """The state of a cell: done, diverged, running, stopped, failed, waiting or missing."""
 
-from __future__ import annotations
-
 import math
 import re
 import time
@@ -15,15 +13,12 @@ from cohort.core import user_files
 from cohort.core.errors import UserError
 from cohort.core.paths import state_folder, train_log
 from cohort.core.process import last_line, last_session
-from cohort.plan import Plan
-from cohort.plan.cost import START_SECONDS as CELL_START
-from cohort.plan.cost import round_seconds
+from cohort.plan import Plan, cost
 from cohort.records.record import read
 from cohort.training.cell import Cell
 from cohort.training.job.lease import is_held, saved_header, was_abandoned
 
 STATES = ("done", "diverged", "running", "stopped", "failed", "waiting", "missing")
-FINISHED_STATES = ("done", "diverged")
 SLURM_LOGS = Path(".snakemake/slurm_logs/rule_train")
 START_SECONDS = 60.0  # at most, from the start of a job to the start of its cell
 STOPPED = "error: stopped "  # begins the last line of a cell that a signal stopped
@@ -53,12 +48,7 @@ class CellStatus:
     @property
     def is_finished(self) -> bool:
         """Whether the cell has a valid record."""
-        return self.state in FINISHED_STATES
-
-    @property
-    def rounds(self) -> int:
-        """The number of rounds of the whole cell."""
-        return self.cell.settings.rounds
+        return self.state in ("done", "diverged")
 
 
 def status_of(cell: Cell, slurm_logs: Mapping[str, Path]) -> CellStatus:
@@ -69,19 +59,42 @@ def status_of(cell: Cell, slurm_logs: Mapping[str, Path]) -> CellStatus:
     header = saved_header(folder)
     saved, changed = header.get("round"), _changed_files(header)
     if is_held(folder):
-        round, rate = _progress(train_log(cell.path))
-        return CellStatus(cell, "running", round=max(round, saved or 0), rate=rate)
+        # the latest round in its log, if the last job wrote any
+        matches = PROGRESS.findall(last_session(train_log(cell.path)))
+        latest, rate = matches[-1] if matches else (0, 0.0)
+        return CellStatus(cell, "running", round=max(int(latest), saved or 0), rate=float(rate))
     words = last_line(log) if log else ""  # `cohort run` writes no log
     failed = log is not None and (log != train_log(cell.path) or words.startswith("error: "))
     stopped = saved is not None and (words.startswith(STOPPED) or not words)
     if not stopped and (failed or was_abandoned(folder)):
-        killed = (
-            f"strategy '{cell.settings.strategy}' was killed (or called os._exit) after: {words}"
-        )
-        reason = words if failed or not words else killed
-        return CellStatus(cell, "failed", round=saved or 0, reason=reason, changed=changed)
+        if not failed and words:
+            strategy = cell.settings.strategy
+            words = f"strategy '{strategy}' was killed (or called os._exit) after: {words}"
+        return CellStatus(cell, "failed", round=saved or 0, reason=words, changed=changed)
     state = "missing" if saved is None else "stopped"
     return CellStatus(cell, state, round=saved or 0, changed=changed)
+
+
+def _status_by_record(cell: Cell) -> CellStatus:
+    try:
+        record = read(cell.path)
+    except UserError as error:
+        return CellStatus(cell, "failed", reason=str(error))
+    provenance, restored = record.header["provenance"], "restored" in record.header
+    devices = provenance["devices"]
+    return CellStatus(
+        cell,
+        record.header["status"],
+        seconds=sum(value for _, value in record.history.cost["seconds"]),
+        device="" if restored or len(devices) > 1 else devices[0],
+        changed=_changed_files(provenance),
+        restored=restored,
+    )
+
+
+def _changed_files(provenance: Mapping[str, Any]) -> tuple[str, ...]:
+    """The user's own files that changed after a run of this provenance."""
+    return tuple(user_files.changed_files(provenance))
 
 
 def changed_sentences(cells: Iterable[CellStatus]) -> list[str]:
@@ -90,39 +103,29 @@ def changed_sentences(cells: Iterable[CellStatus]) -> list[str]:
     changed: dict[bool, list[tuple[str, ...]]] = {True: [], False: []}
     for status in cells:
         changed[status.is_finished].append(status.changed)
-    return [
-        *user_files.changed_sentences("record", changed[True]),
-        *user_files.changed_sentences("checkpoint", changed[False]),
-    ]
-
-
-def waiting_cells(plan: Plan, study: str, experiment: str) -> list[CellStatus]:
-    """The cells of an experiment that cannot run here, as statuses with the reason."""
-    return [
-        CellStatus(plan.cells[row.digest], "waiting", reason=reason)
-        for row, reason in plan.skipped(study, experiment)
-    ]
+    records = user_files.changed_sentences("record", changed[True])
+    return records + user_files.changed_sentences("checkpoint", changed[False])
 
 
 def core_hours(plan: Plan, cells: Iterable[Cell]) -> float:
     """Estimate the hours of one CPU core that cells take, their start included."""
-    seconds = (CELL_START + round_seconds(cell, plan.dataset_info(cell)) for cell in cells)
-    return sum(seconds) / 3600
+    infos = ((cell, plan.dataset_info(cell)) for cell in cells)
+    return sum(cost.START_SECONDS + cost.round_seconds(*pair) for pair in infos) / 3600
 
 
 def hours_left(plan: Plan, cells: Iterable[CellStatus]) -> dict[str, float]:
-    """Estimate the hours that unfinished cells still take on one device, by device: on one CPU core
-    (`""`), and at the pace of the finished cells of each kind of device."""
+    """Estimate the hours that unfinished cells which can run here still take on one device, by
+    device: on one CPU core (`""`), and at the pace of the finished cells of each kind of device."""
     left = 0.0
     taken: defaultdict[str, float] = defaultdict(float)
     estimated: defaultdict[str, float] = defaultdict(float)
     for status in cells:
-        seconds = round_seconds(status.cell, plan.dataset_info(status.cell))
+        seconds = cost.round_seconds(status.cell, plan.dataset_info(status.cell))
         if status.is_finished and status.device:
             taken[status.device] += status.seconds
             estimated[status.device] += seconds
-        elif not status.is_finished:
-            left += CELL_START + seconds * (1 - status.round / status.rounds)
+        elif not status.is_finished and status.state != "waiting":
+            left += cost.START_SECONDS + seconds * (1 - status.round / status.cell.settings.rounds)
     paces = {device: taken[device] / estimated[device] for device in taken}
     return {device: left * pace / 3600 for device, pace in ({"": 1.0} | paces).items()}
 
@@ -173,36 +176,5 @@ def failure_text(status: CellStatus, slurm_logs: Mapping[str, Path]) -> str:
 def failure_texts(cells: Iterable[Cell]) -> list[str]:
     """A text on each of these cells that failed, once no job is running any more."""
     logs = find_slurm_logs(quiet_seconds=0)
-    missing = [cell for cell in cells if not Path(cell.path).exists()]
-    statuses = (status_of(cell, logs) for cell in missing)
+    statuses = (status_of(cell, logs) for cell in cells if not Path(cell.path).exists())
     return [failure_text(status, logs) for status in statuses if status.state == "failed"]
-
-
-def _status_by_record(cell: Cell) -> CellStatus:
-    try:
-        record = read(cell.path)
-    except UserError as error:
-        return CellStatus(cell, "failed", reason=str(error))
-    seconds = sum(value for _, value in record.history.cost["seconds"])
-    provenance = record.header["provenance"]
-    restored = "restored" in record.header
-    device = "" if restored or len(provenance["devices"]) > 1 else provenance["devices"][0]
-    return CellStatus(
-        cell,
-        record.header["status"],
-        seconds,
-        device,
-        changed=_changed_files(provenance),
-        restored=restored,
-    )
-
-
-def _changed_files(provenance: Mapping[str, Any]) -> tuple[str, ...]:
-    """The user's own files that changed after a run of this provenance."""
-    return tuple(user_files.changed_files(provenance))
-
-
-def _progress(log: Path) -> tuple[int, float]:
-    """The latest round in a log and the rounds per second; zeros where the last job wrote none."""
-    matches = PROGRESS.findall(last_session(log))
-    return (int(matches[-1][0]), float(matches[-1][1])) if matches else (0, 0.0)

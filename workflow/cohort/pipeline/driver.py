@@ -1,7 +1,5 @@
 """The work of Snakemake's main process before its first job and after its last."""
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import os
@@ -14,18 +12,18 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import cohort
+from cohort.core import paths
 from cohort.core.errors import UserError, explain_errors
 from cohort.core.files import check_writable, try_lock
 from cohort.core.lazy import lazy
-from cohort.core.paths import DRIVER_LOCK, RESULTS, RUN_OPTIONS, Layout, state_folder
 from cohort.core.sealed_json import write_sealed
+from cohort.pipeline import slurm
 from cohort.pipeline.cell_states import failure_texts
-from cohort.pipeline.slurm import Watch, check_slurm
-from cohort.pipeline.specs import experiment_plan, frozen_experiment_path
-from cohort.pipeline.stages import Stages, exit_on_error
+from cohort.pipeline.specs import experiment_plan
+from cohort.pipeline.stages import Stages, exit_on_error, requested_items
 from cohort.pipeline.stopping import Stopping
-from cohort.pipeline.targets import requested_items
-from cohort.plan import Plan, misnamed_studies
+from cohort.plan import Plan
+from cohort.plan.loading import misnamed_studies
 from cohort.records.record import is_valid
 from cohort.results.report.render import write_index
 from cohort.settings import options_of, write_plan
@@ -34,7 +32,7 @@ from cohort.training.job.lease import FINISHED, publish
 
 if TYPE_CHECKING:
     from cohort.pipeline import preview
-else:  # it imports pandas and matplotlib, which only a failed workflow needs
+else:  # it imports pandas, which only a failed workflow needs
     preview = lazy("cohort.pipeline.preview")
 
 MEMORY_SHARE = 0.9  # of this machine's memory, for all jobs together
@@ -63,37 +61,27 @@ class Driver:
         """
         gc.freeze()
         gc.set_threshold(500_000)
-        paths = [
-            str(Path(cohort.__file__).parents[1]),
-            *os.environ.get("PYTHONPATH", "").split(os.pathsep),
-        ]
-        os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(path for path in paths if path))
+        own = str(Path(cohort.__file__).parents[1])
+        folders = filter(None, [own, *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
+        os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(folders))
         if self.in_module:
             _check_prefix(self.workflow)
-            _attach_handlers(
-                self.workflow,
-                {
-                    "onstart": self.on_start,
-                    "onsuccess": self.on_success,
-                    "onerror": self.on_error,
-                },
-            )
-        check_writable(RESULTS)  # Snakemake's own message would say less
-        check_folder(Path.cwd())
+            events = {"onstart": self.on_start, "onsuccess": self.on_success}
+            _attach_handlers(self.workflow, events | {"onerror": self.on_error})
+        check_writable(paths.RESULTS)  # Snakemake's own message would say less
+        if {"{", "}"} & {*str(folder := Path.cwd())}:  # it would take them for a wildcard
+            raise UserError(f"{folder}: Snakemake cannot work below a folder named with {{ or }}")
         if self.plan is not None:
             self.plan.on_note = partial(print, file=sys.stderr)
             for note in [*misnamed_studies().values(), *self.plan.notes]:
                 self.plan.on_note(note)
-            self._limit_memory()
+            # Only as many jobs at once as fit into memory, unless the user sets a limit.
+            limited = any(name.startswith("mem") for name in self.workflow.global_resources)
+            if self.local and not limited:
+                megabytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 10**6
+                self.workflow.register_resource("mem_mb", int(MEMORY_SHARE * megabytes))
             cells = self.plan.cells.values()
             self.already_recorded = [cell for cell in cells if os.path.exists(cell.path)]
-
-    def _limit_memory(self) -> None:
-        """Run only as many local jobs at once as fit into memory, unless the user sets a limit."""
-        limited = any(name.startswith("mem") for name in self.workflow.global_resources)
-        if self.local and not limited:
-            megabytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 10**6
-            self.workflow.register_resource("mem_mb", int(MEMORY_SHARE * megabytes))
 
     def check_executor(self) -> None:
         """Raise a UserError if jobs are to run on a SLURM cluster that is not available.
@@ -101,7 +89,7 @@ class Driver:
         Snakemake sets its executor after reading the Snakefile, and for some commands not at all.
         """
         if self._on_slurm():
-            check_slurm()
+            slurm.check_slurm()
 
     def _on_slurm(self) -> bool:
         return getattr(self.workflow.executor_plugin, "name", "") == "slurm"
@@ -115,25 +103,19 @@ class Driver:
         if self.in_module:
             _check_triggers(self.workflow)
         self.check_executor()
-        with explain_errors(RESULTS):
+        with explain_errors(paths.RESULTS):
             self.lock = lock_directory()
             freeze_plan(self.plan)
             # An orphan may have published others since, which Snakemake deletes before their jobs.
             remove_published_originals(self.already_recorded)
-        self.drop_default_limit()
-        if self._on_slurm():
-            Watch(self.workflow)
-        self.stopping.install()
-
-    def drop_default_limit(self) -> None:
-        """Start jobs without a limit per second, unless the user sets one.
-
-        Snakemake's default starts a timer for every job that ends, and each wakes the scheduler
-        every second from then on, which takes more and more of a core.
-        """
+        # Snakemake's default limit of jobs per second starts a timer for every job that ends, and
+        # each wakes the scheduler every second from then on, which takes more and more of a core.
         limit = self.workflow.scheduling_settings.max_jobs_per_timespan
         if limit and (limit.max_jobs, limit.timespan) == DEFAULT_LIMIT:
             self.workflow.scheduler.job_rate_limiter = None
+        if self._on_slurm():
+            slurm.Watch(self.workflow)
+        self.stopping.install()
 
     def on_success(self) -> None:
         """Clean up state folders, delete previews, now out of date, and print the pages' paths."""
@@ -178,18 +160,10 @@ class Driver:
 def _errors_printed() -> Iterator[None]:
     """Print a UserError of this block as one line: Snakemake would print its handlers' stack."""
     try:
-        with explain_errors(RESULTS):
+        with explain_errors(paths.RESULTS):
             yield
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
-
-
-def check_folder(folder: Path) -> None:
-    """Raise a UserError if Snakemake would take a part of the folder's path for a wildcard."""
-    if {"{", "}"} & {*str(folder)}:
-        raise UserError(
-            f"{folder}: Snakemake cannot work below a folder with {{ or }} in its name; rename it"
-        )
 
 
 def freeze_plan(plan: Plan) -> None:
@@ -199,15 +173,14 @@ def freeze_plan(plan: Plan) -> None:
         write_plan(planned)
     for study in plan.studies.values():
         for experiment in study.experiments:
-            content = experiment_plan(plan, study.name, experiment)
-            write_sealed(frozen_experiment_path(content), content, sync=False)
-    write_sealed(RUN_OPTIONS, options_of(plan.config), sync=False)
+            write_sealed(*experiment_plan(plan, study.name, experiment), sync=False)
+    write_sealed(paths.RUN_OPTIONS, options_of(plan.config), sync=False)
 
 
 def restore_records(plan: Plan) -> None:
     """Publish finished records again that Snakemake deleted with a failed job of several cells."""
     for cell in plan.cells.values():
-        finished, record = state_folder(cell.path) / FINISHED, Path(cell.path)
+        finished, record = paths.state_folder(cell.path) / FINISHED, Path(cell.path)
         if finished.exists() and not record.exists() and is_valid(finished, cell.digest):
             publish(finished, cell.path)
 
@@ -217,7 +190,7 @@ def remove_published_originals(cells: Iterable[Cell]) -> None:
     record is in place, and the folder if it is then empty. Otherwise a cell whose record is deleted
     would be published again instead of trained."""
     for cell in cells:
-        folder = state_folder(cell.path)
+        folder = paths.state_folder(cell.path)
         if (folder / FINISHED).exists() and is_valid(cell.path, cell.digest):
             (folder / FINISHED).unlink()
         if folder.exists() and not any(folder.iterdir()):
@@ -228,20 +201,18 @@ def remove_published_originals(cells: Iterable[Cell]) -> None:
 def lock_directory() -> IO[str]:
     """Keep other drivers out of this working directory while the returned file is open. Raise
     UserError if one is at work."""
-    DRIVER_LOCK.parent.mkdir(parents=True, exist_ok=True)
-    file = try_lock(DRIVER_LOCK)
+    paths.DRIVER_LOCK.parent.mkdir(parents=True, exist_ok=True)
+    file = try_lock(paths.DRIVER_LOCK)
     if file is None:
-        raise UserError(
-            "another snakemake, or cohort restore, is at work in this directory; "
-            "wait for it, or stop it, and start again"
-        )
+        other = "another snakemake, or cohort restore, is at work in this directory"
+        raise UserError(f"{other}; wait for it, or stop it, and start again")
     return file
 
 
 def remove_previews(scale: str, finished: Iterable[tuple[str, str]]) -> None:
     """Delete the previews of these pairs of a study and a figure or table (empty for the whole
     study), which are out of date, and their cards in the index."""
-    layout = Layout(scale, partial=True)
+    layout = paths.Layout(scale, partial=True)
     for study, name in finished:
         if name:
             files = [*layout.figure(study, name), *layout.table(study, name)]

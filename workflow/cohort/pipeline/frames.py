@@ -1,7 +1,5 @@
 """Finished runs of a study as pandas frames, from records or from a release."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +22,9 @@ def load(study: str, source: str = "results", **config: Any) -> RunFrames:
         records = [read(path) for path in paths if path.exists()]
         if not records:
             hint = ', or load its release with source="released"'
-            raise UserError(
-                f"{study} has no finished run at scale {plan.scale}; train it first"
-                f"{hint if study in release_folders([study]) else ''}"
-            )
+            more = hint if study in release_folders([study]) else ""
+            where = f"{study} has no finished run at scale {plan.scale}"
+            raise UserError(f"{where}; train it first{more}")
         return RunFrames.of(tables_of(records))
     if source == "released":
         return RunFrames.of(read_tables(release_folders([study]).get(study, Path(RELEASED, study))))

@@ -1,23 +1,19 @@
 """Queries of the driver and `cohort status` to SLURM, in addition to those of Snakemake's
 executor."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import shutil
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from cohort.core.errors import UserError
 
 SLURM_COMMANDS = ("sbatch", "scontrol", "scancel")
-PING_SECONDS = 15
-QUEUE_SECONDS = 10
+SECONDS = 15  # that a query may take
 DIGEST = re.compile(r"k[0-9a-f]{12}")
 
 
@@ -28,15 +24,12 @@ def check_slurm() -> None:
     )
     if missing := [command for command in SLURM_COMMANDS if shutil.which(command) is None]:
         raise UserError(f"SLURM's commands are not on this machine ({', '.join(missing)}); {fix}")
-    if " UP" not in _output("scontrol", "ping", seconds=PING_SECONDS):
-        raise UserError(
-            "SLURM's controller does not answer (scontrol ping says more); "
-            f"start again when it does, or {fix}"
-        )
+    if " UP" not in _output("scontrol", "ping"):
+        silent = "SLURM's controller does not answer (scontrol ping says more)"
+        raise UserError(f"{silent}; start again when it does, or {fix}")
 
 
-@dataclass(frozen=True)
-class HeldJob:
+class HeldJob(NamedTuple):
     """A job that SLURM starts only once someone releases it, and the cells it trains, if known."""
 
     number: str
@@ -53,17 +46,10 @@ class HeldJob:
 
 def held_jobs() -> list[HeldJob]:
     """List the held jobs that were submitted from this folder; none where SLURM does not answer."""
-    if shutil.which("squeue") is None:
-        return []
-    queue = _output(
-        "squeue",
-        "--me",
-        "--states=PENDING",
-        "--noheader",
-        "--format=%i|%r|%k|%Z",
-        seconds=QUEUE_SECONDS,
-    )
-    here, jobs = Path.cwd(), []
+    queue, here, jobs = "", Path.cwd(), []
+    if shutil.which("squeue"):
+        form = "--format=%i|%r|%k|%Z"  # number, reason, comment and folder
+        queue = _output("squeue", "--me", "--states=PENDING", "--noheader", form)
     for line in queue.splitlines():
         number, reason, comment, folder = line.split("|", maxsplit=3)
         if "held" in reason.lower() and Path(folder).resolve() == here:
@@ -102,12 +88,15 @@ class Watch:
         for job in unfinished:
             if job.external_jobid in complete & self.complete:
                 self.executor.report_job_success(job)
-                _output("scancel", "--state=PENDING", job.external_jobid, seconds=QUEUE_SECONDS)
+                _output("scancel", "--state=PENDING", job.external_jobid)
             else:
                 yield job
         self.complete = complete
         if len(unfinished) == len(active_jobs) > 0:
-            self._report_held_jobs()
+            for held in held_jobs():
+                if held not in self.reported:
+                    self.reported.add(held)
+                    print(held, file=sys.stderr)
 
     async def sleep_until_end(self) -> None:
         """Sleep until the next check, or until the driver is to end."""
@@ -123,16 +112,10 @@ class Watch:
             for file in member.output
         )
 
-    def _report_held_jobs(self) -> None:
-        for job in held_jobs():
-            if job not in self.reported:
-                self.reported.add(job)
-                print(job, file=sys.stderr)
 
-
-def _output(*command: str, seconds: float) -> str:
-    """Run a SLURM command and return its output; empty if it fails or exceeds `seconds`."""
+def _output(*command: str) -> str:
+    """Run a SLURM command and return its output; empty if it fails or takes too long."""
     try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=seconds).stdout
+        return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS).stdout
     except (OSError, subprocess.SubprocessError):
         return ""

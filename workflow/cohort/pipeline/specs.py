@@ -3,8 +3,6 @@
 `layout` says where the files lie; the plan's own if it is not given.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable
@@ -12,8 +10,7 @@ from typing import Any
 
 from cohort.core import user_files
 from cohort.core.paths import Layout, experiment_plan_file
-from cohort.plan import Experiment, Plan, Study
-from cohort.plan.cost import START_SECONDS, round_seconds
+from cohort.plan import Plan, Row, Study, cost
 from cohort.results.measure import BASELINE
 from cohort.results.paper import paper_files
 from cohort.results.series import FULL
@@ -21,21 +18,18 @@ from cohort.results.series import FULL
 Spec = dict[str, Any]
 
 
-def experiment_plan(plan: Plan, study: str, experiment: str) -> Spec:
-    """The plan of an experiment for `collect`: its cells with their labels."""
+def experiment_plan(plan: Plan, study: str, experiment: str) -> tuple[str, Spec]:
+    """The plan of an experiment for `collect`, its cells with their labels, and the path to freeze
+    it at, whose name holds a digest of the content."""
     cells = []
     for row in plan.study(study).experiments[experiment].rows:
         planned = plan.cells[row.digest]
         cell: Spec = {"digest": row.digest, "path": planned.path, "labels": row.labels}
         cell |= {"generated": True} if planned.generated else {}
         cells.append(cell | ({"share": row.share} if row.share != 1 else {}))
-    return {"study": study, "experiment": experiment, "cells": cells}
-
-
-def frozen_experiment_path(content: Spec) -> str:
-    """The path of an experiment's frozen plan, whose name holds a digest of the content."""
+    content = {"study": study, "experiment": experiment, "cells": cells}
     digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:12]
-    return experiment_plan_file(content["study"], content["experiment"], digest)
+    return experiment_plan_file(study, experiment, digest), content
 
 
 def spec_of(plan: Plan, study: str, name: str) -> Spec:
@@ -119,10 +113,7 @@ def page_spec(plan: Plan, name: str, layout: Layout | None = None) -> Spec:
         "my": {module: user_files.version_of(module) for module in user_files.modules()},
         "titles": _titles_of(plan, study, study.strategies(study.experiments)),
         "experiments": {
-            key: {
-                "runs": layout.runs(name, key),
-                "seconds": _seconds(plan, experiment),
-            }
+            key: {"runs": layout.runs(name, key), "seconds": _seconds(plan, experiment.rows)}
             for key, experiment in study.experiments.items()
         },
         "figures": [items[key] for key in study.figures],
@@ -146,11 +137,11 @@ def _quotes(claim: Spec) -> dict[str, str]:
     return {key: str(claim.get(key, "")) for key in ("quote", "against", "reading")}
 
 
-def _seconds(plan: Plan, experiment: Experiment) -> dict[str, float]:
+def _seconds(plan: Plan, rows: Iterable[Row]) -> dict[str, float]:
     """Estimate the seconds of each cell on one CPU core, to three digits, by digest."""
     estimates = {}
-    for row in experiment.rows:
+    for row in rows:
         cell = plan.cells[row.digest]
-        seconds = START_SECONDS + round_seconds(cell, plan.dataset_info(cell))
+        seconds = cost.START_SECONDS + cost.round_seconds(cell, plan.dataset_info(cell))
         estimates[row.digest] = float(f"{seconds:.3g}")
     return estimates

@@ -1,14 +1,11 @@
 """Handling of Ctrl-C and SIGTERM by Snakemake's main process."""
 
-from __future__ import annotations
-
 import contextlib
 import signal
 import sys
 import threading
 import time
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from cohort.core.lazy import lazy
@@ -50,7 +47,7 @@ class Stopping:
             for number, handler in SIGNALS.items():
                 signal.signal(number, handler)
 
-    def _handle(self, number: int, frame: FrameType | None) -> None:
+    def _handle(self, number: int, frame: Any) -> None:
         if self.received is None:
             self.received = signal.Signals(number)
             threading.Thread(target=self._stop, daemon=True).start()
@@ -61,12 +58,13 @@ class Stopping:
         scheduler.exit_gracefully()
         if not self.local:
             scheduler.executor_error_callback(KeyboardInterrupt())  # do not wait for the cluster
-        signaled: set[int] = set()
+        folder, signaled = SCRIPTS.resolve(), set[int]()
         while True:  # a job may just be starting
-            for process in _script_processes():
-                if process.pid not in signaled:
-                    signaled.add(process.pid)
-                    with contextlib.suppress(psutil.Error):  # it has just ended
+            for process in psutil.Process().children(recursive=True):
+                with contextlib.suppress(psutil.Error):  # it has just ended
+                    is_job = any(Path(word).parent == folder for word in process.cmdline())
+                    if is_job and process.pid not in signaled:  # not a shell that waits for one
+                        signaled.add(process.pid)
                         process.terminate()
             time.sleep(WAKE_SECONDS)
 
@@ -83,16 +81,3 @@ class Stopping:
                 outcome = "jobs on the cluster are canceled"
         name = self.received.name
         print(f"stopped by {name}: {outcome}; start again to resume", file=sys.stderr)
-
-
-def _script_processes() -> list[psutil.Process]:
-    """List the processes that run jobs of this driver, without the shells that wait for them."""
-    folder, processes = SCRIPTS.resolve(), []
-    for process in psutil.Process().children(recursive=True):
-        try:
-            arguments = process.cmdline()
-        except psutil.Error:  # it has just ended
-            continue
-        if any(Path(argument).parent == folder for argument in arguments):
-            processes.append(process)
-    return processes

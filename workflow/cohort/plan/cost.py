@@ -5,8 +5,6 @@ with AVX-512. Cells of 13 kinds took between 55 and 114 % of them (docs/performa
 cells on a CPU at least 55 % of their estimated memory and at most all of it.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 
@@ -78,30 +76,21 @@ def round_seconds(cell: Cell, info: DatasetInfo) -> float:
 
 
 def _phase_seconds(cell: Cell, info: DatasetInfo) -> float:
-    settings, rate = cell.settings, RATES.get(cell.settings.model, UNKNOWN)
-    steps, trained = _local_steps(cell, info)
-    networks = _networks(cell)
-    step, sample = rate.step * 1e-6, rate.microseconds * 1e-6 * _size_factor(rate, info)
+    settings, size = cell.settings, _client_size(cell, info)
+    rate, length, networks = _rate(cell, info)
+    step, sample = rate.step * 1e-6, rate.microseconds * 1e-6 * length
     evaluation = sample / 3 * networks * (TORCH_SLOWDOWN if rate.native and networks > 1 else 1)
     usable = cell.procedure.usable_trainers()
     if rate.native and ("native" not in usable or settings.optimizer != "sgd"):
         step, sample = max(step, TORCH_STEP), sample * TORCH_SLOWDOWN
-    around = ROUND_SECONDS + settings.cohort * CLIENT_SECONDS
-    per_round = steps * step + trained * sample + around
-    return settings.rounds * per_round + _evaluated_samples(cell, info) * evaluation
-
-
-def _local_steps(cell: Cell, info: DatasetInfo) -> tuple[float, float]:
-    """The local steps of a round, probes included, and their samples, if every client has the mean
-    size."""
-    settings, size = cell.settings, _client_size(cell, info)
     amount, epochs = local_work(settings.J)
     per_epoch = math.ceil(size / settings.batch)
     steps = settings.cohort * amount * (per_epoch if epochs else 1)
     if isinstance(cell.selector, Probing):
-        pool = cell.selector.pool_size(settings.clients, settings.cohort)
-        steps += pool * cell.selector.batches
-    return steps, steps * size / per_epoch
+        steps += _probed(cell) * cell.selector.batches
+    around = ROUND_SECONDS + settings.cohort * CLIENT_SECONDS
+    per_round = steps * step + steps * size / per_epoch * sample + around
+    return settings.rounds * per_round + _evaluated_samples(cell, info) * evaluation
 
 
 def _evaluated_samples(cell: Cell, info: DatasetInfo) -> float:
@@ -132,36 +121,36 @@ def _evaluated_samples(cell: Cell, info: DatasetInfo) -> float:
 def memory_mb(cell: Cell, info: DatasetInfo) -> float:
     """Estimate the peak memory of a cell's process on a CPU: the data set, the largest client's
     inputs, the activations of a batch, and the models of a round."""
-    settings, rate = cell.settings, RATES.get(cell.settings.model, UNKNOWN)
-    shape, kind = tuple(info["shape"]), info.get("kind", "images")
+    settings, shape, kind = cell.settings, tuple(info["shape"]), info.get("kind", "images")
+    rate, length, networks = _rate(cell, info)
     width = 2 if settings.precision == "float64" else 1
-    number = 8 if kind == "text" else 4 * width
     sample = math.prod(shape) * (2 if kind == "table" else 1) + 16  # its label and index
     data = (info["train"] + info["test"] + info.get("validation", 0)) * sample
     largest = min(LARGEST_CLIENT, settings.clients) * _client_size(cell, info)
-    inputs = largest * math.prod(shape) * INPUT_COPIES * number
+    inputs = largest * math.prod(shape) * INPUT_COPIES * (8 if kind == "text" else 4 * width)
     together = settings.cohort if cell.procedure.name == "fedtan" else 1  # a step of all clients
     samples = max(together * min(settings.batch, largest), evaluation_batch_size(shape) / 3)
-    activations = samples * rate.megabytes * _size_factor(rate, info) * width
-    clients = settings.cohort
-    if isinstance(cell.selector, Probing):
-        clients += cell.selector.pool_size(settings.clients, settings.cohort)
     held = sum(MODELS_HELD.get(part.name, 0) for part in (cell.server, cell.selector))
-    copies = CLIENT_COPIES * clients + held * settings.clients + 4 * (_networks(cell) - 1)
-    models = copies * rate.weights * 4 * width
+    copies = CLIENT_COPIES * (settings.cohort + _probed(cell)) + held * settings.clients
+    models = (copies + 4 * (networks - 1)) * rate.weights * 4 * width
     reserve = scaled_count(settings.reserve, settings.samples)
     selector = cell.selector.memory(reserve, info["classes"], settings.clients)
+    activations = samples * rate.megabytes * length * width
     return START_MB + (data + inputs + selector) / 1e6 + activations + models
 
 
-def _networks(cell: Cell) -> int:
-    """The networks that answer together: FedConcat's, one for each cluster of clients."""
-    return getattr(cell.procedure, "clusters", 1)
+def _rate(cell: Cell, info: DatasetInfo) -> tuple[Rate, float, int]:
+    """The rate of a cell's network, how much longer a sample is than that of the rate, and how many
+    networks answer together: FedConcat's, one for each cluster of clients."""
+    rate = RATES.get(cell.settings.model, UNKNOWN)
+    return rate, math.prod(info["shape"][-2:]) / rate.size, getattr(cell.procedure, "clusters", 1)
 
 
-def _size_factor(rate: Rate, info: DatasetInfo) -> float:
-    """How much longer a sample is than that of the rate: in pixels, characters or columns."""
-    return math.prod(info["shape"][-2:]) / rate.size
+def _probed(cell: Cell) -> int:
+    """The number of clients that a selector probes in a round."""
+    if not isinstance(cell.selector, Probing):
+        return 0
+    return cell.selector.pool_size(cell.settings.clients, cell.settings.cohort)
 
 
 def _client_size(cell: Cell, info: DatasetInfo) -> float:
@@ -188,11 +177,11 @@ def resource_request(
     )
 
 
-def jobs_needed(cell: Cell, info: DatasetInfo, longest: int = MAX_RUNTIME) -> int:
-    """Estimate how many jobs of `longest` minutes a cell takes, one after another."""
-    return math.ceil((START_SECONDS + round_seconds(cell, info)) / (60 * longest))
-
-
 def _smallest_step(amount: float, steps: tuple[int, ...]) -> int:
     """The smallest of the ascending steps that is enough, or the last."""
     return next((step for step in steps if step >= amount), steps[-1])
+
+
+def jobs_needed(cell: Cell, info: DatasetInfo, longest: int = MAX_RUNTIME) -> int:
+    """Estimate how many jobs of `longest` minutes a cell takes, one after another."""
+    return math.ceil((START_SECONDS + round_seconds(cell, info)) / (60 * longest))

@@ -1,44 +1,40 @@
-"""Expand a validated study file into its cells, figures, tables and claims at a scale."""
+"""Expand a validated study file into its cells, figures, tables and claims at a scale.
 
-from __future__ import annotations
+An experiment may extend one of another study: `extends: fedentopt.baselines` has the same cells,
+and those of the strategies that it adds (`strategy: [+mine]`) under the same protocol.
+"""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cohort.core.errors import UserError, errors_at
+from cohort.core.errors import UserError, errors_at, suggest
 from cohort.core.paths import CELL_LABELS
 from cohort.core.text import counted
-from cohort.plan import items
-from cohort.plan.axes import Values, axis_values, check_matched, combinations, overridden_values
-from cohort.plan.extension import ExtendedExperiment, inherited_items, with_strategies
+from cohort.plan import items, matrix
+from cohort.plan.matrix import Values
 from cohort.plan.resolution import Resolver, check_required
-from cohort.plan.scale import (
-    Scale,
-    ScaleChoices,
-    first_seeds,
-    settings_of,
-    thinned_cells,
-    with_seeds,
-)
 from cohort.plan.study import Experiment, Row, Study
+from cohort.results.measure import BASELINE
 from cohort.results.names import PANEL, SERIES
 
 Text = Mapping[str, Any]
+STATED = {"description", "source", "question", "methods", "key_figure", "findings"}
+"""The keys of a study's text that it keeps as they are."""
 
 
-class ScaleOptions(NamedTuple):
-    """The scale by name, what it means where a study does not say otherwise, and the number of
-    seeds that every experiment has whatever study and scale say (0: as they say)."""
+class Extended(NamedTuple):
+    """An experiment that another study's extends: its study, the study's text, its name, and the
+    strategies that are added to it."""
 
-    name: str
-    default: Scale
-    seeds: int = 0
+    study: str
+    text: Text
+    experiment: str
+    added: list[str]
 
 
-@dataclass(frozen=True)
-class FullScaleExperiment:
+class FullScale(NamedTuple):
     """An experiment at full scale: cells' values, each label's values, and the scale to apply.
 
     `earlier` are the experiments before the one that it extends, which decide how a scale changes
@@ -47,183 +43,234 @@ class FullScaleExperiment:
 
     cells: list[Values]
     axes: dict[str, list[Any]]
-    scale: Scale
-    earlier: Sequence[FullScaleExperiment] = field(default=())
+    scale: matrix.Scale
+    earlier: Sequence["FullScale"] = ()
 
 
-def expand_study(
-    file: Path,
-    text: Text,
-    options: ScaleOptions,
-    resolver: Resolver,
-    extended: Mapping[str, ExtendedExperiment],
-) -> tuple[Study, list[str]]:
-    """Expand the study in `file`, whose content is `text`, at a scale; return it with notes on what
-    is left out.
-
-    `extended` are the experiments that others extend. Every mistake is a UserError that names the
-    file and the key.
-    """
-    with errors_at(file):
-        figures, tables = (
-            inherited_items(text, extended, section) | text.get(section, {})
-            for section in ("figures", "tables")
-        )
-        items.check_item_names(figures, tables, text["experiments"])
-        full = _full_experiments(text, options, extended)
-        papers = {key: extended[key].study if key in extended else file.stem for key in full}
-        matrices = {key: (experiment.axes, experiment.cells) for key, experiment in full.items()}
-        shares = {key: experiment.scale.get("rounds", 1) for key, experiment in full.items()}
-        facets, notes = _checked_facets(text, (figures, tables), matrices, papers)
-        experiments, scale_notes = _planned_experiments(full, facets, options.name, resolver)
-        strategies = {name: entry["title"] for name, entry in resolver.strategies.items()}
-        texts = [*(source.text for source in extended.values()), text]
-        study = Study(
-            name=file.stem,
-            title=text["title"],
-            description=text.get("description", ""),
-            source=text.get("source", {}),
-            experiments=experiments,
-            figures=figures,
-            tables=tables,
-            titles=items.checked_titles(texts, strategies, matrices.values()),
-            claims=items.resolved_claims(text.get("claims", {}), matrices, shares, file.stem),
-            papers=papers,
-            key_figure=items.checked_key_figure(text, figures),
-            findings=items.checked_findings(text, tables, matrices),
-            **{key: text[key] for key in ("question", "methods") if key in text},
-        )
-    return study, [f"{file.stem}{note}" for note in [*notes, *scale_notes]]
-
-
-def _full_experiments(
-    text: Text, options: ScaleOptions, extended: Mapping[str, ExtendedExperiment]
-) -> dict[str, FullScaleExperiment]:
-    """Expand the experiments of a study, and reject overrides that match none of its own cells."""
-    full: dict[str, FullScaleExperiment] = {}
-    for key, block in text["experiments"].items():
-        if key not in extended:
-            full[key] = _full_experiment(key, block, text, options)
+def extended_experiments(
+    text: Text, read: Callable[[str], Text], studies: list[str]
+) -> dict[str, Extended]:
+    """The experiment of another study that each experiment of this one extends, by experiment;
+    those that extend none are left out. `read` gives a study's text. Raise UserError if a source is
+    unknown or extends another one itself."""
+    extended = {}
+    for key, block in text.get("experiments", {}).items():
+        if "extends" not in block:
             continue
-        source = extended[key]
-        blocks, its_text = source.text["experiments"], source.text
-        whole = _full_experiment(key, blocks[source.experiment], its_text, options, source.added)
-        before = list(blocks)[: list(blocks).index(source.experiment)]
-        earlier = [_full_experiment(name, blocks[name], its_text, options) for name in before]
-        full[key] = replace(whole, earlier=earlier)
-    own = [cell for key in full.keys() - extended.keys() for cell in full[key].cells]
-    for position, override in enumerate(text.get("overrides", [])):
-        check_matched(override["given"], own, f"overrides[{position}]: ")
-    return full
+        where = f"experiments.{key}.extends is '{block['extends']}'"
+        study, _, experiment = block["extends"].partition(".")
+        if study not in studies:
+            raise UserError(f"{where}, but there is no study '{study}'{suggest(study, studies)}")
+        source = read(study)
+        if experiment not in source["experiments"]:
+            choices = suggest(experiment, source["experiments"])
+            raise UserError(f"{where}, but {study} has no experiment '{experiment}'{choices}")
+        if further := source["experiments"][experiment].get("extends"):
+            raise UserError(f"{where}, which extends {further} itself; extend that one")
+        added = [name.removeprefix("+") for name in block.get("strategy", [])]
+        extended[key] = Extended(study, source, experiment, added)
+    return extended
 
 
-def _full_experiment(
-    key: str, block: Text, text: Text, options: ScaleOptions, added: Sequence[str] = ()
-) -> FullScaleExperiment:
-    """Expand an experiment of a study's text, with the strategies that another study adds to it."""
-    settings, own = text.get("settings", {}), block.get("settings", {})
-    axes = axis_values(block)
-    with errors_at(f"experiments.{key}"):
-        positions = list(combinations(block))
-        if added:
-            default = own.get("strategy", settings.get("strategy"))
-            positions = with_strategies(positions, added, default)
-        overrides = text.get("overrides", [])
-        cells = [overridden_values(settings, own | values, overrides) for values in positions]
-        if options.seeds:
-            for cell in cells:
-                check_required(cell)
-            cells = with_seeds(cells, options.seeds)
-            axes["seed"] = list(dict.fromkeys(cell["seed"] for cell in cells))
-    for label in CELL_LABELS:
-        axes.setdefault(label, list(dict.fromkeys(cell.get(label) for cell in cells)))
-    if added:  # they are last on the axes
-        for label, values in axes.items():
-            further = (cell[label] for cell in cells if label in cell)
-            axes[label] = list(dict.fromkeys([*values, *further]))
-    scale = dict(options.default)
-    for part in (text, block):
-        scale |= part.get("scales", {}).get(options.name, {})
-    if options.seeds:
-        scale.pop("seeds", None)
-    return FullScaleExperiment(cells, axes, scale)
-
-
-def _checked_facets(
-    text: Text,
-    drawn: Sequence[dict[str, Values]],
-    matrices: Mapping[str, items.FullScale],
-    papers: Mapping[str, str],
-) -> tuple[dict[str, list[tuple[str, ...]]], list[str]]:
-    """Check figures and tables; return the facets of those of each experiment, and notes. One of an
-    extended study in which added strategies have no place is taken out of `drawn`."""
-    facets: dict[str, list[tuple[str, ...]]] = {key: [] for key in matrices}
-    notes = []
+def drawn_specs(
+    text: Text, extended: Mapping[str, Extended]
+) -> tuple[dict[str, Values], dict[str, Values]]:
+    """A study's figures and tables, and before them those of the experiments that it extends whose
+    names it does not use."""
     own = {*text.get("figures", {}), *text.get("tables", {})}
-    for specs in drawn:
-        for name, spec in list(specs.items()):
-            key = spec["experiment"]
-            try:
-                with errors_at(name):
-                    facets[key] += items.checked_facets(spec, *matrices[key], papers[key])
-            except UserError as error:
-                if name in own:
-                    raise
-                del specs[name]
-                notes.append(f": left out, as an added strategy has no place in it: {error}")
-    return facets, notes
+    sections: dict[str, dict[str, Values]] = {"figures": {}, "tables": {}}
+    for section, drawn in sections.items():
+        for key, source in extended.items():
+            for name, spec in source.text.get(section, {}).items():
+                if spec["experiment"] == source.experiment and name not in own:
+                    drawn.setdefault(name, spec | {"experiment": key})
+        sections[section] = drawn | text.get(section, {})
+    return sections["figures"], sections["tables"]
 
 
-def _planned_experiments(
-    full: Mapping[str, FullScaleExperiment],
-    facets: Mapping[str, list[tuple[str, ...]]],
-    scale: str,
-    resolver: Resolver,
-) -> tuple[dict[str, Experiment], list[str]]:
-    """Plan the experiments at a scale, with notes; `facets` are their figures' panels and hues."""
-    own_choices, experiments, notes = ScaleChoices(), {}, []
-    for key, experiment in full.items():
-        choices = ScaleChoices() if experiment.earlier else own_choices
-        for previous in experiment.earlier:
-            choices.trained(previous.cells, previous.scale)
+@dataclass(frozen=True)
+class Expansion:
+    """A study's text, and how to expand it: at the scale of this name, which means `default` where
+    the study does not say otherwise, with this number of seeds in every experiment (0: as study and
+    scale say), by the experiments that it extends."""
+
+    file: Path
+    text: Text
+    scale: str
+    default: matrix.Scale
+    seeds: int
+    resolver: Resolver
+    extended: Mapping[str, Extended]
+
+    def study(self) -> tuple[Study, list[str]]:
+        """The expanded study, and notes on what is left out. Every mistake is a UserError that
+        names the file and the key."""
+        text, name = self.text, self.file.stem
+        with errors_at(self.file):
+            figures, tables = drawn_specs(text, self.extended)
+            items.check_names(text, figures, tables)
+            full = self._full_experiments()
+            papers = dict.fromkeys(full, name)
+            papers |= {key: source.study for key, source in self.extended.items()}
+            matrices = {
+                key: (experiment.axes, experiment.cells) for key, experiment in full.items()
+            }
+            shares = {key: experiment.scale.get("rounds", 1) for key, experiment in full.items()}
+            facets, notes = self._checked_facets((figures, tables), matrices, papers)
+            experiments, scale_notes = self._planned_experiments(full, facets)
+            default = {key: entry["title"] for key, entry in self.resolver.strategies.items()}
+            texts = [*(source.text for source in self.extended.values()), text]
+            titles = items.checked_titles(texts, default, matrices.values())
+            claims = items.resolved_claims(text.get("claims", {}), matrices, shares, name)
+            items.check_findings(text, tables, matrices)
+        drawn = (experiments, figures, tables, titles, claims, papers)
+        study = Study(name, text["title"], *drawn, **{key: text[key] for key in STATED & {*text}})
+        return study, [f"{name}{note}" for note in [*notes, *scale_notes]]
+
+    def _full_experiments(self) -> dict[str, FullScale]:
+        """The experiments at full scale. Reject overrides that match none of the study's own."""
+        full: dict[str, FullScale] = {}
+        for key, block in self.text["experiments"].items():
+            if key in self.extended:
+                _, text, name, added = self.extended[key]
+                blocks = text["experiments"]
+                before = list(blocks)[: list(blocks).index(name)]
+                earlier = [self._full(other, blocks[other], text) for other in before]
+                full[key] = self._full(key, blocks[name], text, added)._replace(earlier=earlier)
+            else:
+                full[key] = self._full(key, block, self.text)
+        own = [cell for key in full.keys() - self.extended.keys() for cell in full[key].cells]
+        for position, override in enumerate(self.text.get("overrides", [])):
+            matrix.check_matched(override["given"], own, f"overrides[{position}]: ")
+        return full
+
+    def _full(self, key: str, block: Values, text: Text, added: Sequence[str] = ()) -> FullScale:
+        """An experiment of a study's text, with the strategies that another study adds to it."""
+        shared, own = text.get("settings", {}), block.get("settings", {})
+        axes = matrix.axis_values(block)
         with errors_at(f"experiments.{key}"):
-            with errors_at(f".scales.{scale}.without"):
-                cells = choices.trained(experiment.cells, experiment.scale)
-            cells = first_seeds(cells, experiment.scale)
-            if experiment.scale.get("thin"):
-                cells = thinned_cells(cells, facets[key])
-            rows = _planned_rows(cells, experiment.axes, choices, resolver)
-            experiments[key] = Experiment(rows, experiment.axes)
-        if len(cells) < len(experiment.cells):
-            all_cells = counted(len(experiment.cells), "cell")
-            missing = map(_without_text, experiment.scale.get("without", []))
-            notes.append(f".{key}: {len(cells)} of {all_cells} at this scale{''.join(missing)}")
-    return experiments, notes
+            positions = list(matrix.combinations(block))
+            if added:
+                default = own.get("strategy", shared.get("strategy"))
+                positions = with_strategies(positions, added, default)
+            overrides = text.get("overrides", [])
+            cells = [_with_overrides(shared, own | values, overrides) for values in positions]
+            if self.seeds:
+                for cell in cells:
+                    check_required(cell)
+                cells = matrix.with_seeds(cells, self.seeds)
+                axes["seed"] = list(dict.fromkeys(cell["seed"] for cell in cells))
+        for label in CELL_LABELS:
+            axes.setdefault(label, list(dict.fromkeys(cell.get(label) for cell in cells)))
+        for label in axes if added else ():  # their values are last on the axes
+            further = (cell[label] for cell in cells if label in cell)
+            axes[label] = list(dict.fromkeys([*axes[label], *further]))
+        chosen = dict(self.default)
+        for part in (text, block):
+            chosen |= part.get("scales", {}).get(self.scale, {})
+        if self.seeds:
+            chosen.pop("seeds", None)
+        return FullScale(cells, axes, chosen)
+
+    def _checked_facets(
+        self,
+        drawn: Sequence[dict[str, Values]],
+        matrices: Mapping[str, items.FullScale],
+        papers: Mapping[str, str],
+    ) -> tuple[dict[str, list[tuple[str, ...]]], list[str]]:
+        """Check figures and tables; return the facets of those of each experiment, and notes. One
+        of an extended study in which added strategies have no place is taken out of `drawn`."""
+        facets: dict[str, list[tuple[str, ...]]] = {key: [] for key in matrices}
+        notes = []
+        own = {*self.text.get("figures", {}), *self.text.get("tables", {})}
+        for specs in drawn:
+            for name, spec in list(specs.items()):
+                key = spec["experiment"]
+                try:
+                    with errors_at(name):
+                        facets[key] += items.checked_facets(spec, *matrices[key], papers[key])
+                except UserError as error:
+                    if name in own:
+                        raise
+                    del specs[name]
+                    notes.append(f": left out, as an added strategy has no place in it: {error}")
+        return facets, notes
+
+    def _planned_experiments(
+        self, full: Mapping[str, FullScale], facets: Mapping[str, list[tuple[str, ...]]]
+    ) -> tuple[dict[str, Experiment], list[str]]:
+        """Plan the experiments, with notes; `facets` are their figures' panels and hues."""
+        own_choices, experiments, notes = matrix.ScaleChoices(), {}, []
+        for key, (every, axes, chosen, earlier) in full.items():
+            choices = matrix.ScaleChoices() if earlier else own_choices
+            for previous in earlier:
+                choices.trained(previous.cells, previous.scale)
+            with errors_at(f"experiments.{key}"):
+                with errors_at(f".scales.{self.scale}.without"):
+                    cells = choices.trained(every, chosen)
+                cells = matrix.first_seeds(cells, chosen)
+                if chosen.get("thin"):
+                    cells = matrix.thinned_cells(cells, facets[key])
+                experiments[key] = Experiment(self._planned_rows(cells, axes, choices), axes)
+            if len(cells) < len(every):
+                note = f".{key}: {len(cells)} of {counted(len(every), 'cell')} at this scale"
+                notes.append(note + "".join(map(_without_text, chosen.get("without", []))))
+        return experiments, notes
+
+    def _planned_rows(
+        self, cells: list[Values], axes: Iterable[str], choices: matrix.ScaleChoices
+    ) -> list[Row]:
+        rows: dict[tuple[str, Any], Row] = {}
+        for cell in cells:
+            check_required(cell)
+            planned = self.resolver.plan_cell(matrix.settings_of(cell), choices.scale_of(cell))
+            digest, share = planned.digest, planned.settings.rounds / cell["rounds"]
+            labels = {column: cell.get(column) for column in dict.fromkeys([*CELL_LABELS, *axes])}
+            row = rows.setdefault((digest, cell.get(PANEL)), Row(labels, digest, share))
+            if row.labels.get(SERIES) != cell.get(SERIES):
+                named = f"{SERIES} '{row.labels.get(SERIES)}' and '{cell.get(SERIES)}'"
+                hint = f"show it in two experiments, or under two values of {PANEL}"
+                raise UserError(f"{named} name the same run, which can have one name only; {hint}")
+        return list(rows.values())
 
 
-def _planned_rows(
-    cells: list[Values], axes: dict[str, list[Any]], choices: ScaleChoices, resolver: Resolver
-) -> list[Row]:
-    rows: dict[tuple[str, Any], Row] = {}
-    columns = [*CELL_LABELS, *(column for column in axes if column not in CELL_LABELS)]
-    for cell in cells:
-        check_required(cell)
-        planned = resolver.plan_cell(settings_of(cell), choices.scale_of(cell))
-        digest, share = planned.digest, planned.settings.rounds / cell["rounds"]
-        labels = {column: cell.get(column) for column in columns}
-        row = rows.setdefault((digest, cell.get(PANEL)), Row(labels, digest, share))
-        if row.labels.get(SERIES) != cell.get(SERIES):
-            raise UserError(
-                f"{SERIES} '{row.labels.get(SERIES)}' and '{cell.get(SERIES)}' name the same run, "
-                "which can have one name only; show it in two experiments, or under two values of "
-                f"{PANEL}"
-            )
-    return list(rows.values())
+def with_strategies(cells: list[Values], added: Iterable[str], default: str | None) -> list[Values]:
+    """Add, for each added strategy, the cells that FedAvg has, or else the first strategy, without
+    the parameters of that strategy's parts. Cells are given by their values on the axes.
+
+    `default` is the strategy of cells that have none among their values. If a series tells
+    strategies apart, an added one is a series of its own.
+    """
+    names = list(dict.fromkeys(cell.get("strategy", default) for cell in cells))
+    reference = BASELINE if BASELINE in names else names[0]
+    shared = {cell.get(SERIES) for cell in cells if cell.get("strategy") != reference}
+    extended = list(cells)
+    for name in added:
+        if name in names:
+            raise UserError(f".strategy adds '{name}', which the experiment has already")
+        for cell in cells:
+            if cell.get("strategy", default) != reference:
+                continue
+            values = {key: value for key, value in cell.items() if "." not in key}
+            values["strategy"] = name
+            if SERIES in cell and len(names) > 1 and cell[SERIES] not in shared:
+                values[SERIES] = name
+            if values not in extended:
+                extended.append(values)
+    return extended
+
+
+def _with_overrides(shared: Values, own: Values, overrides: Iterable[Text]) -> Values:
+    """A cell's values: its study's settings, then the overrides that match it (of two that set the
+    same key, the later one wins), then its experiment's settings and its values on the axes."""
+    matching = [entry for entry in overrides if matrix.matches(shared | own, entry["given"])]
+    for override in matching:
+        shared = shared | override["settings"]
+    return shared | own
 
 
 def _without_text(entry: Values) -> str:
     listed = (
-        f"{key} {' or '.join(map(str, value)) if isinstance(value, list) else value}"
-        for key, value in entry.items()
+        f"{key} {' or '.join(map(str, values))}" for key, values in matrix.as_lists(entry).items()
     )
     return f", without {', '.join(listed)}"

@@ -1,8 +1,6 @@
 """Check the figures, tables, titles, findings and claims of a study against its experiments before
 anything is trained."""
 
-from __future__ import annotations
-
 import dataclasses
 import sys
 from collections import Counter
@@ -11,66 +9,65 @@ from typing import Any
 
 from cohort.core.errors import UserError, errors_at, suggest
 from cohort.core.paths import CLAIMS_TABLE
-from cohort.plan.axes import Values
+from cohort.plan.matrix import Values
+from cohort.results import figures as drawing
+from cohort.results import paper
 from cohort.results.at import check_at
 from cohort.results.claims import CLAIMS, Comparison, Matrix
 from cohort.results.claims.values import paper_results
-from cohort.results.figures import KINDS, Kind
 from cohort.results.measure import Item
-from cohort.results.paper import paper_file, paper_files
 from cohort.results.series import label_text
 from cohort.results.tables.spec import Leaderboard, Table
 
-Labels = tuple[str, ...]
 Axes = Mapping[str, list[Any]]
 FullScale = tuple[Axes, Sequence[Values]]
 """The axes of an experiment and its cells."""
 
 
-def check_item_names(
-    figures: Mapping[str, Values], tables: Mapping[str, Values], experiments: Mapping[str, Any]
+def check_names(
+    text: Mapping[str, Any], figures: Mapping[str, Values], tables: Mapping[str, Values]
 ) -> None:
-    """Reject figures and tables whose names clash, or whose experiment does not exist."""
+    """Reject figures and tables of a study whose names clash, or whose experiment does not exist,
+    and a key figure that is none."""
     if CLAIMS_TABLE in {*figures, *tables}:
-        raise UserError(
-            f"'{CLAIMS_TABLE}' is the name of the table of claims; rename the figure or table"
-        )
+        raise UserError(f"'{CLAIMS_TABLE}' is the name of the table of claims; rename yours")
     for twice in sorted(figures.keys() & tables.keys()):
         raise UserError(f"'{twice}' names both a figure and a table; rename one of them")
+    experiments = text["experiments"]
     for name, spec in [*figures.items(), *tables.items()]:
         key = spec["experiment"]
         if key not in experiments:
             raise UserError(f"{name}.experiment is '{key}'{suggest(key, experiments)}")
+    key = text.get("key_figure", "")
+    if key and key not in figures:
+        raise UserError(f"key_figure is '{key}', which is not a figure{suggest(key, figures)}")
 
 
-def checked_facets(spec: Values, axes: Axes, cells: Sequence[Values], study: str) -> list[Labels]:
+def checked_facets(
+    spec: Values, axes: Axes, cells: Sequence[Values], study: str
+) -> list[tuple[str, ...]]:
     """Check a figure or table and return the groups of labels that a thinned scale must cover.
 
     For a figure they are the labels of its panels and that of its hue, for a table, which may have
     gaps, the label along which it subtracts.
     """
-    kind = spec.get("kind")
     kinds: Mapping[str | None, type[Item]] = {None: Table, Leaderboard.name: Leaderboard}
-    item = (kinds.get(kind) or KINDS[str(kind)]).from_spec(spec)
+    kind = spec.get("kind")
+    item = (kinds.get(kind) or drawing.KINDS[str(kind)]).from_spec(spec)
     item.check()
-    pooled = item.averaged() if isinstance(item, Kind) else []
+    pooled = item.averaged() if isinstance(item, drawing.Kind) else []
     for label in (*item.shown(), *item.named(), *pooled):
         if label not in axes:
-            raise UserError(
-                f" names '{label}', which is not an axis of its experiment{suggest(label, axes)}"
-            )
+            near = suggest(label, axes)
+            raise UserError(f" names '{label}', which is not an axis of its experiment{near}")
     for label, values in item.named().items():
         _check_known(values, axes[label], f" names '{{}}', which {label} does not have here")
     item.check_cells(axes, cells)
-    if isinstance(item, Kind):
-        if item.limits and item.limits[0] >= item.limits[1]:
-            raise UserError(f".limits is {item.limits}: the lowest value comes first")
-        for label in pooled:
-            if label in item.shown():
-                raise UserError(
-                    f".pooled names '{label}', but keeps it apart as a panel, hue or x; "
-                    "it can do one of them only"
-                )
+    if isinstance(item, drawing.Kind) and item.limits and item.limits[0] >= item.limits[1]:
+        raise UserError(f".limits is {item.limits}: the lowest value comes first")
+    for label in pooled:
+        if label in item.shown():
+            raise UserError(f".pooled names '{label}', but keeps it apart as a panel, hue or x")
     _check_averages(item, axes, cells)
     end = min((cell["rounds"] for cell in cells if "rounds" in cell), default=0)
     for measure in item.measures():
@@ -78,28 +75,18 @@ def checked_facets(spec: Values, axes: Axes, cells: Sequence[Values], study: str
     _check_paper(item, spec, axes, cells, study)
     if isinstance(item, Table):
         return [tuple(item.minus or ())]
-    if not isinstance(item, Kind):
+    if not isinstance(item, drawing.Kind):
         return [item.shown()]
     return [item.panels(), item.facets()[len(item.panels()) :]]
 
 
-def checked_key_figure(text: Mapping[str, Any], figures: Mapping[str, Values]) -> str:
-    """The name of the figure that opens a study's page; empty if the study names none. Raise
-    UserError if it is not a figure of the study."""
-    name: str = text.get("key_figure", "")
-    if name and name not in figures:
-        raise UserError(f"key_figure is '{name}', which is not a figure{suggest(name, figures)}")
-    return name
-
-
-def checked_findings(
+def check_findings(
     text: Mapping[str, Any], tables: Mapping[str, Values], matrices: Mapping[str, FullScale]
-) -> list[Values]:
-    """The findings of a study. Raise UserError for one that rests on a table, a claim, or a value
-    of the axes of its experiment that the study does not have."""
-    findings: list[Values] = text.get("findings", [])
+) -> None:
+    """Reject a finding that rests on a table, a claim, or a value of the axes of its experiment
+    that the study does not have."""
     shown = {**tables, **text.get("claims", {})}
-    for number, finding in enumerate(findings):
+    for number, finding in enumerate(text.get("findings", [])):
         for reference in finding["rests_on"]:
             name, *values, _ = reference.split(", ")
             where = f"findings[{number}].rests_on names"
@@ -112,7 +99,6 @@ def checked_findings(
             axes, _ = matrices[spec["experiment"]]
             allowed |= {label_text(value) for axis in axes.values() for value in axis}
             _check_known(values, sorted(allowed), f"{where} '{{}}', which {name} does not show")
-    return findings
 
 
 def checked_titles(
@@ -156,11 +142,10 @@ def resolved_claims(
             comparisons: list[Comparison] = claim.planned_comparisons(matrix)
             points = [point for comparison in comparisons for point in comparison.points]
             for point in points:
-                owner = f"runs of {point.experiment} that it compares"
-                check_at(point.at, point.rounds, owner)
+                check_at(point.at, point.rounds, f"runs of {point.experiment} that it compares")
             results = paper_results(study, points, claim.paper) if claim.paper else []
             if claim.paper and not any(value or curve for value, curve in results):
-                files = " or ".join(map(str, paper_files(study)))
+                files = " or ".join(map(str, paper.paper_files(study)))
                 raise UserError(
                     f"paper is '{claim.paper}', but no value of it in {files} fits what is "
                     f"compared ({claim.metric}, at {claim.at}); compare their labels"
@@ -193,10 +178,8 @@ def _check_distinct(
         title = titles.get(value, value)
         key = (title, *(label_text(cell.get(other)) for other in other_labels))
         if seen.setdefault(key, value) != value:
-            raise UserError(
-                f"{label} '{seen[key]}' and '{value}' have one title, '{title}'; "
-                f"give one of them another under titles.{label}"
-            )
+            both = f"{label} '{seen[key]}' and '{value}' have one title, '{title}'"
+            raise UserError(f"{both}; give one of them another under titles.{label}")
 
 
 def _check_averages(item: Item, axes: Axes, cells: Iterable[Values]) -> None:
@@ -212,26 +195,21 @@ def _check_averages(item: Item, axes: Axes, cells: Iterable[Values]) -> None:
         first = seen.setdefault(tuple(cell.get(label) for label in shown), cell)
         for axis in free:
             if cell.get(axis) != first.get(axis):
-                raise UserError(
-                    f" would average runs with {axis} {first.get(axis)} and "
-                    f"{cell.get(axis)} as if they were seeds; keep them apart by {axis} (panels, "
-                    "hue, x or rows), or show an experiment that has one of them"
-                )
+                both = f"{axis} {first.get(axis)} and {cell.get(axis)} as if they were seeds"
+                hint = "panels, hue, x or rows), or show an experiment that has one of them"
+                raise UserError(f" would average runs with {both}; keep them apart by it ({hint}")
 
 
 def _check_paper(
     item: Item, spec: Mapping[str, Any], axes: Axes, cells: Iterable[Values], study: str
 ) -> None:
     """Reject a paper's item that is unknown, fits nothing shown, or has two values for a result."""
-    file = paper_file(study, spec)
-    if file is None:
+    if (file := paper.paper_file(study, spec)) is None:
         return
     measures = item.measures()
-    matches, *_ = [measure.matches(file, cells, axes) for measure in measures]
-    if not any(match.values for match in matches):
+    first, *_ = [measure.matches(file, cells, axes) for measure in measures]
+    if not any(match.values for match in first):
         metric, at = measures[0].shown_metric, measures[0].at
         wanted = metric if measures[0].curves else f"{metric}, at {at}"
-        raise UserError(
-            f"paper is '{spec['paper']}', but no value of it in {file} fits a result "
-            f"shown here ({wanted}); compare their labels"
-        )
+        fits = f"fits a result shown here ({wanted}); compare their labels"
+        raise UserError(f"paper is '{spec['paper']}', but no value of it in {file} {fits}")

@@ -4,10 +4,8 @@ Planning reads YAML files and nothing else, except that it checks whether data s
 are available.
 """
 
-from __future__ import annotations
-
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,15 +14,17 @@ from cohort.core import user_files
 from cohort.core.errors import UserError, errors_at, suggest
 from cohort.core.paths import CLAIMS_TABLE, Layout
 from cohort.core.shipped import CONFIG, CONFIG_FILE, ROOT, shipped
+from cohort.core.text import counted
 from cohort.data.parsers import PARSERS, DatasetInfo, parser_name
-from cohort.plan.availability import Availability, generated_notes
-from cohort.plan.expansion import ScaleOptions, expand_study
-from cohort.plan.extension import extended_experiments, inherited_items
+from cohort.data.raw import check_data_path, check_mirror, files_in_mirror
+from cohort.plan import study as studies
+from cohort.plan.expansion import Expansion, drawn_specs, extended_experiments
 from cohort.plan.resolution import Resolver
 from cohort.plan.schemas import Validator
-from cohort.plan.study import Row, Study, check_only, is_wanted, parse_only
+from cohort.plan.study import Row, Study
 from cohort.plan.yaml_files import read_yaml
 from cohort.results.series import FULL
+from cohort.settings import PlannedFile
 from cohort.training.cell import Cell
 
 STUDIES = CONFIG / "studies"
@@ -48,25 +48,20 @@ class Plan:
     def __init__(self, config: dict[str, Any], scales: Mapping[str, Any], validator: Validator):
         self.config, self.scale, self.scales = config, config["scale"], list(scales)
         self.layout = Layout(self.scale)
-        self.datasets, self.strategies = (
-            read_entries(name, validator) for name in ("datasets", "strategies")
-        )
+        self.datasets = _read_entries("datasets", validator)
+        self.strategies = _read_entries("strategies", validator)
         self.studies: dict[str, Study] = {}
         self.notes: list[str] = []
         self.on_note: Callable[[str], None] = lambda note: None
-        self._scale = scales[self.scale]
+        self._default = scales[self.scale]
         self._texts: dict[str, dict[str, Any]] = {}
-        names = {
-            "dataset": list(self.datasets),
-            "strategy": list(self.strategies),
-            "scale": [name for name in scales if name != FULL],
-        }
-        self._validator = Validator(names)
+        names = {"dataset": list(self.datasets), "strategy": list(self.strategies)}
+        self._validator = Validator(names | {"scale": [name for name in scales if name != FULL]})
         self._resolver = Resolver(self.datasets, self.strategies, self._validator.check_part)
         self.cells, self.shards = self._resolver.cells, self._resolver.shards
         self.data = self._resolver.data
         self._availability = Availability(self.datasets, config)
-        self._only = parse_only(config.get("only", ""))
+        self._only = studies.parse_only(config.get("only", ""))
 
     @property
     def listed(self) -> list[str]:
@@ -78,10 +73,9 @@ class Plan:
         if name not in self.studies:
             study, notes = self._expanded(study_file(name), self._text(name))
             study, skipped = self._availability.filter(study, self._resolver)
-            notes += [*skipped, *generated_notes(study, self._resolver)]
-            self.studies[name] = replace(study, notes=notes)
-            self.notes += notes
-            for note in notes:
+            self.studies[name] = replace(study, notes=[*notes, *skipped])
+            for note in self.studies[name].notes:
+                self.notes.append(note)
                 self.on_note(note)
         return self.studies[name]
 
@@ -103,8 +97,8 @@ class Plan:
         """Expand a study with all of its cells; return it with notes on what the scale left out."""
         with errors_at(file):
             extended = extended_experiments(text, self._text, all_studies())
-        options = ScaleOptions(self.scale, self._scale, self.config.get("seeds", 0))
-        return expand_study(file, text, options, self._resolver, extended)
+        scale, seeds = (self.scale, self._default), self.config.get("seeds", 0)
+        return Expansion(file, text, *scale, seeds, self._resolver, extended).study()
 
     def _text(self, name: str) -> dict[str, Any]:
         """Read a study's file, validated against the schema; once for each study."""
@@ -118,20 +112,20 @@ class Plan:
         Experiments without such cells are left out. Raise a UserError where `only` names a label or
         value that none of these studies has.
         """
-        studies = [self.study(name) for name in names]
-        check_only(self._only, studies)
+        expanded = [self.study(name) for name in names]
+        studies.check_only(self._only, expanded)
         by_experiment = {}
-        for study in studies:
+        for study in expanded:
             for name, experiment in study.experiments.items():
-                wanted = (row for row in experiment.rows if is_wanted(row, self._only))
+                wanted = (row for row in experiment.rows if studies.is_wanted(row, self._only))
                 by_experiment[study.name, name] = list({row.digest: row for row in wanted}.values())
         return {key: rows for key, rows in by_experiment.items() if rows or not self._only}
 
     def skipped(self, study: str, experiment: str) -> list[tuple[Row, str]]:
         """The cells that cannot be run here, of those that `only` allows, each with the reason."""
         rows = self.study(study).skipped.get(experiment, [])
-        wanted = {row.digest: (row, why) for row, why in rows if is_wanted(row, self._only)}
-        return list(wanted.values())
+        wanted = (pair for pair in rows if studies.is_wanted(pair[0], self._only))
+        return list({row.digest: (row, why) for row, why in wanted}.values())
 
     def digests(self, *names: str) -> list[str]:
         """The digests of these studies' cells that the config's `only` allows, each once."""
@@ -142,6 +136,98 @@ class Plan:
         """What config/datasets.yaml says of a cell's data set."""
         info: DatasetInfo = self.datasets[cell.settings.dataset]
         return info
+
+
+class Availability:
+    """Which data sets can be had, downloaded or the user's own, and which procedures can run.
+
+    Cells of a data set that is behind a login and not here, or whose procedure needs a package that
+    is not installed, are skipped with a note, not an error.
+    """
+
+    def __init__(self, datasets: Mapping[str, Any], config: Mapping[str, Any]):
+        self._paths, self._mirror = config.get("data_paths", {}), config.get("data_mirror", "")
+        self._logins = {
+            name: file["login"]
+            for name, info in datasets.items()
+            for file in info["files"].values()
+            if "login" in file
+        }
+        self._available: dict[str, bool] = {}
+        with errors_at("config/config.yaml or --config"):
+            if self._mirror:
+                check_mirror(self._mirror)
+            for dataset in self._paths:
+                if dataset not in self._logins:
+                    logins = f"data sets behind a login are ({', '.join(self._logins) or 'none'})"
+                    hint = "name a folder with its files as data_mirror"
+                    raise UserError(f"data_paths.{dataset} is given, but only {logins}; {hint}")
+        for dataset, path in self._paths.items():
+            check_data_path(dataset, path)
+
+    def filter(self, study: Study, resolver: Resolver) -> tuple[Study, list[str]]:
+        """Split off the cells that cannot be run here: return the study without them, and a note on
+        each experiment that lost some, or has cells on generated stand-in data.
+
+        Cells that have a record stay; figures and tables that lose all their cells go.
+        """
+        data = {planned.path: planned for planned in resolver.data.values()}
+        experiments, skipped, notes, generated = {}, {}, list[str](), list[str]()
+        for name, experiment in study.experiments.items():
+            rows: list[Row] = []
+            lost: list[tuple[Row, str]] = []
+            for row in experiment.rows:
+                cell = resolver.cells[row.digest]
+                lacks = "; ".join(self._lacks(cell, data[cell.inputs["data"]]))
+                if lacks and not Path(cell.path).exists():
+                    lost.append((row, lacks))
+                else:
+                    rows.append(row)
+            where, total = f"{study.name}.{name}", len(experiment.rows)
+            if lost:
+                skipped[name] = lost
+                drawn = study.drawn_items().items()
+                gone = [key for key, spec in drawn if spec["experiment"] == name and not rows]
+                undrawn = f" ({', '.join(gone)} cannot be drawn)" if gone else ""
+                why = "; ".join(dict.fromkeys(lacks for _, lacks in lost))
+                number = len({row.digest for row, _ in lost})
+                of = f"{number} of {counted(total, 'cell')}"
+                notes.append(f"{where}: {of} skipped: {why}{undrawn}")
+            if not rows:
+                continue
+            experiments[name] = replace(experiment, rows=rows)
+            cells = [resolver.cells[row.digest] for row in rows]
+            if stand_ins := [cell.settings.dataset for cell in cells if cell.generated]:
+                generated.append(
+                    f"{where}: {len(stand_ins)} of {len(cells)} cells are of generated stand-in "
+                    f"data ({', '.join(dict.fromkeys(stand_ins))}): their numbers are no "
+                    "reproduction of any paper"
+                )
+        figures, tables = (
+            dict(filter(lambda item: item[1]["experiment"] in experiments, drawn.items()))
+            for drawn in (study.figures, study.tables)
+        )
+        rest = replace(study, experiments=experiments, figures=figures, tables=tables)
+        return replace(rest, skipped=skipped), [*notes, *generated]
+
+    def _lacks(self, cell: Cell, data: PlannedFile) -> Iterator[str]:
+        """Yield what a cell needs to run here and lacks."""
+        dataset = data.settings["dataset"]
+        if dataset not in self._available:
+            is_open = dataset not in self._logins or dataset in self._paths
+            self._available[dataset] = is_open or self._is_here(data)
+        if not self._available[dataset]:
+            yield f"{dataset} is behind a login ({self._logins[dataset]}); set data_paths"
+        if package := cell.procedure.missing_package():
+            install = f"which is not installed; pip install {package}"
+            yield f"procedure '{cell.procedure}' needs the package {package}, {install}"
+
+    def _is_here(self, data: PlannedFile) -> bool:
+        """Whether the data set is prepared, or all its raw files are in place or in the mirror."""
+        missing = [Path(file) for file in data.inputs.values() if not Path(file).exists()]
+        return Path(data.path).exists() or all(
+            files_in_mirror(self._mirror, {file.name}) for file in missing
+        )
 
 
 def load(overrides: Mapping[str, Any] | None = None, *, whole: bool = False) -> Plan:
@@ -161,7 +247,11 @@ def unexpanded_plan(overrides: Mapping[str, Any] | None = None, *, whole: bool =
     own_config = {} if whole else _folder_config()
     config = read_yaml(ROOT / CONFIG_FILE) | own_config | dict(overrides or {})
     scales = read_yaml(scales_file := shipped(CONFIG / "scales.yaml"))
-    names = {"study": all_studies(), "scale": list(scales or ()), "dataset": dataset_names()}
+    # Of all data sets, built-in ones and the user's, whether or not they are valid.
+    files = (shipped(CONFIG / "datasets.yaml"), user_files.folder() / "datasets.yaml")
+    contents = (read_yaml(file) for file in files if file.exists())
+    datasets = [str(key) for content in contents if isinstance(content, dict) for key in content]
+    names = {"study": all_studies(), "scale": list(scales or ()), "dataset": datasets}
     validator = Validator(names)
     with errors_at(scales_file):
         validator.check(scales, "scales")
@@ -171,20 +261,16 @@ def unexpanded_plan(overrides: Mapping[str, Any] | None = None, *, whole: bool =
                 raise UserError(sentence)
         validator.check(config, "config")
         if config.get("my", user_files.PACKAGE) != user_files.configured_name():
-            raise UserError(
-                "my is read by every job: set it in config/config.yaml only, as my: FOLDER, "
-                "without quotes and spaces"
-            )
+            form = "as my: FOLDER, without quotes and spaces"
+            raise UserError(f"my is read by every job: set it in config/config.yaml only, {form}")
     return Plan(config, scales, validator)
 
 
 def _folder_config() -> dict[str, Any]:
     """Read the working directory's config, or its key `cohort` where Cohort is a module."""
     if not CONFIG_FILE.exists():
-        raise UserError(
-            f"{CONFIG_FILE} does not exist: go to the folder with the Snakefile, or make one with "
-            "cohort init FOLDER"
-        )
+        hint = "go to the folder with the Snakefile, or make one with cohort init FOLDER"
+        raise UserError(f"{CONFIG_FILE} does not exist: {hint}")
     content = read_yaml(CONFIG_FILE)
     config = content.get("cohort", content) if isinstance(content, Mapping) else content
     if not isinstance(config, Mapping):
@@ -230,17 +316,14 @@ def drawn_names(study: str) -> list[str]:
 
     Empty where its file cannot be read: expanding it says why.
     """
+
+    def text(name: str) -> Any:
+        return read_yaml(study_file(name))
+
     try:
-        content = read_yaml(study_file(study))
-        extended = extended_experiments(
-            content, lambda name: read_yaml(study_file(name)), all_studies()
-        )
-        names = [
-            name
-            for section in ("figures", "tables")
-            for name in (inherited_items(content, extended, section) | content.get(section, {}))
-        ]
-        names += [CLAIMS_TABLE] if content.get("claims") else []
+        content = text(study)
+        figures, tables = drawn_specs(content, extended_experiments(content, text, all_studies()))
+        names = [*figures, *tables, *([CLAIMS_TABLE] if content.get("claims") else [])]
         return [name for name in dict.fromkeys(names) if re.fullmatch(WORD, name)]
     except (UserError, AttributeError, TypeError, KeyError):
         return []
@@ -255,50 +338,26 @@ def claim_names(study: str) -> list[str]:
 
 def require_study(name: str) -> str:
     """Return the name unchanged. Raise UserError if no study has it."""
-    if name not in (studies := all_studies()):
-        unknown = f"there is no study '{name}'{suggest(name, studies)}"
+    if name not in (names := all_studies()):
+        unknown = f"there is no study '{name}'{suggest(name, names)}"
         raise UserError(misnamed_studies().get(name, unknown))
     return name
 
 
-def read_entries(name: str, validator: Validator) -> dict[str, Any]:
+def _read_entries(name: str, validator: Validator) -> dict[str, Any]:
     """Read the entries of config/{name}.yaml, then those of the user's file of that name, if any.
 
     Raise a UserError where one of the user's has the name of a built-in one.
     """
     file = shipped(CONFIG / f"{name}.yaml")
     user_file = user_files.folder() / file.name
-    entries = validator.read(file, name)
-    added = {}
+    entries, added = validator.read(file, name), {}
     if user_file.exists() and read_yaml(user_file):
         added = validator.read(user_file, name)
-    with errors_at(user_file):
-        for taken in entries.keys() & added.keys():
-            raise UserError(f"{taken} is in {file} already; give yours another name")
-    if name == "datasets":
-        _check_datasets(file, entries, is_built_in=True)
-        _check_datasets(user_file, added)
+    for taken in entries.keys() & added.keys():
+        raise UserError(f"{user_file}: {taken} is in {file} already; give yours another name")
+    for key, entry in {**entries, **added}.items() if name == "datasets" else ():
+        if (parser := parser_name(key, entry)) not in PARSERS:
+            where = f"{user_file if key in added else file}: {key}.parser is '{parser}'"
+            raise UserError(f"{where}, which is not known{suggest(parser, PARSERS)}")
     return entries | added
-
-
-def dataset_names() -> list[str]:
-    """The names of all data sets, built-in ones and the user's, whether or not they are valid."""
-    files = (shipped(CONFIG / "datasets.yaml"), user_files.folder() / "datasets.yaml")
-    contents = (read_yaml(file) for file in files if file.exists())
-    return [str(name) for content in contents if isinstance(content, dict) for name in content]
-
-
-def _check_datasets(file: Path, entries: Mapping[str, Any], *, is_built_in: bool = False) -> None:
-    """Raise a UserError for a data set that nothing can read, or for a built-in one that names a
-    file of this machine."""
-    for name, entry in entries.items():
-        parser = parser_name(name, entry)
-        if parser not in PARSERS:
-            near = suggest(parser, PARSERS)
-            raise UserError(f"{file}: {name}.parser is '{parser}', which is not known{near}")
-        for raw, declared in entry["files"].items() if is_built_in else ():
-            if declared.get("source", "").startswith("file:"):
-                raise UserError(
-                    f"{file}: {name}.files.{raw}.source is '{declared['source']}', but only data "
-                    f"sets in {user_files.folder() / file.name} may name files of this machine"
-                )

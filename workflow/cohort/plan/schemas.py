@@ -7,8 +7,6 @@ parameter needs no edit there. Their keyword `cases`, which is not in JSON Schem
 schema by one of its keys (`standard_cases` writes it in JSON Schema).
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 import re
@@ -38,83 +36,47 @@ from cohort.training.cell import PARTS
 Schema = dict[str, Any]
 
 LONGEST = 200  # characters of a name, which becomes a part of a path, or of a quoted value
-
-SHARE = {"type": "number", "exclusiveMinimum": 0, "maximum": 1}
-CHEAPER = {
-    "rounds": SHARE,
-    "samples": SHARE,
-    "stretched": {"type": "boolean"},
-    "seeds": {"type": "integer", "minimum": 1},
-    "thin": {"type": "boolean"},
-    "without": {"type": "array", "items": {"$ref": "cohort:match"}},
-    "except": {
-        "type": "array",
-        "items": {
-            "type": "object",
-            "properties": {
-                "given": {"$ref": "cohort:match", "minProperties": 1},
-                "rounds": SHARE,
-                "samples": SHARE,
-            },
-            "required": ["given"],
-            "additionalProperties": False,
-        },
-    },
-}
 NAME = {
     "type": "string",
     "pattern": r"^[A-Za-z0-9][A-Za-z0-9 .=+()/_-]{0,39}$",
     "description": "a name of up to 40 letters, digits and . = + ( ) / _ -",
 }
-FRAME = {
-    "experiment": {"type": "string"},
-    "title": {"type": "string"},
-    "caption": {"type": "string"},
-}
+FRAME = {key: {"type": "string"} for key in ("experiment", "title", "caption")}
 """What every figure and table may have, whatever its kind."""
 
 
 def derived_schemas(names: Mapping[str, list[str]]) -> dict[str, Schema]:
     """The JSON Schemas that files refer to as `cohort:...`, by name. `names` lists the data sets,
     strategies, studies and scales."""
-    words = {"model": list(MODELS), "augmentation": list(AUGMENTATIONS), **names}
-    settings = _settings_schema(words)
+    settings = _settings_schema(
+        {"model": list(MODELS), "augmentation": list(AUGMENTATIONS), **names}
+    )
     labels = settings | dict.fromkeys(FREE, NAME)
-    lists = {
-        key: {"type": "array", "items": schema, "minItems": 1, "uniqueItems": True}
+    full = {"type": "array", "minItems": 1}
+    lists = {key: full | {"items": schema, "uniqueItems": True} for key, schema in labels.items()}
+    paired = {
+        key: full | {"items": {"if": {"type": "null"}, "else": schema}}
+        for key, schema in labels.items()
+    }
+    match = {
+        key: {"if": {"type": "array"}, "then": lists[key], "else": schema}
         for key, schema in labels.items()
     }
     titles = {key: {"type": "object", "additionalProperties": NAME} for key in labels}
+    words = {word: names.get(word, []) for word in ("dataset", "strategy", "study", "scale")}
+    words["added"] = [f"+{name}" for name in words["strategy"]]
     return {
         "settings": _closed_mapping(settings),
         "axes": _closed_mapping(lists),
-        "paired": _closed_mapping(
-            {
-                key: {
-                    "type": "array",
-                    "items": {"if": {"type": "null"}, "else": schema},
-                    "minItems": 1,
-                }
-                for key, schema in labels.items()
-            }
-        ),
-        "match": _closed_mapping(
-            {
-                key: {"if": {"type": "array"}, "then": lists[key], "else": schema}
-                for key, schema in labels.items()
-            }
-        ),
-        "cheaper": _closed_mapping(CHEAPER),
+        "paired": _closed_mapping(paired),
+        "match": _closed_mapping(match),
+        "cheaper": _named_schema("cheaper"),
         "titles": _closed_mapping(titles),
         **{part: _component_schema(components, "name") for part, components in PARTS.items()},
         "figure": _component_schema(KINDS, "kind", FRAME),
         "table": _table_schema(),
         "claim": _component_schema(CLAIMS, "kind"),
-        **{
-            word: {"type": "string", "enum": words.get(word, [])}
-            for word in ("dataset", "strategy", "study", "scale")
-        },
-        "added": {"type": "string", "enum": [f"+{name}" for name in words.get("strategy", [])]},
+        **{word: {"type": "string", "enum": allowed} for word, allowed in words.items()},
     }
 
 
@@ -124,34 +86,44 @@ def _settings_schema(words: Mapping[str, list[str]]) -> Schema:
     Parameters may have any value here: they are checked later, when the component is known.
     """
     settings: Schema = schema_of(Settings)["properties"]
-    settings |= {
-        key: settings[key] | {"enum": allowed} for key, allowed in words.items() if key in settings
-    }
+    for key in settings.keys() & words.keys():
+        settings[key] = settings[key] | {"enum": words[key]}
     for part, components in PARTS.items():
         for component in components.values():
             settings |= {f"{part}.{key}": {} for key in schema_of(component)["properties"]}
     return settings
 
 
-def _closed_mapping(properties: Mapping[str, Any]) -> Schema:
-    return {"type": "object", "properties": dict(properties), "additionalProperties": False}
+def _closed_mapping(properties: Schema) -> Schema:
+    return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
 def _component_schema(
     components: Mapping[str, type[Component]], key: str, frame: Mapping[str, Any] | None = None
 ) -> Schema:
     """The schema of a mapping whose `key` names a component, and whose others are parameters."""
-    schemas = {}
-    for name, component in components.items():
-        schema = schema_of(component)
+    schemas = {name: schema_of(component) for name, component in components.items()}
+    for schema in schemas.values():
         schema["properties"] = {key: {}} | dict(frame or {}) | schema["properties"]
-        schemas[name] = schema
     return {
         "type": "object",
         "properties": {key: {"enum": list(components)}},
         "required": [key, *(["experiment"] if frame else [])],
         "cases": {"key": key, "schemas": schemas},
     }
+
+
+def _table_schema() -> Schema:
+    schema = schema_of(Table)
+    schema["properties"] = FRAME | schema["properties"]
+    schema["required"] = ["experiment", *schema["required"]]
+    board = _component_schema({Leaderboard.name: Leaderboard}, "kind", FRAME)
+    return {"type": "object", "if": {"required": ["kind"]}, "then": board, "else": schema}
+
+
+def _named_schema(name: str) -> Schema:
+    schema: Schema = read_yaml(shipped(CONFIG / "schemas" / f"{name}.schema.yaml"))
+    return schema
 
 
 def standard_cases(schema: Schema) -> Schema:
@@ -164,18 +136,6 @@ def standard_cases(schema: Schema) -> Schema:
         for name, case in schemas.items()
     ]
     return {name: value for name, value in schema.items() if name != "cases"} | {"allOf": cases}
-
-
-def _table_schema() -> Schema:
-    schema = schema_of(Table)
-    schema["properties"] = FRAME | schema["properties"]
-    schema["required"] = ["experiment", *schema["required"]]
-    return {
-        "type": "object",
-        "if": {"required": ["kind"]},
-        "then": _component_schema({Leaderboard.name: Leaderboard}, "kind", FRAME),
-        "else": schema,
-    }
 
 
 def _pattern(validator: Any, pattern: str, value: Any, schema: Any) -> Iterator[ValidationError]:
@@ -209,8 +169,7 @@ class Validator:
     """Validates config files; `names` lists what they define and refer to, such as data sets."""
 
     def __init__(self, names: Mapping[str, list[str]]):
-        derived = derived_schemas(names)
-        self.derived = {f"cohort:{part}": schema for part, schema in derived.items()}
+        self.derived = {f"cohort:{part}": schema for part, schema in derived_schemas(names).items()}
         self.registry: Registry[Any] = Registry().with_resources(
             (uri, DRAFT202012.create_resource(schema)) for uri, schema in self.derived.items()
         )
@@ -230,18 +189,18 @@ class Validator:
         """Raise a UserError where a value does not fit the derived schema `cohort:{part}`."""
         self._check(value, {"$ref": f"cohort:{part}"})
 
-    def _check(self, value: Any, schema: Mapping[str, Any]) -> None:
+    def _check(self, value: Any, schema: Schema) -> None:
         error = best_match(Strict(schema, registry=self.registry).iter_errors(value))
         if error is not None:
             raise UserError(_sentence(error))
 
-    def self_contained(self, schema: str) -> dict[str, Any]:
+    def self_contained(self, schema: str) -> Schema:
         """`{schema}.schema.yaml` with the derived schemas that it refers to among its `$defs`."""
-        parts: dict[str, Any] = {}
-        content: dict[str, Any] = self._localized(_named_schema(schema), parts)
+        parts: Schema = {}
+        content: Schema = self._localized(_named_schema(schema), parts)
         return content | {"$defs": content.get("$defs", {}) | parts}
 
-    def _localized(self, schema: Any, parts: dict[str, Any]) -> Any:
+    def _localized(self, schema: Any, parts: Schema) -> Any:
         """The schema with `#/$defs/part` for each `cohort:part`; the parts are added to `parts`."""
         if isinstance(schema, list):
             return [self._localized(item, parts) for item in schema]
@@ -254,13 +213,7 @@ class Validator:
                 parts[part] = {}  # parts refer to each other
                 parts[part] = self._localized(self.derived[uri], parts)
             schema = schema | {"$ref": f"#/$defs/{part}"}
-        schema = standard_cases(schema)
-        return {key: self._localized(value, parts) for key, value in schema.items()}
-
-
-def _named_schema(name: str) -> dict[str, Any]:
-    schema: dict[str, Any] = read_yaml(shipped(CONFIG / "schemas" / f"{name}.schema.yaml"))
-    return schema
+        return {key: self._localized(value, parts) for key, value in standard_cases(schema).items()}
 
 
 def _sentence(error: ValidationError) -> str:

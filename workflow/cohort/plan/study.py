@@ -1,15 +1,13 @@
 """A study, expanded at a scale, and the part of it that the config's `only` asks for, such as
 `strategy=fedavg|loss,seed=0`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from cohort.core.errors import UserError, suggest
-from cohort.plan.axes import Values
+from cohort.plan.matrix import Values
 from cohort.results.paper import paper_file
 
 
@@ -46,14 +44,14 @@ class Study:
 
     name: str
     title: str
-    description: str
     experiments: dict[str, Experiment]
     figures: dict[str, Values]
     tables: dict[str, Values]
     titles: dict[str, dict[str, str]]
     claims: dict[str, Values]
     papers: dict[str, str]
-    source: dict[str, str]
+    description: str = ""
+    source: dict[str, str] = field(default_factory=dict)
     question: str = ""
     findings: list[Values] = field(default_factory=list)
     key_figure: str = ""
@@ -115,18 +113,17 @@ def check_only(wanted: Wanted, studies: Sequence[Study]) -> None:
     rows = [row for study in studies for part in study.experiments.values() for row in part.rows]
     rows += [row for study in studies for here in study.skipped.values() for row, _ in here]
     names = " or ".join(study.name for study in studies)
+    condition = ",".join(f"{label}={'|'.join(values)}" for label, values in wanted.items())
     labels = dict.fromkeys(label for row in rows for label in row.labels)
     for label, values in wanted.items() if rows else ():
-        condition = f"only {label}={'|'.join(values)}"
         if label not in labels:
-            raise UserError(f"{condition}: {names} has no label '{label}'{suggest(label, labels)}")
+            near = suggest(label, labels)
+            raise UserError(f"only {condition}: {names} has no label '{label}'{near}")
         known = dict.fromkeys(str(row.labels[label]) for row in rows if label in row.labels)
         for value in values:
             if value not in known:
                 near = suggest(value, known)
                 raise UserError(f"only {label}={value} matches no cell of {names}{near}")
     if rows and not any(is_wanted(row, wanted) for row in rows):
-        condition = ",".join(f"{label}={'|'.join(values)}" for label, values in wanted.items())
-        raise UserError(
-            f"only {condition} matches no cell of {names}: each value occurs, but not all together"
-        )
+        why = "each value occurs, but not all together"
+        raise UserError(f"only {condition} matches no cell of {names}: {why}")

@@ -1,11 +1,10 @@
 """Read YAML strictly: plain types only, no key twice, nothing that grows without bound."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
 import yaml
+from yaml.constructor import ConstructorError
 
 from cohort.core.errors import UserError
 
@@ -21,25 +20,22 @@ class StrictLoader(Loader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()
         for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
+            key, problem = self.construct_object(key_node, deep=True), ""
             if not isinstance(key, str):
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"key {key!r} is not text (quote it)", key_node.start_mark
-                )
-            if key in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"key '{key}' stands twice in one mapping", key_node.start_mark
-                )
+                problem = f"key {key!r} is not text (quote it)"
+            elif key in seen:
+                problem = f"key '{key}' stands twice in one mapping"
+            if problem:
+                raise ConstructorError(None, None, problem, key_node.start_mark)
             seen.add(key)
         return super().construct_mapping(node, deep)
 
     def construct_number(self, node: yaml.ScalarNode) -> float:
         if ":" in node.value:
             problem = f"YAML reads {node.value} to the base 60; write a plain number, or quote it"
-            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+            raise ConstructorError(None, None, problem, node.start_mark)
         is_whole = node.tag.endswith("int")
-        read = self.construct_yaml_int if is_whole else self.construct_yaml_float
-        number: float = read(node)
+        number: float = (self.construct_yaml_int if is_whole else self.construct_yaml_float)(node)
         return number
 
 
@@ -85,9 +81,8 @@ def parse_override(text: str) -> tuple[str, Any]:
     """Split `key=value` from the command line; the value is read as YAML."""
     key, separator, value = text.partition("=")
     if not separator:
-        raise UserError(
-            f"--config {text}: must be KEY=VALUE; put studies and other arguments before --config"
-        )
+        hint = "put studies and other arguments before --config"
+        raise UserError(f"--config {text}: must be KEY=VALUE; {hint}")
     try:
         return key, yaml.load(value, StrictLoader)
     except (yaml.YAMLError, ValueError) as error:

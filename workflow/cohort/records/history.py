@@ -1,20 +1,18 @@
 """The history of a run: what is recorded round by round while a cell trains."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Self
 
 import numpy as np
 
 Series = dict[str, list[tuple[int, float]]]
 WAYS = ("server", "clients", "client")
 """The recipients of messages: the server, clients (from the server), a client (from a client)."""
-NOBODY = -1  # pads the cohorts of rounds that chose fewer clients than others
-
 PROFILE = ("round", "client", "step", "loss", "accuracy", "seconds")
 """The columns of `History.profile`."""
+NOBODY = -1  # pads the cohorts of rounds that chose fewer clients than others
 
 
 @dataclass
@@ -74,10 +72,8 @@ class History:
             arrays["probes/pools"] = _padded(self.pools, NOBODY)
             arrays["probes/norms"] = _padded(self.norms, np.nan)
         if self.profile:
-            columns = np.concatenate(self.profile).T
-            arrays |= {
-                f"profile/{name}": column for name, column in zip(PROFILE, columns, strict=True)
-            }
+            columns = zip(PROFILE, np.concatenate(self.profile).T, strict=True)
+            arrays |= {f"profile/{name}": column for name, column in columns}
         for group in ("metrics", "cost"):
             for name, pairs in getattr(self, group).items():
                 rounds, values = zip(*pairs, strict=True) if pairs else ((), ())
@@ -86,19 +82,15 @@ class History:
         return arrays | {f"traffic/{what}": sizes for what, sizes in self.traffic.items()}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> History:
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Self:
         """Build a history from what `arrays` returned."""
-        pools = _rows(arrays.get("probes/pools", ()))
-        norms = [
-            row[: len(pool)]
-            for row, pool in zip(arrays.get("probes/norms", ()), pools, strict=True)
-        ]
         history = cls(
             cohorts=_rows(arrays["cohorts"]),
             responders=_rows(arrays.get("responders", arrays["cohorts"])),
-            pools=pools,
-            norms=norms,
+            pools=_rows(arrays.get("probes/pools", ())),
         )
+        norms = zip(arrays.get("probes/norms", ()), history.pools, strict=True)
+        history.norms = [row[: len(pool)] for row, pool in norms]
         if "profile/round" in arrays:
             columns = [np.asarray(arrays[f"profile/{name}"]) for name in PROFILE]
             history.profile = [np.stack(columns, axis=1)]

@@ -1,7 +1,5 @@
 """The HDF5 file of a record: written atomically, validated on every read. See docs/records.md."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import dataclass, field
@@ -74,7 +72,7 @@ class Record:
 
 def write(path: str | Path, record: Record) -> None:
     """Write a record to a file, completely or not at all."""
-    _check_header(record.header)
+    jsonschema.Draft202012Validator(HEADER).validate(record.header)
     with new_hdf5(path) as file:
         file.attrs["header"] = json.dumps(record.header, sort_keys=True)
         for name, array in record.history.arrays().items():
@@ -93,11 +91,12 @@ def read(path: str | Path) -> Record:
         with explain_errors(path), sealed_hdf5(path) as file:
             header = json.loads(file.attrs["header"])
             arrays = file.arrays()
-        history, plain = History.from_arrays(arrays), {}
-        for group in PLAIN:
-            names = [name for name in arrays if name.startswith(f"{group}/")]
-            plain[group] = {name.partition("/")[2]: arrays[name] for name in names}
-        record = Record(header, history, **plain)
+        plain: dict[str, dict[str, np.ndarray]] = {group: {} for group in PLAIN}
+        for path_in_file, array in arrays.items():
+            group, _, name = path_in_file.partition("/")
+            if group in plain:
+                plain[group][name] = array
+        record = Record(header, History.from_arrays(arrays), **plain)
         check(record)
         if is_record_file(path) and header["digest"] != digest_in(path):
             raise ValueError(f"it is that of {header['digest']}, under the name of another cell")
@@ -127,30 +126,24 @@ def is_valid(path: str | Path, digest: str = "") -> bool:
 
 def check(record: Record) -> None:
     """Raise an error unless a record is valid."""
-    _check_header(record.header)
+    jsonschema.Draft202012Validator(HEADER).validate(record.header)
     history, settings = record.history, record.header["settings"]
     for names in (history.metrics, history.cost, history.traffic, record.clients, record.classes):
         for name in names:
             if not NAME.fullmatch(name):
                 raise ValueError(f"{name!r} is not the name of a metric")
+    clients, rounds = settings["clients"], settings["rounds"]
     for name, array in record.classes.items():
         if array.shape != (record.clients["label_counts"].shape[1],):
             raise ValueError(f"classes/{name} does not have one value for each class")
     for name in CLIENT_ARRAYS:
-        if record.clients[name].shape != (settings["clients"],):
+        if record.clients[name].shape != (clients,):
             raise ValueError(
-                f"clients/{name} does not have one value for each of {settings['clients']} clients"
+                f"clients/{name} does not have one value for each of {clients} clients"
             )
-    if record.header["status"] == "done" and len(history.cohorts) != settings["rounds"]:
-        raise ValueError(f"{len(history.cohorts)} cohorts for {settings['rounds']} rounds")
-    for series in (history.metrics, history.cost):
-        for name, pairs in series.items():
-            rounds = [round for round, _ in pairs]
-            if rounds != sorted({0, *rounds})[1:] or rounds[-1] > settings["rounds"]:
-                raise ValueError(
-                    f"the rounds of {name} do not ascend within 1 to {settings['rounds']}"
-                )
-
-
-def _check_header(header: Any) -> None:
-    jsonschema.Draft202012Validator(HEADER).validate(header)
+    if record.header["status"] == "done" and len(history.cohorts) != rounds:
+        raise ValueError(f"{len(history.cohorts)} cohorts for {rounds} rounds")
+    for name, pairs in [*history.metrics.items(), *history.cost.items()]:
+        recorded = [round for round, _ in pairs]
+        if recorded != sorted({0, *recorded})[1:] or recorded[-1] > rounds:
+            raise ValueError(f"the rounds of {name} do not ascend within 1 to {rounds}")

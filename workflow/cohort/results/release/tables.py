@@ -254,7 +254,9 @@ def _tables_by_run(name: str, table: pa.Table) -> dict[str, pa.Table]:
 def _filled_columns(part: pa.Table | None) -> dict[str, np.ndarray]:
     """The columns of one run's rows, without index columns and those that only other runs fill."""
     columns: dict[str, np.ndarray] = {}
-    for name in part.column_names if part else ():
+    if part is None:
+        return columns
+    for name in part.column_names:
         gaps, values = part[name].null_count, part[name].to_numpy()
         if 0 < gaps < len(part):
             raise ValueError(f"{name} lacks values")

@@ -176,8 +176,8 @@ class Bars(ValuePerRun):
         )
         for hue, bars in zip(colors, axes.containers, strict=True):
             runs = panel[panel[self.hue] == hue]
-            groups = (runs[runs[self.x] == x] for x in xs)
-            for group, bar in zip((group for group in groups if len(group)), bars, strict=True):
+            drawn = (runs[runs[self.x] == x] for x in xs if (runs[self.x] == x).any())
+            for group, bar in zip(drawn, bars, strict=True):
                 bar.set_hatch(style.hatch(self.hue, hue))
                 _mark_unfinished_or_diverged(axes, bar, group)
         theme.name_places(axes, [style.value(self.x, x) for x in xs])
