@@ -61,7 +61,7 @@ BLOCKS = [
     ("settings: {lr: .nan}", ".settings.lr: nan is not of type 'number'"),
     ("settings: {model: lenet5}", ": model 'lenet5' cannot take digits: needs images of at least"),
     ("settings: {model: efficientnet-b0}", "needs images with three color channels, not samples o"),
-    ("settings: {holdout: 0.1, evaluate_next: 1, procedure: concat-2}", "a draw after each round"),
+    ("settings: {holdout: 0.1, evaluate_next: 1, procedure: concat-2}", "draws a cohort after each round"),
     (
         "axes: {partition: [roles-2]}",
         "partition 'roles-2' of digits is impossible: it deals sample",
@@ -164,7 +164,7 @@ FIGURES = [
     ),
     ("{kind: interval, without: {partition: idd}}", " names 'idd', which partition does not have"),
     ("kind: curve", ".kind is 'curve', which is not known; did you mean 'curves'?"),
-    ("{kind: shards, metric: label_count, hue: J}", ": shards have no hue; leave out hue: J, or"),
+    ("{kind: shards, metric: label_count, hue: J}", ": shards have neither further metrics nor colors"),
     ("{kind: bars, x: partition, columns: J, at: 112}", "at is 112, but runs shown here end after"),
     ("paper: Fig4", ": paper is 'Fig4', which is not in resources/paper_values/study.csv"),
     ("{kind: bars, x: partition, columns: J, paper: TableX}", ": paper is 'TableX', which is not"),
@@ -284,4 +284,4 @@ def test_clients_that_are_asked_for_the_next_cohort(
 ):
     monkeypatch.setattr(Random, "needs", frozenset({"candidate_loss"}))
     text = refusal("settings: {holdout: 0.1, evaluate_next: 1}")
-    assert text.endswith("probes or asks clients before it chooses; leave it out")
+    assert text.endswith("asks some before it chooses; leave it out")
