@@ -45,10 +45,9 @@ def test_any_part_of_the_address_changes_the_draws(change: dict):
 def test_seeds_derived_from_addresses_never_change():
     """A change would silently give every cell other draws under the same digest."""
     word = int.from_bytes(hashlib.sha256(b"partition").digest()[:4], "big")
-    expected = np.random.Generator(np.random.PCG64(np.random.SeedSequence([9, word, 2, 4]))).random(
-        3
-    )
-    assert generator(9, "partition", round=2, client=4).random(3).tolist() == expected.tolist()
+    bits = np.random.PCG64(np.random.SeedSequence([9, word, 2, 4]))
+    expected = np.random.Generator(bits).random(3).tolist()
+    assert generator(9, "partition", round=2, client=4).random(3).tolist() == expected
 
 
 @pytest.fixture
@@ -76,9 +75,8 @@ def planned_cell(*, validation_samples: int = 0, **changes) -> Cell:
     images may come with validation samples, all of whose values are 7."""
     rng = np.random.default_rng(0)
     with new_hdf5("data.h5") as file:
-        file.attrs.update(
-            {"classes": 3, "scale": 255, "mean": [0.0], "std": [1.0], "format": FORMAT}
-        )
+        file.attrs.update({"classes": 3, "scale": 255, "mean": [0.0], "std": [1.0]})
+        file.attrs["format"] = FORMAT
         for split, count in (("train", 40), ("test", 20)):
             file[f"{split}/values"] = rng.integers(0, 256, (count, 1, 8, 8), dtype=np.uint8)
             file[f"{split}/labels"] = (np.arange(count) % 3).astype(np.uint16)
@@ -132,7 +130,6 @@ def test_addresses_in_use(asked: set[tuple], tmp_path: Path, monkeypatch: pytest
     assert len(set(pairs)) == 4
     local = {(4, word, round, client) for word in ("batches", "dropout") for round, client in pairs}
     by_round = {(4, "devices", 0, 0), (4, "selection", 0, 0), (4, "stragglers", 0, 0)}
-    by_round |= {
-        (4, word, round, 0) for word in ("selection", "answers", "stragglers") for round in (1, 2)
-    }
+    words = ("selection", "answers", "stragglers")
+    by_round |= {(4, word, round, 0) for word in words for round in (1, 2)}
     assert asked == by_round | local

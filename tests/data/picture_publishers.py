@@ -142,9 +142,8 @@ def pacs_members() -> Iterator[tuple[str, bytes]]:
             yield f"pacs/images/{name}", picture_file(item.pixels(227, 227), kind)
             wrong = (domain, word, split) == ("art_painting", "dog", "crossval")
             for folder in (split, "test"):
-                lists.setdefault(f"{domain}_{folder}", []).append(
-                    f"{name} {0 if wrong else item.label + 1}\n"
-                )
+                line = f"{name} {0 if wrong else item.label + 1}\n"
+                lists.setdefault(f"{domain}_{folder}", []).append(line)
     lists["sketch_train"].insert(1, "sketch/dog/n02103406_4068-1.png 1\n")
     yield "pacs/images/sketch/dog/n02103406_4068-1.png", b"broken"
     for name, lines in lists.items():
@@ -181,9 +180,8 @@ def is_gray(item: Known) -> bool:
 def picture_file(pixels: np.ndarray, kind: str, *, gray: bool = False) -> bytes:
     """Encode a picture; a gray one keeps the red channel."""
     file = io.BytesIO()
-    Image.fromarray(pixels[..., 0] if gray else pixels).save(
-        file, kind, **({"quality": 95, "subsampling": 0} if kind == "JPEG" else {})
-    )
+    options = {"quality": 95, "subsampling": 0} if kind == "JPEG" else {}
+    Image.fromarray(pixels[..., 0] if gray else pixels).save(file, kind, **options)
     return file.getvalue()
 
 
@@ -196,17 +194,12 @@ def shuffled(members: Mapping[str, bytes]) -> dict[str, bytes]:
     }
 
 
-def zip_of(
-    members: Mapping[str, bytes] | list[tuple[str | zipfile.ZipInfo, bytes]],
-    way: int = zipfile.ZIP_DEFLATED,
-) -> bytes:
+def zip_of(members: Mapping[str, bytes]) -> bytes:
     """A zip with fixed times."""
     file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", way) as archive:
-        for name, content in members.items() if isinstance(members, Mapping) else members:
-            archive.writestr(
-                name if isinstance(name, zipfile.ZipInfo) else zipfile.ZipInfo(name), content, way
-            )
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
     return file.getvalue()
 
 

@@ -127,12 +127,6 @@ def test_a_server_without_the_file(answer: Any, tries: int, sentence: str, serve
     assert len(server.asked) == tries
 
 
-def test_a_server_that_never_stops(server: Server, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(downloading, "LIMIT", 5000)
-    assert "more than 5000 bytes came" in refusal(declared(server.offer("values", CONTENT)))
-    assert len(server.asked) == 1
-
-
 @pytest.mark.parametrize(("listens", "reason"), [(False, "Connection refused"), (True, "timed")])
 def test_a_server_that_does_not_answer(
     listens: bool, reason: str, server: Server, monkeypatch: pytest.MonkeyPatch

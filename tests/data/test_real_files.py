@@ -48,9 +48,8 @@ def prepared(
         patch.chdir(folder)
         for name, raw in FACTS[dataset]["files"].items():
             download(raw, f"resources/raw/{dataset}/{name}", mirror)
-        write_plan(
-            PlannedFile("data.h5", "k0123456789ab", FACTS[dataset] | {"dataset": dataset}, {}, {})
-        )
+        settings = FACTS[dataset] | {"dataset": dataset}
+        write_plan(PlannedFile("data.h5", "k0123456789ab", settings, {}, {}))
         prepare(plan_file("k0123456789ab"), "data.h5")
         return dataset, folder, {part: store.read("data.h5", part)[0] for part in ("train", "test")}
 
@@ -74,20 +73,16 @@ def test_torchvision_reads_the_same(prepared: tuple[str, Path, dict[str, Split]]
     (folder / path).symlink_to(folder / "resources/raw" / dataset)
     for part, split in splits.items():
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(
-                THEIRS["cifar10"], "_load_meta", lambda self: None
-            )  # names of classes, which no stage needs
+            # it reads the names of classes, which no stage needs
+            patch.setattr(THEIRS["cifar10"], "_load_meta", lambda self: None)
             theirs = THEIRS[dataset](folder, train=part == "train")
         images = np.asarray(theirs.data)
         ours = split.values.transpose(0, 2, 3, 1) if images.ndim == 4 else split.values[:, 0]
         np.testing.assert_array_equal(ours, images)
         fine = np.asarray(theirs.targets)
-        expected = (
-            np.array(COARSE_OF_FINE.split(), dtype=int)[fine]
-            if dataset == "cifar100-coarse"
-            else fine
-        )
-        np.testing.assert_array_equal(split.labels, expected)
+        if dataset == "cifar100-coarse":
+            fine = np.array(COARSE_OF_FINE.split(), dtype=int)[fine]
+        np.testing.assert_array_equal(split.labels, fine)
 
 
 @pytest.mark.parametrize("dataset", CLASSES)

@@ -72,12 +72,9 @@ def test_mean_and_deviation_are_measured_if_not_given(standardized: int | None):
     facts = store.read(prepared(mean=None, std=None, standardized=standardized), "test")[1]
     scaled = TRAIN.values / 255
     known = 3 if standardized is None else standardized
-    np.testing.assert_allclose(
-        facts["mean"], [*scaled.mean(axis=(0, 2, 3))[:known], 0][:3], rtol=1e-12
-    )
-    np.testing.assert_allclose(
-        facts["std"], [*scaled.std(axis=(0, 2, 3))[:known], 1][:3], rtol=1e-12
-    )
+    means, deviations = scaled.mean(axis=(0, 2, 3)), scaled.std(axis=(0, 2, 3))
+    np.testing.assert_allclose(facts["mean"], [*means[:known], 0][:3], rtol=1e-12)
+    np.testing.assert_allclose(facts["std"], [*deviations[:known], 1][:3], rtol=1e-12)
 
 
 def test_a_channel_with_one_value_becomes_zero(monkeypatch: pytest.MonkeyPatch):

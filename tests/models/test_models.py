@@ -76,10 +76,8 @@ TAKEN = [
 
 @pytest.mark.parametrize(("name", "shape", "classes", "expected"), PARAMETERS)
 def test_parameters(name: str, shape: Shape, classes: int, expected: int):
-    assert (
-        sum(parameter.numel() for parameter in MODELS[name]().build(shape, classes).parameters())
-        == expected
-    )
+    parameters = MODELS[name]().build(shape, classes).parameters()
+    assert sum(parameter.numel() for parameter in parameters) == expected
 
 
 @pytest.mark.parametrize(("name", "shape", "classes", "published"), MULTIPLY_ADDS)
@@ -97,18 +95,11 @@ def test_valid_shapes_pass_the_check(name: str, shape: Shape):
     MODELS[name]().check(shape)
 
 
-@pytest.mark.parametrize(
-    ("name", "least"),
-    [
-        ("lenet5", 16),
-        ("aml-lenet", 4),
-        ("small-cnn", 4),
-        ("stratify-cnn", 4),
-        ("resnet18", 8),
-        ("resnet9", 8),
-        ("resnet20", 4),
-    ],
-)
+LEAST = {"lenet5": 16, "aml-lenet": 4, "small-cnn": 4, "stratify-cnn": 4}
+LEAST |= {"resnet18": 8, "resnet9": 8, "resnet20": 4}
+
+
+@pytest.mark.parametrize(("name", "least"), LEAST.items())
 def test_images_too_small_are_refused(name: str, least: int):
     model = MODELS[name]()
     model.check((1, least, least))
@@ -138,9 +129,8 @@ def test_lenet5_by_hand():
     for name, parameter in network.named_parameters():
         nn.init.constant_(parameter, 1 / 32 if name.endswith("weight") else 0)
     expected = math.prod(width / 32 for width in (75, 150, 400, 120, 84))
-    assert network(torch.ones(1, *RGB, dtype=torch.float64))[0].tolist() == pytest.approx(
-        [expected] * 10, rel=1e-12
-    )
+    scores = network(torch.ones(1, *RGB, dtype=torch.float64))[0].tolist()
+    assert scores == pytest.approx([expected] * 10, rel=1e-12)
 
 
 def test_pooling_before_relu_is_the_same_to_the_bit():
@@ -172,9 +162,8 @@ def test_an_lstm_by_hand():
         cell = cell / (1 + np.exp(-forgetting)) + np.tanh(candidate) / (1 + np.exp(-entering))
         hidden = np.tanh(cell) / (1 + np.exp(-leaving))
     expected = weights["linear.weight"] @ hidden + weights["linear.bias"]
-    np.testing.assert_allclose(
-        network(torch.tensor([[2, 6, 0, 3, 3]])).detach()[0].numpy(), expected, rtol=1e-12
-    )
+    scores = network(torch.tensor([[2, 6, 0, 3, 3]])).detach()[0].numpy()
+    np.testing.assert_allclose(scores, expected, rtol=1e-12)
     assert weights["embedding.weight"][0].tolist() == [0] * 32  # no character
 
 

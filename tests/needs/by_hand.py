@@ -5,7 +5,6 @@ one step on a whole client moves the bias by the learning rate times (its label 
 """
 
 import dataclasses
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +14,7 @@ from torch import nn
 
 from cohort.partition.deal import Shards
 from cohort.selection import Selector
-from cohort.selection.selector import State, View
+from cohort.selection.selector import Reports, Rng, State, View
 from cohort.training.procedures.procedure import Federated
 from cohort.training.task import RunState, Task
 from tests.training.small_task import plain_samples, small_task
@@ -31,21 +30,17 @@ class Spy(Selector):
     """Chooses the first clients and keeps what it was shown."""
 
     views: list[View] = field(default_factory=list)
-    reports: list[Mapping[str, np.ndarray]] = field(default_factory=list)
+    reports: list[Reports] = field(default_factory=list)
 
-    def begin(self, view: View, rng: np.random.Generator) -> State:
+    def begin(self, view: View, rng: Rng) -> State:
         self.views.append(view)
         return {}
 
-    def select(
-        self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
-    ) -> np.ndarray:
+    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         self.views.append(view)
         return candidates[: view.cohort]
 
-    def observe(
-        self, state: State, cohort: np.ndarray, reports: Mapping[str, np.ndarray], view: View
-    ) -> State:
+    def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
         self.views.append(view)
         self.reports.append(reports)
         return state
@@ -53,9 +48,8 @@ class Spy(Selector):
 
 def spying(*needs: str, base: type[Spy] = Spy) -> type[Spy]:
     """A spy that needs these."""
-    return dataclass(frozen=True, kw_only=True)(
-        type("Needing", (base,), {"needs": frozenset(needs)})
-    )
+    needing = type("Needing", (base,), {"needs": frozenset(needs)})
+    return dataclass(frozen=True, kw_only=True)(needing)
 
 
 def task_by_hand(

@@ -8,18 +8,9 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from cohort.needs import NEEDS
-from cohort.selection.selector import Screening, View
-from tests.needs.by_hand import (
-    LABELS,
-    MODEL_BYTES,
-    RESERVED,
-    Spy,
-    costs,
-    played,
-    spying,
-    task_by_hand,
-)
+from cohort.selection.selector import Rng, Screening, View
+from tests.needs import by_hand
+from tests.needs.by_hand import MODEL_BYTES, Spy, costs, played, spying, task_by_hand
 
 LN2 = math.log(2)
 HALF = (LN2, 0.0, 0.0)  # softmax (1/2, 1/4, 1/4)
@@ -33,14 +24,13 @@ class CandidateSpy(Spy, Screening):
     needs: ClassVar[frozenset[str]] = frozenset({"candidate_loss"})
     pool: tuple[int, ...] = (2, 0)
 
-    def draw_pool(self, candidates: np.ndarray, view: View, rng: np.random.Generator) -> np.ndarray:
+    def draw_pool(self, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         return np.array(self.pool)
 
 
 ReservedSpy = spying("reserved_loss")
 TrainingSpy = spying("training_loss")
 LastBatchSpy = spying("last_batch_loss_norm", "bias_update", "samples_per_round")
-EverythingSpy = spying(*NEEDS, base=CandidateSpy)
 
 
 def trained_bias(shares: tuple[float, float, float]) -> np.ndarray:
@@ -49,7 +39,7 @@ def trained_bias(shares: tuple[float, float, float]) -> np.ndarray:
 
 
 def loss_on_reserved(bias: np.ndarray) -> float:
-    return math.log(np.exp(bias).sum()) - float(bias[list(RESERVED)].mean())
+    return math.log(np.exp(bias).sum()) - float(bias[list(by_hand.RESERVED)].mean())
 
 
 def test_candidate_loss_is_the_global_models_on_a_clients_own_samples():
@@ -119,7 +109,7 @@ def test_the_last_batch_is_that_of_the_last_step_that_a_client_took(participatio
         for client in range(3):
             matches = {
                 round(norm, 12)
-                for bias, norm in ways(LABELS[client])
+                for bias, norm in ways(by_hand.LABELS[client])
                 if np.allclose(bias, biases[client], rtol=0, atol=1e-12)
             }
             assert matches == {round(float(norms[client]), 12)}
@@ -152,21 +142,3 @@ def test_reserved_loss_is_each_local_models_on_reserved_test_samples():
     assert costs(state, "selection_samples") == [4 * 5]  # by the server: nothing more is sent
     assert costs(state, "bytes_up") == costs(state, "bytes_down") == [4 * MODEL_BYTES]
     assert set(state.history.traffic) == {"model"}
-
-
-def test_who_does_not_answer_reports_nan():
-    played(task_by_hand(selector := ReservedSpy(), rounds=6, participation="dropout-0.5"))
-    missing = [np.isnan(reports["reserved_loss"]) for reports in selector.reports]
-    assert [client.sum() for client in missing] == [2] * 6
-    assert len({tuple(client) for client in missing}) > 1
-
-
-def test_a_selector_may_need_everything():
-    state = played(task_by_hand(selector := EverythingSpy(), cohort=1))
-    known = {name for name, need in NEEDS.items() if need.gathered != "after"}
-    assert set(selector.views[1].reports) == known - {"label_counts"}
-    assert selector.views[0].label_counts is not None
-    assert set(selector.reports[0]) == {
-        name for name, need in NEEDS.items() if need.gathered == "after"
-    }
-    assert costs(state, "selection_samples")[0] >= 7 + 5 + 3

@@ -3,6 +3,7 @@ simulations and formulas."""
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 
 from cohort.partition import Pool, schemes
 from cohort.partition.schemes import Dirichlet, PlainDirichlet
@@ -14,7 +15,7 @@ BRAIN = np.array([1321, 1339, 1595, 1457])  # scans of four kinds, 5,712 for tra
 
 def acceptance(scheme: Dirichlet, per_class: np.ndarray, clients: int, draws: int) -> float:
     """The share of single draws in which every client reaches the minimum."""
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     accepted = [
         np.diff(scheme.draw_cuts(per_class, clients, rng), axis=1).sum(axis=0).min()
         >= scheme.minimum
@@ -56,10 +57,7 @@ def test_brain_scans_of_forty_clients_need_a_lower_minimum():
         <= acceptance(Dirichlet(alpha=0.1, minimum=1), BRAIN, 40, 4000)
         <= 0.065 + slack
     )
-    draws = [
-        Dirichlet(alpha=0.1).draw_cuts(BRAIN, 40, np.random.default_rng(seed))
-        for seed in range(1000)
-    ]
+    draws = [Dirichlet(alpha=0.1).draw_cuts(BRAIN, 40, default_rng(seed)) for seed in range(1000)]
     assert np.mean(
         [(np.diff(cuts, axis=1).sum(axis=0) == 0).sum() for cuts in draws]
     ) == pytest.approx(2.8, abs=0.2)
@@ -67,7 +65,7 @@ def test_brain_scans_of_forty_clients_need_a_lower_minimum():
     sizes = [
         len(part)
         for seed in range(5)
-        for part in Dirichlet(alpha=0.1, minimum=1).deal(pool, 40, np.random.default_rng(seed))
+        for part in Dirichlet(alpha=0.1, minimum=1).deal(pool, 40, default_rng(seed))
     ]
     assert min(sizes) >= 1 and sum(sizes) == 5 * 5712
 
@@ -80,7 +78,7 @@ def test_without_a_minimum_the_first_draw_is_taken_whatever_it_is(monkeypatch: p
         sizes = [
             len(part)
             for part in PlainDirichlet(alpha=0.01, minimum=0).deal(
-                Pool(np.zeros(100, int)), 60, np.random.default_rng(seed)
+                Pool(np.zeros(100, int)), 60, default_rng(seed)
             )
         ]
         assert sum(sizes) == 100 and sizes.count(0) > 40
@@ -115,8 +113,8 @@ def slow_cuts(
 @pytest.mark.parametrize("seed", range(20))
 def test_cuts_follow_the_plain_implementation(cls: type[Dirichlet], seed: int):
     per_class = np.array([700, 300, 1000, 500, 41])
-    cuts = cls(alpha=0.4).draw_cuts(per_class, 7, np.random.default_rng(seed))
-    expected = slow_cuts(np.random.default_rng(seed), 0.4, per_class, 7, cls is Dirichlet)
+    cuts = cls(alpha=0.4).draw_cuts(per_class, 7, default_rng(seed))
+    expected = slow_cuts(default_rng(seed), 0.4, per_class, 7, cls is Dirichlet)
     assert (
         np.abs(cuts - np.array(expected)).max() <= 1
     )  # a running sum may round across a whole number
@@ -140,7 +138,7 @@ def test_sizes_are_distributed_as_in_niid_bench():
     """The sorted sizes of a partition agree in the mean over 2,000 draws, within four standard
     errors."""
     per_class, draws = np.full(5, 400), 2000
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     theirs = np.array([niid_bench_sizes(rng, 0.3, per_class, 8) for _ in range(draws)])
     scheme = Dirichlet(alpha=0.3)
     ours = np.array(
@@ -157,7 +155,7 @@ def test_sizes_are_distributed_as_in_niid_bench():
 @pytest.mark.parametrize("alpha", [0.001, 0.01])
 def test_a_tiny_alpha_divides_by_nothing(alpha: float):
     for seed in range(100):
-        cuts = Dirichlet(alpha=alpha).draw_cuts(np.full(10, 100), 3, np.random.default_rng(seed))
+        cuts = Dirichlet(alpha=alpha).draw_cuts(np.full(10, 100), 3, default_rng(seed))
         assert (np.diff(cuts, axis=1) >= 0).all() and (cuts[:, -1] == 100).all()
 
 
@@ -166,7 +164,7 @@ def test_plain_shares_have_the_moments_of_the_dirichlet_distribution(alpha: floa
     """Mean p = 1/clients and variance p (1-p) / (alpha0 + 1), alpha0 = clients * alpha. Floors move
     a share by 1e-6 at most."""
     clients, draws, per_class = 8, 500, np.full(10, 1_000_000)
-    rng = np.random.default_rng(1)
+    rng = default_rng(1)
     scheme = PlainDirichlet(alpha=alpha)
     shares = np.concatenate(
         [np.diff(scheme.draw_cuts(per_class, clients, rng), axis=1) / 1e6 for _ in range(draws)]
@@ -184,15 +182,13 @@ def test_draws_are_repeated_until_every_client_has_the_minimum():
     sizes = [
         [
             len(part)
-            for part in Dirichlet(alpha=0.2, minimum=10).deal(
-                Pool(labels), 2, np.random.default_rng(seed)
-            )
+            for part in Dirichlet(alpha=0.2, minimum=10).deal(Pool(labels), 2, default_rng(seed))
         ]
         for seed in range(30)
     ]
     assert min(map(min, sizes)) >= 10
     single = [
-        Dirichlet(alpha=0.2).draw_cuts(np.array([100]), 2, np.random.default_rng(seed))[0, 1]
+        Dirichlet(alpha=0.2).draw_cuts(np.array([100]), 2, default_rng(seed))[0, 1]
         for seed in range(30)
     ]
     assert min(single) < 10
@@ -209,9 +205,7 @@ def test_gives_up_after_many_draws_and_says_what_to_change(
     draw = cls.draw_cuts
     monkeypatch.setattr(cls, "draw_cuts", lambda *arguments: draws.append(1) or draw(*arguments))
     with pytest.raises(ValueError, match="none of 7 draws") as caught:
-        cls(alpha=0.05, minimum=10).deal(
-            Pool(np.repeat(np.arange(4), 1428)), 40, np.random.default_rng(0)
-        )
+        cls(alpha=0.05, minimum=10).deal(Pool(np.repeat(np.arange(4), 1428)), 40, default_rng(0))
     assert len(draws) == 7
     for words in ("40 clients", "10 samples", "fewer clients", "larger alpha"):
         assert words in str(caught.value)

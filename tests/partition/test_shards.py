@@ -61,10 +61,7 @@ def test_shards_hold_the_samples_of_the_share(name: str, samples: float):
 
 def test_the_minimum_of_a_share_is_that_share_of_the_minimum():
     """Half of 500 samples cannot give 30 clients ten each, but five."""
-    assert (
-        min(len(indices) for indices in dealt(partition="dir-50", clients=30, samples=0.5).indices)
-        >= 5
-    )
+    assert min(map(len, dealt(partition="dir-50", clients=30, samples=0.5).indices)) >= 5
 
 
 @pytest.mark.parametrize("samples", [1.0, 0.5])
@@ -77,13 +74,11 @@ def test_shared_samples_are_counted_and_the_achieved_ratio_is_stored(samples: fl
     for client, (own, indices) in enumerate(zip(plain.indices, shards.indices, strict=True)):
         np.testing.assert_array_equal(own, indices[: len(own)])
         assert len(indices) - len(own) == pytest.approx(shards.overlap[client] * len(indices))
-        np.testing.assert_array_equal(
-            np.bincount(LABELS[indices], minlength=6), shards.label_counts[client]
-        )
+        counts = np.bincount(LABELS[indices], minlength=6)
+        np.testing.assert_array_equal(counts, shards.label_counts[client])
     assert shards.label_counts.sum() == plain.label_counts.sum() + 24 * samples
-    np.testing.assert_array_equal(
-        np.unique(np.concatenate(shards.indices)), draw_share(LABELS, samples, "train share")
-    )
+    used = draw_share(LABELS, samples, "train share")
+    np.testing.assert_array_equal(np.unique(np.concatenate(shards.indices)), used)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -102,9 +97,8 @@ def test_validation_samples_are_set_aside_before_dealing(name: str, samples: flo
 def test_each_client_holds_out_its_own_share():
     plain, shards = (dealt(partition="dirplain-0.5", holdout=share) for share in (0.0, 0.1))
     held_out = set(shards.validation.tolist())
-    for before, after, counts in zip(
-        plain.indices, shards.indices, shards.label_counts, strict=True
-    ):
+    clients = zip(plain.indices, shards.indices, shards.label_counts, strict=True)
+    for before, after, counts in clients:
         gone = [sample for sample in before if sample in held_out]
         assert len(gone) == len(before) // 10
         assert after.tolist() == [sample for sample in before if sample not in held_out]

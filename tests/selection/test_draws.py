@@ -29,9 +29,8 @@ def test_a_pool_is_a_rounded_multiple_of_the_cohort(multiple: float, cohort: int
 def test_the_capacity_of_the_buffer_is_rounded():
     """0.29 of 100 clients are 28.999... in binary."""
     many = View(clients=100, cohort=40, sizes=np.ones(100))
-    state = Entropy(buffer=0.29).observe(
-        {"buffer": np.empty(0, dtype=np.int64)}, np.arange(40), {}, many
-    )
+    empty = {"buffer": np.empty(0, dtype=np.int64)}
+    state = Entropy(buffer=0.29).observe(empty, np.arange(40), {}, many)
     assert state["buffer"].tolist() == list(range(11, 40))
 
 

@@ -6,6 +6,7 @@ from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from scipy import stats
 
 from cohort.selection.entropy import Entropy, entropy_bits
@@ -22,11 +23,7 @@ def select(
 ) -> list[int]:
     pool = np.arange(len(label_counts)) if candidates is None else np.array(candidates)
     state: State = {"buffer": np.array(buffer, dtype=np.int64)}
-    return (
-        Entropy()
-        .select(state, pool, labeled(label_counts, cohort), np.random.default_rng(seed))
-        .tolist()
-    )
+    return Entropy().select(state, pool, labeled(label_counts, cohort), default_rng(seed)).tolist()
 
 
 def exact_entropy(counts: list[int]) -> Decimal:
@@ -39,26 +36,16 @@ def exact_entropy(counts: list[int]) -> Decimal:
 def exact_greedy(label_counts: np.ndarray, first: int, cohort: int) -> tuple[list[int], bool]:
     """The greedy cohort after its first client, ties to the lowest index; and whether there was a
     tie."""
-    rows = label_counts.tolist()
     chosen, tied = [first], False
     with localcontext() as context:
         context.prec = 50
         while len(chosen) < cohort:
-            pooled = [
-                sum(rows[client][label] for client in chosen) for label in range(len(rows[0]))
-            ]
-            results = {}
-            for client in range(len(rows)):
+            pooled, results = label_counts[chosen].sum(axis=0), {}
+            for client in range(len(label_counts)):
                 if client not in chosen:
-                    results[client] = exact_entropy(
-                        [a + b for a, b in zip(pooled, rows[client], strict=True)]
-                    )
-            best = max(results.values())
-            equal = [
-                client
-                for client, entropy in results.items()
-                if abs(entropy - best) < Decimal("1e-40")
-            ]
+                    results[client] = exact_entropy((pooled + label_counts[client]).tolist())
+            best = max(results.values()) - Decimal("1e-40")
+            equal = [client for client, entropy in results.items() if entropy > best]
             tied = tied or len(equal) > 1
             chosen.append(min(equal))
     return chosen, tied
@@ -69,17 +56,15 @@ def pools() -> list[np.ndarray]:
     large."""
     results = []
     for seed in range(400):
-        rng = np.random.default_rng(seed)
+        rng = default_rng(seed)
         shape = rng.integers(3, 9), rng.integers(2, 5)
         counts = rng.integers(0, rng.choice([2, 3, 6, 60, 500]), shape)
         if seed % 4 == 0:
-            counts = counts[
-                rng.integers(0, len(counts), len(counts))
-            ]  # the same client several times
+            # the same client several times
+            counts = counts[rng.integers(0, len(counts), len(counts))]
         if seed % 5 == 0:
-            counts = np.stack(
-                [rng.permutation(counts[0]) for _ in counts]
-            )  # one client, its classes renamed
+            # one client, its classes renamed
+            counts = np.stack([rng.permutation(counts[0]) for _ in counts])
         results.append(counts * (counts.sum() > 0))
     return results
 
@@ -94,9 +79,7 @@ def test_greedy_choice_is_the_exact_one_with_ties_to_the_lowest_index():
         ties += tied
         raw_differs += raw_greedy(counts, actual[0], cohort) != expected
     assert ties > 100
-    assert (
-        raw_differs > 3
-    )  # pools in which rounding would decide, so that the tolerance is tested as well
+    assert raw_differs > 3  # pools in which rounding would decide: the tolerance is tested as well
 
 
 def raw_greedy(label_counts: np.ndarray, first: int, cohort: int) -> list[int]:
@@ -134,17 +117,13 @@ def test_first_pick_is_uniform_over_the_pool():
 
 @pytest.mark.parametrize("share", [0.0, 0.25, 0.5, 0.7, 0.75])
 def test_buffer_is_a_queue_that_is_cut_at_the_end_of_the_round(share: float):
-    counts = np.random.default_rng(1).integers(0, 9, (20, 3))
+    counts = default_rng(1).integers(0, 9, (20, 3))
     selector, queue = Entropy(buffer=share), deque()
-    state = selector.begin(labeled(counts, 3), np.random.default_rng(0))
+    state = selector.begin(labeled(counts, 3), default_rng(0))
     for round in range(40):
         resting = set(queue)
-        cohort = selector.select(
-            state, np.arange(20), labeled(counts, 3), np.random.default_rng(round)
-        )
-        assert not resting & set(
-            cohort.tolist()
-        )  # who left the buffer in this round waits for the next
+        cohort = selector.select(state, np.arange(20), labeled(counts, 3), default_rng(round))
+        assert not resting & set(cohort.tolist())  # who leaves the buffer waits for the next round
         state = selector.observe(state, cohort, {}, labeled(counts, 3))
         queue.extend(cohort.tolist())
         while len(queue) > {0.0: 0, 0.25: 5, 0.5: 10, 0.7: 14, 0.75: 15}[share]:
@@ -155,12 +134,12 @@ def test_buffer_is_a_queue_that_is_cut_at_the_end_of_the_round(share: float):
 @pytest.mark.parametrize("share", [0.0, 0.25, 0.5])
 def test_eviction_after_each_pick_is_algorithm_1(share: float):
     """Line by line as the paper prints it."""
-    counts = np.random.default_rng(1).integers(0, 9, (12, 3))
+    counts = default_rng(1).integers(0, 9, (12, 3))
     selector, keep = Entropy(buffer=share, evict="pick"), round(share * 12)
-    state, buffer = selector.begin(labeled(counts, 3), np.random.default_rng(0)), deque()
+    state, buffer = selector.begin(labeled(counts, 3), default_rng(0)), deque()
     for round_ in range(30):
         result = selector.select(
-            state, np.arange(12), labeled(counts, 3), np.random.default_rng(round_)
+            state, np.arange(12), labeled(counts, 3), default_rng(round_)
         ).tolist()
         state = selector.observe(state, np.array(result), {}, labeled(counts, 3))
         pooled, free, chosen = np.zeros(3), set(range(12)), []
@@ -190,9 +169,8 @@ def test_negative_counts_count_as_none():
     """Ten samples of class 0 and of class 1 are one bit, whatever the negative counts."""
     assert entropy_bits(np.array([10.0, 10.0, -3.0, -0.1])) == pytest.approx(1, abs=1e-15)
     assert entropy_bits(np.array([[-1.0, -2.0]])).tolist() == [0]
-    assert entropy_bits(np.array([[-5.0, 1.0]]), np.array([6.0, 0.0])).tolist() == [
-        pytest.approx(1, abs=1e-15)
-    ]
+    bits = entropy_bits(np.array([[-5.0, 1.0]]), np.array([6.0, 0.0])).tolist()
+    assert bits == [pytest.approx(1, abs=1e-15)]
 
 
 @pytest.mark.alone
@@ -200,13 +178,13 @@ def test_ten_of_ten_thousand_clients_cost_a_few_entropies_of_all():
     """100 classes, with half of the clients at rest, as in all rounds but the first ones. Ten looks
     at the other half are five times the entropies of all, which a machine of any speed measures
     alike."""
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     counts = rng.integers(0, 50, (10_000, 100))
     state = {"buffer": rng.permutation(10_000)[:5000]}
     choosing, evaluating = [], []
     for _ in range(7):
         started = time.process_time()
-        Entropy().select(state, np.arange(10_000), labeled(counts, 10), np.random.default_rng(0))
+        Entropy().select(state, np.arange(10_000), labeled(counts, 10), default_rng(0))
         choosing.append(time.process_time() - started)
         started = time.process_time()
         entropy_bits(counts)
@@ -224,12 +202,11 @@ def test_too_few_clients_outside_the_buffer_are_refused(buffer: float, clients: 
 
 
 def test_entropy_is_scipys():
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     counts = rng.integers(0, 5, (300, 6))
     counts[counts.sum(axis=1) == 0] = [3, 0, 0, 0, 0, 0]
-    np.testing.assert_allclose(
-        entropy_bits(counts), stats.entropy(counts, base=2, axis=1), rtol=0, atol=1e-14
-    )
+    expected = stats.entropy(counts, base=2, axis=1)
+    np.testing.assert_allclose(entropy_bits(counts), expected, rtol=0, atol=1e-14)
     assert entropy_bits(np.array([7, 7, 7, 7])) == pytest.approx(2, abs=1e-15)
     assert entropy_bits(np.array([0, 9, 0])) == 0
     assert entropy_bits(np.zeros(4)) == 0

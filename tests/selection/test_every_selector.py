@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.random import default_rng
 
 from cohort.needs import NEEDS
 from cohort.selection import SELECTORS, Selector
@@ -63,15 +64,13 @@ def test_cohorts_are_distinct_candidates_drawn_by_the_generator_alone(
 ):
     """In six rounds, some of whose clients do not answer. State, reports and view stay as they
     are."""
-    selector, rng = SELECTORS[name](), np.random.default_rng(seed)
+    selector, rng = SELECTORS[name](), default_rng(seed)
     view = view_of(selector, clients, cohort, rng)
-    state = selector.begin(view, np.random.default_rng([seed, 0]))
+    state = selector.begin(view, default_rng([seed, 0]))
     for round in range(1, ROUNDS + 1):
         state, pool = frozen(state), rng.permutation(clients)
         if isinstance(selector, Screening):
-            pool = selector.draw_pool(
-                np.arange(clients), view, np.random.default_rng([seed, round])
-            )
+            pool = selector.draw_pool(np.arange(clients), view, default_rng([seed, round]))
             assert cohort <= len(set(pool.tolist())) == len(pool) <= clients
         before = {need for need in selector.needs if NEEDS[need].gathered == "before"}
         if isinstance(selector, Skipping) and not selector.asks(state, view):
@@ -80,8 +79,7 @@ def test_cohorts_are_distinct_candidates_drawn_by_the_generator_alone(
         gathered["probe_norm"] = rng.random(clients)
         seen = dataclasses.replace(view, reports=frozen({**view.reports, **gathered}))
         draws = [
-            selector.select(state, pool, seen, np.random.default_rng([seed, round, 1]))
-            for _ in range(2)
+            selector.select(state, pool, seen, default_rng([seed, round, 1])) for _ in range(2)
         ]
         np.testing.assert_array_equal(*draws)
         chosen = draws[0]

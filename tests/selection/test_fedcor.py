@@ -60,16 +60,11 @@ def test_points_are_the_likeliest():
 
     points = likeliest_points(samples, weights, 2, 0.3)
     best = loss(points.ravel())
-    for start in (
-        points.ravel() + 0.1 * rng.normal(size=8),
-        rng.normal(size=8),
-        rng.normal(size=8),
-    ):
-        result = minimize(loss, start)
-        assert result.fun >= best - 1e-6
-    assert minimize(loss, points.ravel() + 0.1 * rng.normal(size=8)).fun == pytest.approx(
-        best, abs=1e-4
-    )
+    near = points.ravel() + 0.1 * rng.normal(size=8)
+    for start in (near, rng.normal(size=8), rng.normal(size=8)):
+        assert minimize(loss, start).fun >= best - 1e-6
+    nearest = minimize(loss, points.ravel() + 0.1 * rng.normal(size=8)).fun
+    assert nearest == pytest.approx(best, abs=1e-4)
 
 
 def test_when_losses_are_gathered_and_cohorts_random():

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from numpy.random import default_rng
 from scipy.stats import chisquare
 
 from cohort.records.history import History
@@ -35,11 +36,11 @@ def simulate(
 ) -> tuple[list[np.ndarray], list[list[int]]]:
     """Pools and cohorts of a run in which client k moves by norms[round, k]."""
     seen, pools, cohorts = alike(clients, cohort, rounds), [], []
-    state = selector.begin(seen, np.random.default_rng(0))
+    state = selector.begin(seen, default_rng(0))
     for round in range(rounds):
-        pool = selector.draw_pool(np.arange(clients), seen, np.random.default_rng([1, round]))
+        pool = selector.draw_pool(np.arange(clients), seen, default_rng([1, round]))
         view_of_pool = probed(seen, pool, norms[round, pool])
-        chosen = selector.select(state, pool, view_of_pool, np.random.default_rng([2, round]))
+        chosen = selector.select(state, pool, view_of_pool, default_rng([2, round]))
         state = selector.observe(state, chosen, {}, seen)
         pools.append(pool)
         cohorts.append(chosen.tolist())
@@ -94,7 +95,7 @@ def replayed(
 @pytest.mark.parametrize("epsilon", [0.0, 0.05, 0.1, 0.2])
 @pytest.mark.parametrize("beta", [0.0, 0.3, 0.6, 1.0])
 def test_choices_replayed_from_the_norms(beta: float, epsilon: float):
-    norms = np.random.default_rng(7).lognormal(size=(120, 50))
+    norms = default_rng(7).lognormal(size=(120, 50))
     selector = Probe(beta=beta, epsilon=epsilon)
     pools, cohorts = simulate(selector, 50, 10, 120, norms)
     assert all(len(set(pool)) == 20 for pool in pools)
@@ -109,15 +110,11 @@ def test_explorers_are_drawn_by_the_exponential_of_their_score():
     """One of two exploits, the other is drawn from scores 1/2, 1/4, 0 at temperature 0.5:
     weights e^1, e^0.5, e^0."""
     selector = Probe(beta=0.0, epsilon=0.5, temperature=0.5, patience=1.0)
-    state = selector.begin(alike(4, 2, 10), np.random.default_rng(0)) | {
-        "last": np.zeros(4, dtype=np.int64)
-    }
+    state = selector.begin(alike(4, 2, 10), default_rng(0)) | {"last": np.zeros(4, dtype=np.int64)}
     view_of_pool = probed(alike(4, 2, 10), np.arange(4), np.array([8.0, 4.0, 2.0, 0.0]))
     seen = np.zeros(4)
     for seed in range(20_000):
-        first, second = selector.select(
-            state, np.arange(4), view_of_pool, np.random.default_rng(seed)
-        )
+        first, second = selector.select(state, np.arange(4), view_of_pool, default_rng(seed))
         assert first == 0
         seen[second] += 1
     weights = np.exp([1.0, 0.5, 0.0])
@@ -135,26 +132,24 @@ def longest_wait(cohorts: list[list[int]], clients: int) -> int:
 
 @pytest.mark.parametrize(("clients", "cohort"), [(100, 20), (50, 7), (30, 4)])
 def test_full_fairness_lets_nobody_wait(clients: int, cohort: int):
-    norms = np.random.default_rng(5).lognormal(size=(500, clients))
+    norms = default_rng(5).lognormal(size=(500, clients))
     selector = Probe(beta=1.0, epsilon=0.0, pool=clients / cohort, patience=1.0)
     cohorts = simulate(selector, clients, cohort, 500, norms)[1]
     assert longest_wait(cohorts, clients) <= math.ceil(clients / cohort) + 1
 
 
 def test_patience_cures_starvation():
-    norms = np.random.default_rng(5).lognormal(size=(500, 100)) + np.linspace(0, 20, 100)
+    norms = default_rng(5).lognormal(size=(500, 100)) + np.linspace(0, 20, 100)
     cohorts = simulate(Probe(beta=0.0, epsilon=0.0, pool=5.0, patience=0.1), 100, 20, 500, norms)[1]
     assert longest_wait(cohorts, 100) <= 50 + 5
 
 
 def test_all_alike_is_a_draw():
     selector, seen = Probe(beta=0.0, epsilon=0.0), np.zeros(8)
-    state = selector.begin(alike(8, 2, 100), np.random.default_rng(0)) | {
-        "last": np.zeros(8, dtype=np.int64)
-    }
+    state = selector.begin(alike(8, 2, 100), default_rng(0)) | {"last": np.zeros(8, dtype=np.int64)}
     view_of_pool = probed(alike(8, 2, 100), np.arange(8), np.ones(8))
     for seed in range(4000):
-        seen[selector.select(state, np.arange(8), view_of_pool, np.random.default_rng(seed))] += 1
+        seen[selector.select(state, np.arange(8), view_of_pool, default_rng(seed))] += 1
     assert chisquare(seen).pvalue > 1e-3
 
 

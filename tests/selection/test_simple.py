@@ -4,6 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from scipy import stats
 from scipy.stats import chisquare, ks_2samp
 
@@ -22,10 +23,7 @@ from tests.selection.views import alike
 def cohorts(candidates: np.ndarray, cohort: int, draws: int) -> np.ndarray:
     view = View(clients=20, cohort=cohort, sizes=np.arange(1, 21))
     return np.stack(
-        [
-            Random().select({}, candidates, view, np.random.default_rng(seed))
-            for seed in range(draws)
-        ]
+        [Random().select({}, candidates, view, default_rng(seed)) for seed in range(draws)]
     )
 
 
@@ -42,7 +40,7 @@ VIEW = View(clients=7, cohort=3, sizes=np.ones(7))
 
 
 def test_every_seven_rounds_each_client_has_three_turns():
-    selector, rng = RoundRobin(), np.random.default_rng(0)
+    selector, rng = RoundRobin(), default_rng(0)
     state, turns = selector.begin(VIEW, rng), np.zeros(7, dtype=int)
     for round in range(1, 22):
         cohort = selector.select(state, np.arange(7), VIEW, rng)
@@ -53,7 +51,7 @@ def test_every_seven_rounds_each_client_has_three_turns():
 
 
 def test_who_was_not_there_comes_next():
-    selector, rng = RoundRobin(), np.random.default_rng(0)
+    selector, rng = RoundRobin(), default_rng(0)
     state = {"order": np.array([4, 0, 6, 2, 1, 5, 3])}
     cohort = selector.select(state, np.array([0, 1, 2, 3]), VIEW, rng)
     assert cohort.tolist() == [0, 2, 1]
@@ -62,9 +60,7 @@ def test_who_was_not_there_comes_next():
 
 
 def test_the_order_is_drawn():
-    orders = {
-        tuple(RoundRobin().begin(VIEW, np.random.default_rng(seed))["order"]) for seed in range(9)
-    }
+    orders = {tuple(RoundRobin().begin(VIEW, default_rng(seed))["order"]) for seed in range(9)}
     assert len(orders) == 9
 
 
@@ -72,7 +68,7 @@ def counts(selector: Skewed, clients: int, cohort: int, rounds: int, seed: int =
     """How often each client is chosen."""
     seen, state = (
         np.zeros(clients),
-        selector.begin(alike(clients, cohort), np.random.default_rng(seed)),
+        selector.begin(alike(clients, cohort), default_rng(seed)),
     )
     for round in range(rounds):
         seen[
@@ -80,7 +76,7 @@ def counts(selector: Skewed, clients: int, cohort: int, rounds: int, seed: int =
                 state,
                 np.arange(clients),
                 alike(clients, cohort),
-                np.random.default_rng([seed, round]),
+                default_rng([seed, round]),
             )
         ] += 1
     return seen
@@ -89,10 +85,10 @@ def counts(selector: Skewed, clients: int, cohort: int, rounds: int, seed: int =
 @pytest.mark.parametrize("gamma", [0.5, 1.0, 10.0])
 def test_probabilities_are_dirichlet_shares(gamma: float):
     """The largest of five shares, and the first, are distributed as numpy's."""
-    rng = np.random.default_rng(1)
+    rng = default_rng(1)
     logs = np.array([Skewed(gamma=gamma).log_weights(5, rng) for _ in range(4000)])
     ours = np.exp(logs) / np.exp(logs).sum(axis=1, keepdims=True)
-    theirs = np.random.default_rng(2).dirichlet(np.full(5, gamma), 4000)
+    theirs = default_rng(2).dirichlet(np.full(5, gamma), 4000)
     assert ks_2samp(ours[:, 0], theirs[:, 0]).pvalue > 1e-3
     assert ks_2samp(ours.max(axis=1), theirs.max(axis=1)).pvalue > 1e-3
 
@@ -102,9 +98,7 @@ def test_a_cohort_is_a_draw_without_replacement():
     weights, seen = np.array([4, 2, 1, 1]) / 8, np.zeros((4, 4))
     selector, state = Skewed(gamma=1.0, redraw=False), {"log_weight": np.log(weights)}
     for seed in range(20_000):
-        first, second = selector.select(
-            state, np.arange(4), alike(4, 2), np.random.default_rng(seed)
-        )
+        first, second = selector.select(state, np.arange(4), alike(4, 2), default_rng(seed))
         seen[first, second] += 1
     expected = weights[:, None] * weights / (1 - weights[:, None])
     off = ~np.eye(4, dtype=bool)
@@ -133,15 +127,14 @@ OVERLAPPING = (3, 11)
 
 def view_of(overlapping: tuple[int, ...], cohort: int) -> View:
     overlap = np.isin(np.arange(CLIENTS), overlapping).astype(float)
-    return View(
-        clients=CLIENTS, cohort=cohort, sizes=np.ones(CLIENTS), reports={"overlap": overlap}
-    )
+    sizes, reports = np.ones(CLIENTS), {"overlap": overlap}
+    return View(clients=CLIENTS, cohort=cohort, sizes=sizes, reports=reports)
 
 
 def count_rounds(probability: float, overlapping: tuple[int, ...], cohort: int = 4) -> np.ndarray:
     """Count in how many of 6,000 rounds each client takes part."""
     selector, view = FixedProbability(probability=probability), view_of(overlapping, cohort)
-    rng, rounds_of_client = np.random.default_rng(1), np.zeros(CLIENTS, dtype=int)
+    rng, rounds_of_client = default_rng(1), np.zeros(CLIENTS, dtype=int)
     for _ in range(ROUNDS):
         chosen = selector.select({}, np.arange(CLIENTS), view, rng)
         assert len(set(chosen)) == len(chosen) == cohort
@@ -190,16 +183,14 @@ def test_of_too_many_as_many_join_as_there_are_places():
 
 def test_with_too_few_regular_clients_the_cohort_is_smaller():
     view = view_of(tuple(range(17)), 4)
-    chosen = FixedProbability(probability=0).select(
-        {}, np.arange(CLIENTS), view, np.random.default_rng(0)
-    )
+    chosen = FixedProbability(probability=0).select({}, np.arange(CLIENTS), view, default_rng(0))
     assert sorted(chosen) == [17, 18, 19]
 
 
 def test_a_cohort_is_never_empty():
     """Nobody joins, and there is no regular client."""
     view = view_of(tuple(range(CLIENTS)), 4)
-    arguments = {}, np.arange(CLIENTS), view, np.random.default_rng(0)
+    arguments = {}, np.arange(CLIENTS), view, default_rng(0)
     assert len(FixedProbability(probability=0).select(*arguments)) == 1
 
 
@@ -211,7 +202,7 @@ def select(
 ) -> list[int]:
     pool = np.arange(len(losses)) if candidates is None else np.array(candidates)
     return SELECTOR.select(
-        {"loss": np.array(losses)}, pool, alike(len(losses), cohort), np.random.default_rng(seed)
+        {"loss": np.array(losses)}, pool, alike(len(losses), cohort), default_rng(seed)
     ).tolist()
 
 
@@ -240,11 +231,11 @@ def test_ties_are_broken_evenly(tied: float):
 @pytest.mark.parametrize("seed", range(10))
 def test_a_run_equals_a_dictionary_kept_by_hand(seed: int):
     """Twelve rounds of 3 of 10 clients: the cohort is what sorting the last-known losses gives."""
-    rng = np.random.default_rng(seed)
-    state, last = SELECTOR.begin(alike(10, 3), np.random.default_rng(0)), {}
+    rng = default_rng(seed)
+    state, last = SELECTOR.begin(alike(10, 3), default_rng(0)), {}
     for round in range(12):
         cohort = SELECTOR.select(
-            state, np.arange(10), alike(10, 3), np.random.default_rng([seed, round])
+            state, np.arange(10), alike(10, 3), default_rng([seed, round])
         ).tolist()
         unmeasured = [client for client in range(10) if client not in last]
         if len(unmeasured) >= 3:
@@ -260,9 +251,9 @@ def test_a_run_equals_a_dictionary_kept_by_hand(seed: int):
 def test_on_the_training_loss():
     """The selector remembers the losses of clients' own steps and ranks by them."""
     selector = HighestTrainingLoss()
-    state = selector.begin(alike(4, 2), np.random.default_rng(0))
+    state = selector.begin(alike(4, 2), default_rng(0))
     reports = {"training_loss": np.array([0.5, 2.0, 1.0, np.nan])}
     state = selector.observe(state, np.array([3, 0, 2, 1]), reports, alike(4, 2))
     assert state["loss"].tolist() == [2.0, np.inf, 1.0, 0.5]
-    chosen = selector.select(state, np.arange(4), alike(4, 2), np.random.default_rng(1))
+    chosen = selector.select(state, np.arange(4), alike(4, 2), default_rng(1))
     assert chosen.tolist() == [1, 0]
