@@ -51,27 +51,23 @@ def small_cell(
 
 def plain_samples(images: Tensor, labels: Tensor) -> Samples:
     """Samples that are neither scaled nor standardized."""
-    return Samples(
-        images, labels, 1.0, torch.zeros(1, dtype=torch.float64), torch.ones(1, dtype=torch.float64)
-    )
+    mean, std = torch.tensor([[0.0], [1.0]], dtype=torch.float64)
+    return Samples(images, labels, 1.0, mean, std)
 
 
 def random_samples(count: int, seed: int) -> Samples:
     """Noise of 8x8 pixels with random labels."""
     rng = np.random.default_rng(seed)
-    return plain_samples(
-        torch.from_numpy(rng.normal(size=(count, 1, 8, 8))),
-        torch.from_numpy(rng.integers(0, CLASSES, count)),
-    )
+    images = torch.from_numpy(rng.normal(size=(count, 1, 8, 8)))
+    return plain_samples(images, torch.from_numpy(rng.integers(0, CLASSES, count)))
 
 
 def shards_of(labels: Tensor, sizes: tuple[int, ...], classes: int) -> Shards:
     """The samples in shuffled order, cut into these sizes."""
     order = np.random.default_rng(1).permutation(sum(sizes))
     parts = np.split(order, np.cumsum(sizes)[:-1])
-    return Shards(
-        parts, np.stack([np.bincount(labels.numpy()[part], minlength=classes) for part in parts])
-    )
+    counts = [np.bincount(labels.numpy()[part], minlength=classes) for part in parts]
+    return Shards(parts, np.stack(counts))
 
 
 def small_model(name: str = "small-mlp", classes: int = CLASSES) -> nn.Module:

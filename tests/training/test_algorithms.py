@@ -5,6 +5,7 @@ import math
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -14,7 +15,7 @@ from torch.nn.functional import cross_entropy
 from cohort.training.objectives import CrossEntropy, FedLC, FedProx, FedRS, Objective
 from cohort.training.servers import Average, FedNova, Momentum, Scaffold
 from cohort.training.task import Task
-from cohort.training.updates import LocalWork, Updates, Weights, stack
+from cohort.training.updates import LocalWork, Updates, stack
 from tests.training.small_task import run, small_model, small_task
 
 Tensors = list[Tensor]
@@ -63,9 +64,8 @@ def run_literally(
             for batch in batches:
                 found = gradients_of(task, local, batch, weights, mu)
                 changes = zip(found, local, velocity, strict=True)
-                velocity = [
-                    settings.momentum * v + g + settings.weight_decay * w for g, w, v in changes
-                ]
+                decay, keep = settings.weight_decay, settings.momentum
+                velocity = [keep * v + g + decay * w for g, w, v in changes]
                 parts = zip(local, velocity, ours, theirs[client], strict=True)
                 local = [w - lr * v + lr * (own - c) for w, v, c, own in parts]
             moves.append([after - w for after, w in zip(local, weights, strict=True)])
@@ -205,9 +205,7 @@ def test_updates_are_clipped_by_the_norm_over_all_weights():
     mean is (1/4, (1.5 + 9) / 4, 3/4)."""
     start = {"a": torch.tensor([1.0, 2.0]).double(), "b": torch.tensor([0.5]).double()}
     moves = [{"a": [2.0, 3.0], "b": [6.0]}, {"a": [0.0, 3.0], "b": [0.0]}]
-    models: list[Weights] = [
-        {name: start[name] + torch.tensor(move[name]) for name in start} for move in moves
-    ]
+    models = [{name: start[name] + torch.tensor(move[name]) for name in start} for move in moves]
     reports = torch.tensor([1.0, 3.0]).double(), torch.tensor([1, 1]), torch.zeros(2)
     rule, clients = Momentum(beta=0.0, clip=3.5), Updates(stack(models), *reports)
     assert clients.distances(start).tolist() == pytest.approx([7, 3])
@@ -230,6 +228,7 @@ LABELS = torch.tensor([0, 0, 1, 0, 1, 1, 1])  # three of class 0, four of class 
 BALANCED = torch.tensor([0, 1, 2, 0, 1, 2])
 INPUTS = torch.tensor([[1.0, 2.0], [-1.0, 0.5]], dtype=torch.float64)
 TARGETS = torch.tensor([0, 1])
+MARGINS = [3**-0.25, 4**-0.25, 100]
 
 
 @pytest.mark.parametrize(
@@ -239,14 +238,7 @@ TARGETS = torch.tensor([0, 1])
         # halved, its bias is not
         (FedRS(alpha=0.5), LABELS, [[1.1, 1.8, 0.3], [-0.9, 0.3, -0.95]]),
         # margins are 3^-1/4 and 4^-1/4; the logit of the missing class drops by 100
-        (
-            FedLC(),
-            LABELS,
-            [
-                [1.1 - 3**-0.25, 1.8 - 4**-0.25, 0.3 - 100],
-                [-0.9 - 3**-0.25, 0.3 - 4**-0.25, -2.2 - 100],
-            ],
-        ),
+        (FedLC(), LABELS, np.array([[1.1, 1.8, 0.3], [-0.9, 0.3, -2.2]]) - MARGINS),
         # balanced classes: FedRS restricts nothing, FedLC shifts all logits equally
         (FedRS(alpha=0.2), BALANCED, [[1.1, 1.8, 0.3], [-0.9, 0.3, -2.2]]),
         (FedLC(tau=1.0), BALANCED, [[1.1, 1.8, 0.3], [-0.9, 0.3, -2.2]]),

@@ -33,9 +33,8 @@ class Watched(nn.Module):
 
 
 def colored(count: int, seed: int) -> Samples:
-    images = torch.from_numpy(
-        np.random.default_rng(seed).integers(0, 256, (count, 3, 8, 8), dtype=np.uint8)
-    )
+    rng = np.random.default_rng(seed)
+    images = torch.from_numpy(rng.integers(0, 256, (count, 3, 8, 8), dtype=np.uint8))
     mean, std = (torch.full((3, 1, 1), value, dtype=torch.float64) for value in (MEAN, STD))
     return Samples(images, torch.arange(count) % 3, 255.0, mean, std)
 
@@ -64,9 +63,8 @@ def test_each_sample_is_augmented_by_the_draws_of_its_address(name: str):
     """Client 1 trains on nine samples for two epochs; it draws once, a row per epoch and sample."""
     task, augmentation = colored_task(name), AUGMENTATIONS[name]()
     images = task.train_samples.scaled(torch.from_numpy(task.shards.indices[1]))
-    numbers = torch.from_numpy(
-        generator(0, "augmentation", round=3, client=1).random((2, 9, augmentation.numbers))
-    )
+    rng = generator(0, "augmentation", round=3, client=1)
+    numbers = torch.from_numpy(rng.random((2, 9, augmentation.numbers)))
     order = generator(0, "batches", round=3, client=1)
     expected = []
     for row in numbers:

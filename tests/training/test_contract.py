@@ -176,14 +176,8 @@ class Rule(ServerRule):
     ("change", "sentence"),
     [
         (lambda mean, *_: mean.__delitem__("1.bias"), "the weights '1.bias' as nothing, not"),
-        (
-            lambda mean, *_: mean.update(more=torch.ones(1)),
-            "the weights 'more' as torch.float32 of shape (1,), not nothing",
-        ),
-        (
-            lambda mean, *_: mean.update({"1.bias": mean["1.bias"].float()[None]}),
-            "as torch.float32 of shape (1, 64), not torch.float64 of shape (64,)",
-        ),
+        (lambda mean, *_: mean.update(more=torch.ones(1)), "float32 of shape (1,), not nothing"),
+        (lambda mean, *_: mean.update({"1.bias": torch.ones(1, 64)}), "(1, 64), not torch.float64"),
         (lambda mean, weights, _: weights["1.bias"].zero_(), "a tensor in place"),
         (lambda mean, _, updates: updates.weights["1.bias"].zero_(), "in place"),
         (lambda *_: {"size": 1.0}, "returned 'size', which is not declared in metrics"),

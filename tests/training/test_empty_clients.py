@@ -66,12 +66,8 @@ def test_an_empty_client_returns_the_global_model(J: str, augmentation: str):
 
 
 def test_a_cohort_of_empty_clients_changes_neither_model_nor_server_memory():
-    task = small_task(
-        sizes=SIZES,
-        selector=PlannedFile(cohorts=((0, 2), (3, 1), (4, 3))),
-        server=PerStep(),
-        rounds=3,
-    )
+    planned = PlannedFile(cohorts=((0, 2), (3, 1), (4, 3)))
+    task = small_task(sizes=SIZES, selector=planned, server=PerStep(), rounds=3)
     first, second, third = states(task)
     assert all(torch.equal(second.weights[name], first.weights[name]) for name in first.weights)
     assert any(not torch.equal(third.weights[name], first.weights[name]) for name in first.weights)

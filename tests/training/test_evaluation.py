@@ -141,11 +141,9 @@ GLOBAL = CLIENTS[1]  # the weights with which clients begin
 
 def gathered(task: Task, needs: set[str], kind: type[Trainer] = SerialTrainer):
     """What is gathered after training, and the ledger of the round."""
-    ledger = Ledger()
-    reports = NeedGatherer(needs, task).gather_after_training(
-        GLOBAL, cohort_of_three(), kind(task), ledger
-    )
-    return reports, ledger
+    ledger, updates = Ledger(), cohort_of_three()
+    given = {"weights": GLOBAL, "trainer": kind(task), "local_models": updates}
+    return NeedGatherer(needs, task).gather("after", updates.clients, ledger, **given), ledger
 
 
 @pytest.mark.parametrize("kind", [SerialTrainer, StackedTrainer])
@@ -176,9 +174,8 @@ def test_candidates_report_the_loss_on_a_batch_of_their_samples():
     pairs = [by_hand(GLOBAL, pair)[0] for pair in ([1, 2], [1, 9], [2, 9])]
     seen = set()
     for round in range(1, 20):
-        (_, loss, single) = needs.gather_before_choosing(GLOBAL, np.array([1, 2]), round, ledger)[
-            "candidate_batch_loss"
-        ]
+        reports = needs.gather("before", [1, 2], ledger, weights=GLOBAL, round=round)
+        loss, single = reports["candidate_batch_loss"]
         assert single == pytest.approx(by_hand(GLOBAL, [8])[0])
         seen.add(int(np.argmin(np.abs(np.array(pairs) - loss))))
         assert np.abs(np.array(pairs) - loss).min() < 1e-12

@@ -51,13 +51,10 @@ def test_a_client_with_one_sample_is_normalized_as_in_evaluation():
     start = task.initial_weights()
     first = trained(small_task(model=network(), sizes=(1, 5), J="J1e"), [0])
     index = torch.from_numpy(task.shards.indices[0])
-    scores = (
-        torch.from_numpy(pixels(task, 0)) / np.sqrt(1 + 1e-5) @ start["2.weight"].T
-        + start["2.bias"]
-    )
-    assert first.losses.item() == pytest.approx(
-        cross_entropy(scores, task.train_samples.labels[index]).item(), rel=1e-12
-    )
+    normalized = torch.from_numpy(pixels(task, 0)) / np.sqrt(1 + 1e-5)
+    scores = normalized @ start["2.weight"].T + start["2.bias"]
+    expected = cross_entropy(scores, task.train_samples.labels[index]).item()
+    assert first.losses.item() == pytest.approx(expected, rel=1e-12)
     twice = trained(task, [0])
     assert twice.steps.tolist() == [2] and twice.losses.item() < first.losses.item()
     assert all(torch.equal(twice.weights[name][0], start[name]) for name in (MEAN, VARIANCE, COUNT))

@@ -92,9 +92,8 @@ def test_held_out_samples_by_hand():
     differs = False
     for state in by_round:
         index = state.round - 1
-        first, second = (
-            by_hand(task, state.weights, task.train_samples, part) for part in ([0, 1, 4], [3])
-        )
+        given = task, state.weights, task.train_samples
+        first, second = by_hand(*given, [0, 1, 4]), by_hand(*given, [3])
         loss, accuracy = ((3 * one + other) / 4 for one, other in zip(first, second, strict=True))
         assert metrics["holdout_loss"][index][1] == pytest.approx(loss, rel=1e-12)
         assert metrics["holdout_accuracy"][index][1] == pytest.approx(accuracy, rel=1e-12)
@@ -130,10 +129,8 @@ def test_local_models_by_hand():
         index, cohort = state.round - 1, state.history.cohorts[state.round - 1]
         rows = _answered(task, cohort, state.round)
         assert len(rows) == 3
-        evaluations = [
-            by_hand(task, answered.client_weights(row), task.test_samples, task.test)
-            for row in rows
-        ]
+        tests, models = (task.test_samples, task.test), map(answered.client_weights, rows)
+        evaluations = [by_hand(task, model, *tests) for model in models]
         losses, accuracies = zip(*evaluations, strict=True)
         assert metrics["local_loss"][index][1] == pytest.approx(np.mean(losses), rel=1e-12)
         assert metrics["local_accuracy"][index][1] == pytest.approx(np.mean(accuracies), rel=1e-12)
@@ -192,10 +189,8 @@ def test_a_probe_that_leaves_no_steps_gives_the_training_loss(trainer: str):
     start = task.initial_weights()
     state = run(replace(task, trainer=trainer))
     (cohort,) = state.history.cohorts
-    losses = [
-        by_hand(task, start, task.train_samples, task.shards.indices[client])[0]
-        for client in cohort
-    ]
+    given, held = (task, start, task.train_samples), task.shards.indices
+    losses = [by_hand(*given, held[client])[0] for client in cohort]
     assert state.history.metrics["train_loss"] == [(1, pytest.approx(np.mean(losses), rel=1e-9))]
     assert state.history.cost["client_steps"] == [(1, 4)]  # one of each client in the pool
     plain = small_task(**settings)

@@ -185,9 +185,8 @@ def image_task(precision: str) -> Task:
     """A task of two clients that train on 12 images each for two epochs."""
     rng = np.random.default_rng(8)
     pictures = torch.from_numpy(rng.random((24, 3, 32, 32), dtype=np.float32))
-    samples = Samples(
-        pictures, torch.from_numpy(rng.integers(0, 3, 24)), 1.0, torch.zeros(1), torch.ones(1)
-    )
+    labels = torch.from_numpy(rng.integers(0, 3, 24))
+    samples = Samples(pictures, labels, 1.0, torch.zeros(1), torch.ones(1))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(3)
         model = MODELS["lenet5"]().build((3, 32, 32), 3)
@@ -219,8 +218,5 @@ def test_tf32_is_for_gpus_alone():
         set_up("tf32", CPU)
     for precision, device in (("tf32", torch.device("cuda")), ("float32", CPU), ("bfloat16", CPU)):
         set_up(precision, device)
-        assert (
-            torch.backends.cudnn.allow_tf32
-            == torch.backends.cuda.matmul.allow_tf32
-            == (precision == "tf32")
-        )
+        allowed = torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32
+        assert allowed == (precision == "tf32",) * 2

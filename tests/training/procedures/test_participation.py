@@ -18,9 +18,8 @@ from tests.training.small_task import run, small_task, train
 def test_dropout_removes_the_share_rounded_down(share: str, cohort: int, gone: int):
     participation = parse_participation(f"dropout-{share}")
     for seed in range(20):
-        assert (
-            ~participation.responds(np.arange(cohort), np.random.default_rng(seed))
-        ).sum() == gone
+        responds = participation.responds(np.arange(cohort), np.random.default_rng(seed))
+        assert (~responds).sum() == gone
 
 
 def test_bernoulli_is_independent_for_each_client_and_leaves_one():
@@ -42,18 +41,16 @@ def test_half_of_the_clients_are_stragglers_for_the_whole_run():
     ]
     assert (rounds[0] == rounds[1]).all() and (rounds[0] == rounds[2]).all()
     slow = np.bincount(rounds[0], minlength=6)
-    assert slow[0] == 0 and slow[1:5].sum() == pytest.approx(
-        400, abs=40
-    )  # a fifth of the 500 completes all epochs
+    # a fifth of the 500 completes all epochs
+    assert slow[0] == 0 and slow[1:5].sum() == pytest.approx(400, abs=40)
     assert stats.chisquare(slow[1:5]).pvalue > 0.01
 
 
 def test_clients_that_drop_out_do_not_train_and_have_their_own_random_draws():
     """The weights are those of a round with only the other clients, merged by hand."""
     task = small_task(participation="dropout-0.5", J="J2e")
-    answers = parse_participation("dropout-0.5").responds(
-        np.arange(4), generator(0, "answers", round=1)
-    )
+    rng = generator(0, "answers", round=1)
+    answers = parse_participation("dropout-0.5").responds(np.arange(4), rng)
     state = run(task)
     cohort = state.history.cohorts[0]
     again = small_task(J="J2e")

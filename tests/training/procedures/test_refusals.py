@@ -29,7 +29,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[tuple[dict[str, Any], str]]]] = {
             ({"model": "resnet9-gn"}, "which the model 'resnet9-gn' lacks"),
             ({"optimizer": "adam"}, "trains clients by SGD, but optimizer is 'adam'"),
             ({"server": FedNova()}, "not by the server rule 'fednova'"),
-            ({"selector": Probe()}, "no use for the selector 'probe', which probes clients first"),
+            ({"selector": Probe()}, "takes no selector that probes, as 'probe' does"),
         ],
     ),
     "concat-4": (
@@ -97,7 +97,7 @@ def test_unsuitable_settings_are_refused(procedure: str):
     ("changes", "sentence"),
     [
         ({"optimizer": "adam"}, "assumes steps of SGD, but optimizer is 'adam'"),
-        ({"selector": Probe()}, "assumes steps at once, but the selector 'probe' probes"),
+        ({"selector": Probe()}, "assumes steps at once, but 'probe' probes clients"),
     ],
 )
 def test_rules_that_read_gradients_off_updates_refuse_adam_and_probes(

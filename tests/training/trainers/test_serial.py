@@ -43,9 +43,8 @@ def test_a_clients_model_does_not_depend_on_the_rest_of_the_cohort(cohort: list[
     """Neither the order of the cohort nor who else is in it changes a bit."""
     everybody = local_models(train(chance_task(), [0, 1, 2, 3]), [0, 1, 2, 3])
     assert len({model for model, _, _ in everybody.values()}) == 4
-    assert local_models(train(chance_task(), cohort), cohort) == {
-        client: everybody[client] for client in cohort
-    }
+    expected = {client: everybody[client] for client in cohort}
+    assert local_models(train(chance_task(), cohort), cohort) == expected
 
 
 def test_neither_global_weights_nor_global_random_state_matter():
@@ -64,9 +63,8 @@ def test_neither_global_weights_nor_global_random_state_matter():
 def batches(size: int, client: int = 2, round: int = 5, **settings: Any) -> list[list[int]]:
     """The batches of a client, as places in its shard."""
     options = {key: settings.pop(key) for key in ("begin", "end", "in_order") if key in settings}
-    work = LocalWork(
-        client=client, round=round, weights={}, samples=np.arange(size), lr=0.1, **options
-    )
+    options |= {"client": client, "round": round, "weights": {}, "lr": 0.1}
+    work = LocalWork(samples=np.arange(size), **options)
     return [batch.tolist() for _, batch in work.steps(small_settings(**settings))]
 
 
@@ -111,6 +109,5 @@ def test_plain_sgd_matches_pytorch(momentum: float, weight_decay: float):
             optimizer.zero_grad()
             model(inputs).square().mean().backward()
             optimizer.step()
-        torch.testing.assert_close(
-            list(mine.parameters()), list(theirs.parameters()), rtol=1e-14, atol=1e-15
-        )
+        both = list(mine.parameters()), list(theirs.parameters())
+        torch.testing.assert_close(*both, rtol=1e-14, atol=1e-15)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cohort.data import augmentations
-from cohort.native.emitter import ZERO, Emitter, Index, absolute, reversed_lanes, rounded
+from cohort.native.emitter import ZERO, Emitter, Index, reversed_lanes
 from cohort.native.layers import Shape
 from cohort.native.target import Arena
 
@@ -253,7 +253,7 @@ class AugmentCode:
         for offset in SIXTHS:
             turns = emit.op("fadd", hue, emit.constant(offset))
             turns = emit.op("fmul", turns, emit.constant(1 / 6))
-            distance = absolute(emit, emit.op("fsub", turns, rounded(emit, turns)))
+            distance = emit.unary("fabs", emit.op("fsub", turns, emit.unary("roundeven", turns)))
             darkness = emit.fma(distance, emit.constant(-6), emit.constant(2))
             darkness = emit.minimum(emit.maximum(darkness, ZERO), emit.constant(1))
             rotated.append(emit.fma(emit.op("fsub", ZERO, darkness), spread, brightest))

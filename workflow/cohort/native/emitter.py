@@ -232,6 +232,10 @@ class Emitter:
         operands = ((self.vector, value) for value in (left, right, added))
         return self.intrinsic(f"fma.{self.suffix}", self.vector, *operands)
 
+    def unary(self, name: str, value: str) -> str:
+        """Emit one of LLVM's functions of each lane, such as `fabs`."""
+        return self.intrinsic(f"{name}.{self.suffix}", self.vector, (self.vector, value))
+
     def select(self, mask: str, yes: str, no: str) -> str:
         """Emit `yes` in the lanes where the mask is set, `no` in the others."""
         return self.value(f"select {self.mask} {mask}, {self.vector} {yes}, {self.vector} {no}")
@@ -258,11 +262,6 @@ class Emitter:
         name = f"llvm.vector.reduce.fadd.{self.suffix}"
         self._declared.add(f"declare {self.scalar} @{name}({self.scalar}, {self.vector})")
         return self.value(f"call reassoc {self.scalar} @{name}({', '.join(operands)})")
-
-    def lane_maximum(self, value: str) -> str:
-        """Emit the largest lane of a vector."""
-        name = f"vector.reduce.fmax.{self.suffix}"
-        return self.intrinsic(name, self.scalar, (self.vector, value))
 
     def add_outer_product(
         self, sums: list[str], width: int, rows: Sequence[str], columns: Iterable[tuple[int, str]]
@@ -372,16 +371,6 @@ def lane_sums(emit: Emitter, vectors: Sequence[str]) -> str:
         pairs = zip(rows[::2], rows[1::2], strict=True)
         rows = [emit.op("fadd", *_interleaved(emit, left, right, step)) for left, right in pairs]
     return rows[0]
-
-
-def absolute(emit: Emitter, value: str) -> str:
-    """Emit the absolute value of each lane."""
-    return emit.intrinsic(f"fabs.{emit.suffix}", emit.vector, (emit.vector, value))
-
-
-def rounded(emit: Emitter, value: str) -> str:
-    """Emit the nearest integer of each lane, ties to even."""
-    return emit.intrinsic(f"roundeven.{emit.suffix}", emit.vector, (emit.vector, value))
 
 
 def reversed_lanes(emit: Emitter, value: str) -> str:

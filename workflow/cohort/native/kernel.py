@@ -55,16 +55,13 @@ class Batches:
 
 def program_for(request: CodeRequest) -> LanesProgram | SingleSampleProgram:
     """The program that emits the requested code."""
-    if is_single_sample(request):
-        return SingleSampleProgram(request)
-    return LanesProgram(request)
+    return (SingleSampleProgram if is_single_sample(request) else LanesProgram)(request)
 
 
 @functools.lru_cache(maxsize=32)
 def _compiled(request: CodeRequest) -> tuple[LanesProgram | SingleSampleProgram, Function]:
     """The program for a request and the function compiled from it, made once in a process. The
-    cache's key is the request and the generator's own code, so that code is emitted only if no
-    process has compiled it before."""
+    cache's key is the request and the generator's own code."""
     program, key = program_for(request), f"{request}\0{_generator_hash()}"
     name = PREDICT if request.options is None else TRAIN
     return program, compile_function(key, program.llvm_ir, name, request.target)
@@ -103,8 +100,7 @@ class Kernel:
         self.arrays[name][self.program.order] = values
 
     def view(self, name: str) -> np.ndarray:
-        """The array of this name, with a number for each weight in the network's order; a view or a
-        copy of the array that the code works on."""
+        """The array of this name, with a number for each weight in the network's order."""
         return self.arrays[name][self.program.order]
 
     def train(

@@ -201,7 +201,10 @@ class CrossEntropyCode:
         with emit.function("cross_entropy", *LOSS_PARAMETERS), blocks as block:
             if self.calibrated:
                 self._emit_calibration(block)
-            maximum = self._emit_maximum(block)
+            greatest = emit.variables([emit.constant(-math.inf)])
+            with emit.loop(self.layer.outer) as output, greatest.update() as values:
+                values[0] = emit.maximum(emit.load(self._logit_pointer(block, output)), values[0])
+            (maximum,) = greatest.load()
             address = emit.pointer("%labels", (block, lanes), kind="i32")
             labels = emit.value(f"load <{lanes} x i32>, ptr {address}, align 4")
             total, gap = self._emit_exponentials(block, maximum, labels)
@@ -223,13 +226,6 @@ class CrossEntropyCode:
             address = self._logit_pointer(block, output)
             without_bias = emit.op("fsub", emit.load(address), bias)
             emit.store(emit.fma(scale, without_bias, emit.op("fadd", bias, shift)), address)
-
-    def _emit_maximum(self, block: Index) -> str:
-        emit = self.emit
-        greatest = emit.variables([emit.constant(-math.inf)])
-        with emit.loop(self.layer.outer) as output, greatest.update() as values:
-            values[0] = emit.maximum(emit.load(self._logit_pointer(block, output)), values[0])
-        return greatest.load()[0]
 
     def _emit_exponentials(self, block: Index, maximum: str, labels: str) -> list[str]:
         """Emit code that stores exp(logit - maximum) in the gradient's memory; return their sum,

@@ -38,9 +38,8 @@ class StepOptions:
 
 @dataclass(frozen=True)
 class CodeRequest:
-    """A request for code that trains a network by batches of a size, or evaluates the network if
-    `options` is None. `kind` is LLVM's type of the samples' numbers; samples are augmented if
-    `augment` is given."""
+    """A request for code that trains a network by batches of a size, or evaluates it if `options`
+    is None. `kind` is LLVM's type of the samples' numbers, which `augment` changes if given."""
 
     layers: tuple[Layer, ...]
     shape: Shape

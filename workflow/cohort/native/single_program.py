@@ -78,7 +78,8 @@ class SingleSampleProgram:
             greatest = vectors[0]
             for vector in vectors[1:]:
                 greatest = emit.maximum(vector, greatest)
-            maximum = emit.lane_maximum(greatest)
+            reduce = f"vector.reduce.fmax.{emit.suffix}"
+            maximum = emit.intrinsic(reduce, scalar, (emit.vector, greatest))
             below = emit.broadcast(maximum)
             powers = [exponential(emit, emit.op("fsub", vector, below)) for vector in vectors]
             total = powers[0]

@@ -16,7 +16,7 @@ FromSlots = Callable[[Emitter, list[str]], Complex]
 
 class Columns(NamedTuple):
     """The real or the complex columns of the row transform: how many there are, the index of the
-    first row coefficient, and how many coefficients (`rows`) and slots each column has."""
+    first row coefficient, and how many coefficients (`rows`) and slots each has."""
 
     is_real: bool
     number: int

@@ -273,8 +273,5 @@ class OnNextCohort(OfModels):
         return [(state.weights, task.train_samples, indices)]
 
 
-EVALUATORS = Catalog(
-    "cohort.training.evaluators",
-    Evaluator,
-    (OnHoldout, OfLocalModels, OnNextCohort, OnOwnSamples, OnTest, OnValidation),
-)
+_CLASSES = OnHoldout, OfLocalModels, OnNextCohort, OnOwnSamples, OnTest, OnValidation
+EVALUATORS = Catalog("cohort.training.evaluators", Evaluator, _CLASSES)

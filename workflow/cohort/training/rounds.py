@@ -67,8 +67,7 @@ class Rounds(ABC):
 
     def evaluate(self, state: RunState, ledger: Ledger) -> None:
         """Enter into the ledger what the evaluators measure that are due after a round."""
-        for kind in evaluators.EVALUATORS.values():
-            evaluator = kind()
+        for evaluator in (kind() for kind in evaluators.EVALUATORS.values()):
             if evaluator.is_due(self.task, state):
                 network = self.network(state.round)
                 metrics = evaluator.evaluate(self.task, network, state, self.local_models)

@@ -147,11 +147,8 @@ class OneCycle(Schedule):
         return lr_scheduler.OneCycleLR(optimizer, highest, total_steps=epochs * batches)
 
 
-SCHEDULES = Catalog(
-    "cohort.training.schedules",
-    Schedule,
-    (Constant, Cosine, Exponential, OneCycle, Plateau, WarmRestarts, Step, MultiStep),
-)
+_CLASSES = Constant, Cosine, Exponential, OneCycle, Plateau, WarmRestarts, Step, MultiStep
+SCHEDULES = Catalog("cohort.training.schedules", Schedule, _CLASSES)
 
 
 @functools.cache

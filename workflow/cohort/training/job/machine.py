@@ -62,10 +62,8 @@ def visible_gpus() -> list[str]:
     known only by its name in CUDA_VISIBLE_DEVICES."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
     parts = dict(enumerate(name.strip() for name in visible if name.strip().startswith("MIG-")))
-    return [
-        parts.get(n) or str(torch.cuda.get_device_properties(n).uuid)
-        for n in range(torch.cuda.device_count())
-    ]
+    properties = map(torch.cuda.get_device_properties, range(torch.cuda.device_count()))
+    return [parts.get(number) or str(gpu.uuid) for number, gpu in enumerate(properties)]
 
 
 @contextlib.contextmanager

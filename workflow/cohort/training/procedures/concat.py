@@ -59,7 +59,8 @@ class ConcatRounds(Rounds):
     def begin(self) -> RunState:
         task, rng = self.task, generator(self.task.settings.seed, "selection")
         weights = self.concatenated.initial_weights(task.initial_weights())
-        reports = gathering.NeedGatherer(task.selector.needs, task).gather_once()
+        needs, everybody = task.selector.needs, range(task.settings.clients)
+        reports = gathering.NeedGatherer(needs, task).gather("once", everybody, Ledger())
         memory = self.selector.begin(task.view(reports), rng)
         clusters = {"cluster": torch.from_numpy(self.cluster_of_client)}
         return RunState(weights, clusters, memory, reports=reports)

@@ -84,7 +84,7 @@ class FederatedRounds(Rounds):
         weights, rng = task.initial_weights(), generator(task.settings.seed, "selection")
         steps = np.array([local_steps(size, task.settings)[0] for size in task.sizes])
         seconds = self.seconds(np.arange(len(steps)), steps, 2 * self._model_bytes(weights))
-        reports = self.needs.gather_once(seconds)
+        reports = self.needs.gather("once", range(len(steps)), Ledger(), seconds=seconds)
         selector = self.selector.begin(task.view(reports), rng)
         memory = self.server.begin(task.trainable(weights), task.other_initial_weights)
         return RunState(weights, memory, selector, reports=reports)
@@ -116,7 +116,9 @@ class FederatedRounds(Rounds):
         size, reports = self._model_bytes(state.weights), dict(view.reports)
         ledger.sent("model", size, to="clients", copies=len(clients))
         if asks:
-            reports |= self.needs.gather_before_choosing(state.weights, clients, round, ledger)
+            given = {"weights": state.weights, "round": round}
+            for need, values in self.needs.gather("before", clients, ledger, **given).items():
+                reports[need] = scatter_rows(values, clients, self.task.settings.clients)
         probes, steps = None, np.zeros(len(clients))
         if self.selector.probe_batches:
             probes, norms = self.probe(state, clients, round, ledger)
@@ -213,8 +215,9 @@ class FederatedRounds(Rounds):
         size = self._model_bytes(state.weights) * (1 if pool.has_model else 2)
         clients = np.array(updates.clients, dtype=np.int64)
         seconds = self.seconds(clients, updates.steps.cpu().numpy(), size)
-        trained = updates, self.trainer, ledger, seconds, works
-        reports = self.needs.gather_after_training(state.weights, *trained)
+        given = {"weights": state.weights, "trainer": self.trainer, "seconds": seconds}
+        given |= {"local_models": updates, "works": works}
+        reports = self.needs.gather("after", clients, ledger, **given)
         self.wait(clients, seconds, ledger)
         return reports
 

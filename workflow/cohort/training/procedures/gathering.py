@@ -32,41 +32,16 @@ class NeedGatherer:
         """The needs that are gathered `once`, `before` choosing or `after` training."""
         return [need for need in self.all if need.gathered == when]
 
-    def gather_once(self, seconds: np.ndarray | None = None) -> dict[str, np.ndarray]:
-        """Gather what all clients report before the first round, by need; a round is expected to
-        take each of them these `seconds`."""
-        everybody = np.arange(self.task.settings.clients)
-        context = ModelEvaluations(self.task, read_only(everybody), Ledger(), seconds=seconds)
-        return {need.name: _measure(need, context) for need in self.gathered_at("once")}
-
-    def gather_before_choosing(
-        self, weights: Weights, pool: np.ndarray, round: int, ledger: Ledger
+    def gather(
+        self, when: str, clients: Sequence[int] | np.ndarray, ledger: Ledger, **given: Any
     ) -> dict[str, np.ndarray]:
-        """Gather what the clients of a pool report of the global model, by need: a row for each
-        client of the federation, NaN for those outside the pool."""
-        context = ModelEvaluations(self.task, read_only(pool), ledger, weights, round=round)
-        answers, clients = self._gather("before", context), self.task.settings.clients
-        return {name: scatter_rows(values, pool, clients) for name, values in answers.items()}
-
-    def gather_after_training(
-        self,
-        weights: Weights,
-        updates: Updates,
-        trainer: Trainer,
-        ledger: Ledger,
-        seconds: np.ndarray | None = None,
-        works: Sequence[LocalWork] = (),
-    ) -> dict[str, np.ndarray]:
-        """Gather what the selector needs of the clients that answered, by need: one row each. They
-        began with these weights and took these `seconds` for their `works`."""
-        clients = read_only(np.array(updates.clients, dtype=np.int64))
-        trained = weights, trainer, updates, works, seconds
-        return self._gather("after", ModelEvaluations(self.task, clients, ledger, *trained))
-
-    def _gather(self, when: str, context: "ModelEvaluations") -> dict[str, np.ndarray]:
-        with context.ledger.timed("selecting"):
+        """Measure the needs that are gathered then, by need: a row for each of the clients, who
+        upload it. What is `given` are fields of `ModelEvaluations`."""
+        asked = read_only(np.array(clients, dtype=np.int64))
+        context = ModelEvaluations(self.task, asked, ledger, **given)
+        with ledger.timed("selecting"):
             answers = {need.name: _measure(need, context) for need in self.gathered_at(when)}
-        self.charge(when, len(context.clients), context.ledger)
+        self.charge(when, len(asked), ledger)
         return answers
 
     def charge(self, when: str, clients: int, ledger: Ledger) -> None:

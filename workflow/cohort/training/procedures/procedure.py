@@ -66,8 +66,7 @@ class Procedure(NameEncoded):
     def check_undecayed(self, cell: Cell) -> None:
         """Raise ValueError if the cell's learning rate decays by round."""
         if cell.settings.lr_decay != 1:
-            decay = f"{cell.settings.lr_decay:g}"
-            raise ValueError(f"follows its schedule, and has no use for lr_decay {decay}")
+            raise ValueError(f"has a schedule and no use for lr_decay {cell.settings.lr_decay:g}")
 
     def check_plain(self, cell: Cell) -> None:
         """Raise ValueError unless all clients take part and the strategy is plain FedAvg."""
@@ -177,8 +176,7 @@ class Federated(Procedure):
         if optimizer != "sgd":
             raise ValueError(f"{assumes} of SGD, but optimizer is '{optimizer}'")
         if isinstance(cell.selector, abilities.Probing):
-            name = cell.selector.name
-            raise ValueError(f"{assumes} at once, but the selector '{name}' probes clients first")
+            raise ValueError(f"{assumes} at once, but '{cell.selector.name}' probes clients first")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,8 +205,7 @@ class FedTan(Procedure):
         if rule != "average":
             raise ValueError(f"averages the clients' models, not by the server rule '{rule}'")
         if isinstance(cell.selector, abilities.Probing):
-            probing = cell.selector.name
-            raise ValueError(f"has no use for the selector '{probing}', which probes clients first")
+            raise ValueError(f"takes no selector that probes, as '{cell.selector.name}' does")
 
 
 @dataclass(frozen=True, kw_only=True)
