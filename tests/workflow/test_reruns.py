@@ -84,7 +84,7 @@ def test_a_changed_value_of_a_paper_draws_what_shows_it_and_trains_nothing(finis
 @pytest.mark.parametrize(
     ("file", "old", "new", "planned"),
     [
-        ("results/figures/style.py", "from __future__", "# x\nfrom __future__", {"draw": 2}),
+        ("results/figures/theme.py", "from __future__", "# x\nfrom __future__", {"draw": 2}),
         ("results/report/templates/page.html.j2", "<header>", "<header >", {}),
     ],
 )

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +9,7 @@ from matplotlib.figure import Figure
 
 from cohort.results.figures.draw import make_figure
 from cohort.results.files import write_metrics
-from tests.results.figures.samples import LOOK, Fate, frame_of, sample
-
-Runs = Iterable[tuple[dict[str, Any], dict[int, float]]]
+from tests.results.figures.samples import LOOK, Fate, Runs, frame_of, sample
 
 
 @pytest.fixture

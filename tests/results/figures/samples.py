@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
 PARTITIONS, WORK, SEEDS = ("dir-0.1", "iid"), ("J4", "J16"), (0, 1, 2)
 STRATEGIES = ("fedavg", "loss", "fedentopt")
 NAMES = ["FedAvg (random)", "Highest loss", "FedEntOpt"]
 ROUNDS, CLIENTS = 12, 5
+ORDERS = {"partition": [*PARTITIONS], "J": [*WORK], "strategy": [*STRATEGIES], "seed": [*SEEDS]}
 LOOK = {
-    "orders": {
-        "partition": [*PARTITIONS],
-        "J": [*WORK],
-        "strategy": [*STRATEGIES],
-        "seed": [*SEEDS],
-    },
+    "orders": ORDERS,
     "strategies": [*STRATEGIES],
     "titles": {"strategy": dict(zip(STRATEGIES, NAMES, strict=True))},
 }
 TYPES: Any = {"metric": "string", "round": "Int64", "client": "Int64", "label": "Int64"}
 Fate = dict[tuple[str, str, str, int], tuple[str, int]]
+Runs = Iterable[tuple[dict[str, Any], dict[int, float]]]
+Metrics = Callable[..., Path]
+Draw = Callable[..., Figure]
+Spec = dict[str, Any]
 
 
 def frame_of(rows: list[dict[str, Any]]) -> pd.DataFrame:
@@ -54,3 +57,16 @@ def sample(fate: Fate | None = None) -> pd.DataFrame:
             value = float(rng.integers(0, 9))
             rows.append(cell | {"metric": "selected", "client": client, "value": value})
     return frame_of(rows)
+
+
+def note(figure: Figure) -> str:
+    """The text below a figure."""
+    return figure.get_supxlabel().replace("\n", " ")
+
+
+def accuracy(partition: str, J: str, strategy: str) -> np.ndarray:
+    """In percent, a row for each seed and a column for each evaluated round."""
+    rows = sample().query(
+        "metric == 'test_accuracy' and partition == @partition and J == @J and strategy == @strategy"
+    )
+    return rows.pivot(index="seed", columns="round", values="value").to_numpy() * 100

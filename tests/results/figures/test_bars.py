@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +10,13 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
 from cohort.results.figures.draw import make_figure
-from cohort.results.figures.kinds.curves import Curves
-from cohort.results.figures.style import COLORS
-from tests.results.figures.samples import STRATEGIES
-from tests.results.figures.test_draw import accuracy, note
+from cohort.results.figures.theme import COLORS
+from tests.results.figures.samples import STRATEGIES, Draw, Metrics, Spec, accuracy, note
 
-Draw = Callable[..., Figure]
-Metrics = Callable[..., Path]
-Spec = dict[str, Any]
 SELECTED = {
     ("fedavg", 0): [5.0, 2.0, 9.0],
     ("fedavg", 1): [1.0, 8.0, 4.0],
@@ -261,5 +254,6 @@ def test_the_reference_line(drawn: Draw, fields: Spec) -> None:
     for axes in drawn(grid(), reference=12.5, reference_label="here", **fields).axes:
         (line,) = [line for line in axes.lines if line.get_label() == "here"]
         assert list(line.get_ydata()) == [12.5, 12.5]
-    first, second = Curves(metric="cohort_entropy", also=["test_loss"], reference=3.17).by_metric()
-    assert (first.reference, second.reference) == (3.17, None)  # type: ignore[attr-defined]
+    figure = drawn(grid(), reference=12.5, reference_label="here", also=["test_loss"], **fields)
+    shown = [line for axes in figure.axes for line in axes.lines if line.get_label() == "here"]
+    assert len(shown) == len(figure.axes) / 2, "it is in the unit of the first metric"

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,14 +12,19 @@ from matplotlib.lines import Line2D
 
 from cohort.results.figures.draw import make_figure
 from cohort.results.figures.kinds.curves import MOST_POINTS, CostCurves, Curves, mean_over_cost
-from cohort.results.figures.style import COLORS, PAPER_GRAY
+from cohort.results.figures.theme import COLORS, PAPER_GRAY
 from cohort.results.files import write_metrics
-from tests.results.figures.samples import NAMES, frame_of, sample
-from tests.results.figures.test_draw import accuracy, note
+from tests.results.figures.samples import (
+    NAMES,
+    Draw,
+    Metrics,
+    Spec,
+    accuracy,
+    frame_of,
+    note,
+    sample,
+)
 
-Metrics = Callable[..., Path]
-Draw = Callable[..., Figure]
-Spec = dict[str, Any]
 PAPER = """\
 item,source,doubtful,dataset,model,partition,J,strategy,other,metric,at,round,value,sd
 Fig3,authors' log,,digits,mlp,dir-0.1,J4,loss,,test_accuracy,40,40,0.9,

@@ -6,45 +6,41 @@ import itertools
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import matplotlib
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from cohort.results.figures.draw import compare_figure, draw, make_figure
+from cohort.results.comparison import Comparison
+from cohort.results.figures import theme
+from cohort.results.figures.draw import draw, make_figure
 from cohort.results.figures.kinds import curves
 from cohort.results.figures.kinds.bars import PALE
 from cohort.results.figures.kinds.curves import STOPPED
-from cohort.results.figures.style import COLORS, FONT
 from cohort.results.report.items import alternative_text
-from tests.results.figures.samples import NAMES, PARTITIONS, SEEDS, STRATEGIES, WORK, Fate, sample
+from tests.results.figures.samples import (
+    NAMES,
+    PARTITIONS,
+    SEEDS,
+    STRATEGIES,
+    WORK,
+    Fate,
+    Metrics,
+    Spec,
+    accuracy,
+    note,
+)
 
-Metrics = Callable[..., Path]
-Spec = dict[str, Any]
 MISSING: Fate = dict.fromkeys(
     itertools.product(PARTITIONS, WORK, STRATEGIES, SEEDS), ("missing", 0)
 )
 
 
-def note(figure: Figure) -> str:
-    return figure.get_supxlabel().replace("\n", " ")
-
-
 def texts(figure: Figure) -> list[str]:
     words = [text.get_text() for axes in figure.axes for text in [*axes.texts, axes.title]]
     return [*words, *(text.get_text() for key in figure.legends for text in key.get_texts())]
-
-
-def accuracy(partition: str, J: str, strategy: str) -> np.ndarray:
-    """In percent, a row for each seed and a column for each evaluated round."""
-    rows = sample().query(
-        "metric == 'test_accuracy' and partition == @partition and J == @J and strategy == @strategy"
-    )
-    return rows.pivot(index="seed", columns="round", values="value").to_numpy() * 100
 
 
 def test_an_incomplete_run_is_drawn_up_to_its_last_round(spec: Spec, metrics: Metrics) -> None:
@@ -67,7 +63,7 @@ def test_unfinished_runs_make_a_bar_pale_and_diverged_runs_cross_it(
     fate: Fate = {("dir-0.1", "J4", "fedavg", 0): ("unfinished", 6)}
     figure = make_figure(bars, metrics(fate | {("iid", "J4", "loss", 1): ("diverged", 4)}))
     color = figure.axes[0].patches[0].get_facecolor()[:3]
-    full = matplotlib.colors.to_rgb(COLORS[0])
+    full = matplotlib.colors.to_rgb(theme.COLORS[0])
     np.testing.assert_allclose(color, [PALE + (1 - PALE) * part for part in full])
     assert [text.get_text() for text in figure.axes[0].texts] == ["×"]
     assert "pale: with unfinished runs" in note(figure)
@@ -90,9 +86,8 @@ def test_a_panel_without_runs_is_left_out_and_a_hue_says_so(spec: Spec, metrics:
     titles = [axes.get_title() for axes in figure.axes]
     assert len(titles) == 3 and "iid, J = 4 local steps" not in titles
     assert texts(figure)[-3:] == [NAMES[0], "Highest loss (no runs yet)", NAMES[2]]
-    figure = make_figure(
-        spec, metrics({key: how for key, how in MISSING.items() if key[1] == "J16"})
-    )
+    gone = {key: how for key, how in MISSING.items() if key[1] == "J16"}
+    figure = make_figure(spec, metrics(gone))
     titles = [axes.get_title() for axes in figure.axes]
     assert titles == ["dir-0.1, J = 4 local steps", "iid, J = 4 local steps"]
     assert note(figure).startswith("n = 3 seeds per curve; ")
@@ -108,21 +103,15 @@ def test_the_note_says_what_a_band_is(
     assert "; whisker: ± 1 SD over seeds" in notes[1]
 
 
-def test_the_alternative_text_is_the_title_and_the_means(spec: Spec, metrics: Metrics) -> None:
-    text = alternative_text(spec, compare_figure(spec, metrics()))
+def test_the_alternative_text_is_the_title_and_the_means(
+    spec: Spec, metrics: Metrics, tmp_path: Path
+) -> None:
+    draw(spec, metrics(), [tmp_path / "figure.json"])
+    text = alternative_text(spec, Comparison.read(tmp_path / "figure.json"))
     values = [accuracy(one, J, "fedavg")[:, -1].mean() for one in PARTITIONS for J in WORK]
     start = "Costs $5 & <more>. Means of Test accuracy (%): "
     assert text.startswith(f"{start}{NAMES[0]} {np.mean(values):.2f}; ")
     assert text.count(";") == 2
-
-
-def test_fonts_come_with_matplotlib_and_titles_are_not_parsed_as_math(
-    spec: Spec, metrics: Metrics, tmp_path: Path
-) -> None:
-    font = matplotlib.font_manager.findfont(FONT)
-    assert Path(font).is_relative_to(matplotlib.get_data_path())
-    look = spec["look"] | {"titles": {"strategy": {"loss": r"a $\wrong$ formula"}}}
-    draw(spec | {"look": look}, metrics(), [tmp_path / "figure.png"])
 
 
 @pytest.mark.parametrize("kind", ["spec", "bars"])
@@ -131,6 +120,10 @@ def test_the_same_numbers_give_the_same_bytes(
 ) -> None:
     """Whatever the order of their rows, matplotlib's settings, and the process."""
     spec, before = request.getfixturevalue(kind), dict(matplotlib.rcParams)
+    font = matplotlib.font_manager.findfont(theme.FONT)
+    assert Path(font).is_relative_to(matplotlib.get_data_path())
+    titles = {"strategy": {"loss": r"no $\wrong$ formula"}}
+    spec |= {"look": spec["look"] | {"titles": titles}}
     formats = (".png", ".pdf", ".json")
     here, there = ([tmp_path / f"{place}{ending}" for ending in formats] for place in "ab")
     draw(spec, metrics(), here)

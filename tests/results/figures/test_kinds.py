@@ -13,8 +13,8 @@ from cohort.core.components import schema_of
 from cohort.core.errors import UserError
 from cohort.results.figures import KINDS
 from cohort.results.figures.kinds.bars import Bars, Lines
-from cohort.results.figures.kinds.clients import Scatter, Shards
 from cohort.results.figures.kinds.curves import Curves
+from cohort.results.figures.kinds.others import Interval, Scatter, Shards
 from cohort.results.names import METRICS, Names
 
 
@@ -53,17 +53,19 @@ def test_fields_of_kinds(kind: type, fields: dict[str, object], is_valid: bool) 
 @pytest.mark.parametrize(
     ("kind", "fields", "sentence"),
     [
-        (Bars, {"x": "class", "metric": "selected"}, "bars over x: class cannot show selected; choose one of class_accuracy"),
+        (Bars, {"x": "class", "metric": "selected"}, "bars over x: class cannot show selected; choose among class_accuracy"),
         (Bars, {"x": "client", "metric": "test_accuracy"}, "bars over x: client cannot show test_accuracy"),
         (Bars, {"x": "J", "metric": "class_accuracy"}, "bars over x: J cannot show class_accuracy"),
-        (Bars, {"x": "client", "metric": "selected", "also": ["test_loss"]}, "cannot show test_loss too"),
+        (Bars, {"x": "client", "metric": "selected", "also": ["test_loss"]}, "cannot show test_loss; choose"),
         (Bars, {"x": "class", "metric": "class_accuracy", "paper": "Fig12"}, "leave paper out"),
-        (Bars, {"x": "J", "metric": "test_loss", "order": "number"}, "bars over x: J are in the study's order; leave out order: number"),
+        (Bars, {"x": "J", "metric": "test_loss", "order": "number"}, "bars over x: J are in the study's order; leave order out"),
         (Curves, {"metric": "test_loss", "buckets": 10, "smoothing": 3}, "smoothing and buckets cannot be combined"),
         (Scatter, {"metric": "size", "x": "size"}, "choose another x"),
         (Scatter, {"metric": "size", "x": "loss", "also": ["test_loss"]}, "leave out also"),
-        (Shards, {"also": ["test_loss"]}, "cannot show test_loss too"),
-        (Shards, {"hue": "J"}, "leave out hue"),
+        (Shards, {"also": ["test_loss"]}, "leave out also and hue"),
+        (Shards, {"hue": "J"}, "leave out also and hue"),
+        (Interval, {"metric": "update_norm"}, "neither high nor low is better"),
+        (Interval, {"metric": "test_loss", "limits": [0, 100]}, "leave out limits"),
     ],
 )  # fmt: skip
 def test_fields_that_contradict_each_other(

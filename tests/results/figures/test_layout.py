@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.figure import Figure
 
 from cohort.results.figures.draw import make_figure
-from cohort.results.figures.style import COLORS, OWN, Style, deviation_limits
-from tests.results.figures.samples import NAMES
-
-Draw = Callable[..., Figure]
-Metrics = Callable[..., Path]
-Spec = dict[str, Any]
+from cohort.results.figures.theme import COLORS, OWN, Style, deviation_limits
+from tests.results.figures.samples import NAMES, Draw, Metrics, Spec
 
 
 def models(count: int) -> Any:
     return [({"model": f"m{place}"}, {1: 0.5, 2: 0.6}) for place in range(count)]
-
-
-def columns(figure: Figure) -> int:
-    (count,) = {axes.get_gridspec().ncols for axes in figure.axes}
-    return count
 
 
 def sides(axes: Any) -> set[str]:
@@ -98,7 +86,8 @@ def test_each_metric_is_drawn_as_in_its_own_figure(spec: Spec, metrics: Metrics)
 def test_four_measures_fit_a_page(drawn: Draw, spec: Spec, width: int, panels: int) -> None:
     runs = [({"partition": one, "model": other}, {1: 0.5}) for one in "ab" for other in "cd"]
     figure = drawn(runs, also=["test_loss", "local_accuracy", "holdout_accuracy"], **spec)
-    assert columns(figure) == width and len(figure.axes) == panels
+    assert {axes.get_gridspec().ncols for axes in figure.axes} == {width}
+    assert len(figure.axes) == panels
     assert figure.get_figwidth() <= 7.01
 
 

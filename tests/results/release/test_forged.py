@@ -1,4 +1,4 @@
-"""A hundred forged releases: each is refused by its run and column, or by its file."""
+"""Forged releases: each is refused by its run and column, or by its file."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from cohort.results.release.folder import read_release
 from cohort.results.release.restoring import restore
 from cohort.training.cell import Cell
 from tests.conftest import ROOT
-from tests.results.release.forgeries import FORGERIES
-from tests.results.release.forging import forge
+from tests.results.release.forgeries import FORGERIES, forge
 
 Cells = dict[str, Cell]
 KEYS = ("J", "strategy", "seed")

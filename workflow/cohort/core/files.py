@@ -17,7 +17,7 @@ from typing import IO, Any
 from cohort.core import user_files
 from cohort.core.errors import UserError, explain_errors
 
-CODE = (".py", ".j2", ".css")  # suffixes of the files that decide what a stage writes
+CODE = (".py", ".j2", ".css", ".mplstyle")  # suffixes of the files that decide what a stage writes
 
 
 @contextlib.contextmanager

@@ -27,7 +27,7 @@ from cohort.pipeline.stopping import Stopping
 from cohort.pipeline.targets import requested_items
 from cohort.plan import Plan, misnamed_studies
 from cohort.records.record import is_valid
-from cohort.results.report.index import write_index
+from cohort.results.report.render import write_index
 from cohort.settings import options_of, write_plan
 from cohort.training.cell import Cell
 from cohort.training.job.lease import FINISHED, publish

@@ -17,8 +17,8 @@ from cohort.plan import Plan
 from cohort.results.claims.judge import write_judged
 from cohort.results.figures.draw import draw
 from cohort.results.files import read_experiment
-from cohort.results.report.index import write_index
 from cohort.results.report.page import write_page
+from cohort.results.report.render import write_index
 from cohort.results.tables.tabulate import tabulate
 
 

@@ -28,14 +28,14 @@ SHA256 = "^[0-9a-f]{64}$"
 NAME = re.compile(r"[a-z][a-z0-9_]*")  # of a metric, or of an array
 
 
-def _object(*optional: str, **properties: Any) -> dict[str, Any]:
+def object_schema(*optional: str, **properties: Any) -> dict[str, Any]:
     """The schema of an object with these properties and no others."""
     required = [name for name in properties if name not in optional]
     form = {"type": "object", "properties": properties, "required": required}
     return form | {"additionalProperties": False}
 
 
-PROVENANCE = _object(
+PROVENANCE = object_schema(
     "my",
     versions={"type": "object", "additionalProperties": TEXT},
     commit=TEXT,
@@ -46,7 +46,7 @@ PROVENANCE = _object(
     peak_memory_mb={"type": "number"},
 )
 RELEASE = {"type": "object", "properties": {"release": TEXT}, "required": ["release"]}
-HEADER = _object(
+HEADER = object_schema(
     "restored",
     format={"const": FORMAT},
     digest={"type": "string", "pattern": f"^{DIGEST}$"},

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,14 +26,11 @@ from cohort.settings import PLAN_FIX
 
 COSTS = ("seconds", "bytes_up", "bytes_down", "client_steps")
 """What a run costs, in all its rounds together."""
-
 ACCURACY = "test_accuracy"
-REACHES = "reaches_fedavg"
 COSTS_TO_BASELINE = {"simulated_seconds": "seconds_to_fedavg", "bytes_down": "bytes_down_to_fedavg"}
 
-EMPTY = pd.DataFrame(
-    {"metric": [None], "round": [None], "client": [None], "label": [None], "value": [float("nan")]}
-)
+NOTHING = {"metric": [None], "round": [None], "client": [None], "label": [None]}
+EMPTY = pd.DataFrame(NOTHING | {"value": [float("nan")]})
 POSITIONS = ("round", "client", "label")
 TYPES = {"metric": "string", **dict.fromkeys(POSITIONS, "Int64"), "value": "float64"}
 Arrays = dict[str, np.ndarray]
@@ -60,11 +57,10 @@ def collect(
     """Write the metrics of an experiment's cells to a Parquet file, and beside it, as JSON, the
     status of each cell with the settings, provenance and cost that its record states.
 
-    The Parquet file has a row per cell, metric and round, client or class; label counts have a row
-    per client and class. For metrics by step, `round` is the step, counted from 1. A cell that is
-    shown in several panels is there once for each, under its digest with a number: the digest tells
-    runs apart. `plan` is the experiment's JSON file; `result_of` reads a cell (default: its
-    record); `sources` is a hash of the files that were read, see `read_sources_hash`.
+    The Parquet file has a row per cell, metric and round (or step), client or class; label counts
+    have a row per client and class. A cell that is shown in several panels is there once for each,
+    under its digest with a number. `plan` is the experiment's JSON file; `result_of` reads a cell
+    (default: its record); `sources` is a hash of the files that were read.
     """
     experiment = read_sealed(plan, "a plan file", PLAN_FIX)
     heads, parts, runs, seen = [], [], [], Counter[str]()
@@ -74,15 +70,9 @@ def collect(
         result = (result_of or read_result)(cell["path"])
         runs.append(cell | {"status": result.status} | result.attributes)
         parts.append(result.values if len(result.values) else EMPTY)
-        head = {
-            "study": experiment["study"],
-            "experiment": experiment["experiment"],
-            "digest": cell["digest"] + again,
-            **cell["labels"],
-            "status": result.status,
-            "generated": cell.get("generated", False),
-            "share": cell.get("share", 1.0),
-        }
+        head = {key: experiment[key] for key in ("study", "experiment")}
+        head |= {"digest": cell["digest"] + again, **cell["labels"], "status": result.status}
+        head["generated"], head["share"] = cell.get("generated", False), cell.get("share", 1.0)
         heads.append(head)
     rows = np.repeat(np.arange(len(heads)), list(map(len, parts)))
     labels = pd.DataFrame(heads).apply(_of_one_type).take(rows).reset_index(drop=True)
@@ -107,9 +97,11 @@ def result_of_record(record: Record) -> Result:
     by_step, profiled = step_metrics(history, len(counts))
     by_client = {name: record.clients[name] for name in CLIENT_ARRAYS} | profiled
     by_client |= client_metrics(history, counts)
-    by_run = run_metrics(history, len(counts)) | label_baselines(counts, record.classes)
-    by_run |= tenth_percentile_accuracy(record.clients["accuracy"])
-    by_class, last = class_metrics(record.classes), [len(history.cohorts)]
+    by_run, by_class = run_metrics(history, len(counts)), class_metrics(record.classes)
+    by_run, last = by_run | label_baselines(counts, record.classes), [len(history.cohorts)]
+    reached = record.clients["accuracy"][np.isfinite(record.clients["accuracy"])]
+    if len(reached):  # of the final model on own samples: what nine in ten clients exceed
+        by_run["tenth_percentile_accuracy"] = float(np.percentile(reached, 10))
     is_stated = counts > 0
     is_stated[-1, -1] = True  # states how many clients and classes exist
     clients, labels = np.nonzero(is_stated)
@@ -181,20 +173,18 @@ def run_metrics(history: History, clients: int) -> dict[str, float]:
     several clients: how evenly they are selected.
     """
     metrics: dict[str, float] = {}
-    losses = history.metrics.get("test_loss", ())
+    losses, accuracies = (history.metrics.get(name, ()) for name in ("test_loss", ACCURACY))
     if finite := [(value, round) for round, value in losses if np.isfinite(value)]:
         metrics["loss_minimum_round"] = min(finite)[1]
-    accuracies = history.metrics.get("test_accuracy", ())
     steps = itertools.pairwise(accuracies)
     changes = [after[1] - before[1] for before, after in steps if after[0] == before[0] + 1]
     changes = [change for change in changes if np.isfinite(change)]
     if len(changes) > 1:
         metrics["test_accuracy_swing"] = float(np.std(changes, ddof=1))
     if finite := [(-value, round) for round, value in accuracies if np.isfinite(value)]:
-        best = min(finite)[1]
-        metrics["best_round"] = best
-        seconds = [value for round, value in client_seconds(history) if round <= best]
-        metrics |= {"client_seconds_to_best": sum(seconds)} if seconds else {}
+        best = metrics["best_round"] = min(finite)[1]
+        if seconds := [value for round, value in client_seconds(history) if round <= best]:
+            metrics["client_seconds_to_best"] = sum(seconds)
     if clients == 1 or not history.cohorts:
         return metrics
     counts = np.bincount(np.concatenate(history.cohorts), minlength=clients)
@@ -233,25 +223,14 @@ def round_metrics(history: History) -> dict[str, list[tuple[int, float]]]:
 
 
 def client_metrics(history: History, label_counts: np.ndarray) -> Arrays:
-    """Metrics by client: the diversity of its labels and, if probed, the mean norm of its probes.
-
-    The norm of a client that was never probed is NaN.
-    """
-    metrics = {
-        "classes_held": (label_counts > 0).sum(axis=1),
-        "label_entropy": entropy_bits(label_counts),
-    }
+    """Metrics by client: the diversity of its labels and, if any client was probed, the mean norm
+    of its probes, NaN without any."""
+    held, entropies = (label_counts > 0).sum(axis=1), entropy_bits(label_counts)
+    metrics = {"classes_held": held, "label_entropy": entropies}
     if history.pools:
         pools, norms = np.concatenate(history.pools), np.concatenate(history.norms)
         metrics["probe_norm"] = _group_means(norms, pools, len(label_counts))
     return metrics
-
-
-def tenth_percentile_accuracy(accuracies: np.ndarray) -> dict[str, float]:
-    """The accuracy on own samples, by the final model, that nine in ten clients exceed, as a
-    metric; empty if no client has samples."""
-    reached = accuracies[np.isfinite(accuracies)]
-    return {"tenth_percentile_accuracy": float(np.percentile(reached, 10))} if len(reached) else {}
 
 
 def step_metrics(history: History, clients: int) -> tuple[Arrays, Arrays]:
@@ -279,24 +258,20 @@ def _shares(parts: np.ndarray, wholes: np.ndarray) -> np.ndarray:
     return np.divide(parts, wholes, out=np.full(len(wholes), np.nan), where=wholes > 0)
 
 
-def class_metrics(classes: Mapping[str, np.ndarray]) -> Arrays:
+def class_metrics(classes: Arrays) -> Arrays:
     """The final model's accuracy on each class's test samples; NaN for a class without any."""
     return {"class_accuracy": _shares(classes["right"], classes["tested"])} if classes else {}
 
 
-def label_baselines(
-    label_counts: np.ndarray, classes: Mapping[str, np.ndarray]
-) -> dict[str, float]:
-    """Metrics of baselines that need no model: the entropy of the test labels, the lowest loss of a
-    constant prediction, and the accuracy of always predicting the class of which clients hold the
-    most samples."""
+def label_baselines(label_counts: np.ndarray, classes: Arrays) -> dict[str, float]:
+    """Baselines that need no model: the entropy of the test labels, the lowest loss of a constant
+    prediction, and the accuracy of always predicting the class that clients hold most of."""
     if not classes:
         return {}
     tested = classes["tested"]
-    return {
-        "target_entropy": float(entropy_bits(tested) * np.log(2)),
-        "majority_accuracy": float(tested[label_counts.sum(axis=0).argmax()] / tested.sum()),
-    }
+    majority = tested[label_counts.sum(axis=0).argmax()] / tested.sum()
+    entropy = float(entropy_bits(tested) * np.log(2))
+    return {"target_entropy": entropy, "majority_accuracy": float(majority)}
 
 
 def gini(counts: np.ndarray) -> float:
@@ -327,14 +302,18 @@ def costs_to_baseline(metrics: pd.DataFrame) -> pd.DataFrame:
         return metrics.iloc[:0]
     cells = value_per_cell(metrics, ACCURACY, "last-10").set_index("digest")
     cells = cells[cells["status"].isin(["done", "diverged"])]
-    contests = _contests(cells[label_columns(metrics)])
+    # The setting and seed of each run: its labels but the strategy and that one's parameters.
+    labels = [name for name in label_columns(metrics) if name != "strategy" and "." not in name]
+    texts = map(str, cells[labels].itertuples(index=False, name=None))
+    contests = pd.Series(texts, cells.index, dtype=str)
     baseline = cells[cells["strategy"] == BASELINE]
     goals = contests.map(baseline["value"].groupby(contests[baseline.index]).first()).dropna()
     accuracies = finite_rows(metrics, ACCURACY)
     is_there = accuracies["value"] >= accuracies["digest"].map(goals).astype(float)
     reached = accuracies[is_there].groupby("digest")["round"].min()
     reached = reached[cells.loc[reached.index, "status"] == "done"]
-    values = {REACHES: pd.Series(goals.index.isin(reached.index), goals.index, dtype=float)}
+    is_reached = pd.Series(goals.index.isin(reached.index), goals.index, dtype=float)
+    values = {"reaches_fedavg": is_reached}
     for cost, name in COSTS_TO_BASELINE.items():
         rows = finite_rows(metrics, cost)
         rows = rows[rows["digest"].isin(goals.index)]
@@ -342,17 +321,6 @@ def costs_to_baseline(metrics: pd.DataFrame) -> pd.DataFrame:
         until = rows[rows["round"].astype(float) <= rows["digest"].map(reached).astype(float)]
         spent = until.groupby("digest")["value"].sum()
         values[name] = spent.reindex(total.index).fillna(total.groupby(contests).transform("max"))
-    return _rows(values, metrics)
-
-
-def _contests(labels: pd.DataFrame) -> pd.Series:
-    """The setting and seed of each run: its labels but the strategy and that one's parameters."""
-    apart = labels[[name for name in map(str, labels) if name != "strategy" and "." not in name]]
-    return pd.Series(map(str, apart.itertuples(index=False, name=None)), labels.index, dtype=str)
-
-
-def _rows(values: dict[str, pd.Series], metrics: pd.DataFrame) -> pd.DataFrame:
-    """The rows of metrics that a run has once, after its last round."""
     heads = metrics.drop_duplicates("digest").set_index("digest")
     last = metrics[metrics["metric"] == ACCURACY].groupby("digest")["round"].max()
     heads = heads.assign(round=last, client=None, label=None)

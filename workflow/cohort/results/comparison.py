@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -101,8 +101,7 @@ class Result:
 class Comparison:
     """All results of a figure or table, in the order in which they are shown.
 
-    `description` says in words what is seen in a figure that shows no means of its runs. Only a
-    table that ranks strategies across settings has `standings`.
+    Only a table that ranks strategies across settings has `standings`.
     """
 
     labels: list[str]
@@ -110,7 +109,6 @@ class Comparison:
     scale: str
     generated: bool
     has_paper: bool
-    description: list[str] = field(default_factory=list)
     standings: Standings | None = None
 
     def as_json(self) -> dict[str, Any]:

@@ -74,8 +74,8 @@ class Difference:
 @dataclass(frozen=True)
 class Evidence:
     """The verdict on one comparison, by our runs or by the paper's values, and the numbers behind
-    it: those of each point, and `shown`, which puts them in relation; `text` says all of it. Without
-    a value for each point that it needs, a comparison has neither verdict nor relation."""
+    it: those of each point, and `shown`, which puts them in relation; `text` says all. Without a
+    value for each point that it needs, a comparison has neither verdict nor relation."""
 
     numbers: list[Numbers]
     opening: str = ""

@@ -6,14 +6,10 @@ Planning imports this package, so its modules load pandas, matplotlib and seabor
 from cohort.core.components import Catalog
 from cohort.results.figures.kind import Kind
 from cohort.results.figures.kinds.bars import Bars, Lines
-from cohort.results.figures.kinds.clients import Scatter, Shards
 from cohort.results.figures.kinds.curves import CostCurves, Curves
-from cohort.results.figures.kinds.interval import Interval
+from cohort.results.figures.kinds.others import Interval, Scatter, Shards
 
-KINDS = Catalog(
-    "cohort.results.figures.kinds",
-    Kind,
-    (Bars, CostCurves, Curves, Interval, Lines, Scatter, Shards),
-)
+ALL = (Bars, CostCurves, Curves, Interval, Lines, Scatter, Shards)
+KINDS = Catalog("cohort.results.figures.kinds", Kind, ALL)
 
 __all__ = ["KINDS", "Kind"]

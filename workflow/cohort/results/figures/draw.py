@@ -3,8 +3,8 @@ numbers always give the same bytes."""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import ceil
 from pathlib import Path
 from textwrap import fill
@@ -12,7 +12,6 @@ from typing import Any
 
 import matplotlib as mpl
 import pandas as pd
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -21,35 +20,12 @@ from pandas import DataFrame
 from cohort.core.files import atomic_write
 from cohort.core.sealed_json import write_sealed
 from cohort.core.text import counted
-from cohort.results.comparison import Comparison, compare
-from cohort.results.figures import KINDS, Kind
-from cohort.results.figures.kinds.interval import Interval
-from cohort.results.figures.style import (
-    ENDS,
-    FEWEST_TICKS,
-    FRAME,
-    LABEL_SIZE,
-    LETTER,
-    NARROWEST,
-    NOTE,
-    PAGE_WIDTH,
-    Style,
-    apply_theme,
-    grid_cell,
-    say,
-)
-from cohort.results.names import listed, word
+from cohort.results import across, series
+from cohort.results.comparison import compare
+from cohort.results.figures import KINDS, Kind, theme
+from cohort.results.figures.theme import LETTER, Style
 from cohort.results.paper import PaperMatch, doubts
-from cohort.results.series import (
-    FULL,
-    GENERATED,
-    NO_RUNS,
-    cells_of,
-    count_runs,
-    is_generated,
-    label_columns,
-    read_metric,
-)
+from cohort.results.series import FULL, GENERATED, NO_RUNS
 
 NO_DATES = {".png": {"Software": None}, ".pdf": {"CreationDate": None}}
 MOST_COLUMNS = 4  # of a grid that may wrap
@@ -65,11 +41,13 @@ def draw(spec: Mapping[str, Any], metrics_file: str | Path, outputs: Sequence[st
     """Draw the figure of `spec` to each output; its suffix sets the format: .png, .pdf,
     or .json for the comparison of its runs."""
     with mpl.rc_context():
-        apply_theme()
+        theme.apply_theme()
         figure = make_figure(spec, metrics_file)
         for output in map(Path, outputs):
             if output.suffix == ".json":
-                write_sealed(output, compare_figure(spec, metrics_file).as_json(), sync=False)
+                measures = KINDS[spec["kind"]].from_spec(spec).measures()
+                comparison = compare(measures, spec, metrics_file)
+                write_sealed(output, comparison.as_json(), sync=False)
                 continue
             metadata = NO_DATES[output.suffix] | {"Title": spec.get("title", "")}
             with atomic_write(output) as temporary:
@@ -78,77 +56,68 @@ def draw(spec: Mapping[str, Any], metrics_file: str | Path, outputs: Sequence[st
 
 def make_figure(spec: Mapping[str, Any], metrics_file: str | Path) -> Figure:
     """Draw the figure of `spec` with matplotlib's current settings."""
-    parts = []
+    parts: list[Part] = []
     for kind in KINDS[spec["kind"]].from_spec(spec).by_metric():
-        metrics = kind.select(read_metric(metrics_file, *kind.metrics()))
+        metrics = series.read_metric(metrics_file, *kind.metrics())
+        left_out = across.values_left_out(getattr(kind, "without", None))
+        metrics = series.runs_without(metrics, left_out)
         parts.append((kind, metrics, _paper_matches(kind, spec, metrics)))
     scale = spec.get("scale", FULL)
     remarks = [f"scale {scale}: a cheaper version of the study"] if scale != FULL else []
     values = [value for *_, matches in parts for match in matches for value in match.values]
     if reasons := doubts(value.doubtful for value in values):
         remarks.append(f"some of the paper's values are doubtful: {reasons}")
-    if is_generated(parts[0][1]):
+    if series.is_generated(parts[0][1]):
         remarks = [GENERATED]
-    return sheet(parts, Style.of(spec["look"]), remarks)
-
-
-def compare_figure(spec: Mapping[str, Any], metrics_file: str | Path) -> Comparison:
-    """Compare the runs that a figure shows, described in words where it shows no means."""
-    kind = KINDS[spec["kind"]].from_spec(spec)
-    comparison = compare(kind.measures(), spec, metrics_file)
-    if comparison.generated or not isinstance(kind, Interval):
-        return comparison
-    metrics = read_metric(metrics_file, *kind.metrics())
-    description = kind.describe(metrics, Style.of(spec["look"]))
-    return dataclasses.replace(comparison, description=description)
+    return _sheet(parts, Style.of(spec["look"]), remarks)
 
 
 def _paper_matches(kind: Kind, spec: Mapping[str, Any], metrics: DataFrame) -> list[PaperMatch]:
-    """The paper's values to draw; at a cheaper scale only up to our last round.
-
-    Our short curves would be lost on an axis as long as the paper's.
-    """
-    if not spec.get("paper") or is_generated(metrics):
+    """The paper's values to draw; at a cheaper scale only up to our last round, since our short
+    curves would be lost on an axis as long as the paper's."""
+    if not spec.get("paper") or series.is_generated(metrics):
         return []
-    measure = kind.measures()[0]
-    cells = cells_of(metrics).to_dict("records")
-    matches = measure.matches(spec["paper_values"], cells, label_columns(metrics))
+    measure, cells = kind.measures()[0], series.cells_of(metrics).to_dict("records")
+    matches = measure.matches(spec["paper_values"], cells, series.label_columns(metrics))
     rounds = metrics["round"].dropna()
     if measure.curves and spec.get("scale", FULL) != FULL and len(rounds):
         for match in matches:
-            match.values[:] = [
-                value for value in match.values if (value.round or 0) <= rounds.max()
-            ]
+            values = [value for value in match.values if (value.round or 0) <= rounds.max()]
+            match.values[:] = values
     return matches
 
 
-def sheet(parts: Sequence[Part], style: Style, remarks: Sequence[str] = ()) -> Figure:
+def _sheet(parts: Sequence[Part], style: Style, remarks: Sequence[str]) -> Figure:
     """Draw a whole figure, with a note to which `remarks` are added."""
     kinds, (kind, metrics, _) = [kind for kind, *_ in parts], parts[0]
-    cells = cells_of(metrics)
+    cells, labels = series.cells_of(metrics), series.label_columns(metrics)
+    style = replace(style, shown={name: style.ordered(name, cells[name]) for name in labels})
     planned = arrange(kind, cells, style)
     begun = begun_panels(planned, cells)
     panels, starts = place_parts(begun, len(parts))
-    hues = cells[kind.hue].nunique() if kind.hue in cells else 1
+    hues = len(style.shown.get(kind.hue, [""]))
     share_x = len({kind.x_title(style) for kind in kinds}) == 1
     figure, grids = make_grids(panels, starts, kind, hues, share_x=share_x)
     measured = [kind.measure(metrics) for kind, metrics, _ in parts]
     for part, rows, grid in zip(parts, measured, grids, strict=True):
         first = next(iter(grid.values()))
-        titles = _titles(panels, style, grid_cell(first)[0])
-        for (place, labels), title in zip(panels.items(), titles, strict=True):
-            _draw_panel(part, grid[place], labels, rows, cells, style)
+        titles = _titles(panels, style, theme.grid_cell(first)[0])
+        for (place, own), title in zip(panels.items(), titles, strict=True):
+            _draw_panel(part, grid[place], own, rows, cells, style)
             grid[place].set_title(title)
         if not len(rows):
             first.set(xticks=[], yticks=[])  # the panels share their axes
     _name_axes(kinds, figure, grids, style)
-    drawn = pd.concat([select(cells, labels) for labels in begun.values()])
-    empty = len(planned) - len(begun)
-    left_out = [f"{counted(empty, 'panel')} without runs left out"] if empty else []
-    text = "; ".join([note(kind, measured[0], drawn, style), *left_out, *remarks])
+    runs = series.count_runs(pd.concat([select(cells, own) for own in begun.values()]))
+    notes = [runs.phrase if runs.planned else NO_RUNS]
+    if runs.done == runs.planned and len(measured[0]):
+        notes = [kind.count(measured[0])]
+    if empty := len(planned) - len(begun):
+        remarks = [f"{counted(empty, 'panel')} without runs left out", *remarks]
+    text = "; ".join([*notes, *kind.remarks(measured[0], style), *remarks])
     width = int(figure.get_figwidth() / LETTER / 0.92)
-    figure.supxlabel(fill(text, width), x=0.99, ha="right", **NOTE)
-    legend_height = _add_legend(figure, _entries(kind, grids, measured[0], cells, style))
+    figure.supxlabel(fill(text, width), x=0.99, ha="right", **theme.NOTE)
+    legend_height = _add_legend(figure, _entries(kind, grids, measured[0], style))
     figure.set_figheight(figure.get_figheight() + legend_height)
     return figure
 
@@ -156,20 +125,20 @@ def sheet(parts: Sequence[Part], style: Style, remarks: Sequence[str] = ()) -> F
 def arrange(kind: Kind, cells: DataFrame, style: Style) -> Panels:
     """Make a panel for each value of `rows` and `columns` that has planned cells, and place it;
     columns alone wrap to a grid."""
-    orders = {label: style.ordered(label, cells[label]) for label in kind.panels()}
-    if not orders or cells.empty:
+    labels = kind.panels()
+    if not labels or cells.empty:
         return {(0, 0): {}}
-    if kind.rows and kind.columns:
-        planned = set(zip(cells[kind.rows], cells[kind.columns], strict=True))
+    if len(labels) == 2:
+        planned = set(zip(*(cells[label] for label in labels), strict=True))
         return {
-            (y, x): {kind.rows: row, kind.columns: column}
-            for y, row in enumerate(orders[kind.rows])
-            for x, column in enumerate(orders[kind.columns])
+            (y, x): dict(zip(labels, (row, column), strict=True))
+            for y, row in enumerate(style.shown[labels[0]])
+            for x, column in enumerate(style.shown[labels[1]])
             if (row, column) in planned
         }
-    ((label, values),) = orders.items()
+    values = style.shown[labels[0]]
     width = 1 if kind.rows else _even(len(values))
-    return {divmod(index, width): {label: value} for index, value in enumerate(values)}
+    return {divmod(index, width): {labels[0]: value} for index, value in enumerate(values)}
 
 
 def begun_panels(planned: Panels, cells: DataFrame) -> Panels:
@@ -209,13 +178,13 @@ def make_grids(
     parts = len(starts)
     down = 1 + max(row for row, _ in panels) + max(row for row, _ in starts)
     across = 1 + max(column for _, column in panels) + max(column for _, column in starts)
-    width, height = kind.panel_size(max(NARROWEST, PAGE_WIDTH / across), hues)
-    figure = Figure(figsize=(width * across, height * down + FRAME), layout="constrained")
+    width, height = kind.panel_size(max(theme.NARROWEST, theme.PAGE_WIDTH / across), hues)
+    figure = Figure(figsize=(width * across, height * down + theme.FRAME), layout="constrained")
     FigureCanvasAgg(figure)
     share_y = kind.shared_y if parts == 1 else False
     subplots = figure.subplots(down, across, sharex=share_x, sharey=share_y, squeeze=False)
     for axes in subplots.flat:
-        axes.locator_params(axis="both", min_n_ticks=FEWEST_TICKS)
+        axes.locator_params(axis="both", min_n_ticks=theme.FEWEST_TICKS)
     grids: list[Grid] = []
     for row, column in starts:
         grids.append({(y, x): subplots[row + y][column + x] for y, x in sorted(panels)})
@@ -244,42 +213,21 @@ def select(frame: DataFrame, labels: dict[str, str]) -> DataFrame:
     return frame
 
 
-def note(kind: Kind, measured: DataFrame, cells: DataFrame, style: Style) -> str:
-    """Text below the figure: how many runs it shows, what their spread is, and what the marks of
-    incomplete ones mean."""
-    runs = count_runs(cells)
-    parts = [runs.phrase if runs.planned else NO_RUNS]
-    if runs.done == runs.planned and len(measured):
-        parts = [kind.count(measured)]
-    if kind.averaged():
-        labels = listed([word(label) for label in kind.averaged()])
-        parts.append(f"runs that differ in {labels} are averaged")
-    return "; ".join([*parts, *kind.deviations(measured, cells, style), *kind.remarks(measured)])
-
-
 def _draw_panel(
-    part: Part,
-    axes: Axes,
-    labels: dict[str, str],
-    measured: DataFrame,
-    cells: DataFrame,
-    style: Style,
+    part: Part, axes: Axes, labels: dict[str, str], rows: DataFrame, cells: DataFrame, style: Style
 ) -> None:
     """Draw the measured rows and the paper's values of a panel, or say why it is empty."""
     kind, _, paper = part
-    rows = select(measured, labels)
-    if len(rows):
-        kind.draw(axes, rows, cells, style)
-        matches = [
-            match for match in paper if match.values and labels.items() <= match.labels.items()
-        ]
-        if matches:
-            kind.draw_paper(axes, matches, cells, style)
+    if len(own := select(rows, labels)):
+        kind.draw(axes, own, style)
+        paper = [it for it in paper if it.values and labels.items() <= it.labels.items()]
+        if paper:
+            kind.draw_paper(axes, paper, style)
         axes.set(xlabel="", ylabel="")  # seaborn sets the names of columns
     else:
         statuses = set(select(cells, labels)["status"])
         reason = "diverged" if statuses == {"diverged"} else "no values yet"
-        say(axes, NO_RUNS if statuses <= {"missing"} else reason)
+        theme.say(axes, NO_RUNS if statuses <= {"missing"} else reason)
     if kind.limits:
         axes.set_ylim(*kind.limits)
 
@@ -297,7 +245,7 @@ def _name_axes(kinds: list[Kind], figure: Figure, grids: list[Grid], style: Styl
     """Title the axes; seaborn may have hidden the titles of axes without tick labels."""
     has_shared_title = len({row for row, _ in grids[0]}) > 1 and len(kinds) == 1
     if has_shared_title:
-        figure.supylabel(kinds[0].y_title(), fontsize=LABEL_SIZE)
+        figure.supylabel(kinds[0].y_title(), fontsize=mpl.rcParams["axes.labelsize"])
     for kind, grid in zip(kinds, grids, strict=True):
         for (row, column), axes in grid.items():
             first = grid[row, min(other for at, other in grid if at == row)]
@@ -305,7 +253,7 @@ def _name_axes(kinds: list[Kind], figure: Figure, grids: list[Grid], style: Styl
             is_named = is_first or not (kind.shared_y or _y_names(axes) == _y_names(first))
             axes.tick_params(axis="y", labelleft=is_named)
             if is_first and not has_shared_title:
-                room = int((grid_cell(axes)[1] - ENDS / 2) / LETTER)
+                room = int((theme.grid_cell(axes)[1] - theme.ENDS / 2) / LETTER)
                 title = fill(kind.y_title().replace(" (", "\N{NO-BREAK SPACE}("), room)
                 axes.set_ylabel(title.replace("\N{NO-BREAK SPACE}", " "), visible=True)
             is_last = (row + 1, column) not in grid
@@ -318,14 +266,12 @@ def _y_names(axes: Axes) -> list[str]:
     return [label.get_text() for label in axes.get_yticklabels()]
 
 
-def _entries(
-    kind: Kind, grids: list[Grid], measured: DataFrame, cells: DataFrame, style: Style
-) -> dict[str, Artist]:
+def _entries(kind: Kind, grids: list[Grid], measured: DataFrame, style: Style) -> dict[str, Any]:
     """The legend's handles by their text: the hues, then everything labeled in a panel."""
-    entries: dict[str, Artist] = {}
+    entries: dict[str, Any] = {}
     if kind.has_legend:
         drawn = set(measured[kind.hue])
-        for hue, color in kind.colors(cells, style).items():
+        for hue, color in kind.colors(style).items():
             suffix = f" ({NO_RUNS})" if drawn and hue not in drawn else ""
             entries[style.phrase(kind.hue, hue) + suffix] = kind.handle(hue, style, color)
     for axes in (axes for grid in grids for axes in grid.values()):
@@ -334,7 +280,7 @@ def _entries(
     return entries
 
 
-def _add_legend(figure: Figure, entries: dict[str, Artist]) -> float:
+def _add_legend(figure: Figure, entries: dict[str, Any]) -> float:
     """Put a legend above the panels in as few rows as fit, and return its height in inches."""
     for columns in range(len(entries), 0, -1):
         legend = figure.legend(

@@ -11,21 +11,32 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from cohort.core.components import parameter
 from cohort.core.lazy import lazy
-from cohort.results.figures.style import HEIGHT, PAPER_LINE, SHORTEST, TALLEST, WIDEST, Style
+from cohort.results.figures import theme
+from cohort.results.figures.theme import Style
 from cohort.results.measure import CLIENT, Item, Measure
-from cohort.results.names import BY_ROUND, METRICS, span
+from cohort.results.names import BY_ROUND, METRICS, listed, span, word
 from cohort.results.paper import PaperMatch
 
 if TYPE_CHECKING:
     import matplotlib.lines as mpl_lines
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from pandas import DataFrame
 else:
     mpl_lines = lazy("matplotlib.lines")
 
-NOTHING_IN_COMMON = "no seed of a setting that all strategies have"
+PAIR: dict[str, Any] = {"items": {"type": "number"}, "minItems": 2, "maxItems": 2}
 FALLBACK = "test_accuracy"  # what runs are compared by where a figure shows no metric by round
+
+
+def texts(help: str) -> Any:
+    """A parameter that is a list of texts, or nothing."""
+    return parameter(None, items={"type": "string"}, minItems=1, help=help)
+
+
+def further(metrics: Sequence[str]) -> Any:
+    """The parameter `also` of a kind that can show these metrics."""
+    where = "further metrics, whose panels are to the right of the first one's, or below"
+    return parameter(None, items={"enum": [*metrics]}, minItems=1, uniqueItems=True, help=where)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,36 +48,25 @@ class Kind(Item):
     # Whether the panels share one y axis: all of them, or those of a row.
     shared_y: ClassVar[bool | Literal["row"]] = True
     # The height of a panel: a share of its width, and at most so many inches.
-    height: ClassVar[tuple[float, float]] = (HEIGHT, TALLEST)
+    height: ClassVar[tuple[float, float]] = (theme.HEIGHT, theme.TALLEST)
 
     metric: str
     hue: str = parameter("strategy", help="the label whose values have colors of their own")
-    also: list[str] | None = parameter(
-        None,
-        items={"enum": BY_ROUND},
-        minItems=1,
-        uniqueItems=True,
-        help="further metrics, whose panels are to the right of the first one's, or below",
-    )
+    also: list[str] | None = further(BY_ROUND)
     columns: str | None = parameter(None, help="the label whose values are panels side by side")
     rows: str | None = parameter(None, help="the label whose values are panels one below the other")
     limits: list[float] | None = parameter(
-        None,
-        items={"type": "number"},
-        minItems=2,
-        maxItems=2,
-        help="lowest and highest value of the y axis, in its unit",
+        None, help="lowest and highest value of the y axis, in its unit", **PAIR
     )
 
     def panel_size(self, width: float, hues: int) -> tuple[float, float]:
         """The width and height in inches of a panel that may be at most this wide."""
         share, tallest = self.height
-        width = min(WIDEST, width)
-        return width, min(tallest, max(SHORTEST, width * share))
+        width = min(theme.WIDEST, width)
+        return width, min(tallest, max(theme.SHORTEST, width * share))
 
     def by_metric(self) -> list[Kind]:
-        """Split the figure into one per metric, `metric` first, to be drawn side by side. Only the
-        first keeps `limits`."""
+        """Split the figure into one per metric, `metric` first, to be drawn side by side."""
         return [self, *map(self.of_metric, self.also or ())]
 
     def of_metric(self, metric: str) -> Self:
@@ -107,21 +107,15 @@ class Kind(Item):
             for metric in metrics or [FALLBACK]
         ]
 
-    def select(self, metrics: DataFrame) -> DataFrame:
-        """The metrics of the cells that the figure is about."""
-        return metrics
-
     def measure(self, metrics: DataFrame) -> DataFrame:
         """The rows to draw: digest, labels, status, and the value in the unit of the y axis."""
         raise NotImplementedError
 
-    def draw(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
-        """Draw the measured rows of one panel; `cells` are all planned cells of the figure."""
+    def draw(self, axes: Axes, panel: DataFrame, style: Style) -> None:
+        """Draw the measured rows of one panel."""
         raise NotImplementedError
 
-    def draw_paper(
-        self, axes: Axes, matches: list[PaperMatch], cells: DataFrame, style: Style
-    ) -> None:
+    def draw_paper(self, axes: Axes, matches: Sequence[PaperMatch], style: Style) -> None:
         """Draw a paper's values over one panel; only kinds with a field `paper` need this."""
 
     def x_title(self, style: Style) -> str:
@@ -132,15 +126,13 @@ class Kind(Item):
         """The title of the y axis, with its unit."""
         return METRICS[self.metric].label
 
-    def colors(self, cells: DataFrame, style: Style) -> dict[str, Any]:
+    def colors(self, style: Style) -> dict[str, Any]:
         """The color of each value of the hue, in the study's order."""
-        return style.colors(self.hue, style.ordered(self.hue, cells[self.hue]))
+        return style.colors(self.hue, style.shown[self.hue])
 
-    def runs_by_hue(
-        self, panel: DataFrame, cells: DataFrame, style: Style
-    ) -> Iterator[tuple[str, Any, DataFrame]]:
+    def runs_by_hue(self, panel: DataFrame, style: Style) -> Iterator[tuple[str, Any, DataFrame]]:
         """The value, color and measured rows of each value of the hue that has rows."""
-        for value, color in self.colors(cells, style).items():
+        for value, color in self.colors(style).items():
             runs = panel[panel[self.hue] == value]
             if len(runs):
                 yield value, color, runs
@@ -149,7 +141,7 @@ class Kind(Item):
         """How the line of a value of the hue looks, as matplotlib's properties."""
         return {"color": color, "linestyle": style.dash(self.hue, value)}
 
-    def handle(self, value: str, style: Style, color: str) -> Artist:
+    def handle(self, value: str, style: Style, color: str) -> Any:
         """The legend's handle for a value of the hue in this color."""
         return mpl_lines.Line2D([], [], **self.line(value, style, color))
 
@@ -159,11 +151,7 @@ class Kind(Item):
         noun = "run" if self.averaged() else "seed"
         return f"n = {span(seeds)} {noun}{'' if seeds.max() == 1 else 's'} per {self.mark}"
 
-    def deviations(self, measured: DataFrame, cells: DataFrame, style: Style) -> list[str]:
-        """Texts for the note on what shows the standard deviation of the runs, if anything does."""
-        return []
-
-    def remarks(self, measured: DataFrame) -> list[str]:
+    def remarks(self, measured: DataFrame, style: Style) -> list[str]:
         """Texts for the note that explain the measured rows (diverged or unfinished runs, ...)."""
         statuses = set(measured["status"])
         return [text for status, text in self.status_notes.items() if status in statuses]
@@ -183,14 +171,9 @@ class Kind(Item):
 class Averaging(Kind):
     """Base of the kinds that average over seeds, and over further labels if the study says so."""
 
-    pooled: list[str] | None = parameter(
-        None,
-        items={"type": "string"},
-        minItems=1,
-        help="labels to average over besides the seed, as a paper did that mixed such runs",
-    )
+    pooled: list[str] | None = texts("labels to average over besides the seed, as a paper did")
     reference: float | None = parameter(
-        None, help="where to draw a thin dashed horizontal line, in the unit of the axis"
+        None, help="where to draw a dashed line, in the axis's unit"
     )
     reference_label: str = parameter("", help="what the legend calls that line")
 
@@ -200,10 +183,18 @@ class Averaging(Kind):
     def averaged(self) -> Sequence[str]:
         return self.pooled or ()
 
-    def deviations(self, measured: DataFrame, cells: DataFrame, style: Style) -> list[str]:
+    def remarks(self, measured: DataFrame, style: Style) -> list[str]:
+        """What is averaged, and what shows the standard deviation, if anything does."""
+        pooled = listed(list(map(word, self.averaged() or [""])))
+        notes = [f"runs that differ in {pooled} are averaged"] if pooled else []
         runs = measured.groupby(list(self.shown()))["digest"].nunique()
-        of = "runs" if self.averaged() else "seeds"
-        return [f"{self.deviation}: ± 1 SD over {of}"] if (runs > 1).any() else []
+        if self.has_deviations(style) and (runs > 1).any():
+            notes.append(f"{self.deviation}: ± 1 SD over {'runs' if pooled else 'seeds'}")
+        return [*notes, *super().remarks(measured, style)]
+
+    def has_deviations(self, style: Style) -> bool:
+        """Whether the standard deviations are drawn."""
+        return True
 
     @property
     def deviation(self) -> str:
@@ -213,5 +204,5 @@ class Averaging(Kind):
     def draw_reference(self, axes: Axes) -> None:
         """Draw the reference line, if the study sets one."""
         if self.reference is not None:
-            look = PAPER_LINE | {"color": "#333333", "label": self.reference_label}
+            look = theme.PAPER_LINE | {"color": "#333333", "label": self.reference_label}
             axes.axhline(self.reference, **look)

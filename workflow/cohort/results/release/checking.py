@@ -16,7 +16,7 @@ from cohort.selection.entropy import entropy_bits
 from cohort.selection.selector import Allocating, Filtering, Probing
 from cohort.settings import local_work
 from cohort.training.cell import Cell
-from cohort.training.evaluators import EVALUATORS, Evaluator
+from cohort.training.evaluators import EVALUATORS
 from cohort.training.ledger import BYTES
 from cohort.training.participation import Participation
 from cohort.training.procedures.concat import Concat
@@ -27,10 +27,8 @@ COSTS = ("seconds", "bytes_down", "bytes_up", "client_steps", "selection_samples
 """What each of their rounds costs, even if it is 0."""
 PURPOSES = ("seconds_training", "seconds_selecting", "seconds_evaluating")
 OTHER_COSTS = ("seconds_scoring", "seconds_transfers", "simulated_seconds", "bytes_between")
-SESSION = {"started": str, "from_round": int, "device": str, "trainer": str}
 TOLERANCE = 1e-6
 
-Series = Sequence[tuple[int, float]]
 Dealt = dict[tuple[str, int], Record]
 """A run with each file of shards and number of reserved test samples."""
 Checks = Iterator[tuple[bool | np.bool, str, str]]
@@ -43,7 +41,7 @@ def check_run(record: Record, cell: Cell) -> None:
 
     Invented numbers that agree with all others pass: only training the cell again shows them.
     """
-    for checks in (_provenance, _cohorts, _clients, _costs, _curves, _updates, _classes, _profile):
+    for checks in (_cohorts, _clients, _costs, _curves, _updates, _classes, _profile):
         try:
             problems = (f"{name} {how}" for is_wrong, name, how in checks(record, cell) if is_wrong)
             problem = next(problems, None)
@@ -71,37 +69,20 @@ def check_dealt(record: Record, cell: Cell, dealt: Dealt) -> None:
         raise UserError(f"run {cell.digest} is not valid: {problem}")
 
 
-def _provenance(record: Record, cell: Cell) -> Checks:
-    header, played, rounds = record.header, len(record.history.cohorts), cell.settings.rounds
-    made, status = header["provenance"], header["status"]
-    trainers = ("serial", *cell.procedure.usable_trainers())
-    is_over = 0 < played <= rounds and (played == rounds or status == "diverged")
-    yield not is_over, "rounds_played", f"is {played} of {rounds} in a run that is {status}"
-    yield not int(header["weights_sha256"], 16), "weights_sha256", "is 0"
-    yield made["trainer"] not in trainers, "trainer", f"is none of {', '.join(trainers)}"
-    yield not 0 <= made["peak_memory_mb"] < np.inf, "peak_memory_mb", "is no size"
-    for session in made["sessions"]:
-        types = {key: type(value) for key, value in session.items() if key != "my"}
-        yield types != SESSION, "sessions", f"do not all have just {', '.join(SESSION)}"
-    begun = [session["from_round"] for session in made["sessions"]]
-    wrong = begun[0] != 0 or begun != sorted(begun) or begun[-1] > played
-    yield wrong, "sessions", f"begin at rounds {begun}"
-    devices = list(dict.fromkeys(session["device"] for session in made["sessions"]))
-    yield made["devices"] != devices, "devices", "are not those of its sessions"
-    yield made["trainer"] != made["sessions"][-1]["trainer"], "trainer", "is not its last session's"
-
-
 def _cohorts(record: Record, cell: Cell) -> Checks:
-    history, clients = record.history, cell.settings.clients
+    history, clients, rounds = record.history, cell.settings.clients, cell.settings.rounds
+    sizes, status = [len(cohort) for cohort in history.cohorts], record.header["status"]
+    is_over = 0 < len(sizes) <= rounds and (len(sizes) == rounds or status == "diverged")
+    yield not is_over, "rounds_played", f"is {len(sizes)} of {rounds} in a run that is {status}"
+    yield not int(record.header["weights_sha256"], 16), "weights_sha256", "is 0"
     keys = {}
     named = {"cohort": history.cohorts, "responders": history.responders, "pool": history.pools}
     for name, rows in named.items():
-        rounds, numbers = _flat(rows)
+        positions, numbers = _flat(rows)
         within = numbers.dtype.kind in "iu" and ((numbers >= 0) & (numbers < clients)).all()
         yield not within, name, f"has other clients than 0 to {clients - 1}"
-        keys[name] = rounds * clients + numbers
+        keys[name] = positions * clients + numbers
         yield len(np.unique(keys[name])) < len(numbers), name, "has a client twice in a round"
-    sizes = [len(cohort) for cohort in history.cohorts]
     chooses = cell.procedure.name in CHOOSING
     least, most = (1, cell.settings.cohort) if chooses else (0, clients)
     yield min(sizes) < least or max(sizes) > most, "cohort", f"is not of {least} to {most} clients"
@@ -145,53 +126,48 @@ def _clients(record: Record, cell: Cell) -> Checks:
 
 def _costs(record: Record, cell: Cell) -> Checks:
     history = record.history
-    needed = {*(COSTS if cell.procedure.name in CHOOSING else COSTS[:1])}
+    needed, rounds = COSTS if cell.procedure.name in CHOOSING else COSTS[:1], len(history.cohorts)
     costs = {name: _numbers(series) for name, series in history.cost.items()}
-    for name in sorted(needed | costs.keys()):
+    for name in sorted({*needed, *costs}):
         yield name not in (*COSTS, *PURPOSES, *OTHER_COSTS), name, "is not a cost"
-        lacks = len(costs.get(name, ())) < len(history.cohorts)
-        wrong = lacks and not name.startswith("seconds_")  # some of these are younger than others
-        yield wrong, name, "is not there in every round"
+        is_whole = name.startswith("seconds_") or len(costs.get(name, ())) == rounds
+        yield not is_whole, name, "is not there in every round"  # some seconds are younger
         yield from _values(name, costs[name])
-    parts = [costs[name] for name in PURPOSES if len(costs.get(name, ())) == len(history.cohorts)]
+    parts = [costs[name] for name in PURPOSES if len(costs.get(name, ())) == rounds]
     wrong = (np.sum(parts, axis=0) > costs["seconds"] + TOLERANCE).any()
     yield wrong, "seconds", "is less than its parts"
     sent = np.array([*history.traffic.values(), [0] * len(WAYS)])
     yield (sent < 0).any(), "traffic", "is negative"
-    for way, total in zip(WAYS, sent.sum(axis=0), strict=True):
-        wrong = total != sum(costs.get(BYTES[way], ()))
-        yield wrong, "traffic", f"is not the sum of {BYTES[way]}"
+    for name, total in zip((BYTES[way] for way in WAYS), sent.sum(axis=0), strict=True):
+        yield total != sum(costs.get(name, ())), "traffic", f"is not the sum of {name}"
 
 
 def _curves(record: Record, cell: Cell) -> Checks:
     metrics, diverged = record.history.metrics, record.header["status"] == "diverged"
-    last = len(record.history.cohorts) - diverged
+    last, procedure = len(record.history.cohorts) - diverged, cell.procedure.name
+    required = {  # of evaluators that surely have something to evaluate
+        "test": procedure != "masked-labels",
+        "validation": cell.settings.validation > 0,
+        "local": procedure in ("federated", "fedtan"),
+        "own_samples": procedure in ("federated", "fedtan"),
+    }
     declared = {"train_loss", "update_norm", "cohort_entropy", "updates_used"}
     for part in (cell.procedure, cell.selector, cell.server, cell.participation):
         declared.update(part.metrics)
     for evaluator in (kind() for kind in EVALUATORS.values()):
         due = [round for round in evaluator.rounds(cell) if round <= last]
         declared.update(evaluator.metrics if due else ())
+        is_required = due and _is_ours(cell) and required.get(evaluator.name, False)
         if evaluator.setting == "evaluators":  # a user's, which may record some of its metrics only
             continue
-        if metrics.keys() & evaluator.metrics.keys() or (due and _must_evaluate(evaluator, cell)):
+        if is_required or metrics.keys() & evaluator.metrics.keys():
             for name in evaluator.metrics:
-                rounds = _rounds(metrics.get(name, ()))
+                rounds = [round for round, _ in metrics.get(name, ())]
                 reason = f"has {len(rounds)} rounds, not the {len(due)} that are evaluated"
                 yield rounds != due, name, reason
     for name, series in metrics.items():
         yield name not in declared, name, "is not a metric of this run"
         yield from _values(name, _numbers(series), diverged=diverged)
-
-
-def _must_evaluate(evaluator: Evaluator, cell: Cell) -> bool:
-    """Whether an evaluator surely has something to evaluate in the rounds that a cell plans."""
-    return _is_ours(cell) and {
-        "test": cell.procedure.name != "masked-labels",
-        "validation": cell.settings.validation > 0,
-        "local": cell.procedure.name in ("federated", "fedtan"),
-        "own_samples": cell.procedure.name in ("federated", "fedtan"),
-    }.get(evaluator.name, False)
 
 
 def _updates(record: Record, cell: Cell) -> Checks:
@@ -200,14 +176,10 @@ def _updates(record: Record, cell: Cell) -> Checks:
     if not chooses or isinstance(cell.selector, Allocating | Filtering):
         return
     labels = _sums(record.clients["label_counts"], history.responders)
-    for name, due in (
-        ("cohort_entropy", np.ones(len(labels), bool)),
-        ("train_loss", labels.any(axis=1)),
-        ("update_norm", labels.any(axis=1)),
-    ):
-        rounds = np.array(_rounds(history.metrics.get(name, ()))) - 1
-        wrong = not np.array_equal(rounds, np.flatnonzero(due))
-        yield wrong, name, "has other rounds than those with updates"
+    for name in ("cohort_entropy", "train_loss", "update_norm"):
+        due = labels.any(axis=1) | (name == "cohort_entropy")
+        rounds = [round - 1 for round, _ in history.metrics.get(name, ())]
+        yield rounds != [*np.flatnonzero(due)], name, "has other rounds than those with updates"
     entropies = _numbers(history.metrics["cohort_entropy"])
     wrong = not np.allclose(entropies, entropy_bits(labels), rtol=0, atol=TOLERANCE)
     yield wrong, "cohort_entropy", "is not that of the cohorts' label counts"
@@ -247,18 +219,19 @@ def _profile(record: Record, cell: Cell) -> Checks:
     history, diverged = record.history, record.header["status"] == "diverged"
     profiled = bool(getattr(cell.procedure, "profiled", 0))
     yield bool(history.profile) != profiled, "profiles", f"is there: {not profiled}"
-    if profiled:
-        notes = np.concatenate(history.profile)
-        rounds, clients = notes[:, 0], notes[:, 1]
-        for name, values in zip(PROFILE[3:], notes.T[3:], strict=True):
-            yield from _values(f"step_{name}", values, diverged=diverged)
-        positions, trained = _flat(history.pools or history.responders)
-        keys = (positions + 1) * cell.settings.clients + trained
-        wrong = not np.isin(rounds * cell.settings.clients + clients, keys).all()
-        yield wrong, "profiles", "has clients that did not train in the round"
-        counted = _numbers(history.cost["client_steps"])
-        wrong = np.bincount(rounds.astype(int), minlength=len(counted) + 1)[1:] != counted
-        yield wrong.any(), "profiles", "does not have the steps that client_steps counts"
+    if not profiled:
+        return
+    notes = np.concatenate(history.profile)
+    rounds, clients = notes[:, 0], notes[:, 1]
+    for name, values in zip(PROFILE[3:], notes.T[3:], strict=True):
+        yield from _values(f"step_{name}", values, diverged=diverged)
+    positions, trained = _flat(history.pools or history.responders)
+    keys = (positions + 1) * cell.settings.clients + trained
+    wrong = not np.isin(rounds * cell.settings.clients + clients, keys).all()
+    yield wrong, "profiles", "has clients that did not train in the round"
+    counted = _numbers(history.cost["client_steps"])
+    wrong = np.bincount(rounds.astype(int), minlength=len(counted) + 1)[1:] != counted
+    yield wrong.any(), "profiles", "does not have the steps that client_steps counts"
 
 
 def _values(name: str, values: np.ndarray, *, diverged: bool = False) -> Checks:
@@ -267,11 +240,7 @@ def _values(name: str, values: np.ndarray, *, diverged: bool = False) -> Checks:
     yield bool(len(wrong)), name, f"is {wrong[0]:g}" if len(wrong) else ""
 
 
-def _rounds(series: Series) -> list[int]:
-    return [round for round, _ in series]
-
-
-def _numbers(series: Series) -> np.ndarray:
+def _numbers(series: Sequence[tuple[int, float]]) -> np.ndarray:
     return np.array([value for _, value in series])
 
 

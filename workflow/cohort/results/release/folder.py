@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import shutil
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +18,8 @@ from cohort.core.files import atomic_write, sha256, write_text
 from cohort.core.paths import RELEASED
 from cohort.core.sealed_json import read_sealed, to_sealed_json
 from cohort.core.shipped import ROOT, shipped
-from cohort.records.record import SHA256, TEXT, Record
+from cohort.records.record import SHA256, TEXT, Record, object_schema
 from cohort.results.release.tables import TABLES, records_of, tables_of
-from cohort.training.cell import Cell
-from cohort.training.evaluators import EVALUATORS
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -31,43 +28,25 @@ LICENSE = "CC-BY-4.0"
 CITE = "Cite Cohort (CITATION.cff) and the papers whose methods were run (README.md lists them)."
 DICTIONARIES = ("digest", "group", "metric")
 """The columns whose values repeat."""
-RUN_BYTES, MOST_RUNS = 2**14, 50_000  # of a row of runs.parquet, and of a release
-CLASSES = 1000  # at most
+RUN_BYTES, MOST_RUNS = 2**26, 50_000  # of a run in a table that is read, and of a release
 WHOLE = {"type": "integer", "minimum": 0}
-FILE = {
-    "type": "object",
-    "properties": {"rows": WHOLE, "bytes": WHOLE, "sha256": {"type": "string", "pattern": SHA256}},
-    "required": ["rows", "sha256"],
-    "additionalProperties": False,
-}
-FILES = {
-    "type": "object",
-    "properties": {f"{name}.parquet": FILE for name in TABLES},
-    "required": ["runs.parquet"],
-    "additionalProperties": False,
-}
-KEYS = {
-    "format": {"const": FORMAT},
-    "name": {"type": "string", "pattern": "^[a-z][a-z0-9_]{0,60}$"},
-    "runs": {"type": "integer", "minimum": 1, "maximum": MOST_RUNS},
-    "license": TEXT,
-    "cite": TEXT,
-    "files": FILES,
-}
-SCHEMA = {
-    "type": "object",
-    "properties": KEYS,
-    "required": list(KEYS),
-    "additionalProperties": False,
-}
+HASH = {"type": "string", "pattern": SHA256}
+FILE = object_schema("bytes", rows=WHOLE, bytes=WHOLE, sha256=HASH)
+FILES = {f"{name}.parquet": FILE for name in TABLES}
+SCHEMA = object_schema(
+    format={"const": FORMAT},
+    name={"type": "string", "pattern": "^[a-z][a-z0-9_]{0,60}$"},
+    runs={"type": "integer", "minimum": 1, "maximum": MOST_RUNS},
+    license=TEXT,
+    cite=TEXT,
+    files=object_schema(*(FILES.keys() - {"runs.parquet"}), **FILES),
+)
 """The manifest, as JSON Schema."""
 
 
 def write_release(folder: Path, name: str, records: Iterable[Record]) -> None:
-    """Write runs as a release: byte for byte the same for the same runs and version of pyarrow.
-
-    It takes the place of an earlier one only when it is complete; other files there stay.
-    """
+    """Write runs as a release: byte for byte the same for the same runs and version of pyarrow. It
+    replaces an earlier one only when it is complete; other files there stay."""
     recover(folder)
     folder, swap = folder.resolve(), _swap_folder(folder)
     shutil.rmtree(swap, ignore_errors=True)  # of an export that was interrupted
@@ -134,11 +113,11 @@ def _write_files(folder: Path, name: str, records: Iterable[Record]) -> None:
     write_text(folder / MANIFEST, to_sealed_json(manifest, indent=1))
 
 
-def read_release(folder: Path, cells: Mapping[str, Cell] | None = None) -> list[Record]:
-    """Read a release's runs, or only those of these cells. Raise UserError unless its checksums fit
-    and every run is valid."""
+def read_release(folder: Path, digests: Collection[str] | None = None) -> list[Record]:
+    """Read a release's runs, or only those with these digests. Raise UserError unless its checksums
+    fit and every run is valid."""
     with _explain(folder):
-        return list(records_of(read_tables(folder, cells)))
+        return list(records_of(read_tables(folder, digests)))
 
 
 def released_digests(folder: Path) -> set[str]:
@@ -152,41 +131,27 @@ def released_digests(folder: Path) -> set[str]:
 def read_digests(folder: Path) -> list[str]:
     """The digests of a release's runs. Raise UserError unless its checksums fit."""
     manifest = _check_files(folder)
-    with _explain(folder), _open_table(folder / "runs.parquet", manifest, RUN_BYTES) as table:
+    with _explain(folder), _open_table(folder / "runs.parquet", manifest) as table:
         digests: list[str] = table.read(columns=["digest"])["digest"].to_pylist()
         return digests
 
 
-def read_tables(folder: Path, cells: Mapping[str, Cell] | None = None) -> dict[str, pa.Table]:
-    """Read the tables of a release by name, or only the rows of these cells, which then say how
-    large the tables may be. Raise UserError unless its checksums fit."""
-    manifest, most, tables = _check_files(folder), math.inf, {}
-    if cells is not None:
-        most = max(map(most_bytes, cells.values()))
+def read_tables(folder: Path, digests: Collection[str] | None = None) -> dict[str, pa.Table]:
+    """Read the tables of a release by name, or only the rows of runs with these digests. Raise
+    UserError unless its checksums fit."""
+    manifest, tables = _check_files(folder), {}
     for name in manifest["files"]:
-        with _explain(folder), _open_table(folder / name, manifest, most) as table:
-            if cells is None or len(cells) == manifest["runs"]:
+        with _explain(folder), _open_table(folder / name, manifest) as table:
+            if digests is None or len(digests) == manifest["runs"]:
                 tables[Path(name).stem] = table.read()
                 continue
-            planned = pa.array(cells)
+            planned = pa.array(list(digests))
             batches = [
                 batch.filter(pc.is_in(batch["digest"].cast("string"), planned))
                 for batch in table.iter_batches()
             ]
             tables[Path(name).stem] = pa.Table.from_batches(batches).unify_dictionaries()
     return tables
-
-
-def most_bytes(cell: Cell) -> int:
-    """The most memory that a table of a run of this cell takes. Its curves have the values of all
-    metrics and costs, its cohorts also pools and norms; a round has a step for each 50 bytes of a
-    profile."""
-    settings = cell.settings
-    curves = 40 * sum(len(kind().rounds(cell)) * len(kind.metrics) for kind in EVALUATORS.values())
-    curves += settings.rounds * 40 * 50
-    cohorts = settings.rounds * 8 * (2 + 4 * settings.clients)
-    profile = settings.rounds * 2**21 * bool(getattr(cell.procedure, "profiled", 0))
-    return max(RUN_BYTES, curves, cohorts, settings.clients * 8 * CLASSES, profile)
 
 
 def _check_files(folder: Path) -> dict[str, Any]:
@@ -202,28 +167,20 @@ def _check_files(folder: Path) -> dict[str, Any]:
     return manifest
 
 
-def _open_table(file: Path, manifest: Mapping[str, Any], most: float) -> parquet.ParquetFile:
+def _open_table(file: Path, manifest: dict[str, Any]) -> parquet.ParquetFile:
     """Open a table. Raise ValueError if, by its metadata, it has other rows than the manifest says,
-    or a run of it takes more than `most` bytes: a small file may hold any number of rows."""
-    metadata = parquet.read_metadata(file)
-    rows, runs = manifest["files"][file.name]["rows"], manifest["runs"]
+    or takes too much memory for so many runs: a small file may hold any number of rows."""
+    metadata, runs = parquet.read_metadata(file), manifest["runs"]
+    rows = manifest["files"][file.name]["rows"]
     if metadata.num_rows != rows or (file.name == "runs.parquet" and rows != runs):
         raise ValueError(f"{file.name} has {metadata.num_rows} rows, other than {MANIFEST} says")
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-    size = sum(_bytes(group.column(n)) for group in groups for n in range(group.num_columns))
-    if size > runs * most:
+    chunks = [group.column(number) for group in groups for number in range(group.num_columns)]
+    size = sum(max(chunk.total_uncompressed_size, 8 * chunk.num_values) for chunk in chunks)
+    if size > runs * RUN_BYTES:
         raise ValueError(f"{file.name} would take {size / 1e6:,.0f} MB, too much for {runs} runs")
     names = [name for name in DICTIONARIES if name in metadata.schema.names]
     return parquet.ParquetFile(file, metadata=metadata, read_dictionary=names)
-
-
-def _bytes(chunk: parquet.ColumnChunkMetaData) -> int:
-    """The most memory that a column takes once it is read: its pages decompressed, 8 bytes for each
-    value, or, where they are texts of a dictionary, as much as all of this for each."""
-    repeats = chunk.has_dictionary_page and chunk.path_in_schema not in DICTIONARIES
-    is_text = chunk.physical_type == "BYTE_ARRAY"
-    each = chunk.total_uncompressed_size if repeats and is_text else 8
-    return max(chunk.total_uncompressed_size, each * chunk.num_values)
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,6 +19,8 @@ from cohort.results.release.checking import Dealt, check_dealt, check_run
 from cohort.results.release.folder import MANIFEST, read_digests, read_release
 from cohort.training.cell import Cell
 from cohort.training.job.lease import lease
+
+PROVEN = ("weights_sha256", "restored")
 
 
 @dataclass
@@ -56,15 +58,19 @@ def restore(folder: Path, address: str, cells: Mapping[str, Cell]) -> RestoreOut
     release = {"release": address, "manifest_sha256": sha256(folder / MANIFEST)}
     for record in records:
         digest = record.header["digest"]
-        source = release | _provenance(record)
+        # For comparing two runs, and from where it had been restored before it was released.
+        known, provenance = record.header, record.header["provenance"]
+        source = release | {key: known[key] for key in PROVEN if key in known}
+        source |= {key: provenance[key] for key in ("commit", "trainer", "devices", "versions")}
         if not Path(path := cells[digest].path).exists():
-            new[path] = _with_releases(record, [source])
+            new[path] = replace(record, header=known | {"restored": [source]})
         elif not is_same(here := read(path), record):
             outcome.different[digest] = here, record
         else:
             outcome.present.append(digest)
-            if source not in here.header.get("restored", [source]):
-                named[path] = _with_releases(here, [*here.header["restored"], source])
+            sources = here.header.get("restored", [source])
+            if source not in sources:
+                named[path] = replace(here, header=here.header | {"restored": [*sources, source]})
     with ThreadPoolExecutor() as pool:  # most of the time a write waits for the disk
         list(pool.map(write, named.keys(), named.values()))
         written = pool.map(_write_new, new.keys(), new.values())
@@ -107,16 +113,3 @@ def _check_settings(record: Record, cell: Cell) -> None:
     if names:
         listed = ", ".join(sorted(names))
         raise UserError(f"the settings of run {cell.digest} do not give this digest ({listed})")
-
-
-def _provenance(record: Record) -> dict[str, Any]:
-    """The provenance of a run, the hash of its weights, for comparing two runs, and from where it
-    had been restored before it was released."""
-    header, provenance = record.header, record.header["provenance"]
-    kept = {key: header[key] for key in ("weights_sha256", "restored") if key in header}
-    return kept | {key: provenance[key] for key in ("commit", "trainer", "devices", "versions")}
-
-
-def _with_releases(record: Record, sources: Sequence[Mapping[str, Any]]) -> Record:
-    """The record with these releases listed under `restored` in its header."""
-    return replace(record, header=record.header | {"restored": list(sources)})

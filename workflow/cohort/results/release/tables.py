@@ -3,12 +3,11 @@ describes every column."""
 
 from __future__ import annotations
 
-import itertools
+import functools
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -60,11 +59,11 @@ class RunFrames:
         empty = pa.table({"digest": pa.array([], pa.string())})
         frames = []
         for table in (tables.get(field.name, empty) for field in fields(cls)):
-            for position, field in enumerate(table.schema):
-                if pa.types.is_dictionary(field.type):
-                    column = table.column(position).cast(field.type.value_type)
-                    table = table.set_column(position, field.name, column)
-            frames.append(table.to_pandas())
+            plain = [
+                it.with_type(it.type.value_type) if pa.types.is_dictionary(it.type) else it
+                for it in table.schema
+            ]
+            frames.append(table.cast(pa.schema(plain)).to_pandas())
         return cls(*frames)
 
     def metric(self, *names: str) -> pd.DataFrame:
@@ -111,18 +110,18 @@ def records_of(tables: Mapping[str, pa.Table]) -> Iterator[Record]:
 def _table_of_runs(records: Sequence[Record]) -> pa.Table:
     """The table of these records, a row each: every setting, where it was trained, and its cost."""
     rows = [_row(record) for record in records]
-    columns = []
+    columns = {}
     for name in sorted({name for row in rows for name in row}, key=_column_order):
         values = [row.get(name) for row in rows]
         types = {type(value) for value in values if value is not None}
         is_json = len(types) > 1 or dict in types or (list in types and name != "devices")
         if is_json:
-            values = [None if value is None else _packed(value) for value in values]
+            packed = functools.partial(json.dumps, sort_keys=True, separators=(",", ":"))
+            values = [None if value is None else packed(value) for value in values]
         column = pa.array(values)
         field = pa.field(name, column.type, metadata=IS_JSON if is_json else None)
-        columns.append((field, column))
-    schema = pa.schema([field for field, _ in columns])
-    return pa.Table.from_arrays([column for _, column in columns], schema=schema)
+        columns[field] = column
+    return pa.Table.from_arrays([*columns.values()], schema=pa.schema([*columns]))
 
 
 def _column_order(name: str) -> tuple[int, str]:
@@ -130,10 +129,6 @@ def _column_order(name: str) -> tuple[int, str]:
     if name in ("digest", "status", "rounds_played"):
         return 0, name
     return (2 if name in FIXED or name.startswith(VERSION) else 1), name
-
-
-def _packed(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
 def _row(record: Record) -> Row:
@@ -151,18 +146,11 @@ def _row(record: Record) -> Row:
 def _header(row: Row) -> Row:
     """The record header that a row of `runs` holds."""
     versions = {name: value for name, value in row.items() if name.startswith(VERSION)}
-    return {
-        "format": FORMAT,
-        **{name: row[name] for name in IDENTITY},
-        **({"restored": row["restored"]} if "restored" in row else {}),
-        "settings": {
-            name: value for name, value in row.items() if name not in FIXED | versions.keys()
-        },
-        "provenance": {
-            **{name: row[name] for name in PROVENANCE if name in row},
-            "versions": {name.removeprefix(VERSION): value for name, value in versions.items()},
-        },
-    }
+    provenance = {name: row[name] for name in PROVENANCE if name in row}
+    provenance["versions"] = {name.removeprefix(VERSION): it for name, it in versions.items()}
+    settings = {name: value for name, value in row.items() if name not in {*FIXED, *versions}}
+    header = {name: row[name] for name in (*IDENTITY, "restored") if name in row}
+    return {"format": FORMAT, "settings": settings, "provenance": provenance} | header
 
 
 def _totals(history: History) -> dict[str, float]:
@@ -216,8 +204,8 @@ def _record(row: Row, parts: Mapping[str, pa.Table | None]) -> Record:
         if parts.get(name) is None:
             raise ValueError(f"it has no rows in {name}.parquet")
     history = _history(parts)
-    traffic = row.get("traffic", {})
-    history.traffic = {what: np.array(sizes, np.int64) for what, sizes in traffic.items()}
+    for what, sizes in row.get("traffic", {}).items():
+        history.traffic[what] = np.array(sizes, np.int64)
     clients = _filled_columns(parts["clients"])
     clients["label_counts"] = np.stack(list(clients["label_counts"]))
     record = Record(_header(row), history, clients, _filled_columns(parts.get("classes")))
@@ -233,12 +221,11 @@ def _history(parts: Mapping[str, Any]) -> History:
     series_of = {"metrics": history.metrics, "cost": history.cost}
     if any(column.null_count for column in curves.columns):
         raise ValueError("curves.parquet lacks values")
-    columns = [curves[name].to_numpy() for name in ("group", "metric", "round", "value")]
-    if columns[2].dtype.kind != "i":
+    if not pa.types.is_integer(curves["round"].type):
         raise ValueError("round is not a whole number")
-    rows = zip(*(column.tolist() for column in columns), strict=True)
-    for (group, name), points in itertools.groupby(rows, key=itemgetter(0, 1)):
-        series_of[group][name] += [(round, value) for *_, round, value in points]
+    columns = (curves[name].to_numpy().tolist() for name in ("group", "metric", "round", "value"))
+    for group, name, round, value in zip(*columns, strict=True):
+        series_of[group][name].append((round, value))
     filled = _filled_columns(parts["cohorts"])
     history.cohorts = list(filled["cohort"])
     history.responders = list(filled.get("responders", filled["cohort"]))
@@ -267,15 +254,12 @@ def _tables_by_run(name: str, table: pa.Table) -> dict[str, pa.Table]:
 def _filled_columns(part: pa.Table | None) -> dict[str, np.ndarray]:
     """The columns of one run's rows, without index columns and those that only other runs fill."""
     columns: dict[str, np.ndarray] = {}
-    if part is None:
-        return columns
-    for name in part.column_names:
+    for name in part.column_names if part else ():
         gaps, values = part[name].null_count, part[name].to_numpy()
         if 0 < gaps < len(part):
             raise ValueError(f"{name} lacks values")
         if name in COUNTED:
-            first = COUNTED[name]
-            if values.tolist() != list(range(first, len(part) + first)):
+            if values.tolist() != list(range(COUNTED[name], len(part) + COUNTED[name])):
                 raise ValueError(f"the rows are not sorted by {name}")
         elif name != "digest" and not gaps:
             columns[name] = values

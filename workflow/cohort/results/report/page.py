@@ -14,8 +14,7 @@ from typing import Any
 
 from cohort.core.files import write_text
 from cohort.results.names import Names
-from cohort.results.report.claims import page_claims
-from cohort.results.report.items import key_figure, sections
+from cohort.results.report import items
 from cohort.results.report.render import links, render
 from cohort.results.report.runs import StudyRuns
 from cohort.results.series import GENERATED
@@ -28,8 +27,8 @@ def write_page(spec: Spec, outputs: Sequence[str | Path]) -> None:
     page, card_file = map(Path, outputs)
     names = Names(orders={}, titles={key: dict(value) for key, value in spec["titles"].items()})
     runs = StudyRuns(spec["experiments"], names)
-    claims = page_claims(spec) if spec["claims"] else None
-    shown = sections(spec, runs, page.parent)
+    claims = items.page_claims(spec) if spec["claims"] else None
+    shown = items.sections(spec, runs, page.parent)
     card = _card(spec, runs, claims)
     html = render(
         "page.html.j2",
@@ -38,7 +37,7 @@ def write_page(spec: Spec, outputs: Sequence[str | Path]) -> None:
         claims=claims,
         claims_links=links(spec["claims"], page.parent),
         sections=shown,
-        key_figure=key_figure(spec, shown),
+        key_figure=items.key_figure(spec, shown),
         runs=runs,
         experiments=[(name, runs.coverage(name)) for name in runs.experiments],
         made=_provenance_counts(runs),
@@ -51,13 +50,13 @@ def write_page(spec: Spec, outputs: Sequence[str | Path]) -> None:
 def _provenance_counts(runs: StudyRuns) -> list[tuple[str, list[tuple[str, int]]]]:
     """Count runs by device, trainer, commit and versions."""
     cells = runs.finished()
-    kinds: dict[str, list[str]] = {
-        "Device": [", ".join(cell["devices"]) for cell in cells],
-        "Trainer": [cell["trainer"] for cell in cells],
-        "Commit": [cell["commit"] for cell in cells],
-        "Versions": [", ".join(map(" ".join, cell["versions"].items())) for cell in cells],
+    counts = {
+        "Device": Counter(", ".join(cell["devices"]) for cell in cells),
+        "Trainer": Counter(cell["trainer"] for cell in cells),
+        "Commit": Counter(cell["commit"] for cell in cells),
+        "Versions": Counter(", ".join(map(" ".join, cell["versions"].items())) for cell in cells),
     }
-    return [(title, Counter(values).most_common()) for title, values in kinds.items() if values]
+    return [(title, count.most_common()) for title, count in counts.items() if count]
 
 
 def _card(spec: Spec, runs: StudyRuns, claims: Spec | None) -> dict[str, Any]:

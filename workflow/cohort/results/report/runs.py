@@ -54,7 +54,7 @@ class StudyRuns:
             self.experiments[name] = [cell | {"labels": texts(cell["labels"])} for cell in cells]
             self.cells |= {cell["digest"]: cell for cell in cells}
             self._estimates |= spec["seconds"]
-        self._anchors: dict[tuple[str, ...], dict[tuple[str, ...], str]] = {}
+        self._anchors: dict[Any, dict[tuple[str, ...], str]] = {}
 
     def coverage(self, *experiments: str) -> Coverage:
         """The coverage of these experiments together; of all if none is named."""
@@ -76,18 +76,18 @@ class StudyRuns:
         done."""
         cells = self.experiments.get(experiment, [])
         names = tuple(name for name in labels if cells and name in cells[0]["labels"])
-        if (experiment, *names) not in self._anchors:
-            anchors = self._anchors[experiment, *names] = {}
-            group_of = {
-                run["digest"]: group.runs[0]["digest"]
-                for group in self.groups
-                for run in group.runs
-            }
+        if (experiment, names) not in self._anchors:
+            anchors = self._anchors[experiment, names] = {}
             for cell in cells:
                 key = tuple(cell["labels"].get(name, NO_VALUE) for name in names)
-                if cell["digest"] in group_of:
-                    anchors.setdefault(key, group_of[cell["digest"]])
-        return self._anchors[experiment, *names].get(tuple(labels[name] for name in names), "")
+                if cell["digest"] in self._group_of:
+                    anchors.setdefault(key, self._group_of[cell["digest"]])
+        return self._anchors[experiment, names].get(tuple(labels[name] for name in names), "")
+
+    @cached_property
+    def _group_of(self) -> dict[str, str]:
+        """The first digest of each run's group."""
+        return {run["digest"]: it.runs[0]["digest"] for it in self.groups for run in it.runs}
 
     @cached_property
     def common(self) -> dict[str, str]:
@@ -98,17 +98,16 @@ class StudyRuns:
 
     @cached_property
     def groups(self) -> list[Group]:
-        """The groups of finished runs, in the order of the study. A setting that is empty says
-        nothing."""
+        """The groups of finished runs, in the order of the study, those of one name together."""
         by_settings: dict[tuple[tuple[str, str], ...], list[Cell]] = {}
         for cell in self.finished():
             settings = texts(cell["settings"]) | {"seed": ""}
             by_settings.setdefault(tuple(sorted(settings.items())), []).append(cell)
         groups: dict[str, list[Group]] = {}
         for items, cells in by_settings.items():
-            settings, known = dict(items), {*PLACE, *self.common}
+            settings, shared = dict(items), {*PLACE, *self.common}
             name = " · ".join(self._names.value(key, settings[key]) for key in PLACE)
-            own = {key: value for key, value in items if value and key not in known}
+            own = {key: value for key, value in items if value and key not in shared}
             runs = sorted(cells, key=lambda cell: cell["settings"]["seed"])
             groups.setdefault(name, []).append(Group(name, own, runs))
         return [group for same in groups.values() for group in same]

@@ -10,6 +10,7 @@ from itertools import compress
 from textwrap import fill
 
 from cohort.core.metric import Metric
+from cohort.core.text import counted
 from cohort.results.comparison import Result
 from cohort.results.names import METRICS
 from cohort.results.series import NO_VALUE
@@ -25,26 +26,10 @@ WIDE = 5  # columns
 LONGEST = 18  # letters of a line of a column's title
 MINUS = re.compile(r"(?<![\w-])-(?=\d|\$\\infty)")
 BOLD = re.compile(r"\*\*(.+?)\*\*")
-LATEX = {
-    "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "±": r"$\pm$",
-    NO_VALUE: "--",
-    DAGGER: r"$^\dagger$",
-    DOUBLE_DAGGER: r"$^\ddagger$",
-    "✗": r"$\times$",
-    "∞": r"$\infty$",
-}
+LATEX = {letter: f"\\{letter}" for letter in "{}&%$#_"}
+LATEX |= {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+LATEX |= {"<": r"\textless{}", ">": r"\textgreater{}", "±": r"$\pm$", "✗": r"$\times$"}
+LATEX |= {NO_VALUE: "--", DAGGER: r"$^\dagger$", DOUBLE_DAGGER: r"$^\ddagger$", "∞": r"$\infty$"}
 
 
 @dataclass(frozen=True)
@@ -84,21 +69,14 @@ class Entry:
 
 
 def slashed(entries: Sequence[Entry]) -> Entry:
-    """Several results in one cell."""
+    """Several results in one cell, with a dash for an empty text unless all are empty."""
     counts = [entry.count for entry in entries if entry.has_runs] or [entries[0].count]
-    return Entry(
-        SLASH.join(entry.value for entry in entries),
-        counts[0] if len(set(counts)) == 1 else SLASH.join(counts),
-        paper=_joined(entry.paper for entry in entries),
-        verdict=_joined(entry.verdict for entry in entries),
-        labels=entries[0].labels,
+    value, paper, verdict = (
+        SLASH.join(text or NO_VALUE for text in texts) if any(texts) else ""
+        for texts in zip(*((it.value, it.paper, it.verdict) for it in entries), strict=True)
     )
-
-
-def _joined(texts: Iterable[str]) -> str:
-    """The texts separated by slashes, a dash for an empty one; empty if all are."""
-    parts = list(texts)
-    return SLASH.join(part or NO_VALUE for part in parts) if any(parts) else ""
+    count = counts[0] if len(set(counts)) == 1 else SLASH.join(counts)
+    return Entry(value, count, paper=paper, verdict=verdict, labels=entries[0].labels)
 
 
 @dataclass(frozen=True)
@@ -124,9 +102,11 @@ class Layout:
     def condensed(self) -> Layout:
         """Without the rows and columns that have no number, and with what all rows share as a
         constant."""
-        rows = [line for line in self.lines if not _are_empty(line[1])]
+        rows = [line for line in self.lines if not all(entry.is_empty for entry in line[1])]
         words, entries = zip(*rows, strict=True) if rows else ((), ())
-        has_number = [not _are_empty(column) for column in zip(*entries, strict=True)]
+        has_number = [
+            not all(entry.is_empty for entry in column) for column in zip(*entries, strict=True)
+        ]
         varies = [len(set(column)) > 1 for column in zip(*words, strict=True)]
         varies = varies if any(varies) else [index == 0 for index in range(len(varies))]
         counts = {entry.count for line in entries for entry in line if not entry.is_empty}
@@ -139,15 +119,11 @@ class Layout:
             lines.append((list(compress(line_words, varies)), shown))
         same = zip(self.heads, rows[0][0] if rows else self.heads, varies, strict=False)
         constants = [f"{head} {word}" for head, word, is_varied in same if not is_varied]
-        constants += [f"{count} run{'' if count == '1' else 's'}"] if count else []
+        constants += [counted(int(count), "run")] if count else []
         left_out = len(self.lines) - len(rows)
         notes = [f"Rows without any number are left out ({left_out})."] if left_out else []
         heads, columns = compress(self.heads, varies), compress(self.columns, has_number)
-        return Layout(list(heads), list(columns), lines, [*notes, *self.notes], constants)
-
-
-def _are_empty(entries: Iterable[Entry]) -> bool:
-    return all(entry.is_empty for entry in entries)
+        return Layout([*heads], [*columns], lines, [*notes, *self.notes], constants)
 
 
 def rounded(value: float, metric: Metric) -> str:
@@ -181,30 +157,25 @@ def markdown(layout: Layout, title: str, caption: str) -> str:
 def latex(layout: Layout, title: str, caption: str) -> str:
     """Render a LaTeX table, which needs the package booktabs; a wide one spans both columns of a
     page, and one of prose, which needs longtable, several pages."""
-    titles = (
-        _stacked(map(escape_latex, fill(word, LONGEST).splitlines())) for word in layout.columns
-    )
-    header = [*map(escape_latex, layout.heads), *titles]
+    heads, columns = len(layout.heads), len(layout.columns)
+    titles = (map(escape_latex, fill(word, LONGEST).splitlines()) for word in layout.columns)
+    header = [*map(escape_latex, layout.heads), *map(_stacked, titles)]
     body = [
         [*map(escape_latex, words), *map(_latex_entry, entries)] for words, entries in layout.lines
     ]
-    sentences = [
-        part.removesuffix(".") + "." for part in (title, caption, layout.everywhere) if part
-    ]
-    text = rf"\caption{{{escape_latex(' '.join(sentences))}}}" if sentences else ""
-    heads, columns = len(layout.heads), len(layout.columns)
+    sentences = [f"{it.removesuffix('.')}." for it in (title, caption, layout.everywhere) if it]
+    text = [rf"\caption{{{escape_latex(' '.join(sentences))}}}"] if sentences else []
+    outer, kind = "table" if columns < WIDE else "table*", "tabular"
+    aligned = "l" * heads + "r" * columns or "l"
     if layout.prose:
-        outer, kind, end = "footnotesize", "longtable", r" \\"
+        outer, kind, text = "footnotesize", "longtable", [rf"{line} \\" for line in text]
         aligned = rf"p{{{0.9 / (heads + columns):.2f}\linewidth}}" * (heads + columns)
-    else:
-        outer, kind, end = "table" if columns < WIDE else "table*", "tabular", ""
-        aligned = "l" * heads + "r" * columns or "l"
-    begin = [rf"\begin{{{kind}}}{{{aligned}}}", *([text + end] if text else [])]
+    begin = [rf"\begin{{{kind}}}{{{aligned}}}"]
     lines = [
         rf"% \usepackage{{booktabs{',longtable' if layout.prose else ''}}}",
         rf"\begin{{{outer}}}",
         r"\centering\footnotesize\setlength{\tabcolsep}{4pt}",
-        *(begin if layout.prose else reversed(begin)),
+        *([*begin, *text] if layout.prose else [*text, *begin]),
         r"\toprule",
         " & ".join(header) + r" \\",
         r"\midrule",

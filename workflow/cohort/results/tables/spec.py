@@ -14,6 +14,9 @@ from cohort.results.measure import CLIENT, Item, Measure
 from cohort.results.names import BY_CLIENT, BY_ROUND, METRICS, check_better
 
 STRATEGY = "strategy"
+LABELS: dict[str, Any] = {"items": {"type": "string"}, "minItems": 1, "uniqueItems": True}
+PAIRS = {"type": "object", "minProperties": 1, "additionalProperties": {"type": "string"}}
+MINUS: dict[str, Any] = {"minProperties": 1, "maxProperties": 1, "additionalProperties": PAIRS}
 ALSO_HELP = "further measures: a metric, or a metric and an at"
 
 
@@ -34,7 +37,7 @@ class Leaderboard(Item):
         check_measures(self.measures(), BY_ROUND)
 
     def check_cells(self, axes: Iterable[str], cells: Iterable[Mapping[str, Any]]) -> None:
-        check_settings(STRATEGY, values_left_out(self.without), axes, cells)
+        check_settings(STRATEGY, self.named(), axes, cells)
 
     def shown(self) -> tuple[str, ...]:
         return (STRATEGY,)
@@ -46,7 +49,7 @@ class Leaderboard(Item):
         return values_left_out(self.without)
 
     def measures(self) -> list[Measure]:
-        left_out = values_left_out(self.without)
+        left_out = self.named()
         return [
             Measure(metric=metric, at=at, labels=(STRATEGY,), over_settings=True, left_out=left_out)
             for metric, at in metrics_with_at(self.metric, self.at, self.also)
@@ -69,33 +72,15 @@ class Table(Item):
         None, items={"type": "string"}, help=f"{ALSO_HELP}; the measures are then the columns"
     )
     rows: list[str] = parameter(
-        items={"type": "string"},
-        minItems=1,
-        uniqueItems=True,
-        help="the labels whose combinations are the rows; client for metrics of clients",
+        help="labels whose combinations are the rows; client for metrics of clients", **LABELS
     )
     columns: str = parameter("strategy", help="the label whose values are the columns")
-    paper: str = parameter(
-        "",
-        help="the table or figure of the paper to compare with, as "
-        "resources/paper_values/{study}.csv calls it",
-    )
+    paper: str = parameter("", help="the item of resources/paper_values/{study}.csv beside ours")
     minus: dict[str, Any] | None = parameter(
-        None,
-        minProperties=1,
-        maxProperties=1,
-        additionalProperties={
-            "type": "object",
-            "minProperties": 1,
-            "additionalProperties": {"type": "string"},
-        },
-        help="a label, and for some of its values the one whose results are subtracted, seed by "
-        "seed: {strategy: {loss: fedavg}}",
+        None, help="what to subtract by seed, as in {strategy: {loss: fedavg}}", **MINUS
     )
     joined: bool = parameter(
-        False,
-        help="all measures, or without also all values of columns, in one cell, separated by "
-        "slashes, as papers print pairs",
+        False, help="all measures, or else all values of columns, in one cell between slashes"
     )
 
     def facets(self) -> tuple[str, ...]:
@@ -103,23 +88,15 @@ class Table(Item):
         return tuple(dict.fromkeys([*self.rows, self.columns]))
 
     def shown(self) -> tuple[str, ...]:
-        """Every label by which the table distinguishes runs; it averages over seeds only."""
         return tuple(label for label in self.facets() if label != CLIENT)
 
     def named(self) -> dict[str, list[str]]:
-        """The label values that `minus` mentions, by label, so that planning can check them."""
         return {label: [*bases, *bases.values()] for label, bases in (self.minus or {}).items()}
 
     def measures(self) -> list[Measure]:
-        """The measures by which the table's results are compared."""
+        labels = self.facets()
         return [
-            Measure(
-                metric=metric,
-                at=at,
-                labels=self.facets(),
-                paper=self.paper,
-                minus=self.minus,
-            )
+            Measure(metric=metric, at=at, labels=labels, paper=self.paper, minus=self.minus)
             for metric, at in metrics_with_at(self.metric, self.at, self.also)
         ]
 
@@ -139,11 +116,8 @@ class Table(Item):
             )
 
 
-def metrics_with_at(
-    metric: str, at: int | str, also: Sequence[str] | None
-) -> list[tuple[str, int | str]]:
-    """Pairs of a table's metrics, `metric` and those of `also`, with their own `at` or the
-    first's."""
+def metrics_with_at(metric: str, at: int | str, also: list[str] | None) -> list[tuple[str, Any]]:
+    """Pairs of a metric, `metric` and those of `also`, and its own `at` or the first one's."""
     further = [text.partition(" ")[::2] for text in also or []]
     return [(metric, at), *((name, own_at or at) for name, own_at in further)]
 

@@ -16,27 +16,15 @@ from cohort.core.metric import Metric
 from cohort.core.sealed_json import to_sealed_json
 from cohort.core.text import counted
 from cohort.results import across
-from cohort.results.across import Estimate, Standing, Standings
+from cohort.results.across import Standing
 from cohort.results.comparison import Comparison, Result, compare
 from cohort.results.files import restored_notes
 from cohort.results.intervals import Verdict
 from cohort.results.names import METRICS, Names, listed
 from cohort.results.paper import doubts
 from cohort.results.series import FULL, GENERATED, NO_VALUE, read_metric, runs_without
-from cohort.results.tables.layout import (
-    DAGGER,
-    DIVERGED,
-    DOUBLE_DAGGER,
-    NO_RESULT_YET,
-    SLASH,
-    Entry,
-    Layout,
-    latex,
-    markdown,
-    rounded,
-    short_titles,
-    slashed,
-)
+from cohort.results.tables import layout as layouts
+from cohort.results.tables.layout import DAGGER, DOUBLE_DAGGER, SLASH, Entry, Layout, rounded
 from cohort.results.tables.spec import STRATEGY, Leaderboard, Table
 
 AGREEMENT = (
@@ -56,32 +44,33 @@ SHARE = Metric("Ahead of FedAvg", "%", 100, digits=0)
 def tabulate(
     spec: Mapping[str, Any], metrics_file: str | Path, outputs: Sequence[str | Path]
 ) -> None:
-    """Write the table of `spec` to each output; its suffix (.json, .csv, .md, .tex) sets the
-    format.
-
-    JSON holds the whole comparison, CSV its unrounded numbers.
-    """
+    """Write the table of `spec` to each output, in the format of its suffix: .md, .tex, .json for
+    the whole comparison, or .csv for its unrounded numbers."""
     comparison = compare_table(spec, metrics_file)
-    layout = lay_out_table(spec, comparison)
-    layout.notes.extend(restored_notes([metrics_file]))
+    table = lay_out_table(spec, comparison)
+    table.notes.extend(restored_notes([metrics_file]))
     title, caption = spec.get("title", ""), spec.get("caption", "")
+    csv: dict[str, Any] = {"index": False, "lineterminator": "\n", "float_format": "%.10g"}
     formats = {
         ".json": lambda: to_sealed_json(comparison.as_json()),
-        ".csv": lambda: numbers_of(comparison).to_csv(
-            index=False, lineterminator="\n", float_format="%.10g"
-        ),
-        ".md": lambda: markdown(layout, title, caption),
-        ".tex": lambda: latex(layout, title, caption),
+        ".csv": lambda: numbers_of(comparison).to_csv(**csv),
+        ".md": lambda: layouts.markdown(table, title, caption),
+        ".tex": lambda: layouts.latex(table, title, caption),
     }
     for output in outputs:
         write_text(output, formats[Path(output).suffix]())
 
 
 def compare_table(spec: Mapping[str, Any], metrics_file: str | Path) -> Comparison:
-    """Compare the runs that a table shows."""
-    if spec.get("kind") == Leaderboard.name:
-        return compare_across(spec, metrics_file)
-    return compare(Table.from_spec(spec).measures(), spec, metrics_file)
+    """Compare the runs that a table shows; of a leaderboard also their standings."""
+    if spec.get("kind") != Leaderboard.name:
+        return compare(Table.from_spec(spec).measures(), spec, metrics_file)
+    board = Leaderboard.from_spec(spec)
+    metrics = runs_without(read_metric(metrics_file, board.metric), board.named())
+    runs = across.runs_by_setting(metrics, board.metric, board.at, board.shown())
+    names, better = Names.of(spec["look"]), METRICS[board.metric].better
+    standings = across.standings_of(across.ordered_scores(runs, STRATEGY, names, better), runs)
+    return replace(compare(board.measures(), spec, metrics_file), standings=standings)
 
 
 def lay_out_table(spec: Mapping[str, Any], comparison: Comparison) -> Layout:
@@ -124,12 +113,12 @@ def lay_out(comparison: Comparison, names: Names, *, joined: bool = False) -> La
     """
     results = comparison.results
     if not results:
-        return Layout([], [], notes=comparison.description or [NOTHING])
+        return Layout([], [], notes=[NOTHING])
     entries = list(map(_entry, results))
-    layout = _table(comparison, entries, names, joined=joined).condensed()
+    table = _table(comparison, entries, names, joined=joined).condensed()
     measures = comparison.by_measure()
     measured = f"{(SLASH if joined else '; ').join(measures)}: "
-    measured = "" if set(layout.columns) <= set(measures) else measured
+    measured = "" if set(table.columns) <= set(measures) else measured
     interval = "" if joined else "[95 % interval of the mean] "
     seeds = sorted(set().union(*(result.values for result in results)))
     note = f"{measured}mean ± standard deviation over seeds {interval}(number of runs)."
@@ -137,15 +126,14 @@ def lay_out(comparison: Comparison, names: Names, *, joined: bool = False) -> La
         note = f"{measured}of seed{'s' if len(seeds) > 1 else ''} {listed(seeds)}."
     notes = {
         note[0].upper() + note[1:]: True,
-        " ".join(comparison.description): bool(comparison.description),
         BOLD: any(result.best for result in results),
-        f"{DAGGER}: {DIVERGED}": any(DAGGER in entry.value for entry in entries),
+        f"{DAGGER}: {layouts.DIVERGED}": any(DAGGER in entry.value for entry in entries),
         **dict.fromkeys(_paper_notes(comparison), comparison.has_paper),
-        DASH: any(NO_VALUE in entry.value for _, line in layout.lines for entry in line),
+        DASH: any(NO_VALUE in entry.value for _, line in table.lines for entry in line),
         GENERATED.capitalize() + ".": comparison.generated,
     }
-    layout.notes.extend(note for note, is_needed in notes.items() if is_needed)
-    return layout
+    table.notes.extend(note for note, is_needed in notes.items() if is_needed)
+    return table
 
 
 def _table(
@@ -154,30 +142,27 @@ def _table(
     """The values of the last label across; the measures are another label if there are several."""
     results, measures = comparison.results, comparison.by_measure()
     labels = [*results[0].labels, *([MEASURE] if len(measures) > 1 else [])]
-    cells = {
-        tuple([*result.labels.values(), result.measure][: len(labels)]): entry
-        for result, entry in zip(results, entries, strict=True)
+    keys = [(*result.labels.values(), result.measure)[: len(labels)] for result in results]
+    values = {
+        label: names.ordered(label, column)
+        for label, column in zip(labels, zip(*keys, strict=True), strict=True)
     }
-
-    def ordered(label: str) -> list[str]:
-        if label == MEASURE:
-            return list(measures)
-        return names.ordered(label, (result.labels[label] for result in results))
-
-    notes = []
+    values |= {MEASURE: list(measures)}
+    cells, notes = dict(zip(keys, entries, strict=True)), []
     if joined and len(labels) > 1:
         *labels, last = labels
-        parts = ordered(last)
-        cells = {row: slashed(line) for row, line in _lines(cells, parts).items()}
-        words = SLASH.join(names.value(last, part) for part in parts)
-        notes += [] if last == MEASURE else [f"{names.title(last)}: {words}."]
-    *heads, across = labels
-    columns = ordered(across)
+        cells = {row: layouts.slashed(line) for row, line in _lines(cells, values[last]).items()}
+        if last != MEASURE:
+            words = SLASH.join(names.value(last, value) for value in values[last])
+            notes.append(f"{names.title(last)}: {words}.")
+    *heads, top = labels
+    titles = [names.value(top, value) for value in values[top]]
+    if top == MEASURE:
+        titles = layouts.short_titles(measures)
     lines = [
-        (list(map(names.value, heads, row)), line) for row, line in _lines(cells, columns).items()
+        (list(map(names.value, heads, row)), line)
+        for row, line in _lines(cells, values[top]).items()
     ]
-    titles = [names.value(across, column) for column in columns]
-    titles = short_titles(measures) if across == MEASURE else titles
     return Layout([*map(names.title, heads)], titles, lines, notes)
 
 
@@ -185,11 +170,8 @@ def _lines(
     cells: Mapping[tuple[str, ...], Entry], columns: Sequence[str]
 ) -> dict[tuple[str, ...], list[Entry]]:
     """The cells of each row, which is all of a key but its last value, by their columns."""
-    rows: dict[tuple[str, ...], list[Entry]] = {}
-    for *row, _ in cells:
-        line = (cells.get((*row, column), Entry(NO_VALUE)) for column in columns)
-        rows.setdefault(tuple(row), list(line))
-    return rows
+    rows = dict.fromkeys(key[:-1] for key in cells)
+    return {row: [cells.get((*row, it), Entry(NO_VALUE)) for it in columns] for row in rows}
 
 
 def _entry(result: Result) -> Entry:
@@ -202,20 +184,15 @@ def _entry(result: Result) -> Entry:
     if not n and result.diverged == planned:
         value, mark = "diverged", ""
     elif not n:
-        value = NO_VALUE if result.finished == planned else NO_RESULT_YET
+        value = NO_VALUE if result.finished == planned else layouts.NO_RESULT_YET
     value = f"**{value}**{mark}" if result.best else f"{value}{mark}"
     if n > 1:
         low, high = (rounded(end, metric) for end in result.interval)
         value += f" ± {rounded(result.sample.sd, metric).lstrip('+')}"
         interval = f"[{low}, {high}]"
-    return Entry(
-        value,
-        f"{n}" if n == planned else f"n = {n} of {planned}",
-        interval=interval,
-        paper=paper,
-        verdict=result.verdict if result.verdict in get_args(Verdict) else "",
-        labels=result.labels,
-    )
+    count = f"{n}" if n == planned else f"n = {n} of {planned}"
+    verdict = result.verdict if result.verdict in get_args(Verdict) else ""
+    return Entry(value, count, "", interval, paper, verdict, result.labels)
 
 
 def _paper(result: Result, metric: Metric) -> str:
@@ -229,56 +206,43 @@ def _paper(result: Result, metric: Metric) -> str:
 
 
 def _paper_notes(comparison: Comparison) -> list[str]:
-    results = comparison.results
-    papers = [result.paper for result in results if result.paper]
+    papers = [result.paper for result in comparison.results if result.paper]
     sources = dict.fromkeys(f"{paper.item} ({paper.source})" for paper in papers)
-    notes = [f"Paper: {', '.join(sources)}."] if sources else []
-    notes.append("In parentheses after the paper's value: measured minus paper.")
-    if any(result.margin is not None for result in results):
-        notes.append(AGREEMENT)
-    if comparison.scale != FULL:
-        notes.append(
-            f"No verdict: scale {comparison.scale} is a cheaper version of the paper's runs."
-        )
-    reasons = doubts(paper.doubtful for paper in papers)
-    return notes + ([f"{DOUBLE_DAGGER} doubtful: {reasons}."] if reasons else [])
-
-
-def compare_across(spec: Mapping[str, Any], metrics_file: str | Path) -> Comparison:
-    """Compare a leaderboard's runs: each strategy's means over all settings, and standings."""
-    board = Leaderboard.from_spec(spec)
-    comparison = compare(board.measures(), spec, metrics_file)
-    metrics = runs_without(read_metric(metrics_file, board.metric), board.named())
-    runs = across.runs_by_setting(metrics, board.metric, board.at, board.shown())
-    names, better = Names.of(spec["look"]), METRICS[board.metric].better
-    scores = across.ordered_scores(runs, STRATEGY, names, better)
-    return replace(comparison, standings=across.standings_of(scores, runs))
+    reasons, scale = doubts(paper.doubtful for paper in papers), comparison.scale
+    notes = {
+        f"Paper: {', '.join(sources)}.": bool(sources),
+        "In parentheses after the paper's value: measured minus paper.": True,
+        AGREEMENT: any(result.margin is not None for result in comparison.results),
+        f"No verdict: scale {scale} is a cheaper version of the paper's runs.": scale != FULL,
+        f"{DOUBLE_DAGGER} doubtful: {reasons}.": bool(reasons),
+    }
+    return [note for note, is_needed in notes.items() if is_needed]
 
 
 def lay_out_leaderboard(comparison: Comparison, names: Names) -> Layout:
     """Lay out a leaderboard as a table, a row per strategy, the best first."""
     standings, measures = comparison.standings, comparison.by_measure()
     assert standings
-    first = next(iter(measures))
-    del measures[first]  # by which the strategies are ranked
-    columns = ["Rank", "Mean rank", SHARE.label, *short_titles(measures)]
-    layout = Layout([names.title(STRATEGY)], columns)
+    del measures[next(iter(measures))]  # by which the strategies are ranked
+    titles = layouts.short_titles(measures)
+    table = Layout([names.title(STRATEGY)], ["Rank", "Mean rank", SHARE.label, *titles])
     for standing in standings.entries:
         own = {STRATEGY: standing.strategy}
-        rank = f"{standing.rank.value:.0f}"
-        rank = f"**{rank}**" if standing.leads else rank
+        rank = f"**{standing.rank.value:.0f}**" if standing.leads else f"{standing.rank.value:.0f}"
+        ahead, limits = standing.ahead, standing.ahead and standing.ahead.interval
+        interval = f"[{', '.join(rounded(end, SHARE) for end in limits)}]" if limits else ""
         entries = [
             Entry() if standings.no_ranking else Entry(rank, interval=rank_interval(standing)),
             Entry(f"{standing.mean_rank:.1f}", labels=own),
-            _ahead(standing.ahead),
+            Entry(rounded(ahead.value, SHARE) if ahead else NO_VALUE, interval=interval),
         ]
         for results in measures.values():
             means = (result.sample.mean for result in results if result.labels == own)
             metric = METRICS[results[0].metric]
             entries.append(Entry(rounded(next(means, math.nan), metric), labels=own))
-        layout.lines.append(([names.value(STRATEGY, standing.strategy)], entries))
-    layout.notes.extend(_notes(comparison, standings, first))
-    return layout.condensed()
+        table.lines.append(([names.value(STRATEGY, standing.strategy)], entries))
+    table.notes.extend(_notes(comparison))
+    return table.condensed()
 
 
 def rank_interval(standing: Standing) -> str:
@@ -294,38 +258,25 @@ def rank_text(standing: Standing) -> str:
     return f"{standing.rank.value:.0f} {rank_interval(standing)}".rstrip()
 
 
-def _ahead(estimate: Estimate | None) -> Entry:
-    if estimate is None:
-        return Entry(NO_VALUE)
-    low, high = estimate.interval or (math.nan, math.nan)
-    interval = f"[{rounded(low, SHARE)}, {rounded(high, SHARE)}]" if estimate.interval else ""
-    return Entry(rounded(estimate.value, SHARE), interval=interval)
-
-
-def _notes(comparison: Comparison, standings: Standings, measure: str) -> list[str]:
-    if not standings.entries:
+def _notes(comparison: Comparison) -> list[str]:
+    standings, measure = comparison.standings, next(iter(comparison.by_measure()), "")
+    if not standings or not standings.entries:
         return ["No seed of a setting that all strategies have."]
     apart = f" ({standings.apart})" if standings.apart else ""
-    notes = [
+    left_out, is_tested = counted(standings.left_out, "run"), standings.p_value is not None
+    notes = {
+        standings.no_ranking: bool(standings.no_ranking),
         f"In the order of the mean rank over {counted(standings.settings, 'setting')}{apart}, "
         f"within each by the mean over seeds of {measure}. {counted(standings.runs, 'run')} of "
-        "each strategy.",
+        "each strategy.": True,
+        f"Friedman's test finds a difference (p = {standings.p_value or 0:.2g}). Bold: Nemenyi's, "
+        "over these settings at 5 %, does not tell it apart from the first.": is_tested
+        and not standings.no_ranking,
         "[95 % intervals] are over seeds, not over settings: what other seeds would change, by a "
-        "bootstrap of the seeds within each setting, paired over strategies.",
+        "bootstrap of the seeds within each setting, paired over strategies.": True,
         "Ahead: the share of seeds in which it is ahead of FedAvg, a tie half. Further columns are "
-        "means over all runs.",
-    ]
-    if standings.no_ranking:
-        notes.insert(0, standings.no_ranking)
-    elif standings.p_value is not None:
-        notes.insert(
-            1,
-            f"Friedman's test finds a difference (p = {standings.p_value:.2g}). Bold: Nemenyi's, "
-            "over these settings at 5 %, does not tell it apart from the first.",
-        )
-    if standings.left_out:
-        left_out = counted(standings.left_out, "run")
-        notes.append(f"{left_out} left out, since not all strategies have their seed.")
-    if any(result.diverged for result in comparison.results):
-        notes.append(DIVERGED.capitalize())
-    return notes
+        "means over all runs.": True,
+        f"{left_out} left out, since not all strategies have their seed.": standings.left_out > 0,
+        layouts.DIVERGED.capitalize(): any(result.diverged for result in comparison.results),
+    }
+    return [note for note, is_needed in notes.items() if is_needed]

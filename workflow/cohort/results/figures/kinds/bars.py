@@ -4,7 +4,7 @@ deviation. Bars also show clients or classes."""
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -12,23 +12,9 @@ from cohort.core.components import parameter
 from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
 from cohort.results.at import AT_HELP, AT_SCHEMA
-from cohort.results.figures.kind import Averaging
-from cohort.results.figures.style import (
-    BAND,
-    CROSS,
-    LETTER,
-    LINE,
-    PAPER_GRAY,
-    SIDES,
-    STATISTICS,
-    Style,
-    deviation_limits,
-    draw_means,
-    grid_cell,
-    name_places,
-    number_places,
-    paper_name,
-)
+from cohort.results.figures import theme
+from cohort.results.figures.kind import Averaging, further
+from cohort.results.figures.theme import STATISTICS, Style
 from cohort.results.names import BY_CLASS, BY_CLIENT, BY_ROUND, METRICS, SERIES
 from cohort.results.paper import PaperMatch
 from cohort.results.series import finite_rows, value_per_cell
@@ -38,9 +24,7 @@ if TYPE_CHECKING:
     import matplotlib.patches as mpl_patches
     import matplotlib.ticker as mpl_ticker
     import seaborn
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
-    from matplotlib.patches import Rectangle
     from pandas import DataFrame
 else:
     mpl_colors, mpl_patches = lazy("matplotlib.colors"), lazy("matplotlib.patches")
@@ -48,9 +32,10 @@ else:
 
 PROFILES = {"client": BY_CLIENT, "class": BY_CLASS}
 MANY = {"client": "Clients", "class": "Classes"}
-COLUMN = {"client": "client", "class": "label"}  # of the metrics
 GROUP = 0.8  # the share of the distance between two places that bars take
 EDGE: dict[str, Any] = {"edgecolor": "white", "linewidth": 0}  # the color is that of hatches
+WHISKER = {"capsize": 0.12, "err_kws": {"color": "#333333", "linewidth": 0.8}}
+BARS: dict[str, Any] = {"saturation": 1, "width": GROUP, "gap": 0.06} | WHISKER | EDGE
 PALE = 0.5  # the share of white in the color of unfinished runs
 PAPER_TICK = "#000000"  # visible over bars of any color
 PAPER_POINT: dict[str, Any] = {
@@ -72,11 +57,7 @@ class ValuePerRun(Averaging):
 
     at: int | str = parameter("last", help=AT_HELP, **AT_SCHEMA)
     x: str = parameter(help="the label along the x axis")
-    paper: str = parameter(
-        "",
-        help="the item of the paper whose values are drawn too, as "
-        "resources/paper_values/{study}.csv calls it",
-    )
+    paper: str = parameter("", help="the item of resources/paper_values/{study}.csv to draw too")
 
     def shown(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys([*self.facets(), self.x]))
@@ -102,39 +83,28 @@ class Bars(ValuePerRun):
 
     name: ClassVar[str] = "bars"
     status_notes: ClassVar[Mapping[str, str]] = {
-        "diverged": f"{CROSS}: a run diverged",
+        "diverged": f"{theme.CROSS}: a run diverged",
         "unfinished": "pale: with unfinished runs",
     }
 
     metric: str = parameter(enum=[*BY_ROUND, *BY_CLIENT, *BY_CLASS], help="what is drawn")
-    also: list[str] | None = parameter(
-        None,
-        items={"enum": [*BY_ROUND, *BY_CLIENT, *BY_CLASS]},
-        minItems=1,
-        uniqueItems=True,
-        help="further metrics, whose panels are to the right of the first one's; beside those of "
-        "clients, those of classes, and the other way round",
-    )
+    also: list[str] | None = further([*BY_ROUND, *BY_CLIENT, *BY_CLASS])
     x: str = parameter(help="the label along the x axis, or client, or class")
     order: Literal["value", "number"] = parameter(
         "value", help="the order of clients or classes: the highest value first, or by number"
     )
 
     def check(self) -> None:
-        where, by_run = f"bars over x: {self.x}", PROFILES.get(self.x, BY_ROUND)
-        if self.metric not in by_run:
-            raise UserError(f"{where} cannot show {self.metric}; choose one of {', '.join(by_run)}")
-        allowed = [*BY_CLIENT, *BY_CLASS] if self.is_profile else BY_ROUND
-        for metric in self.also or ():
+        where, own = f"bars over x: {self.x}", PROFILES.get(self.x, BY_ROUND)
+        others = [*BY_CLIENT, *BY_CLASS] if self.is_profile else BY_ROUND
+        for metric, allowed in [(self.metric, own), *((name, others) for name in self.also or ())]:
             if metric not in allowed:
                 among = ", ".join(allowed)
-                raise UserError(f"{where} cannot show {metric} too; choose among {among}")
+                raise UserError(f"{where} cannot show {metric}; choose among {among}")
         if self.paper and self.is_profile:
-            raise UserError(
-                f"{where} cannot show a paper's values, which are of a whole run; leave paper out"
-            )
+            raise UserError(f"{where} cannot show values of a whole run; leave paper out")
         if self.order != "value" and not self.is_profile:
-            raise UserError(f"{where} are in the study's order; leave out order: {self.order}")
+            raise UserError(f"{where} are in the study's order; leave order out")
 
     @property
     def is_profile(self) -> bool:
@@ -150,11 +120,11 @@ class Bars(ValuePerRun):
 
     def measure(self, metrics: DataFrame) -> DataFrame:
         """The rows to draw; of a profile with the column `place`: the rank of a client or class
-        within its run, or its number. Clients by number are those of the first seed only, since
-        other seeds deal other shards."""
+        within its run, or its number. Other seeds than the first deal other clients."""
         if not self.is_profile:
             return super().measure(metrics)
-        rows, number = finite_rows(metrics, self.metric), COLUMN[self.x]
+        rows = finite_rows(metrics, self.metric)
+        number = "client" if self.x == "client" else "label"
         rows = rows.assign(value=rows["value"] * METRICS[self.metric].scale)
         if self.order == "value":
             rows = rows.sort_values(["digest", "value", number], ascending=[True, False, True])
@@ -168,14 +138,14 @@ class Bars(ValuePerRun):
         """Whether a profile is drawn as filled bars, for which it has room with a single hue."""
         return len(style.orders.get(self.hue, [])) == 1
 
-    def draw(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
+    def draw(self, axes: Axes, panel: DataFrame, style: Style) -> None:
         draw = self._draw_profiles if self.is_profile else self._draw_groups
-        draw(axes, panel, cells, style)
+        draw(axes, panel, style)
         self.draw_reference(axes)
 
-    def _draw_profiles(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
+    def _draw_profiles(self, axes: Axes, panel: DataFrame, style: Style) -> None:
         """Draw means over runs, as bars or as an outline, with a band of one standard deviation."""
-        for hue, color, runs in self.runs_by_hue(panel, cells, style):
+        for hue, color, runs in self.runs_by_hue(panel, style):
             points = runs.groupby("place")["value"].agg(STATISTICS)
             edges = [points.index[0] - 0.5, *(points.index + 0.5)]
             if self._is_filled(style):
@@ -183,34 +153,26 @@ class Bars(ValuePerRun):
                 axes.grid(visible=False, axis="x")
             else:
                 line = self.line(hue, style, color)
-                axes.stairs(points["mean"], edges, baseline=None, linewidth=LINE, **line)
-            low, high = deviation_limits(points, METRICS[self.metric].unit)
-            axes.stairs(high, edges, baseline=low, fill=True, color=color, **BAND)
+                axes.stairs(points["mean"], edges, baseline=None, linewidth=theme.LINE, **line)
+            low, high = theme.deviation_limits(points, METRICS[self.metric].unit)
+            axes.stairs(high, edges, baseline=low, fill=True, color=color, **theme.BAND)
         axes.margins(x=0)
-        number_places(axes, "x", panel["place"].nunique())
+        theme.number_places(axes, "x", panel["place"].nunique())
         axes.axhline(0, linewidth=0).sticky_edges.y.append(0)
 
-    def _draw_groups(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
-        xs, unit = style.ordered(self.x, cells[self.x]), METRICS[self.metric].unit
-        colors = self.colors(cells, style)
+    def _draw_groups(self, axes: Axes, panel: DataFrame, style: Style) -> None:
+        xs, colors, unit = style.shown[self.x], self.colors(style), METRICS[self.metric].unit
+        groups: dict[str, Any] = {"x": self.x, "order": xs, "hue": self.hue, "hue_order": [*colors]}
         seaborn.barplot(
             panel,
-            x=self.x,
             y="value",
-            order=xs,
-            hue=self.hue,
-            hue_order=list(colors),
             palette=colors,
-            saturation=1,
-            errorbar=lambda values: deviation_limits(values.agg(STATISTICS), unit),
-            err_kws={"color": "#333333", "linewidth": 0.8},
-            capsize=0.12,
-            width=GROUP,
-            gap=0.06,
+            errorbar=lambda values: theme.deviation_limits(values.agg(STATISTICS), unit),
             dodge=self.x != self.hue,
             legend=False,
             ax=axes,
-            **EDGE,
+            **groups,
+            **BARS,
         )
         for hue, bars in zip(colors, axes.containers, strict=True):
             runs = panel[panel[self.hue] == hue]
@@ -218,32 +180,28 @@ class Bars(ValuePerRun):
             for group, bar in zip((group for group in groups if len(group)), bars, strict=True):
                 bar.set_hatch(style.hatch(self.hue, hue))
                 _mark_unfinished_or_diverged(axes, bar, group)
-        name_places(axes, [style.value(self.x, x) for x in xs])
+        theme.name_places(axes, [style.value(self.x, x) for x in xs])
         axes.tick_params(axis="x", length=0)
         axes.set_xlim(-0.5, len(xs) - 0.5)
 
-    def draw_paper(
-        self, axes: Axes, matches: list[PaperMatch], cells: DataFrame, style: Style
-    ) -> None:
-        hues = style.ordered(self.hue, cells[self.hue]) if self.has_legend else [""]
-        xs = style.ordered(self.x, cells[self.x])
+    def draw_paper(self, axes: Axes, matches: Sequence[PaperMatch], style: Style) -> None:
+        hues = style.shown[self.hue] if self.has_legend else [""]
         for match in matches:
             slot = hues.index(match.labels[self.hue]) if self.has_legend else 0
-            left = xs.index(match.labels[self.x]) + GROUP * (slot / len(hues) - 0.5)
-            axes.plot(
-                [left, left + GROUP / len(hues)],
-                [match.values[0].value * METRICS[self.metric].scale] * 2,
-                color=PAPER_TICK,
-                label=paper_name(match.values[0].source),
-                linewidth=1.2,
+            left = style.shown[self.x].index(match.labels[self.x]) + GROUP * (
+                slot / len(hues) - 0.5
             )
+            height = match.values[0].value * METRICS[self.metric].scale
+            look: dict[str, Any] = {"color": PAPER_TICK, "linewidth": 1.2}
+            ends = [left, left + GROUP / len(hues)]
+            axes.plot(ends, [height, height], label=theme.paper_name(match), **look)
 
     def x_title(self, style: Style) -> str:
         if self.is_profile and self.order == "value":
             return f"{MANY[self.x]}, highest first"
         return "" if self.x == SERIES else super().x_title(style)  # its names need no title
 
-    def handle(self, value: str, style: Style, color: str) -> Artist:
+    def handle(self, value: str, style: Style, color: str) -> Any:
         if not self.is_profile:
             hatch = style.hatch(self.hue, value)
             return mpl_patches.Patch(facecolor=color, hatch=hatch, **EDGE)
@@ -251,10 +209,10 @@ class Bars(ValuePerRun):
             return mpl_patches.Patch(facecolor=color)
         return super().handle(value, style, color)
 
-    def remarks(self, measured: DataFrame) -> list[str]:
+    def remarks(self, measured: DataFrame, style: Style) -> list[str]:
         if self.is_profile:  # it has no crosses
-            measured = measured[measured["status"] != "diverged"]
-        return super().remarks(measured)
+            measured = measured.replace({"status": {"diverged": "done"}})
+        return super().remarks(measured, style)
 
     @property
     def deviation(self) -> str:
@@ -269,23 +227,17 @@ class Bars(ValuePerRun):
         return self.x != self.hue
 
 
-def _mark_unfinished_or_diverged(axes: Axes, bar: Rectangle, runs: DataFrame) -> None:
+def _mark_unfinished_or_diverged(axes: Axes, bar: Any, runs: DataFrame) -> None:
     """Make a bar pale if a run of it is unfinished, and put a cross above it if one diverged."""
     statuses, color = set(runs["status"]), bar.get_facecolor()
     if "unfinished" in statuses:
         red, green, blue = (PALE + (1 - PALE) * part for part in mpl_colors.to_rgb(color))
         bar.set_facecolor((red, green, blue))
     if "diverged" in statuses:
-        whisker = runs["value"].std() if len(runs) > 1 else 0
-        axes.annotate(
-            CROSS,
-            (bar.get_x() + bar.get_width() / 2, bar.get_height() + whisker),
-            (0, 1.5),
-            textcoords="offset points",
-            ha="center",
-            color=color,
-            fontsize=8,
-        )
+        top = bar.get_height() + (runs["value"].std() if len(runs) > 1 else 0)
+        middle = bar.get_x() + bar.get_width() / 2
+        look: dict[str, Any] = {"color": color, "ha": "center", "fontsize": 8}
+        axes.annotate(theme.CROSS, (middle, top), (0, 1.5), textcoords="offset points", **look)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -299,18 +251,24 @@ class Lines(ValuePerRun):
     name: ClassVar[str] = "lines"
     mark = "point"
     status_notes: ClassVar[Mapping[str, str]] = {
-        "diverged": f"{CROSS}: a run diverged",
+        "diverged": f"{theme.CROSS}: a run diverged",
         "unfinished": "white: with unfinished runs",
     }
 
     metric: str = parameter(enum=BY_ROUND, help="what is drawn")
     log: bool = parameter(False, help="whether the y axis is logarithmic")
 
-    def draw(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
-        positions = self._positions(axes, cells, style)
-        for hue, color, runs in self.runs_by_hue(panel, cells, style):
+    def draw(self, axes: Axes, panel: DataFrame, style: Style) -> None:
+        positions = self._positions(axes, style)
+        for hue, color, runs in self.runs_by_hue(panel, style):
             line = self.line(hue, style, color) | {"markeredgecolor": color}
-            self._draw_line(axes, runs.assign(position=runs[self.x].map(positions)), line)
+            values = runs["value"].groupby(runs[self.x].map(positions))
+            theme.draw_means(axes, values.agg(STATISTICS), METRICS[self.metric].unit, line)
+            for status, mark in MARKS.items():
+                marked = runs.loc[runs["status"] == status, self.x].map(positions).unique()
+                means, look = values.mean(), line | {"linestyle": "none", "markersize": 5} | mark
+                means = means[means.index.isin(marked)]
+                axes.plot(means.index, means, **look)
         self.draw_reference(axes)
         if self.log:
             axes.set_yscale("log")
@@ -319,43 +277,34 @@ class Lines(ValuePerRun):
             axes.yaxis.set_minor_formatter(mpl_ticker.NullFormatter())
         names = [style.value(self.x, x) for x in positions]
         if list(positions.values()) == list(range(len(positions))):
-            name_places(axes, names)
+            theme.name_places(axes, names)
         else:
             axes.set_xticks(list(positions.values()), names)
 
-    def _draw_line(self, axes: Axes, runs: DataFrame, line: dict[str, Any]) -> None:
-        statistics = runs.groupby("position")["value"].agg(STATISTICS)
-        draw_means(axes, statistics, METRICS[self.metric].unit, line)
-        means = statistics["mean"]
-        for status, mark in MARKS.items():
-            marked = means[means.index.isin(runs.loc[runs["status"] == status, "position"])]
-            axes.plot(marked.index, marked, **line | {"linestyle": "none", "markersize": 5} | mark)
-
-    def _positions(self, axes: Axes, cells: DataFrame, style: Style) -> dict[str, float]:
-        values = style.ordered(self.x, cells[self.x])
-        in_order = {value: float(index) for index, value in enumerate(values)}
+    def _positions(self, axes: Axes, style: Style) -> dict[str, float]:
+        """Where each value of `x` is: at its number, if all have one and their names have room."""
+        values = style.shown[self.x]
         try:
             values = sorted(values, key=float)
         except ValueError:
-            return in_order
-        inches = (grid_cell(axes)[0] - SIDES) / (float(values[-1]) - float(values[0]) or 1.0)
+            return {value: float(index) for index, value in enumerate(values)}
+        places = {value: float(value) for value in values}
+        width = places[values[-1]] - places[values[0]] or 1.0
+        inches = (theme.grid_cell(axes)[0] - theme.SIDES) / width
         for left, right in itertools.pairwise(values):
             letters = (len(style.value(self.x, left)) + len(style.value(self.x, right))) / 2 + 1
-            if (float(right) - float(left)) * inches < letters * LETTER:
+            if (places[right] - places[left]) * inches < letters * theme.LETTER:
                 return {value: float(index) for index, value in enumerate(values)}
-        return {value: float(value) for value in values}
+        return places
 
-    def draw_paper(
-        self, axes: Axes, matches: list[PaperMatch], cells: DataFrame, style: Style
-    ) -> None:
-        colors = self.colors(cells, style)
-        positions = self._positions(axes, cells, style)
+    def draw_paper(self, axes: Axes, matches: Sequence[PaperMatch], style: Style) -> None:
+        colors, positions = self.colors(style), self._positions(axes, style)
         for match in matches:
             x, color = positions[match.labels[self.x]], colors[match.labels[self.hue]]
             value = match.values[0].value * METRICS[self.metric].scale
             axes.plot(x, value, color=color, **PAPER_POINT)
-            label = paper_name(match.values[0].source)
-            axes.plot([], [], color=PAPER_GRAY, label=label, **PAPER_POINT)
+            label = theme.paper_name(match)
+            axes.plot([], [], color=theme.PAPER_GRAY, label=label, **PAPER_POINT)
 
     def line(self, value: str, style: Style, color: str) -> dict[str, Any]:
         marker = {"marker": style.marker(self.hue, value), "markersize": 2.5}

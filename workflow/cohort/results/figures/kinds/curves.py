@@ -13,18 +13,9 @@ import numpy as np
 from cohort.core.components import parameter
 from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
-from cohort.results.figures.kind import Averaging
-from cohort.results.figures.style import (
-    CROSS,
-    DASHES,
-    PAPER_GRAY,
-    PAPER_LINE,
-    STATISTICS,
-    Style,
-    draw_means,
-    number_places,
-    paper_name,
-)
+from cohort.results.figures import theme
+from cohort.results.figures.kind import Averaging, further, texts
+from cohort.results.figures.theme import STATISTICS, Style
 from cohort.results.names import BY_ROUND, BY_STEP, METRICS
 from cohort.results.paper import PaperMatch
 from cohort.results.series import finite_rows, shares_of
@@ -32,7 +23,6 @@ from cohort.results.series import finite_rows, shares_of
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
-    from pandas import DataFrame
 else:
     pd = lazy("pandas")
 
@@ -58,44 +48,29 @@ class Curves(Averaging):
     mark = "curve"
     status_notes: ClassVar[Mapping[str, str]] = {
         "unfinished": "unfinished runs included",
-        "diverged": f"{CROSS}: a run diverged",
+        "diverged": f"{theme.CROSS}: a run diverged",
     }
 
     metric: str = parameter(enum=[*BY_ROUND, *BY_STEP], help="what is drawn")
-    also: list[str] | None = parameter(
-        None,
-        items={"enum": [*BY_ROUND, *BY_STEP]},
-        minItems=1,
-        uniqueItems=True,
-        help="further metrics, whose panels are to the right of the first one's",
-    )
+    also: list[str] | None = further([*BY_ROUND, *BY_STEP])
     x: Literal["round", "step"] = parameter(
-        "round",
-        help="along the x axis: rounds, or the steps of a client's local work in profiled runs",
+        "round", help="rounds, or the steps of a client's local work in profiled runs"
     )
     smoothing: int = parameter(
-        1, minimum=1, help="moving average over so many evaluated points, an odd number", **ODD
+        1, help="moving average over so many evaluated points, an odd number", minimum=1, **ODD
     )
     buckets: int = parameter(
         1,
         minimum=1,
-        help="show the mean of so many rounds at the last of them, round 10 for rounds 1 to 10; "
-        "at a cheaper scale a bucket shrinks with the run",
+        help="show the mean of so many rounds, fewer at a cheaper scale, at their last",
     )
-    band: Literal["sd", "none"] = parameter(
-        "sd", help="standard deviation over the seeds, or no band"
-    )
+    band: Literal["sd", "none"] = parameter("sd", help="standard deviation over seeds, or no band")
     until: int | None = parameter(None, minimum=1, help="the last round shown; by default all")
-    dashed: list[str] | None = parameter(
-        None,
-        items={"type": "string"},
-        minItems=1,
-        help="the values of the hue whose curves are dashed",
-    )
+    dashed: list[str] | None = texts("the values of the hue whose curves are dashed")
     paper: str = parameter(
         "",
-        help="the figure of the paper whose curves are drawn too, as "
-        "resources/paper_values/{study}_curves.csv calls it, or {study}.csv where there is none",
+        help="the item of resources/paper_values/{study}_curves.csv, or of "
+        "{study}.csv where there is none, to draw too",
     )
 
     def check(self) -> None:
@@ -107,15 +82,13 @@ class Curves(Averaging):
                 raise UserError(
                     f"curves over x: {self.x} cannot show {metric}; choose among {allowed}"
                 )
-        if self.x == "step" and self.paper:
-            raise UserError("a paper's values are of rounds; leave paper out for x: step")
-        if self.x == "step" and self.buckets > 1:
-            raise UserError("buckets are of rounds; leave them out for x: step")
+        if self.x == "step" and (self.paper or self.buckets > 1):
+            raise UserError("paper and buckets are of rounds; leave them out for x: step")
 
     def named(self) -> Mapping[str, Sequence[str]]:
         return {self.hue: self.dashed or ()}
 
-    def measure(self, metrics: DataFrame) -> DataFrame:
+    def measure(self, metrics: pd.DataFrame) -> pd.DataFrame:
         rows = finite_rows(metrics, self.metric)
         values = rows["value"] * METRICS[self.metric].scale
         if self.smoothing > 1:
@@ -127,23 +100,19 @@ class Curves(Averaging):
             rows = bucket_means(rows, self.buckets)
         return thin_rounds(rows[rows["round"] <= self.until] if self.until else rows)
 
-    def draw(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
-        for hue, color, runs in self.runs_by_hue(panel, cells, style):
-            line = self.line(hue, style, color)
-            self._draw_curve(axes, runs, line, has_band=self._has_bands(cells))
+    def draw(self, axes: Axes, panel: pd.DataFrame, style: Style) -> None:
+        for hue, color, runs in self.runs_by_hue(panel, style):
+            self._draw_curve(axes, runs, self.line(hue, style, color), self.has_deviations(style))
         self.draw_reference(axes)
         axes.margins(x=0.02)
-        number_places(axes, "x", int(panel["round"].max()) + 1)
+        theme.number_places(axes, "x", int(panel["round"].max()) + 1)
         axes.set_xlim(left=0, auto=None)
 
-    def _has_bands(self, cells: DataFrame) -> bool:
-        return self.band == "sd" and cells[self.hue].nunique() <= FEW_CURVES
-
-    def deviations(self, measured: DataFrame, cells: DataFrame, style: Style) -> list[str]:
-        return super().deviations(measured, cells, style) if self._has_bands(cells) else []
+    def has_deviations(self, style: Style) -> bool:
+        return self.band == "sd" and len(style.shown[self.hue]) <= FEW_CURVES
 
     def _draw_curve(
-        self, axes: Axes, runs: DataFrame, line: dict[str, Any], *, has_band: bool
+        self, axes: Axes, runs: pd.DataFrame, line: dict[str, Any], has_band: bool
     ) -> None:
         """Draw the mean curve of one hue: in its own dashes as far as all runs go, then dotted."""
         counts = runs.groupby("round")["digest"].nunique()
@@ -157,49 +126,49 @@ class Curves(Averaging):
         for part, linestyle in parts:
             statistics = part.groupby("round")["value"].agg(STATISTICS)
             look, unit = line | {"linestyle": linestyle}, METRICS[self.metric].unit
-            draw_means(axes, statistics, unit, look, has_band=has_band)
+            theme.draw_means(axes, statistics, unit, look, has_band=has_band)
         stops = runs[runs["status"] == "diverged"].groupby("digest")["round"].max()
         means = runs.groupby("round")["value"].mean()
         axes.plot(stops, means.loc[stops], color=line["color"], **CROSSES)
 
-    def draw_paper(
-        self, axes: Axes, matches: list[PaperMatch], cells: DataFrame, style: Style
-    ) -> None:
-        colors = self.colors(cells, style)
+    def draw_paper(self, axes: Axes, matches: Sequence[PaperMatch], style: Style) -> None:
+        colors = self.colors(style)
         for match in matches:
             points = [(value.round or 0, value.value) for value in match.values]
             points = [point for point in points if not self.until or point[0] <= self.until]
             if not points:
                 continue
-            look = PAPER_LINE | (PAPER_POINTS if len(points) <= FEW_POINTS else {})
+            look = theme.PAPER_LINE | (PAPER_POINTS if len(points) <= FEW_POINTS else {})
             # Thinned out as our rounds are, counted from the last.
             points = points[::-1][:: math.ceil(len(points) / MOST_POINTS)][::-1]
             rounds, values = zip(*points, strict=True)
-            color = colors[match.labels[self.hue]] if len(colors) > 1 else PAPER_GRAY
+            color = colors[match.labels[self.hue]] if len(colors) > 1 else theme.PAPER_GRAY
             axes.plot(rounds, np.multiply(values, METRICS[self.metric].scale), color=color, **look)
-            axes.plot([], [], color=PAPER_GRAY, label=paper_name(match.values[0].source), **look)
+            axes.plot([], [], color=theme.PAPER_GRAY, label=theme.paper_name(match), **look)
         axes.set_xlim(left=0, auto=None)  # again, since drawing more rescales the axis
 
     def x_title(self, style: Style) -> str:
-        return "Local step" if self.x == "step" else style.round_name
+        return "Local step" if self.x == "step" else style.round
 
     def line(self, value: str, style: Style, color: str) -> dict[str, Any]:
         line = super().line(value, style, color) | style.stroke(self.hue, value)
         if self.dashed:
-            line["linestyle"] = DASHES[1] if value in self.dashed else DASHES[0]
+            line["linestyle"] = theme.DASHES[value in self.dashed]
         return line
 
-    def remarks(self, measured: DataFrame) -> list[str]:
+    def remarks(self, measured: pd.DataFrame, style: Style) -> list[str]:
         ends = measured.groupby([*self.facets(), "digest"])["round"].max()
         is_dotted = (ends.groupby(list(self.facets())).nunique() > 1).any()
-        dotted = ["dotted: fewer runs"] if is_dotted else []
         every = measured["every"].max() if len(measured) else 1
         points = "steps" if self.x == "step" else "evaluations"
-        thin = [f"one of {every} {points} is drawn"] if every > 1 else []
-        return [*super().remarks(measured), *dotted, *thin]
+        return [
+            *super().remarks(measured, style),
+            *(["dotted: fewer runs"] if is_dotted else []),
+            *([f"one of {every} {points} is drawn"] if every > 1 else []),
+        ]
 
 
-def bucket_means(rows: DataFrame, size: int) -> DataFrame:
+def bucket_means(rows: pd.DataFrame, size: int) -> pd.DataFrame:
     """The mean of each run's values in rounds 1 to `size`, in the next `size` rounds, and so on, at
     the last round of each bucket. A bucket that a run ended within is left out."""
     sizes = (size * shares_of(rows)).round().clip(lower=1).astype(int)
@@ -210,15 +179,14 @@ def bucket_means(rows: DataFrame, size: int) -> DataFrame:
     return buckets.drop_duplicates(["digest", "round"])
 
 
-def thin_rounds(rows: DataFrame) -> DataFrame:
+def thin_rounds(rows: pd.DataFrame) -> pd.DataFrame:
     """Leave out rounds that lie too close to be told apart: one of two stays, or one of three, and
     so on, counted from the last, and those in which a run ends. The new column `every` says how
     many rounds one stands for."""
     rounds = np.sort(rows["round"].unique())
     every = max(1, math.ceil(len(rounds) / MOST_POINTS))
     ends = rows.groupby("digest")["round"].max()
-    kept = rows["round"].isin([*rounds[::-1][::every], *ends])
-    return rows[kept].assign(every=every)
+    return rows[rows["round"].isin([*rounds[::-1][::every], *ends])].assign(every=every)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -245,7 +213,7 @@ class CostCurves(Averaging):
     def metrics(self) -> tuple[str, ...]:
         return (self.metric, self.cost)
 
-    def measure(self, metrics: DataFrame) -> DataFrame:
+    def measure(self, metrics: pd.DataFrame) -> pd.DataFrame:
         """The values of the metric, with the cost until then in the column `spent`."""
         costs = finite_rows(metrics, self.cost).sort_values(["digest", "round"])
         total = costs.groupby("digest")["value"].cumsum() * METRICS[self.cost].scale
@@ -255,20 +223,18 @@ class CostCurves(Averaging):
         rows = rows.assign(value=recent.droplevel(0) * METRICS[self.metric].scale)
         return rows.merge(spent, on=["digest", "round"], validate="one_to_one")
 
-    def draw(self, axes: Axes, panel: DataFrame, cells: DataFrame, style: Style) -> None:
-        for hue, color, runs in self.runs_by_hue(panel, cells, style):
-            statistics, unit = mean_over_cost(runs), METRICS[self.metric].unit
-            draw_means(axes, statistics, unit, self.line(hue, style, color))
+    def draw(self, axes: Axes, panel: pd.DataFrame, style: Style) -> None:
+        for hue, color, runs in self.runs_by_hue(panel, style):
+            line, unit = self.line(hue, style, color), METRICS[self.metric].unit
+            theme.draw_means(axes, mean_over_cost(runs), unit, line)
         self.draw_reference(axes)
         axes.set_xlim(left=0, auto=None)
 
     def x_title(self, style: Style) -> str:
-        metric = METRICS[self.cost]
-        title = metric.title.removesuffix(" per round")
-        return f"{title} ({metric.unit})" if metric.unit else title
+        return METRICS[self.cost].label.replace(" per round", "")
 
 
-def mean_over_cost(runs: DataFrame) -> DataFrame:
+def mean_over_cost(runs: pd.DataFrame) -> pd.DataFrame:
     """The statistics over runs at costs from the first at which all runs have a value to the last
     that all finished ones reach, or any if none is finished; the costs are the index."""
     curves: list[tuple[np.ndarray, np.ndarray]] = [

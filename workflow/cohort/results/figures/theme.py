@@ -1,9 +1,13 @@
-"""The style of every figure: seaborn's theme with our sizes, fonts and colors."""
+"""The style of every figure: seaborn's theme with our sizes, fonts and colors.
+
+What differs from seaborn's theme `ticks` in the context `paper` is in `theme.mplstyle`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -11,6 +15,7 @@ import numpy as np
 
 from cohort.core.lazy import lazy
 from cohort.results.names import FREE, Names
+from cohort.results.paper import PaperMatch
 
 if TYPE_CHECKING:
     import matplotlib as mpl
@@ -29,40 +34,14 @@ LETTER = 0.056  # inches: the mean width of a letter of 8 points
 FEWEST_TICKS = 3  # of an axis
 
 FONT = "DejaVu Sans"  # comes with matplotlib, so every machine draws with the same font
-LABEL_SIZE = 8
-RC: dict[str, Any] = {
-    "font.size": 8,
-    "axes.titlesize": 8,
-    "axes.labelsize": LABEL_SIZE,
-    "xtick.labelsize": 7,
-    "ytick.labelsize": 7,
-    "legend.fontsize": 7.5,
-    "legend.frameon": False,
-    "axes.grid": True,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.linewidth": 0.6,
-    "grid.color": "#dddddd",
-    "grid.linewidth": 0.4,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-    "xtick.major.size": 2.5,
-    "ytick.major.size": 2.5,
-    "lines.linewidth": 1.3,
-    "hatch.linewidth": 0.5,
-    "savefig.dpi": 200,
-    "text.parse_math": False,  # a dollar sign in a title is a dollar sign
-    "pdf.fonttype": 42,  # embeds the fonts, as journals require
-}
-"""What differs from seaborn's theme `ticks` in the context `paper`."""
-
+STYLE_SHEET = Path(__file__).with_name("theme.mplstyle")
 NOTE = {"fontsize": 7, "color": "#555555"}
 BAND: dict[str, Any] = {"alpha": 0.18, "linewidth": 0}
 STATISTICS: list[Any] = ["mean", "std", "min", "max"]  # of the runs at a point
 
 # Okabe and Ito's colors for color-blind readers, without their yellow, which is too light for a
 # line on white, and three darker ones of Tol's.
-COLORS = (
+COLORS = [
     "#0072B2",
     "#D55E00",
     "#009E73",
@@ -73,7 +52,7 @@ COLORS = (
     "#882255",
     "#999933",
     "#332288",
-)
+]
 OWN = "#D55E00"  # of the method that a paper proposes
 THIN, LINE, THICK = 1.0, 1.3, 2.0  # points: the widths of lines
 DASHES = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (2.5, 1)), (0, (7, 1, 1, 1, 1, 1)))
@@ -90,7 +69,8 @@ CROSS = "\N{MULTIPLICATION SIGN}"
 def apply_theme() -> None:
     """Set matplotlib's global settings to those of our figures, whatever they were before."""
     mpl.rcdefaults()
-    seaborn.set_theme(context="paper", style="ticks", palette=COLORS, font=FONT, rc=RC)
+    seaborn.set_theme(context="paper", style="ticks", palette=COLORS, font=FONT)
+    mpl.rc_file(STYLE_SHEET, use_default_template=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,18 +78,19 @@ class Style(Names):
     """Colors, dashes, markers and hatches of a study's hues, and the names of its labels.
 
     `strategies` are all of the study's, the baseline first, so that each looks the same in all of
-    its figures; `methods` are those that its paper proposes.
+    its figures; `methods` are those that its paper proposes. `shown` has the values of each label
+    in one figure, in order.
     """
 
     strategies: list[str] = field(default_factory=list)
     methods: list[str] = field(default_factory=list)
-    round_name: str = "Round"
+    round: str = "Round"  # what a round is called
+    shown: dict[str, list[str]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, look: Mapping[str, Any]) -> Self:
         """The style described by the `look` of a resolved figure."""
-        fields = {"strategies": "strategies", "methods": "methods", "round_name": "round"}
-        given = {field: look[key] for field, key in fields.items() if key in look}
+        given = {key: look[key] for key in ("strategies", "methods", "round") if key in look}
         return replace(super().of(look), **given)
 
     def colors(self, hue: str, values: list[str]) -> dict[str, Any]:
@@ -121,9 +102,8 @@ class Style(Names):
         return {value: shades[value] for value in values}
 
     def dash(self, hue: str, value: str) -> Any:
-        """The dashes of a value's line. Names differ in them as well as in color, so that curves
-        that coincide are both seen; only the paper's own method is solid, or else the first
-        name."""
+        """The dashes of a value's line, solid for the paper's own method or else the first name.
+        Names differ in them as well as in color: of curves that coincide both are seen."""
         return DASHES[self._look(hue, value)[1] % len(DASHES)]
 
     def marker(self, hue: str, value: str) -> str:
@@ -131,8 +111,7 @@ class Style(Names):
         return MARKERS[self._look(hue, value)[1] % len(MARKERS)]
 
     def stroke(self, hue: str, value: str) -> dict[str, float]:
-        """The width of a line and how far it lies in front: the paper's own method is a thick line
-        behind the thin ones."""
+        """The width and order of a line: the paper's own method is thick, behind the thin ones."""
         hue, value = self._as_strategy(hue, value)
         if hue != "strategy" or not self.methods:
             return {"linewidth": LINE}
@@ -144,10 +123,8 @@ class Style(Names):
         return HATCHES[self._look(hue, value)[2] % len(HATCHES)]
 
     def _look(self, hue: str, value: str) -> tuple[str, int, int]:
-        """A name's color, the index of its dash, and how often the colors were used up before it.
-
-        The paper's own methods have a color that nothing else has, and so has FedAvg.
-        """
+        """A name's color, which the paper's methods and FedAvg share with nothing else, the index
+        of its dash, and how often the colors were used up before it."""
         hue, value = self._as_strategy(hue, value)
         if hue == "strategy" and value in self.methods:
             index = self.methods.index(value)
@@ -171,8 +148,7 @@ class Style(Names):
         return hue, value
 
     def _names(self, hue: str) -> list[str]:
-        """What has looks of its own. Where an invented label names strategies, its other names come
-        after all of these."""
+        """What has looks of its own: of an invented label that names strategies, these first."""
         if hue == "strategy":
             return self.strategies
         names = self.orders.get(hue, []) if hue in NOMINAL else []
@@ -181,9 +157,8 @@ class Style(Names):
 
 
 def deviation_limits(statistics: Any, unit: str) -> tuple[Any, Any]:
-    """The lower and upper limit one standard deviation from a mean, cut at 0 and 100 % where no
-    value lies beyond. `statistics` holds the `STATISTICS` of one point, or a table of several
-    points'."""
+    """The limits one standard deviation from a mean, cut at 0 and 100 % where no value lies beyond;
+    `statistics` holds the `STATISTICS` of one point, or a table of several points'."""
     mean, sd, least, most = (statistics[name] for name in STATISTICS)
     low = np.where(least >= 0, np.maximum(mean - sd, 0), mean - sd)
     is_share = (unit == "%") & (most <= 100)
@@ -193,16 +168,16 @@ def deviation_limits(statistics: Any, unit: str) -> tuple[Any, Any]:
 def draw_means(
     axes: Axes, statistics: Any, unit: str, line: Mapping[str, Any], *, has_band: bool = True
 ) -> None:
-    """Draw means as a line over their index, with a band of one standard deviation; `statistics`
-    holds the `STATISTICS` of each point."""
+    """Draw means as a line over their index, with a band of one standard deviation."""
     axes.plot(statistics.index, statistics["mean"], markeredgewidth=0.75, **line)
     if has_band:
         limits = deviation_limits(statistics, unit)
         axes.fill_between(statistics.index, *limits, color=line["color"], **BAND)
 
 
-def paper_name(source: str) -> str:
+def paper_name(match: PaperMatch) -> str:
     """The legend's name for a paper's values: `paper` or `paper (authors' log)`, by source."""
+    source = match.values[0].source
     return "paper" if source == "printed" else f"paper ({source})"
 
 
@@ -217,9 +192,9 @@ def say(axes: Axes, reason: str) -> None:
 def grid_cell(axes: Axes) -> tuple[float, float]:
     """The width and height in inches of the grid cell that holds these axes, margins included,
     before there is a legend."""
-    figure, grid = axes.get_figure(), axes.get_gridspec()
-    assert figure is not None and grid is not None
-    width, height = figure.bbox.width / figure.dpi, figure.bbox.height / figure.dpi
+    grid, figure = axes.get_gridspec(), axes.get_figure(root=True)
+    assert grid and figure
+    width, height = figure.get_size_inches()
     return float(width / grid.ncols), float((height - FRAME) / grid.nrows)
 
 

@@ -1,0 +1,260 @@
+"""Intervals across settings say what the statistics say; scatter plots of clients, whose rank
+correlations are computed by hand; and shards, of which one seed is shown, on one scale."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from scipy import stats
+
+from cohort.core.errors import UserError
+from cohort.results.across import Scores, interquartile_means
+from cohort.results.comparison import compare
+from cohort.results.figures import KINDS
+from cohort.results.figures.draw import make_figure
+from cohort.results.figures.kinds import others
+from cohort.results.figures.kinds.others import LARGEST, SMALLEST, correlation, legend_samples
+from cohort.results.figures.theme import COLORS
+from tests.results.figures.samples import (
+    LOOK,
+    NAMES,
+    PARTITIONS,
+    SEEDS,
+    STRATEGIES,
+    WORK,
+    Draw,
+    Fate,
+    Metrics,
+    note,
+    sample,
+)
+
+GONE: Fate = {
+    ("iid", "J4", "loss", 1): ("missing", 0),
+    ("iid", "J16", "fedavg", 0): ("missing", 0),
+    ("iid", "J16", "loss", 1): ("missing", 0),
+    ("iid", "J16", "fedentopt", 2): ("unfinished", 6),
+}
+HELD = {("fedavg", 0): [1, 2, 3, 4], ("fedavg", 1): [4, 3, 2, 1], ("loss", 0): [1, 2, 3, 4]}
+NORMS = {("fedavg", 0): [0.1, 0.2, 0.4, 0.3], ("fedavg", 1): [0.5, 0.6, 0.7, 0.8], ("loss", 0): [0.4, 0.3, 0.2, 0.1]}  # fmt: skip
+COUNTS = {
+    ("a", 10): [[30, 0, 10], [0, 400, 0], [0, 0, 0], [5, 5, 0]],
+    ("a", 9): [[1, 0, 0], [0, 2, 0], [0, 0, 3], [4, 0, 0]],
+    ("b", 9): [[100, 0, 0], [0, 0, 25], [1, 0, 0], [0, 1, 0]],
+}
+
+
+def spec_of(**changes: Any) -> dict[str, Any]:
+    spec = {"kind": "interval", "study": "demo", "experiment": "main", "title": "T", "look": LOOK}
+    return spec | {"metric": "test_accuracy", "at": "last"} | changes
+
+
+def expected(*gone: tuple[str, str]) -> Scores:
+    """The last accuracies in percent, without these settings and seeds."""
+    rows = sample().query("metric == 'test_accuracy' and round == 12")
+    settings, seeds = rows["partition"] + rows["J"], rows["seed"].astype(str)
+    table = rows.assign(setting=settings, seed=seeds, value=rows["value"] * 100)
+    pairs = list(zip(table["setting"], table["seed"], strict=True))
+    return Scores.of(table[[pair not in gone for pair in pairs]])
+
+
+def names_of(axes: Axes) -> list[str]:
+    return [text.get_text().replace("\n", " ") for text in axes.get_yticklabels()]
+
+
+def test_intervals(metrics: Metrics) -> None:
+    figure = make_figure(spec_of(), metrics())
+    (axes,) = figure.axes
+    assert names_of(axes) == NAMES
+    for row, estimate in enumerate(interquartile_means(expected()).values()):
+        bar, point = (np.asarray(line.get_xdata()) for line in axes.lines[2 * row : 2 * row + 2])
+        assert tuple(bar) == pytest.approx(estimate.interval)
+        assert point == pytest.approx([estimate.value])
+        assert to_hex(axes.lines[2 * row].get_color()).upper() == COLORS[row]
+    assert axes.get_xlabel() == "Test accuracy (%),\ninterquartile mean"
+    assert note(figure).startswith("36 runs; 36 of them, in 4 settings, with a seed that all strat")
+    figure = make_figure(spec_of(without={"strategy": "loss"}), metrics())
+    assert names_of(figure.axes[0]) == ["FedAvg (random)", "FedEntOpt"]
+    assert note(figure).startswith("24 runs; ")
+
+
+def test_intervals_of_many_stand_by_value_in_one_color(
+    metrics: Metrics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(others, "MOST_COLORS", 2)
+    (axes,) = make_figure(spec_of(), metrics()).axes
+    values = interquartile_means(expected())
+    ranked = sorted(values, key=lambda strategy: -values[strategy].value)
+    assert names_of(axes) == [NAMES[STRATEGIES.index(strategy)] for strategy in ranked]
+    assert {line.get_color() for line in axes.lines} == {COLORS[0]}
+
+
+def test_only_what_all_strategies_have(metrics: Metrics) -> None:
+    """Of IID two seeds are left with J = 4; with J = 16 none, as one run is not finished."""
+    figure = make_figure(spec_of(), metrics(GONE))
+    left = expected(("iidJ4", "1"), ("iidJ16", "0"), ("iidJ16", "1"), ("iidJ16", "2"))
+    points = [line.get_xdata() for line in figure.axes[0].lines[1::2]]
+    actual = interquartile_means(left)
+    assert np.ravel(points) == pytest.approx([estimate.value for estimate in actual.values()])
+    assert "; 24 of them, in 3 settings, with a seed that all strategies have; " in note(figure)
+
+
+def test_a_panel_for_each_partition_names_its_own_strategies(metrics: Metrics) -> None:
+    gone: Fate = {("iid", J, "loss", seed): ("missing", 0) for J in WORK for seed in SEEDS}
+    figure = make_figure(spec_of(columns="partition"), metrics(gone))
+    assert [axes.get_title() for axes in figure.axes] == ["dir-0.1", "iid"]
+    assert [names_of(axes) for axes in figure.axes] == [NAMES, ["FedAvg (random)", "FedEntOpt"]]
+    assert "; 30 of them, in 4 settings, with a seed" in note(figure)
+
+
+def test_nothing_in_common(metrics: Metrics) -> None:
+    gone = {
+        (partition, J, STRATEGIES[index], seed): ("missing", 0)
+        for partition, J, index, seed in itertools.product(PARTITIONS, WORK, range(3), SEEDS)
+        if seed != index
+    }
+    figure = make_figure(spec_of(), metrics(gone))
+    (text,) = figure.axes[0].texts
+    assert text.get_text() == "no seed of a setting that all strategies have"
+    assert text.get_text() in note(figure)
+
+
+def test_runs_of_many_settings_are_no_seeds_of_one_another(metrics: Metrics) -> None:
+    """Their comparison has all runs and means, but no word on them and no difference."""
+    measures = KINDS["interval"].from_spec(spec_of()).measures()
+    comparison = compare(measures, spec_of(), metrics())
+    assert [len(result.values) for result in comparison.results] == [12, 12, 12]
+    assert not any(result.best or result.against for result in comparison.results)
+
+
+def test_strategies_without_a_setting_in_common() -> None:
+    cells = [
+        {"strategy": "a", "partition": "iid", "selector.buffer": None, "seed": 0},
+        {"strategy": "b", "partition": "iid", "selector.buffer": 0.5, "seed": 0},
+        {"strategy": "c", "partition": "iid", "selector.buffer": None, "seed": 0},
+    ]
+    with pytest.raises(UserError, match="compares a, b and c, but no setting"):
+        KINDS["interval"].from_spec(spec_of()).check_cells(list(cells[0]), cells)
+    without = spec_of(without={"strategy": ["b"]})
+    KINDS["interval"].from_spec(without).check_cells(list(cells[0]), cells)
+
+
+def scattered(draw: Draw, without: tuple[tuple[str, int, str], ...] = (), **spec: Any) -> Figure:
+    """Draw both metrics of every client, `without` some: (strategy, client, metric)."""
+    runs = []
+    for metric, values in (("accuracy", NORMS), ("classes_held", HELD)):
+        for (strategy, seed), run in values.items():
+            labels = {"digest": f"{strategy}{seed}", "strategy": strategy, "seed": seed}
+            shown = {
+                client: float(value)
+                for client, value in enumerate(run)
+                if (strategy, client, metric) not in without
+            }
+            runs.append((labels | {"metric": metric}, shown))
+    return draw(runs, by="client", kind="scatter", metric="accuracy", x="classes_held", **spec)
+
+
+def clouds(axes: Axes) -> list[list[tuple[float, float]]]:
+    """The points of each strategy, distinguished by their color."""
+    (points,) = axes.collections
+    colors = np.array([to_hex(color).upper() for color in points.get_facecolors()])
+    places = np.asarray(points.get_offsets()).round(6)
+    return [sorted(map(tuple, places[colors == color].tolist())) for color in COLORS[:2]]
+
+
+def test_every_client_of_every_run_is_a_point(drawn: Draw) -> None:
+    figure = scattered(drawn)
+    (axes,) = figure.axes
+    first = [(1, 10), (1, 80), (2, 20), (2, 70), (3, 40), (3, 60), (4, 30), (4, 50)]
+    assert clouds(axes) == [first, [(1, 40), (2, 30), (3, 20), (4, 10)]]
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("Classes held", "Client accuracy (%)")
+    both = [HELD["fedavg", 0] + HELD["fedavg", 1], NORMS["fedavg", 0] + NORMS["fedavg", 1]]
+    rho = f"ρ = {stats.spearmanr(*both).statistic:.2f}".replace("-", "−")
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == [rho, "ρ = −1.00"]
+    assert "ρ: Spearman's rank correlation of the points" in note(figure)
+    figure = scattered(drawn, (("loss", 0, "accuracy"), ("loss", 1, "classes_held")))
+    assert clouds(figure.axes[0])[1] == [(3, 20), (4, 10)], "others lack one of both metrics"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "text"),
+    [
+        ([1, 2, 3, 4, 5], [1, 2, 3, 5, 4], "0.90"),  # 1 - 6 * (1 + 1) / (5 * 24)
+        ([1, 1, 2, 2], [1, 2, 3, 4], "0.89"),  # ranks 1.5 1.5 3.5 3.5 and 1 to 4: 4 / sqrt(20)
+        ([1, 1, 1], [1, 2, 3], "undefined"),
+        ([1, 2], [1, 2], "undefined"),
+    ],
+)
+def test_rank_correlation_by_hand(first: list[float], second: list[float], text: str) -> None:
+    assert correlation(pd.Series(first), pd.Series(second)) == text
+
+
+def dealt(draw: Draw, cells: dict[tuple[str, str, int], Any], **spec: Any) -> Figure:
+    """Draw shards given by partition, strategy and seed, each with its counts or its status."""
+    runs: list[tuple[dict[str, Any], dict[int, float]]] = []
+    for number, ((partition, strategy, seed), counts) in enumerate(cells.items()):
+        labels: dict[str, Any] = {"digest": f"k{number}", "partition": partition}
+        labels |= {"strategy": strategy, "seed": seed}
+        if isinstance(counts, str):
+            runs.append((labels | {"status": counts, "label": None}, {}))
+            continue
+        for client, held in enumerate(np.array(counts, dtype=float)):  # as collect stores them
+            ends = client == len(counts) - 1
+            for label in range(len(held)):
+                if held[label] or (ends and label == len(held) - 1):
+                    runs.append((labels | {"label": label}, {client: held[label]}))
+    usual = {"kind": "shards", "metric": "label_count", "columns": "partition"}
+    return draw(runs, by="client", **usual | spec)
+
+
+def bubbles(axes: Any) -> dict[tuple[int, int], float]:
+    shown = axes.collections[0]
+    places = (tuple(map(int, place)) for place in shown.get_offsets())
+    return dict(zip(places, shown.get_sizes(), strict=True))  # type: ignore[arg-type]
+
+
+def test_a_bubble_per_client_and_class_of_the_first_seed(drawn: Draw) -> None:
+    """Areas are proportional to counts on one scale; 100, the highest of both panels, is largest.
+    Seed 9 comes before seed 10, unless it has no record."""
+    cells = {(partition, "fedavg", seed): counts for (partition, seed), counts in COUNTS.items()}
+    figure = dealt(drawn, cells)
+    first, second = map(bubbles, figure.axes)
+    area = LARGEST**2 / 100
+    shares = {place: size / area for place, size in first.items()}
+    assert shares == pytest.approx({(0, 0): 1, (1, 1): 2, (2, 2): 3, (3, 0): 4})
+    assert set(second) == {(0, 0), (1, 2), (2, 0), (3, 1)}
+    assert [second[0, 0], second[1, 2]] == pytest.approx([LARGEST**2, LARGEST**2 / 4])
+    assert note(figure) == "n = 1 seed per panel; each panel shows its first seed"
+    (legend,) = figure.legends
+    samples = [text.get_text() for text in legend.get_texts()]
+    assert samples == ["6 samples", "20 samples", "100 samples"]
+    sizes = [handle.get_sizes()[0] for handle in legend.legend_handles]
+    assert sizes == pytest.approx([LARGEST**2 * share for share in (0.06, 0.2, 1)])
+    figure = dealt(drawn, cells | {("a", "fedavg", 9): "missing"})
+    assert set(bubbles(figure.axes[0])) == {(0, 0), (0, 2), (1, 1), (3, 0), (3, 1)}
+    assert note(figure) == "n = 2 of 3 runs (1 missing); each panel shows its first seed"
+    cells = {("a", "fedavg", 0): "missing", ("b", "fedavg", 0): "unfinished"}
+    assert [axes.texts[0].get_text() for axes in dealt(drawn, cells).axes] == ["no values yet"]
+
+
+@pytest.mark.parametrize(
+    ("most", "values"), [(1, [1]), (7, [1, 7]), (450, [20, 100, 400]), (5000, [300, 1000, 5000])]
+)
+def test_numbers_in_the_legend(most: int, values: list[int]) -> None:
+    assert list(legend_samples(most)) == values
+
+
+def test_strategies_share_a_panel_and_one_sample_of_thousands_is_still_seen(drawn: Draw) -> None:
+    counts = [[5000, 1], [0, 2500]]
+    (axes,) = dealt(drawn, {("a", strategy, 0): counts for strategy in ("fedavg", "loss")}).axes
+    large = LARGEST**2
+    assert bubbles(axes) == pytest.approx({(0, 0): large, (0, 1): SMALLEST**2, (1, 1): large / 2})
+    for ticks in (axes.get_xticks(), axes.get_yticks()):
+        assert {0, 1} <= set(ticks) and all(tick == int(tick) for tick in ticks)

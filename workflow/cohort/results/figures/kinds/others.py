@@ -1,0 +1,284 @@
+"""The other kinds: strategies compared across settings, by interquartile means with intervals; one
+metric of clients against another; and how many samples of each class clients have.
+
+A setting is everything about a run but the strategy (or another hue), the seed and the panel. Only
+pairs of a setting and a seed that all compared strategies have count, and a figure says how many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from math import floor, log10
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+
+from cohort.core.components import parameter
+from cohort.core.errors import UserError
+from cohort.core.lazy import lazy
+from cohort.core.text import counted
+from cohort.results import across
+from cohort.results.at import AT_HELP, AT_SCHEMA
+from cohort.results.figures import theme
+from cohort.results.figures.kind import Kind
+from cohort.results.figures.theme import Style
+from cohort.results.measure import Measure
+from cohort.results.names import BY_CLIENT, BY_ROUND, METRICS, check_better
+from cohort.results.series import finite_rows
+from cohort.settings import SHARD_KEYS
+
+if TYPE_CHECKING:
+    import seaborn
+    from matplotlib.axes import Axes
+    from pandas import DataFrame, Series
+else:
+    seaborn = lazy("seaborn")
+
+NOTHING_IN_COMMON = "no seed of a setting that all strategies have"
+INTERVALS = "intervals of 95\N{NO-BREAK SPACE}%, over seeds, by a stratified bootstrap"
+BAR: dict[str, Any] = {"linewidth": 6, "alpha": 0.4, "solid_capstyle": "butt"}
+POINT: dict[str, Any] = {"marker": "|", "markersize": 8, "markeredgewidth": 1.5}
+DOT: dict[str, Any] = {"marker": "o", "markersize": 4}
+MOST_COLORS = 10  # of more strategies the colors repeat: they have one, and stand by value
+ROW, FRAME = 0.17, 0.75  # inches: the height of a strategy, and of all that is not one
+
+CLIENT_POINT: dict[str, Any] = {"s": 9, "alpha": 0.65, "linewidth": 0}
+KEY: dict[str, Any] = {"handlelength": 0.8, "handletextpad": 0.4, "borderpad": 0.2, "fontsize": 7}
+FEWEST_CLIENTS = 3  # for which a rank correlation is shown
+RHO = "\N{GREEK SMALL LETTER RHO}"
+POINTS = 72.0  # in an inch
+SMALLEST, LARGEST = 1.2, 14.0  # points: the diameter of the bubbles of few and of most samples
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interval(Kind):
+    """The interquartile mean of each strategy over the runs of all settings, with its interval.
+
+    The mean of the middle half ignores the easiest and the hardest runs, whose values a mean over
+    different data sets would mostly show.
+    """
+
+    name: ClassVar[str] = "interval"
+    shared_y: ClassVar[bool | Literal["row"]] = False  # strategies, which differ between panels
+    has_legend = False
+    status_notes: ClassVar[Mapping[str, str]] = {
+        "diverged": "a diverged run counts with the worst value"
+    }
+
+    metric: str = parameter(enum=BY_ROUND, help="what is compared")
+    at: int | str = parameter("last", help=AT_HELP, **AT_SCHEMA)
+    without: dict[str, Any] | None = parameter(None, minProperties=1, help=across.WITHOUT_HELP)
+
+    def check(self) -> None:
+        check_better(self.metric)
+        if self.limits:
+            raise UserError(f"a figure of kind {self.name} sets its own limits; leave out limits")
+
+    def check_cells(self, axes: Iterable[str], cells: Iterable[Mapping[str, Any]]) -> None:
+        across.check_settings(self.hue, self.named(), axes, cells)
+
+    def named(self) -> Mapping[str, list[str]]:
+        return across.values_left_out(self.without)
+
+    def ignores(self, label: str) -> bool:
+        return True
+
+    def measures(self) -> list[Measure]:
+        left_out = self.named()
+        return [replace(it, over_settings=True, left_out=left_out) for it in super().measures()]
+
+    def measure(self, metrics: DataFrame) -> DataFrame:
+        """The finished runs, with the columns value and setting."""
+        runs = across.runs_by_setting(metrics, self.metric, self.at, self.facets())
+        return runs.assign(value=runs["value"] * METRICS[self.metric].scale)
+
+    def panel_size(self, width: float, hues: int) -> tuple[float, float]:
+        return min(theme.WIDEST, width), FRAME + ROW * hues
+
+    def draw(self, axes: Axes, panel: DataFrame, style: Style) -> None:
+        scores = self._scores(panel, style)
+        if not scores.settings:
+            theme.say(axes, NOTHING_IN_COMMON)
+            axes.set_yticks([])
+            if not self.panels():  # which share their x axis
+                axes.set_xticks([])
+            return
+        estimates = across.interquartile_means(scores)
+        colors = style.colors(self.hue, list(estimates))
+        if len(estimates) > MOST_COLORS:
+            colors = dict.fromkeys(estimates, theme.COLORS[0])
+            if not self.panels():  # whose rows can be compared
+                ranked = sorted(estimates.items(), key=lambda entry: entry[1].value)
+                estimates = dict(ranked if scores.better == "low" else reversed(ranked))
+        for row, (strategy, estimate) in enumerate(estimates.items()):
+            color = colors[strategy]
+            if estimate.interval:
+                axes.plot(estimate.interval, [row, row], color=color, **BAR)
+            axes.plot([estimate.value], [row], color=color, **(POINT if estimate.interval else DOT))
+        names = [style.value(self.hue, strategy) for strategy in estimates]
+        axes.set_yticks(range(len(names)), names)
+        axes.set_ylim(len(names) - 0.5, -0.5)
+        axes.tick_params(axis="y", length=0)
+        axes.grid(visible=False, axis="y")
+
+    def x_title(self, style: Style) -> str:
+        return f"{METRICS[self.metric].label},\ninterquartile mean"  # names leave it little room
+
+    def y_title(self) -> str:
+        return ""
+
+    def count(self, measured: DataFrame) -> str:
+        return counted(measured["digest"].nunique(), "run")
+
+    def remarks(self, measured: DataFrame, style: Style) -> list[str]:
+        panels = [measured] if len(measured) else []
+        if self.panels():
+            panels = [panel for _, panel in measured.groupby(list(self.panels()))]
+        scores = [self._scores(panel, style) for panel in panels]
+        settings = sum(len(panel.settings) for panel in scores)
+        runs = sum(panel.values.size for panel in scores)
+        common = f"{runs:,} of them, in {settings} settings, with a seed that all strategies have"
+        remarks = [common if settings else NOTHING_IN_COMMON] if len(measured) else []
+        return [*remarks, *super().remarks(measured, style), INTERVALS]
+
+    def _scores(self, panel: DataFrame, style: Style) -> across.Scores:
+        """The runs of one panel, with strategies in the study's order."""
+        return across.ordered_scores(panel, self.hue, style, METRICS[self.metric].better)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scatter(Kind):
+    """A point for each client of each run, and Spearman's rank correlation per color and panel.
+
+    Nothing is averaged: the clients of all seeds are in one cloud.
+    """
+
+    name: ClassVar[str] = "scatter"
+    mark = "color"
+
+    metric: str = parameter(enum=BY_CLIENT, help="the metric on the y axis")
+    x: str = parameter(enum=BY_CLIENT, help="the metric on the x axis")
+
+    def check(self) -> None:
+        if self.also:
+            raise UserError("a scatter of clients shows two metrics only; leave out also")
+        if self.x == self.metric:
+            raise UserError(f"a scatter of {self.x} against itself says nothing; choose another x")
+
+    def metrics(self) -> tuple[str, ...]:
+        return (self.metric, self.x)
+
+    def measure(self, metrics: DataFrame) -> DataFrame:
+        x = finite_rows(metrics, self.x)[["digest", "client", "value"]]
+        x = x.assign(x=x.pop("value") * METRICS[self.x].scale)
+        rows = finite_rows(metrics, self.metric).merge(x, on=["digest", "client"])
+        return rows.assign(value=rows["value"] * METRICS[self.metric].scale)
+
+    def draw(self, axes: Axes, panel: DataFrame, style: Style) -> None:
+        colors = self.colors(style)
+        hues: dict[str, Any] = {"hue": self.hue, "hue_order": list(colors), "palette": colors}
+        seaborn.scatterplot(panel, x="x", y="value", legend=False, ax=axes, **hues, **CLIENT_POINT)
+        correlations = {
+            self.handle(hue, style, color): f"{RHO} = {correlation(points['x'], points['value'])}"
+            for hue, color, points in self.runs_by_hue(panel, style)
+        }
+        axes.legend(list(correlations), list(correlations.values()), loc="best", **KEY)
+
+    def x_title(self, style: Style) -> str:
+        return METRICS[self.x].label
+
+    def line(self, value: str, style: Style, color: str) -> dict[str, Any]:
+        return {"color": color, "linestyle": "none", "marker": "o", "markersize": 3.5}
+
+    def remarks(self, measured: DataFrame, style: Style) -> list[str]:
+        return [f"{RHO}: Spearman's rank correlation of the points"]
+
+
+def correlation(first: Series[float], second: Series[float]) -> str:
+    """Spearman's rank correlation as text, or `undefined` for few or constant values."""
+    if len(first) < FEWEST_CLIENTS or first.nunique() < 2 or second.nunique() < 2:
+        return "undefined"
+    rho = first.corr(second, method="spearman")
+    return f"{rho:.2f}".replace("-", "\N{MINUS SIGN}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shards(Kind):
+    """A bubble chart of shards: clients along the x axis, classes up the y axis, samples as the
+    area of a bubble, on one scale for all panels.
+
+    Of several seeds the first one with a record is drawn; cells with the same shards, such as those
+    of other strategies, count as one. The panels of a row share their y axis, so use
+    `rows: dataset` for data sets with different numbers of classes.
+    """
+
+    name: ClassVar[str] = "shards"
+    mark = "panel"
+    has_legend = False
+    shared_y: ClassVar[bool | Literal["row"]] = "row"
+    height: ClassVar[tuple[float, float]] = (0.8, 2.7)
+
+    metric: str = parameter("label_count", enum=["label_count"], help="what is drawn")
+
+    def check(self) -> None:
+        if self.also or self.hue != "strategy":
+            raise UserError(
+                "shards have neither further metrics nor colors; leave out also and hue"
+            )
+
+    def facets(self) -> tuple[str, ...]:
+        return self.panels()
+
+    def shown(self) -> tuple[str, ...]:
+        return self.facets() or ("seed",)
+
+    def ignores(self, label: str) -> bool:
+        return label not in SHARD_KEYS
+
+    def measure(self, metrics: DataFrame) -> DataFrame:
+        rows = finite_rows(metrics, self.metric)
+        runs = rows.drop_duplicates("digest")
+        runs = runs.assign(number=runs["seed"].astype(int)).sort_values(["number", "digest"])
+        first = runs.drop_duplicates(list(self.facets())) if self.facets() else runs.head(1)
+        rows = rows[rows["digest"].isin(first["digest"])].astype({"client": int, "label": int})
+        return rows.assign(
+            most_value=rows["value"].max(),
+            most_clients=rows["client"].max() + 1,
+            most_classes=rows["label"].max() + 1,
+        )
+
+    def draw(self, axes: Axes, panel: DataFrame, style: Style) -> None:
+        most, clients, classes = panel.iloc[0][["most_value", "most_clients", "most_classes"]]
+        width, height = theme.grid_cell(axes)
+        room = POINTS * min((width - theme.SIDES) / clients, (height - theme.ENDS) / classes)
+        largest = min(room, LARGEST) ** 2
+        look: dict[str, Any] = {"color": theme.COLORS[0], "linewidth": 0}
+        held = panel[panel["value"] > 0]
+        areas = np.maximum(largest * held["value"] / most, SMALLEST**2)
+        axes.scatter(held["client"], held["label"], areas, **look)
+        for value, name in legend_samples(most).items():
+            axes.scatter([], [], largest * value / most, label=name, **look)
+        top = max(axes.get_ylim()[1], panel["label"].max() + 0.6)
+        axes.set(xlim=(-0.6, clients - 0.4), ylim=(-0.6, top))
+        theme.number_places(axes, "x", clients)
+        theme.number_places(axes, "y", classes)
+
+    def x_title(self, style: Style) -> str:
+        return "Client"
+
+    def y_title(self) -> str:
+        return "Class"
+
+    def remarks(self, measured: DataFrame, style: Style) -> list[str]:
+        return ["each panel shows its first seed"]
+
+
+def legend_samples(maximum: float) -> dict[int, str]:
+    """Round numbers of samples for the legend, with their texts: about the maximum, a quarter and a
+    sixteenth of it."""
+    values = set()
+    for value in (maximum / part for part in (16, 4, 1) if maximum >= part):
+        power = 10 ** floor(log10(value))
+        values.add(int(value // power * power))
+    return {value: counted(value, "sample") for value in sorted(values)}
