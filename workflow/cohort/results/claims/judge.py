@@ -21,8 +21,7 @@ from cohort.core.text import counted
 from cohort.results import intervals, series
 from cohort.results.at import scaled_at
 from cohort.results.claims import CLAIMS, judged, values
-from cohort.results.claims.claim import Claim, short_name
-from cohort.results.claims.matrix import Comparison
+from cohort.results.claims.claim import Claim, Comparison, short_name
 from cohort.results.claims.values import NEVER, Value
 from cohort.results.files import restored_notes
 from cohort.results.intervals import ALPHA, ENOUGH_SEEDS, LEAST_SEEDS, Sample
