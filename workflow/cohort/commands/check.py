@@ -15,8 +15,7 @@ from cohort.core.errors import UserError, closest_choice, suggest
 from cohort.pipeline.partial_metrics import collect_partial
 from cohort.pipeline.specs import claims_spec
 from cohort.plan import Plan, all_studies, claim_names, require_study
-from cohort.results.claims.judge import judged_claims
-from cohort.results.claims.judged import NOT_HELD, JudgedClaim
+from cohort.results.claims.judged import NOT_HELD, JudgedClaim, judged_claims
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -14,7 +14,7 @@ from cohort.pipeline.partial_metrics import collect_partial
 from cohort.pipeline.specs import claims_spec, page_spec, spec_of
 from cohort.pipeline.stages import exit_on_error
 from cohort.plan import Plan
-from cohort.results.claims.judge import write_judged
+from cohort.results.claims.judged import write_judged
 from cohort.results.figures.draw import draw
 from cohort.results.files import read_experiment
 from cohort.results.report.page import write_page
