@@ -12,7 +12,7 @@ from cohort.core.errors import UserError
 from cohort.core.sealed_json import write_sealed
 from cohort.plan import Plan
 from cohort.records.record import Record, check, read
-from cohort.results.differences import is_same, settings_with_defaults
+from cohort.results.collect import is_same, settings_with_defaults
 from cohort.results.release import restoring
 from cohort.results.release.folder import read_manifest, read_release, write_release
 from cohort.results.release.restoring import restore

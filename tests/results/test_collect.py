@@ -70,11 +70,9 @@ def test_label_counts_are_rows_of_client_and_label(tmp_path: Path) -> None:
 
 
 def test_numbers_and_names_may_be_mixed_on_an_axis(tmp_path: Path) -> None:
-    cells = [
-        {"digest": f"k{value}", "labels": {"evaluate": value}} for value in (5, "10, last 10", None)
-    ]
-    missing = Result("missing", EMPTY)
-    file = collected(tmp_path, cells, result_of=lambda path: missing)
+    values = (5, "10, last 10", None)
+    cells = [{"digest": f"k{value}", "labels": {"evaluate": value}} for value in values]
+    file = collected(tmp_path, cells, result_of=lambda path: Result("missing", EMPTY))
     assert read_metric(file, "size")["evaluate"].tolist() == ["10, last 10", "5", "–"]
 
 
@@ -97,13 +95,9 @@ def test_what_records_say_about_themselves_is_written_beside_the_metrics(tmp_pat
     made.history.cohorts.append(np.array([1]))
     write(tmp_path / "r.h5", made)
     absent = {"path": "nowhere.h5", "digest": "k000000000000", "labels": {"seed": 1}}
-    collected(
-        tmp_path,
-        [{"labels": {"seed": 0}}, absent],
-        result_of=lambda path: (
-            Result("missing", EMPTY) if path == "nowhere.h5" else collecting.read_result(path)
-        ),
-    )
+    results = {"nowhere.h5": Result("missing", EMPTY)}
+    results[str(tmp_path / "r.h5")] = collecting.read_result(tmp_path / "r.h5")
+    collected(tmp_path, [{"labels": {"seed": 0}}, absent], result_of=results.__getitem__)
     there, missing = json.loads((tmp_path / "m.json").read_text())["cells"]
     assert (there["seconds"], there["bytes_up"], there["bytes_down"]) == (4.0, 1500.0, 0)
     assert there["settings"] == DEFAULTS | made.header["settings"] and there["devices"] == ["cpu"]

@@ -2,6 +2,7 @@
 
 import csv
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -66,11 +67,7 @@ TWO_MODELS = "two values for strategy fedavg: 0.5 .*model lenet5.* and 0.6 .*mod
     ],
 )
 def test_values_match_what_all_cells_of_a_result_share(
-    file: Path,
-    item: str,
-    cells: list[dict[str, object]],
-    at: str,
-    values: dict[str, list[float]] | str,
+    file: Path, item: str, cells: list[dict[str, object]], at: str, values: Any
 ) -> None:
     printed = read_paper(file, item, "test_accuracy")
     if isinstance(values, str):
@@ -95,9 +92,9 @@ def test_an_unknown_item_is_refused_with_the_known_ones(file: Path, item: str) -
         ("0.5,0.01", "half,0.01", "study.csv, line 2: value is 'half', but must be a number"),
         ("0.5,0.01", "nan,0.01", "line 2: value is 'nan'"),
         (
-            "TableI,printed,,cifar10,vgg11",
-            "TableI,print,,cifar10,vgg11",
-            "line 3: source is 'print', which is not known; did you mean 'printed'",
+            "TableI,printed",
+            "TableI,print",
+            "line 2: source is 'print', which is not known; did you",
         ),
         ("doubtful,", "doubt,", "lacks the column 'doubtful'"),
         ("0.5,0.01", "0.5,0.01,9", "line 2: has more columns than the header"),
@@ -132,14 +129,8 @@ def test_each_doubt_is_stated_once() -> None:
 
 
 FOLDER = ROOT / "resources/paper_values"
-COUNTS = {
-    "aml": 38 + 2679,
-    "peco": 58,
-    "ucb": 27,
-    "fedentopt": 416,
-    "stratify": 323 + 262,  # with the best epoch of each accuracy
-    "aml_curves": 2 * 3000,
-}
+COUNTS = {"aml": 38 + 2679, "peco": 58, "ucb": 27, "fedentopt": 416, "aml_curves": 2 * 3000}
+COUNTS["stratify"] = 323 + 262  # with the best epoch of each accuracy
 COLUMNS = ["item", "source", "doubtful", "dataset", "model", "partition", "J", "strategy", "seed"]
 LAST_COLUMNS = ["other", "metric", "at", "round", "value", "sd"]
 NOT_OURS = (  # partitions that the papers have and that cannot be said here, or not yet
@@ -150,22 +141,15 @@ NOT_OURS = (  # partitions that the papers have and that cannot be said here, or
 SPOTS = """\
 fedentopt | TableI | dataset=cifar10 model=lenet5 partition=dir-0.1 strategy=fedavg | last-10 | 0.4661 | 0.0017
 fedentopt | TableI | dataset=cinic10 model=lenet5 partition=classes-2 strategy=fedentopt | last-10 | 0.4141 | 0.0004
-fedentopt | TableI | dataset=cifar100-coarse model=lenet5 partition=dir-0.1 strategy=kl | last-10 | 0.1832 | 0.0001
-fedentopt | TableI | dataset=cifar10 model=vgg11 partition=classes-2 strategy=fedentopt-dp | last-10 | 0.6610 | 0.0002
 fedentopt | TableII-derived | dataset=cifar10 model=lenet5 partition=dir-0.1 strategy=fedprox+fedentopt | last-10 | 0.5251 |
 fedentopt | TableIV | dataset=pathmnist-224 model=efficientnet-b3 strategy=scaffold | last-10 | 0.8852 | 0.0002
-fedentopt | TableVI | dataset=cifar10 partition=classes-2 selector.buffer=0.25 | last-10 | 0.5325 | 0.0020
 aml | Fig3 | dataset=cifar100 model=aml-lenet partition=iid J=J4e strategy=fedavg source=printed | last | 0.4492 |
-aml | Fig3 | partition=iid J=J4e source=printed | max | 0.4548 |
 aml | Fig13 | strategy=diversity selector.alpha=0.5 partition=sampled-1-50 source=printed | max | 0.426 |
 aml | Fig7 | partition=sampled-50-51 J=J16e | last | 0.3367 |
 peco | TableII | dataset=cifar10-unit model=lenet5 partition=dir-0.1-overlap0.2x2 strategy=peco | 41-50 | 0.76 |
-peco | TableII | dataset=fashion-mnist model=resnet18 strategy=loss | 21-30 | 0.76 |
 ucb | Table:results | strategy=ucb | 10 | 0.53 |
-ucb | Table:results | strategy=fedavg | 20 | 0.4938 |
 stratify | TableI | dataset=mnist model=lenet5 partition=classes-1 strategy=fedavg | max | 0.1871 |
 stratify | TableII | dataset=cifar100 model=resnet9 partition=covering-10 strategy=stratify-uniform | max | 0.7445 |
-stratify | TableI | dataset=pacs partition=dirdomains-0.5 strategy=sfl | max | 0.8957 |
 stratify | TableV | dataset=pacs procedure=stratified-single-weighted1-chunk50 | max | 0.955 |
 """
 

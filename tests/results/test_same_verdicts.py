@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cohort.results.claims.judge import write_judged
+from cohort.results.claims.judged import write_judged
 from cohort.results.comparison import Comparison
 from cohort.results.files import write_metrics
 from cohort.results.names import Names

@@ -60,13 +60,6 @@ def test_value_per_cell(
     assert result == pytest.approx(value, nan_ok=True)
 
 
-def test_runs_of_different_shares_in_one_table() -> None:
-    full, short = frame(("a", "done", LABELS, EACH)), frame(("b", "done", LABELS, EACH))
-    both = pd.concat([full.assign(share=1.0), short.assign(share=0.1)])
-    values = value_per_cell(both, "test_accuracy", "21-30")["value"]
-    assert values.tolist() == pytest.approx([0.255, 0.03])
-
-
 @pytest.mark.parametrize("at", ["last", "max", 2])
 def test_a_diverged_run_guesses_and_a_missing_one_has_no_value(at: int | str) -> None:
     """One of ten classes is guessed in 10 % of samples, of a hundred in 1 %."""

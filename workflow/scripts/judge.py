@@ -2,7 +2,7 @@ import json
 
 from cohort.core.files import clamp_times
 from cohort.core.process import log_output
-from cohort.results.claims.judge import write_judged
+from cohort.results.claims.judged import write_judged
 
 with log_output(snakemake.log[0]):
     clamp_times(snakemake.input)

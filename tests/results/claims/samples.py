@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from cohort.results.claims import CLAIMS, Claim, Matrix
-from cohort.results.claims.judge import Judgment, judge_paper, judge_runs, with_values
+from cohort.results.claims.judged import Judgment, judge_paper, judge_runs, with_values
 from cohort.results.claims.values import measured_values
 from cohort.results.files import write_metrics
 from cohort.results.names import Names

@@ -8,8 +8,15 @@ from typing import Any
 import pytest
 
 from cohort.core.errors import UserError
-from cohort.results.claims.judge import judged_claims, write_judged
-from cohort.results.claims.judged import Difference, JudgedClaim, Numbers, lay_out, read_judged
+from cohort.results.claims.judged import (
+    Difference,
+    JudgedClaim,
+    Numbers,
+    judged_claims,
+    lay_out,
+    read_judged,
+    write_judged,
+)
 from cohort.results.files import write_metrics
 from tests.results.claims.samples import FRAME, Cell, claim, final, frame, matrix
 

@@ -49,143 +49,74 @@ CURVES: list[Cell] = [
     (final(0, partition="slow")[0], "done", {5: 0.1, 10: 0.19, 20: 0.3}),
     (final(0, partition="never")[0], "done", {20: 0.1}),
 ]
-SOON = {"values": ["quick", "slow", "never"], "way": "rises", "at": "first 0.2"}
-BEFORE = {"given": {"partition": "quick"}, "below": [{"given": {"partition": "never"}}]}
-BEFORE |= {"above": None, "at": "first 0.2", "margin": 100}
-GAP = {"along": "J", "between": ["J4", "J16"]}
-GAP |= {"larger": {"partition": "few"}, "than": {"partition": "iid"}}
+SOON = PARTITIONS | {"values": ["quick", "slow", "never"], "way": "rises", "at": "first 0.2"}
+FIRST = PARTITIONS | {"among": ["quick"], "at": "first 0.2"}
 BUCKETS = STRATEGIES | {"among": ["peco"], "at": "1-4", "buckets": 2}
-PECO = run("peco", 0.3, 0.5, 0.4, 0.6)
-LATER = STRATEGIES | {"between": ["peco", "b"], "larger": {"at": "3-4"}, "than": {"at": "1-2"}}
 SLOWER = STRATEGIES | {"leader": "peco", "others": ["b"], "at": "3-4"}
 LEADER, BEST_LEADER = run("peco", 0.1, 0.5, 0.6, 0.7), run("peco", 0.1, 0.6, 0.5, 0.5)
 SIDES = {"given": {"partition": "a"}, "above": [{"given": {"partition": "b"}}]}
 IID: list[Cell] = [({"partition": "iid", "seed": 0}, "done", {1: 4.5, 5: 2.5, 9: 4.0})]
 GIVEN = {"given": {"partition": "iid"}}
-DROP = GIVEN | {"metric": "test_loss", "margin": 1, "above": [GIVEN | {"at": "min"}]}
 LOSS = GIVEN | {"metric": "test_loss", "above": [GIVEN | {"metric": "train_loss"}]}
 X, Y, Z = ({"partition": name} for name in "xyz")
-STEPS = STRATEGIES | {"larger": None, "than": None, "between": ["c", "a", "b"]}
+STEPS = STRATEGIES | {"between": ["c", "a", "b"], "grows": [[X, Y], [Z, X]]}
 THREE = line(0.5, 0.6, 0.7, label="strategy", **X) + line(0.4, 0.6, 0.8, label="strategy", **Y)
 THREE += line(0.6, 0.6, 0.7, label="strategy", **Z)
 J4, J8 = {"J": "J4", "rounds": 200}, {"J": "J8", "rounds": 100}  # J alone names them
-BETAS = [final(value, **{"selector.beta": beta}) for beta, value in ((0, 0.3), (0.3, 0.5))]
-# fields beside those of the kind, cells, evidence
-CASES: dict[str, tuple[dict[str, Any], list[tuple[dict[str, Any], list[Cell], str]]]] = {
-    "order": (
+BOTH = line(0.5, 0.4, 0.3, **J4) + line(0.5, 0.3, 0.4, **J8)
+CASES = [
+    ("order", ORDER, line(0.5, 0.4, 0.4), "a, b, c: = 50.00 > 40.00 = 40.00"),
+    (
+        "order",
         ORDER,
-        [
-            ({}, line(0.5, 0.4, 0.4), "a, b, c: = 50.00 > 40.00 = 40.00"),
-            (
-                {},
-                line(0.5, 0.4, 0.3, **J4) + line(0.5, 0.3, 0.4, **J8),
-                "a, b, c: 1 of 2 hold: J4: 50.00 > 40.00 > 30.00; ✗ J8: 50.00 > 30.00 < 40.00",
-            ),
-            (SOON, CURVES, "quick, slow, never: 10 < 20 < never"),
-        ],
+        BOTH,
+        "a, b, c: 1 of 2 hold: J4: 50.00 > 40.00 > 30.00; ✗ J8: 50.00 > 30.00 < 40.00",
     ),
-    "range": (
-        {},
-        [
-            ({"above": 30, "below": 31}, [final(0.31)], "= 31.00 (main) > 30 = 31"),
-            ({"above": 20}, line(0.1, 0.3), "1 of 2 hold: ✗ 10.00 (a) < 20; 30.00 (b) > 20"),
-            (PARTITIONS | {"within": 1.499}, LEVEL, "✗ 1.50 apart, 45.11 (c) to 46.61 (b)"),
-            (
-                PARTITIONS | {"beyond": 1.5},
-                LEVEL,
-                "= 1.50 apart, 45.11 (c) to 46.61 (b), asked for more than 1.5",
-            ),
-            (
-                PARTITIONS | {"between": [45, 46]},
-                LEVEL,
-                "✗ 1.50 apart, 45.11 (c) to 46.61 (b), asked for 45.00 to 46.00",
-            ),
-            (
-                PARTITIONS | {"within": 5, "at": "first 0.9"},
-                LEVEL,
-                "✗ – apart, never (a) to never (a)",
-            ),
-        ],
+    ("order", SOON, CURVES, "quick, slow, never: 10 < 20 < never"),
+    ("range", {"above": 30, "below": 31}, [final(0.31)], "= 31.00 (main) > 30 = 31"),
+    ("range", {"above": 20}, line(0.1, 0.3), "1 of 2 hold: ✗ 10.00 (a) < 20; 30.00 (b) > 20"),
+    ("range", PARTITIONS | {"within": 1.5}, LEVEL, "1.50 apart, 45.11 (c) to 46.61 (b)"),
+    ("range", PARTITIONS | {"within": 1.499}, LEVEL, "✗ 1.50 apart, 45.11 (c) to 46.61 (b)"),
+    (
+        "range",
+        PARTITIONS | {"beyond": 1.5},
+        LEVEL,
+        "= 1.50 apart, 45.11 (c) to 46.61 (b), asked for more than 1.5",
     ),
-    "best": (
-        PARTITIONS | {"among": ["a"]},
-        [
-            ({"among": ["a", "b"]}, line(0.3, 0.5, 0.4), "50.00 (b); 40.00 (c); 30.00 (a)"),
-            ({"metric": "test_loss"}, line(0.3, 0.5), "0.300 (a); 0.500 (b)"),
-            (
-                {"among": ["quick"], "at": "first 0.2"},
-                CURVES,
-                "10 (quick); 20 (slow); never (never)",
-            ),
-            (
-                {"along": "selector.beta", "among": [0.3]},
-                BETAS,
-                "50.00 (beta 0.3); 30.00 (beta 0)",
-            ),
-            (  # behind as a mean over all rounds, ahead in the second bucket
-                BUCKETS,
-                [PECO, run("b", 0.5, 0.4, 0.0, 0.0)],
-                "1 of 2 hold: ✗ rounds 1-2: 45.00 (b); 40.00 (peco); "
-                "rounds 3-4: 50.00 (peco); 0.00 (b)",
-            ),
-        ],
+    (
+        "range",
+        PARTITIONS | {"within": 5, "at": "first 0.9"},
+        LEVEL,
+        "✗ – apart, never (a) to never (a)",
     ),
-    "compare": (
-        SIDES,
-        [
-            ({}, line(0.5, 0.5), "= 50.00 (a) = 50.00 (b)"),
-            (DROP, IID, "4.000 (iid) > 2.500 (iid, min), asked for a difference above 1"),
-            (BEFORE, CURVES, "10 (quick) < never (never), asked for a difference above 100"),
-            (LOSS, IID, "no value for iid"),
-        ],
+    ("best", PARTITIONS | {"among": ["a"]}, line(0.5, 0.5), "= 50.00 (a); 50.00 (b)"),
+    ("best", FIRST, CURVES, "10 (quick); 20 (slow); never (never)"),
+    ("compare", SIDES, line(0.5, 0.5), "= 50.00 (a) = 50.00 (b)"),
+    ("compare", LOSS, IID, "no value for iid"),
+    (
+        "gain",
+        GAIN | {"margin": 7},
+        AB,
+        "= 56.50 - 49.50 = 7.00 (b minus a), asked for a difference above 7",
     ),
-    "gain": (
+    ("gain", GAIN | {"at": "first 0.9"}, AB, "= never - never = 0 (b minus a)"),
+    (
+        "average",
         GAIN,
-        [
-            (
-                {"margin": -8, "pairs": [["a", "b"]]},
-                AB,
-                "49.50 - 56.50 = -7.00 (a minus b), with a tolerance of 8",
-            ),
-            (
-                {"margin": 7},
-                AB,
-                "= 56.50 - 49.50 = 7.00 (b minus a), asked for a difference above 7",
-            ),
-            ({"at": "first 0.9"}, AB, "= never - never = 0 (b minus a)"),
-        ],
+        settings(-1, 2, 3, 4, 5, 6, 7, 8),  # 9 of 256 choices of signs have seven or more above 0
+        "b minus a 4.25 on average, larger in 7 of 8 settings (p = 0.035)",
     ),
-    "average": (
-        GAIN,
-        [
-            (  # 9 of 256 choices of signs have seven or more above 0
-                {},
-                settings(-1, 2, 3, 4, 5, 6, 7, 8),
-                "b minus a 4.25 on average, larger in 7 of 8 settings (p = 0.035)",
-            ),
-        ],
+    (  # one by one, and never from one chain to the other
+        "gap",
+        STEPS,
+        THREE,
+        "c minus a or b: 3 of 4 hold: "
+        "a: 80.00 - 40.00 = 40.00 (y) > 70.00 - 50.00 = 20.00 (x); "
+        "a: 70.00 - 50.00 = 20.00 (x) > 70.00 - 60.00 = 10.00 (z); "
+        "b: 80.00 - 60.00 = 20.00 (y) > 70.00 - 60.00 = 10.00 (x); "
+        "= b: 70.00 - 60.00 = 10.00 (x) = 70.00 - 60.00 = 10.00 (z)",
     ),
-    "gap": (
-        GAP,
-        [
-            (  # one by one, and never from one chain to the other
-                STEPS | {"grows": [[X, Y], [Z, X]]},
-                THREE,
-                "c minus a or b: 3 of 4 hold: "
-                "a: 80.00 - 40.00 = 40.00 (y) > 70.00 - 50.00 = 20.00 (x); "
-                "a: 70.00 - 50.00 = 20.00 (x) > 70.00 - 60.00 = 10.00 (z); "
-                "b: 80.00 - 60.00 = 20.00 (y) > 70.00 - 60.00 = 10.00 (x); "
-                "= b: 70.00 - 60.00 = 10.00 (x) = 70.00 - 60.00 = 10.00 (z)",
-            ),
-            (
-                LATER,
-                [PECO, run("b", 0.2, 0.4, 0.1, 0.1)],
-                "peco minus b: "
-                "50.00 - 10.00 = 40.00 (main, 3-4) > 40.00 - 30.00 = 10.00 (main, 1-2)",
-            ),
-        ],
-    ),
-}
+]
 SLOW = [  # the others' values, each of two rounds; `times`, and the evidence
     ((0.1, 0.2, 0.5, 0.7), 1.5, "", "reached by round 6, 1.5 times as late"),
     ((0.1, 0.2, 0.5, 0.7), 1.6, "✗ ", "reached by round 6, 1.5 times as late"),
@@ -197,43 +128,16 @@ SLOW_TO_BEST = [
     ((0.1, 0.6, 0.6, 0.7), 1.0, "= ", "reached by round 3, 1 times as late"),
     ((0.59, 0.2, 0.2, 0.2), 1.0, "", "never reached"),
 ]
-SLOW_LOSS = {"times": 1.5, "metric": "test_loss"}
-CASES["slower"] = (
-    SLOWER,
-    [
-        *(
-            (
-                {"times": times},
-                pairs(LEADER, run("b", *values)),
-                f"{mark}50.00 (peco) by round 4, {late}",
-            )
-            for values, times, mark, late in SLOW
-        ),
-        *(
-            (
-                {"at": "max", "times": times},
-                pairs(BEST_LEADER, run("b", *values)),
-                f"{mark}best in round 3, {late}",
-            )
-            for values, times, mark, late in SLOW_TO_BEST
-        ),
-        (
-            SLOW_LOSS,
-            pairs(run("peco", 3, 2, 1, 1), run("b", 4, 3, 2, 1)),
-            "2.000 (peco) by round 4, reached by round 6, 1.5 times as late",
-        ),
-    ],
-)
+for at, leader, goal, cases in (
+    ("3-4", LEADER, "50.00 (peco) by round 4", SLOW),
+    ("max", BEST_LEADER, "best in round 3", SLOW_TO_BEST),
+):
+    for values, times, mark, late in cases:
+        fields = SLOWER | {"at": at, "times": times}
+        CASES.append(("slower", fields, pairs(leader, run("b", *values)), f"{mark}{goal}, {late}"))
 
 
-@pytest.mark.parametrize(
-    ("kind", "fields", "cells", "evidence"),
-    [
-        (kind, base | fields, cells, evidence)
-        for kind, (base, cases) in CASES.items()
-        for fields, cells, evidence in cases
-    ],
-)
+@pytest.mark.parametrize(("kind", "fields", "cells", "evidence"), CASES)
 def test_single_values(
     tmp_path: Path, kind: str, fields: dict[str, Any], cells: list[Cell], evidence: str
 ) -> None:
@@ -295,6 +199,7 @@ def test_each_seed_has_a_goal_of_its_own(tmp_path: Path) -> None:
 FEW = pairs(LEADER, run("b", 0, 0, 0, 0))
 APART = [FEW[0], run("b", 0, 0, partition="x")]
 CHAINS = STEPS | {"grows": [[X, Y], X]}
+GAP = STRATEGIES | {"between": ["a", "b"], "larger": X}
 
 
 @pytest.mark.parametrize(
@@ -312,7 +217,7 @@ CHAINS = STEPS | {"grows": [[X, Y], X]}
         ("range", STRATEGIES, AB, "it needs the range that the sentence names"),
         ("range", {"within": 1}, AB, "within and beyond need along, the label whose values lie"),
         ("range", {"between": [45, 44]}, AB, "a range that ends before it begins"),
-        ("gap", GAP | {"than": None}, AB, "it needs larger and than, the labels of two differ"),
+        ("gap", GAP, AB, "it needs larger and than, the labels of two differ"),
         ("gap", CHAINS, THREE, "grows needs the labels of at least two settings, or lists of them"),
     ],
 )

@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 from cohort.pipeline.specs import claims_spec
-from cohort.results.claims.judge import judged_claims
+from cohort.results.claims.judged import judged_claims
 from cohort.results.names import METRICS
 from tests.conftest import ROOT
 from tools.cells import plan_all

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cohort.results.claims import judge
+from cohort.results.claims import judged
 from cohort.results.claims.judged import Numbers
 from cohort.results.intervals import Sample
 from tests.results.claims.samples import Cell, claim, final, verdict
@@ -22,7 +22,7 @@ BEHIND = [Sample(10, t / 10**0.5, 1.0, 0, 10) for t in (-2.4, -10, -1.98)]
 
 
 def decide(comparisons: list[list[list[Sample]]]) -> list[str]:
-    return [verdict for verdict, _ in judge.decide(comparisons)]
+    return [verdict for verdict, _ in judged.decide(comparisons)]
 
 
 def runs(**values: Sequence[float]) -> list[Cell]:
@@ -94,7 +94,7 @@ def test_the_bounds_that_are_shown_are_those_that_decide() -> None:
     """Of two alternatives each is tested at 2.5 %, one side: t of 0.975 with nine degrees of freedom
     is 2.262; for not held the only clause is tested at 5 %: 1.833."""
     good, bad = Sample(10, 1.0, 1.0, 8, 2), Sample(10, -1.0, 1.0, 2, 8)
-    ((_, bounded),) = judge.decide([[[good, bad]]])
+    ((_, bounded),) = judged.decide([[[good, bad]]])
     assert bounded is not None and bounded[0] == good
     assert bounded[1:] == pytest.approx((1 - 2.2622 / 10**0.5, 1 + 1.8331 / 10**0.5), abs=1e-4)
 
@@ -110,7 +110,7 @@ def test_the_bounds_that_are_shown_are_those_that_decide() -> None:
     ],
 )
 def test_a_claim_is_as_good_as_its_worst_comparison(verdicts: list[str], worst: str) -> None:
-    assert judge.overall_verdict(verdicts) == worst
+    assert judged.overall_verdict(verdicts) == worst
 
 
 @pytest.mark.parametrize(("stuck", "remark"), [(0.0105, True), (0.0106, False)])

@@ -13,7 +13,7 @@ from cohort.data.shards import Shards
 from cohort.data.shards import write as write_shards
 from cohort.plan import load
 from cohort.records.record import Record, read
-from cohort.results.differences import is_same
+from cohort.results.collect import is_same
 from cohort.results.release.folder import read_release
 from cohort.results.release.restoring import restore
 from cohort.training.cell import Cell

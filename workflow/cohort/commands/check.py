@@ -13,8 +13,7 @@ from cohort.pipeline.preview import collect_partial
 from cohort.pipeline.specs import claims_spec
 from cohort.plan import Plan, all_studies, require_study
 from cohort.plan.loading import claim_names
-from cohort.results.claims.judge import judged_claims
-from cohort.results.claims.judged import NOT_HELD, JudgedClaim
+from cohort.results.claims.judged import NOT_HELD, JudgedClaim, judged_claims
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from cohort.commands import status
     from cohort.pipeline import cell_states, stages
     from cohort.plan import Plan
-    from cohort.results import differences
+    from cohort.results import collect
     from cohort.training.cell import Cell
 else:  # `cohort show --help` plans nothing
     planning, status = lazy("cohort.plan"), lazy("cohort.commands.status")
     cell_states, stages = lazy("cohort.pipeline.cell_states"), lazy("cohort.pipeline.stages")
-    differences = lazy("cohort.results.differences")
+    collect = lazy("cohort.results.collect")
 
 MOST_RECORDS = 5  # other records of a folder that are held against the cell
 
@@ -217,7 +217,7 @@ def _unplanned_lines(plan: "Plan", file: Path, record: Record) -> Iterator[str]:
 
 def differences_from(record: Record, cell: "Cell") -> Iterator[str]:
     """Describe how a record differs from a cell: settings, parameters, science versions."""
-    there = _flat(differences.settings_with_defaults(record.header["settings"]))
+    there = _flat(collect.settings_with_defaults(record.header["settings"]))
     here, science = _flat(cell.plain_settings()), record.header["science"]
     keys = [key for key in dict.fromkeys([*there, *here]) if there.get(key) != here.get(key)]
     for key in keys:

@@ -18,7 +18,7 @@ from cohort.pipeline.cell_states import failure_texts
 from cohort.pipeline.stages import exit_on_error
 from cohort.plan import Plan
 from cohort.results import collect, files
-from cohort.results.claims.judge import write_judged
+from cohort.results.claims.judged import write_judged
 from cohort.results.report.page import write_page
 from cohort.results.report.render import write_index
 from cohort.results.tables.tabulate import tabulate

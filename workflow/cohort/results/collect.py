@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,13 +16,13 @@ import pandas as pd
 from cohort.core import user_files
 from cohort.core.sealed_json import read_sealed
 from cohort.records.history import PROFILE, History
-from cohort.records.record import CLIENT_ARRAYS, Record, read
-from cohort.results.differences import settings_with_defaults
+from cohort.records.record import CLIENT_ARRAYS, PLAIN, Record, read
 from cohort.results.files import write_metrics
 from cohort.results.measure import BASELINE
 from cohort.results.series import finite_rows, label_columns, label_text, value_per_cell
 from cohort.selection.entropy import entropy_bits
-from cohort.settings import PLAN_FIX
+from cohort.settings import DEFAULTS, PLAN_FIX
+from cohort.training.cell import PARTS
 
 COSTS = ("seconds", "bytes_up", "bytes_down", "client_steps")
 """What a run costs, in all its rounds together."""
@@ -133,6 +133,36 @@ def attributes_of(record: Record) -> dict[str, Any]:
         "my": user_files.module_versions(provenance),
         **{name: sum(dict(cost.get(name, ())).values()) for name in COSTS},
     }
+
+
+def settings_with_defaults(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """A record's settings, with the defaults of settings and parameters that are younger than the
+    record, and without parameters that no longer exist."""
+    parts = {}
+    for part, components in PARTS.items():
+        spec = settings[part]
+        is_known = spec["name"] in components
+        parts[part] = components[spec["name"]].from_spec(spec).spec() if is_known else spec
+    return DEFAULTS | dict(settings) | parts
+
+
+def is_same(first: Record, second: Record) -> bool:
+    """Whether two runs of a cell agree to the last bit, in all but provenance and measured
+    times."""
+    arrays, others = _untimed_arrays(first), _untimed_arrays(second)
+    return (
+        all(first.header[key] == second.header[key] for key in ("status", "weights_sha256"))
+        and arrays.keys() == others.keys()
+        and all(np.array_equal(arrays[name], others[name], equal_nan=True) for name in arrays)
+    )
+
+
+def _untimed_arrays(record: Record) -> dict[str, np.ndarray]:
+    """All arrays of a record by path, without those of measured seconds."""
+    arrays = record.history.arrays()
+    for group in PLAIN:
+        arrays |= {f"{group}/{name}": array for name, array in getattr(record, group).items()}
+    return {path: array for path, array in arrays.items() if "/seconds" not in path}
 
 
 def rows_by_round(history: History) -> pd.DataFrame:

@@ -201,49 +201,39 @@ def _with_paper(
     records, labels = cells.to_dict("records"), series.label_columns(cells)
     matches = measure.matches(spec["paper_values"], records, labels)
     papers = {tuple(match.labels.values()): match.values[-1] for match in matches if match.values}
-    unit, is_full = METRICS[measure.shown_metric].unit, spec.get("scale", "full") == series.FULL
+    unit = METRICS[measure.shown_metric].unit
+    has_verdict = spec.get("scale", series.FULL) == series.FULL and unit in intervals.JUDGED
     compared = []
     for result in (replace(result, paper=papers.get(result.key)) for result in results):
         runs, paper = list(result.values.values()), result.paper
-        if not is_full or unit not in intervals.JUDGED:
-            compared.append(result)
-        elif paper is None or not runs:
-            compared.append(replace(result, verdict="no result" if paper else "no paper value"))
-        else:
+        if has_verdict and paper and runs:
             margin = intervals.margin_of(paper.value, unit)
-            interval, agreed = intervals.agreement(
-                runs, paper.value, paper.sd, paper.runs or 1, margin=margin
-            )
+            printed = paper.value, paper.sd, paper.runs or 1
+            interval, agreed = intervals.agreement(runs, *printed, margin=margin)
             is_whole = len(runs) == result.planned
             verdict = (agreed or "one run") if is_whole else intervals.NOT_ENOUGH
-            compared.append(
-                replace(result, margin=margin, difference_interval=interval, verdict=verdict)
-            )
+            result = replace(result, margin=margin, difference_interval=interval, verdict=verdict)
+        elif has_verdict:
+            result = replace(result, verdict="no result" if paper else "no paper value")
+        compared.append(result)
     return compared
 
 
 def _with_contrasts(results: Sequence[Result]) -> list[Result]:
-    """The results, each with its differences from FedAvg's in the same setting if there is one."""
-    bases = {
-        _setting(result): result.values
-        for result in results
-        if result.labels.get("strategy") == BASELINE
-    }
-    compared = []
+    """The results, each with its differences from FedAvg's in the same setting if there is one. The
+    setting is all labels that are not part of a strategy, as `selector.alpha` is."""
+    settings, bases = [], {}
     for result in results:
+        labels = result.labels.items()
+        settings.append(tuple(it for it in labels if it[0] != "strategy" and "." not in it[0]))
+        if result.labels.get("strategy") == BASELINE:
+            bases[settings[-1]] = result.values
+    compared = []
+    for result, setting in zip(results, settings, strict=True):
         is_base = result.labels.get("strategy", BASELINE) == BASELINE
-        contrast = paired_differences(
-            result.values, {} if is_base else bases.get(_setting(result), {})
-        )
+        contrast = paired_differences(result.values, {} if is_base else bases.get(setting, {}))
         compared.append(replace(result, against=contrast if contrast.n else None))
     return compared
-
-
-def _setting(result: Result) -> Key:
-    """The values of a result's labels that are not part of its strategy, as `selector.alpha` is."""
-    return tuple(
-        value for label, value in result.labels.items() if label != "strategy" and "." not in label
-    )
 
 
 def best_keys(results: Mapping[Key, Runs], labels: Sequence[str], better: str) -> set[Key]:

@@ -3,8 +3,7 @@ lazily."""
 
 from cohort.core.components import Catalog
 from cohort.results.claims import kinds
-from cohort.results.claims.claim import Claim
-from cohort.results.claims.matrix import Comparison, Matrix, Point
+from cohort.results.claims.claim import Claim, Comparison, Matrix, Point
 
 KINDS = (kinds.Average, kinds.Best, kinds.Compare, kinds.Gain, kinds.WiderGap, kinds.Order)
 CLAIMS = Catalog(kinds.__name__, Claim, (*KINDS, kinds.Range, kinds.Slower))

@@ -1,24 +1,39 @@
-"""Claims with their verdicts, as they are written, read, and laid out as a table."""
+"""Judges the claims of a study, by our runs and by the paper's own values; writes, reads and lays
+out the verdicts.
 
-from __future__ import annotations
+A comparison is a list of clauses, all of which must be true; a clause is true if one of its
+contrasts, a difference seed by seed, is above 0. Held is an intersection-union test: each clause is
+tested at 5 %, which its alternatives share. For not held Holm's correction covers all clauses.
+"""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cache
+from itertools import chain, compress, islice, zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any, NamedTuple
 
-from cohort.core.lazy import lazy
-from cohort.core.sealed_json import from_json, read_sealed
+import pandas as pd
+
+from cohort.core.files import write_text
+from cohort.core.sealed_json import from_json, read_sealed, to_sealed_json
+from cohort.core.text import counted
+from cohort.results import intervals, series
+from cohort.results.at import scaled_at
+from cohort.results.claims import CLAIMS, values
+from cohort.results.claims.claim import Claim, Comparison, short_name
+from cohort.results.claims.values import NEVER, Value
 from cohort.results.comparison import FIX
-from cohort.results.intervals import NOT_ENOUGH
+from cohort.results.files import restored_notes
+from cohort.results.intervals import ALPHA, ENOUGH_SEEDS, LEAST_SEEDS, NOT_ENOUGH, Sample
+from cohort.results.names import METRICS, Names
 from cohort.results.paper import doubts
-from cohort.results.tables.layout import DAGGER, DIVERGED, DOUBLE_DAGGER, Entry, Layout
+from cohort.results.tables import layout as layouts
+from cohort.results.tables.layout import DAGGER, DOUBLE_DAGGER, Entry, Layout
 
-if TYPE_CHECKING:
-    import pandas as pd
-else:
-    pd = lazy("pandas")
-
+TITLE = "Claims"
+NAMED = 3  # how many of the points without a value the evidence names
 HELD, NOT_HELD, UNDECIDED, TIE = "held", "not held", "undecided", "tie"
 LEANS_HELD, LEANS_NOT_HELD = "leans towards held", "leans towards not held"
 NO_PAPER, NOT_JUDGED = "no value", "not judged at this scale"
@@ -41,6 +56,15 @@ BRACKETS = (
 )
 PAPER = "The paper's own numbers are compared as they are, without intervals."
 TOO_FEW = f"{NOT_ENOUGH.capitalize()}: a planned run is missing, or there are fewer than 3 seeds."
+
+Metrics = Callable[[str, str], pd.DataFrame | None]
+"""Reads the metrics of an experiment and metric."""
+Clauses = list[list[Sample]]
+Valued = tuple[Comparison, list[Value]]
+"""A comparison with the values of its points."""
+Bounded = tuple[Sample, float, float]
+"""A contrast with the one-sided bounds of its mean: the low one is above 0 where it holds, the high
+one below where it does not."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +98,8 @@ class Difference:
 @dataclass(frozen=True)
 class Evidence:
     """The verdict on one comparison, by our runs or by the paper's values, and the numbers behind
-    it: those of each point, and `shown`, which puts them in relation; `text` says all of it. Without
-    a value for each point that it needs, a comparison has neither verdict nor relation."""
+    it: those of each point, and `shown`, which puts them in relation; `text` says all. Without a
+    value for each point that it needs, a comparison has neither verdict nor relation."""
 
     numbers: list[Numbers]
     opening: str = ""
@@ -129,9 +153,314 @@ class JudgedClaim:
     comparisons: list[JudgedComparison]
 
 
-def claims_table(claims: Sequence[JudgedClaim]) -> pd.DataFrame:
-    """The claims as a table, a row each, without their single comparisons."""
-    return pd.DataFrame(list(map(vars, claims))).drop(columns=["comparisons", "gap", "paper_gap"])
+class Judgment(NamedTuple):
+    """The verdict on a claim, by our runs or by the paper's values, with the evidence of each
+    comparison; `gap` says what is missing for a verdict."""
+
+    verdict: str
+    comparisons: Sequence[Evidence]
+    gap: str
+
+    @property
+    def evidence(self) -> str:
+        """The numbers of all comparisons that could be made, how many hold, and the gap."""
+        shown = [part for part in self.comparisons if part.shown]
+        opening = f"{shown[0].opening}: " if shown and shown[0].opening else ""
+        if len(shown) > 1 and shown[0].verdict:
+            hold = sum(part.verdict in HOLDS for part in shown)
+            opening += f"{hold} of {len(shown)} hold: "
+        lines = []
+        for part in shown:
+            name = part.name if len(self.comparisons) > 1 else ""
+            mark = MARKS.get(part.verdict, "")
+            lines.append(f"{mark}{' ' if mark else ''}{name}{': ' if name else ''}{part.text}")
+        return "; ".join(filter(None, [opening + "; ".join(lines), self.gap]))
+
+
+def write_judged(spec: Mapping[str, Any], outputs: Sequence[str | Path]) -> None:
+    """Judge the claims of `spec` and write them to each output (.csv, .md, .tex, or .json with
+    every comparison and its numbers)."""
+    claims = judged_claims(spec)
+    table = pd.DataFrame(list(map(vars, claims)))
+    table = table.drop(columns=["comparisons", "gap", "paper_gap"])
+    bare = [replace(claim, measured_evidence="", paper_evidence="") for claim in claims]
+    layout, verdicts = (lay_out(form, spec["scale"]) for form in (claims, bare))
+    for form in (layout, verdicts):
+        form.notes.extend(restored_notes(spec["metrics"].values()))
+    formats = {
+        ".csv": lambda: table.to_csv(index=False, lineterminator="\n"),
+        ".md": lambda: layouts.markdown(layout, TITLE, ""),
+        ".tex": lambda: layouts.latex(verdicts, TITLE, ""),
+        ".json": lambda: to_sealed_json({"claims": list(map(asdict, claims))}),
+    }
+    for output in outputs:
+        write_text(output, formats[Path(output).suffix]())
+
+
+def judged_claims(spec: Mapping[str, Any]) -> list[JudgedClaim]:
+    """Judge each claim by our runs and by the paper's own values; return verdicts and evidence."""
+
+    @cache  # claims share experiments and metrics
+    def read(experiment: str, metric: str) -> pd.DataFrame | None:
+        file = spec["metrics"].get(experiment)
+        return series.read_metric(file, metric) if file else None
+
+    return [_judged_claim(name, entry, spec, read) for name, entry in spec["claims"].items()]
+
+
+def _judged_claim(
+    name: str, entry: Mapping[str, Any], spec: Mapping[str, Any], read: Metrics
+) -> JudgedClaim:
+    names = Names(titles=dict(spec.get("titles", {})))
+    claim, shares = CLAIMS[entry["kind"]].from_spec(entry), entry["rounds"]
+    scaled = replace(claim, at=scaled_at(claim.at, shares[claim.experiment]))
+    comparisons = from_json(list[Comparison], entry["comparisons"])
+    points = [point for comparison in comparisons for point in comparison.points]
+    printed = with_values(comparisons, values.paper_values(points, spec["study"], claim.paper))
+    measured = [
+        (_at_scale(comparison, shares), measured)
+        for comparison, measured in with_values(comparisons, values.measured_values(points, read))
+    ]
+    papers = judge_paper(claim, printed, names)
+    is_judged = spec["scale"] == series.FULL or not spec.get("reproduces", True)
+    runs = judge_runs(scaled, measured, names, is_judged=is_judged)
+    frames = (read(point.experiment, point.metric) for point in points)
+    if any(series.is_generated(frame) for frame in frames if frame is not None):
+        papers = runs = Judgment("no verdict", [], "generated stand-in data")
+        printed = []
+    compared = []
+    for comparison, paper, ours in zip_longest(comparisons, papers.comparisons, runs.comparisons):
+        named = [
+            NamedPoint(scaled.name_of(point, names), point.experiment, point.labels)
+            for point in comparison.points
+        ]
+        sides = {"paper": paper, "ours": ours} if ours else {}
+        compared.append(JudgedComparison(comparison_name(comparison, names), named, sides))
+    once, _ = _values_once(scaled, measured, names)
+    return JudgedClaim(
+        **{"claim": name, "says": claim.says, "where": claim.where, "kind": claim.name},
+        metric=claim.metric,
+        at=scaled.at,
+        **{"measured": runs.verdict, "measured_evidence": runs.evidence},
+        **{"paper": papers.verdict, "paper_evidence": papers.evidence},
+        n=sum(value.n for value in once),
+        planned=sum(value.planned for value in once),
+        diverged=sum(value.diverged for value in once),
+        doubtful=doubts(value.doubtful for _, shown in printed for value in shown),
+        gap=runs.gap if runs.comparisons else "",
+        paper_gap=papers.gap if papers.comparisons else "",
+        comparisons=compared,
+    )
+
+
+def with_values(comparisons: Sequence[Comparison], every: Sequence[Value]) -> list[Valued]:
+    """Pair each comparison with the values of its points; `every` holds all of them in order."""
+    rest = iter(every)
+    return [(comparison, list(islice(rest, len(comparison.points)))) for comparison in comparisons]
+
+
+def _at_scale(comparison: Comparison, shares: Mapping[str, float]) -> Comparison:
+    """The comparison for runs that train shares of their rounds, given by experiment."""
+    points = []
+    for point in comparison.points:
+        share = shares[point.experiment]
+        at, rounds = scaled_at(point.at, share), round(point.rounds * share)
+        points.append(replace(point, at=at, rounds=rounds))
+    return replace(comparison, points=points)
+
+
+def judge_runs(
+    claim: Claim, valued: Sequence[Valued], names: Names, *, is_judged: bool = True
+) -> Judgment:
+    """Judge a claim on our runs, if it `is_judged` at this scale and all planned runs are done."""
+    once, missing = _values_once(claim, valued, names)
+    unplanned = sum(not value.planned for value in once)
+    gap = f"lacks runs of {missing}" if missing else ""
+    gap += f" ({unplanned} of {len(once)} settings are not planned)" if unplanned else ""
+    paired = [] if gap else [values.on_common_seeds(own) for _, own in valued]
+    fewest = min((rows.shape[1] for rows, _ in paired), default=0)
+    if not gap and fewest < (1 if claim.is_over_settings else LEAST_SEEDS):
+        gap = f"{counted(fewest, 'seed')} in common, at least {LEAST_SEEDS} are needed"
+    if gap or not is_judged:
+        verdict = NOT_ENOUGH if is_judged else NOT_JUDGED
+        evidence = [_evidence(claim, *pair, names) for pair in valued]
+        return Judgment(verdict, evidence, gap)
+    clauses = []
+    for (comparison, _), (rows, _) in zip(valued, paired, strict=True):
+        own = claim.clauses(comparison, list(rows))
+        clauses.append([list(map(claim.contrast, clause)) for clause in own])
+    decided = decide(clauses, every_run=claim.is_about_every_run())
+    evidence = [
+        _evidence(claim, comparison, shared, names, *decision)
+        for (comparison, _), (_, shared), decision in zip(valued, paired, decided, strict=True)
+    ]
+    verdict = overall_verdict([word for word, _ in decided])
+    if fewest < ENOUGH_SEEDS and not claim.is_over_settings and verdict in OPEN_VERDICTS:
+        gap = f"{fewest} seeds; a verdict needs at least {ENOUGH_SEEDS}"
+    return Judgment(verdict, evidence, gap)
+
+
+def judge_paper(claim: Claim, valued: Sequence[Valued], names: Names) -> Judgment:
+    """Judge a claim on the paper's own values, single ones without an interval, if enough: a
+    comparison may do without the points that have none."""
+    evidence = []
+    for comparison, own in valued:
+        complete = [value.is_complete for value in own]
+        points = list(compress(comparison.points, complete))
+        part, verdict = None, ""
+        if all(complete) or claim.has_enough(points):
+            part = replace(comparison, points=points)
+            side = claim.side(part, [value.value for value in compress(own, complete)])
+            level = UNDECIDED if claim.is_over_settings else TIE
+            verdict = (NOT_HELD, level, HELD)[side + 1]
+        evidence.append(_evidence(claim, comparison, own, names, verdict, part=part))
+    verdicts = [part.verdict for part in evidence]
+    _, missing = _values_once(claim, valued, names)
+    has_some = any(value.is_complete for _, own in valued for value in own)
+    gap = f"no value for {missing}" if missing and has_some else ""
+    verdict = overall_verdict(verdicts) if all(verdicts) else NO_PAPER
+    return Judgment(verdict, evidence, gap)
+
+
+def decide(
+    comparisons: Sequence[Clauses], *, every_run: bool = False
+) -> list[tuple[str, Bounded | None]]:
+    """The verdict on each comparison of a claim, and the best contrast of its worst clause, None if
+    it has no clause; with `every_run` all runs must bear the claim out."""
+    refutations = []  # p-values of the hypothesis that some contrast of a clause is not below 0
+    for clause in chain.from_iterable(comparisons):
+        refutations.append(max((-contrast).p_above() for contrast in clause))
+    tests = zip(refutations, intervals.holm_levels(refutations), strict=True)
+    return [_decided(own, list(islice(tests, len(own))), every_run) for own in comparisons]
+
+
+def _decided(
+    clauses: Clauses, refutations: Sequence[tuple[float, float]], every_run: bool
+) -> tuple[str, Bounded | None]:
+    """The verdict by the clauses and, of each, the p-value and the level at which it is refuted."""
+    contrasts = list(chain.from_iterable(clauses))
+    bests = [max(clause, key=_strength) for clause in clauses]
+    confirmations = [len(clause) * min(map(Sample.p_above, clause)) for clause in clauses]
+    if every_run:
+        is_held = all(contrast.above == contrast.n for contrast in contrasts)
+        verdict = HELD if is_held else NOT_HELD
+    elif any(p_value <= level for p_value, level in refutations):
+        verdict = NOT_HELD
+    elif all(p_value <= ALPHA for p_value in confirmations):
+        verdict = HELD
+    else:  # no number of seeds decides where the best contrast is 0 in each
+        is_tie = any(best.mean == best.sd == 0 for best in bests)
+        verdict = TIE if is_tie else UNDECIDED
+    is_refuted = every_run and verdict == NOT_HELD  # by one run, however few there are
+    if not is_refuted and any(contrast.n < ENOUGH_SEEDS for contrast in contrasts):
+        verdict = LEANING.get(verdict, verdict)
+    if not clauses:
+        return verdict, None
+    worst = min(range(len(clauses)), key=lambda index: _strength(bests[index]))
+    low, _ = bests[worst].interval(2 * ALPHA / len(clauses[worst]))
+    _, high = bests[worst].interval(2 * refutations[worst][1])
+    return verdict, (bests[worst], low, high)
+
+
+def _strength(contrast: Sample) -> float:
+    """The contrast's mean in half-widths of its interval."""
+    half = contrast.half_width()
+    if half:
+        return contrast.mean / half
+    return math.copysign(math.inf, contrast.mean) if contrast.mean else 0.0
+
+
+def overall_verdict(verdicts: Sequence[str]) -> str:
+    """The verdict on a claim: the worst one on its comparisons, all of which must hold."""
+    return min(verdicts, key=WORST_FIRST.index, default=HELD)
+
+
+def _evidence(
+    claim: Claim,
+    comparison: Comparison,
+    own: Sequence[Value],
+    names: Names,
+    verdict: str = "",
+    deciding: Bounded | None = None,
+    part: Comparison | None = None,
+) -> Evidence:
+    """The evidence of a comparison with the values of its points. `part` is the part of it that can
+    be judged; by default the whole if all values are complete, else nothing."""
+    numbers = [_numbers(claim, value) for value in own]
+    complete = [value.value for value in own if value.is_complete]
+    part = comparison if part is None and len(complete) == len(own) else part
+    if part is None:
+        return Evidence(numbers)
+    difference = _difference(claim, *deciding) if deciding else None
+    shown = claim.shown(part, complete, names)
+    text = shown + (f" [{difference.text}]" if difference else "")
+    text += _remarks(claim, comparison, own, names)
+    said = claim.opening(part, names), shown, verdict, difference, text
+    return Evidence(numbers, *said, comparison_name(comparison, names))
+
+
+def _difference(claim: Claim, contrast: Sample, *bounds: float) -> Difference:
+    if claim.is_about_every_run():
+        return Difference(f"in {contrast.above} of {contrast.n} runs")
+    texts = []
+    for value in (contrast.mean, *bounds):
+        number = claim.number(value) if abs(value) < NEVER else f"{value}".replace("inf", "∞")
+        texts.append(f"{'+' if value > 0 else ''}{number}")
+    is_tie = not contrast.above and not contrast.below
+    where = "tie in all" if is_tie else f"above 0 in {contrast.above} of"
+    return Difference(f"{where} {contrast.n} {contrast.unit}", *texts)
+
+
+def _numbers(claim: Claim, value: Value) -> Numbers:
+    """Format the runs behind a point, or the paper's value for it."""
+    sample = Sample.of(value.cut_off())
+    mean = claim.number(value.value) if value.is_complete or sample.n else ""
+    if sample.n < 2 or value.value == NEVER:
+        return Numbers(mean, n=sample.n, planned=value.planned)
+    interval = sample.interval()
+    if not claim.counts_rounds():
+        interval = METRICS[claim.metric].clip_interval(sample.mean, interval)
+    sd, low, high = map(claim.number, (sample.sd, *interval))
+    return Numbers(mean, sd, low, high, sample.n, value.planned)
+
+
+def _remarks(claim: Claim, comparison: Comparison, own: Sequence[Value], names: Names) -> str:
+    """Text for the evidence: how many runs of each point did not reach the threshold, diverged, or
+    ended at chance level, and to how many rounds means are restricted."""
+    text, is_cut = "", False
+    for point, value in zip(comparison.points, own, strict=True):
+        if value.n > 1:
+            counts = {
+                "do not reach it": value.censored,
+                "diverged": value.diverged,
+                "at chance level": value.at_chance,
+            }
+            name, is_cut = claim.name_of(point, names), is_cut or bool(value.censored)
+            for what, count in counts.items():
+                text += f", {count} of {value.n} runs {what} ({name})" if count else ""
+    if is_cut:
+        text += f", means restricted to {values.last_round(own) + 1:.6g} rounds"
+    return text
+
+
+def _values_once(claim: Claim, valued: Sequence[Valued], names: Names) -> tuple[list[Value], str]:
+    """The value of each point, once: if comparisons disagree on it, that of fewest runs; and the
+    names of the points without a complete value, or of the first of them, as text."""
+    once: dict[tuple[str, ...], Value] = {}
+    missing: dict[tuple[str, ...], str] = {}
+    for comparison, own in valued:
+        for point, value in zip(comparison.points, own, strict=True):
+            once[point.key] = min(once.get(point.key, value), value, key=lambda shared: shared.n)
+            if not value.is_complete:
+                parts = [claim.name_of(point, names), comparison_name(comparison, names)]
+                missing[point.key] = ", ".join(filter(None, parts))
+    named, more = " / ".join(list(missing.values())[:NAMED]), len(missing) - NAMED
+    return list(once.values()), f"{named} and {more} more" if more > 0 else named
+
+
+def comparison_name(comparison: Comparison, names: Names) -> str:
+    """The label values that tell a comparison from the others of its claim, as text."""
+    return ", ".join(short_name(label, value, names) for label, value in comparison.name.items())
 
 
 def read_judged(file: str | Path) -> list[JudgedClaim]:
@@ -166,7 +495,7 @@ def lay_out(claims: Sequence[JudgedClaim], scale: str) -> Layout:
         f"{CROSS}: what does not hold.": crossed,
         f"{OPEN}: what is undecided.": f"{OPEN} " in evidence,
         f"{EQUAL}: an exact tie.": TIE in verdicts | papers,
-        f"{DAGGER}: {DIVERGED}": any(claim.diverged for claim in claims),
+        f"{DAGGER}: {layouts.DIVERGED}": any(claim.diverged for claim in claims),
         "No value: the paper and its authors' logs do not say.": NO_PAPER in papers,
         f"{DOUBLE_DAGGER} doubtful: {doubtful}.": bool(doubtful),
         f"Scale {scale} is a cheaper version of the paper's runs: what is measured here proves "

@@ -13,8 +13,7 @@ from cohort.core.errors import UserError
 from cohort.results import intervals
 from cohort.results.at import rounds_of
 from cohort.results.claims import claim as base
-from cohort.results.claims.claim import TIE, Number, above, relation
-from cohort.results.claims.matrix import Comparison, Matrix, Point
+from cohort.results.claims.claim import TIE, Comparison, Matrix, Number, Point, above, relation
 from cohort.results.names import BY_ROUND, METRICS, Names, check_better
 from cohort.results.series import label_text
 

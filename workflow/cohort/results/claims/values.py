@@ -11,8 +11,7 @@ import numpy as np
 
 from cohort.core.lazy import lazy
 from cohort.results import paper, series
-from cohort.results.claims.claim import BEST_OF, FIRST, counts_rounds
-from cohort.results.claims.matrix import Point
+from cohort.results.claims.claim import BEST_OF, FIRST, Point, counts_rounds
 from cohort.results.names import METRICS
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from cohort.core.files import sha256
 from cohort.core.paths import digest_in, state_folder
 from cohort.core.process import tracked
 from cohort.records.record import Record, read, write
-from cohort.results.differences import is_same, settings_with_defaults
+from cohort.results.collect import is_same, settings_with_defaults
 from cohort.results.release.checking import Dealt, check_dealt, check_run
 from cohort.results.release.folder import MANIFEST, read_digests, read_release
 from cohort.training.cell import Cell
