@@ -31,7 +31,6 @@ def run(options: argparse.Namespace) -> None:
 
 def export(plan: Plan, study: str, folder: Path) -> str:
     """Write the release of a study's runs; return a line that says what it holds."""
-    releases.recover(folder)
     earlier = shipped(folder / releases.MANIFEST)  # else the one that ships with Cohort
     released = releases.read_release(earlier.parent) if earlier.exists() else []
     # The runs that the study has at some scale and number of seeds, asked for here or not.

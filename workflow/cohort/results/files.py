@@ -20,11 +20,9 @@ from cohort.core.sealed_json import DAMAGED, read_sealed, write_sealed
 from cohort.core.text import counted
 
 if TYPE_CHECKING:
-    import pandas as pd
     from pandas import DataFrame
-else:
-    pd = lazy("pandas")
 
+pd = lazy("pandas")
 PARQUET_SHA256, SOURCES = "parquet_sha256", "sources"
 KIND = "metrics"
 FIX = "delete it and run snakemake again, which collects it anew"

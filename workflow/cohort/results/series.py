@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cohort.core.lazy import lazy
@@ -16,13 +17,9 @@ from cohort.results.at import ENDED_EARLY, rounds_of
 from cohort.results.files import read_metrics
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pandas as pd
     from pandas import DataFrame, Series
-else:
-    pd = lazy("pandas")
 
+pd = lazy("pandas")
 CELL = ("digest", "study", "experiment", "status", "generated", "share")
 DERIVED = ("finished", "diverged", "classes")  # of a cell, worked out when metrics are read
 FIXED = (*CELL, *DERIVED, "metric", "round", "client", "label", "value")
