@@ -27,15 +27,11 @@ def imported(*arguments: str) -> set[str]:
     return set(done.stdout.splitlines()[-1].split())
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["show", "--help"]])
-def test_help_imports_neither_planning_nor_a_heavy_package(arguments: list[str]):
-    modules = imported(*arguments)
-    assert not modules & {*HEAVY, "cohort.plan", "cohort.pipeline"}
-
-
-@pytest.mark.parametrize("arguments", [["status"], ["status", "--cost"]])
-def test_status_and_cost_import_no_heavy_package(arguments: list[str], project: Path):
-    assert not imported(*arguments) & set(HEAVY)
+@pytest.mark.parametrize("command", ["--help", "run --help", "show --help", "status --cost"])
+def test_help_and_status_import_no_heavy_package(command: str, project: Path):
+    """Nor does help plan anything."""
+    planning = {"cohort.plan", "cohort.pipeline"} if "help" in command else set()
+    assert not imported(*command.split()) & {*HEAVY, *planning}
 
 
 def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]):
@@ -59,12 +55,8 @@ def test_a_wrong_command_line(arguments: list[str], capsys: pytest.CaptureFixtur
     [
         ("status --config scale=smoke aml", "status aml --config scale=smoke"),
         ("run --config a=1 b=2 k12 --until 3", "run k12 --until 3 --config a=1 b=2"),
-        ("status aml --config a=1", "status aml --config a=1"),
-        ("status --config aml", "status aml --config"),
         ("status --config a=1 --json", "status --json --config a=1"),
-        ("run --config a=1 -- k12", "run --config a=1 -- k12"),
         ("run --config a=1 --until 3 -- k12", "run --until 3 --config a=1 -- k12"),
-        ("show k12", "show k12"),
         ("status --config a=1 aml --config b=2 x", "status aml x --config a=1 --config b=2"),
     ],
 )
@@ -75,15 +67,12 @@ def test_what_follows_config_is_not_part_of_it(arguments: str, order: str):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ("data add own own.npz --test -0.1", "--test is -0.1, but must be above 0 and below 1"),
         ("data add own own.npz --test nan", "--test is nan, but must be above 0 and below 1"),
         ("data add own own.npz --seed -1", "--seed is -1, but must be at least 0"),
         ("data add own own.npz --side 0", "argument --side: '0' is not a whole number above 0"),
-        ("verify --released 0", "argument --released: '0' is not a whole number above 0"),
         ("run k123 --until 1.5", "argument --until: '1.5' is not a whole number above 0"),
         ("verify k12 --released 2", "not allowed with argument"),
         ("draw demo --only seed=0", "cohort draw: error: unrecognized arguments: --only"),
-        ("restore demo --only seed=0", "cohort restore: error: unrecognized arguments: --only"),
         ("prune --scale smoke", "cohort prune: error: unrecognized arguments: --scale smoke"),
         ("status --scael=smoke", "arguments: --scael=smoke; did you mean '--scale'?"),
         ("tri mine", "there is no command 'tri'; did you mean 'try'?"),

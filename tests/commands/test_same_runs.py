@@ -15,18 +15,25 @@ from cohort.records.record import Record, check, read
 from cohort.results.collect import is_same, settings_with_defaults
 from cohort.results.release import restoring
 from cohort.results.release.folder import read_manifest, read_release, write_release
-from cohort.results.release.restoring import restore
+from cohort.results.release.restoring import RestoreOutcome
 from tests.commands.conftest import finish, record
 from tests.results.release.runs import random_record
 
+Restored = Callable[[Record], RestoreOutcome]
 RECORDS = [random_record(seed) for seed in range(12)]
 
 
-def offer(run: Record, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a folder be the release of a run."""
-    (folder / "manifest.json").write_text("{}")
-    monkeypatch.setattr(restoring, "read_release", lambda *_: [run])
-    monkeypatch.setattr(restoring, "read_digests", lambda _: [run.header["digest"]])
+@pytest.fixture
+def restored(plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Restored:
+    """Return a function that restores a release of one run."""
+
+    def run_of_release(run: Record) -> RestoreOutcome:
+        (tmp_path / "manifest.json").write_text("{}")
+        monkeypatch.setattr(restoring, "read_release", lambda *_: [run])
+        monkeypatch.setattr(restoring, "read_digests", lambda _: [run.header["digest"]])
+        return restoring.restore(tmp_path, "here", plan.cells)
+
+    return run_of_release
 
 
 @pytest.mark.parametrize(
@@ -34,12 +41,9 @@ def offer(run: Record, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (lambda run: None, False),
         (lambda run: run.header.update(weights_sha256="1" * 64), True),
-        (lambda run: run.header.update(status="diverged"), True),
         (lambda run: run.history.cohorts.__setitem__(3, np.array([1, 0])), True),
-        (lambda run: run.history.responders.__setitem__(3, np.array([1])), True),
         (lambda run: run.history.add_traffic({"model": {"server": 1}}), True),
         (lambda run: run.history.cost.update(client_steps=[(1, 5.0)]), True),
-        (lambda run: run.history.pools.extend(run.history.cohorts), True),
         (lambda run: run.clients.update(accuracy=run.clients["accuracy"] / 2), True),
         (lambda run: run.classes.update(right=np.array([1, 2])), True),
         (lambda run: run.history.cost.update(seconds=[(1, 5.0)]), False),
@@ -77,40 +81,28 @@ def test_no_table_is_read_from_outside_of_a_release(tmp_path: Path):
     ],
 )
 def test_what_a_planned_cell_contradicts(
-    plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], name: str
+    plan: Plan, restored: Restored, changes: dict[str, Any], name: str
 ):
-    cell = next(iter(plan.cells.values()))
-    path = finish(cell)
-    run = read(path)
+    run = read(path := finish(next(iter(plan.cells.values()))))
     path.unlink()
     header = run.header | {key: run.header[key] | new for key, new in changes.items()}
-    offer(replace(run, header=header), tmp_path, monkeypatch)
     with pytest.raises(UserError, match=rf"do not give this digest \({name}\); nothing was"):
-        restore(tmp_path, "here", plan.cells)
+        restored(replace(run, header=header))
     assert not path.exists()
 
 
-def test_a_record_that_was_trained_here_is_not_marked_as_restored(
-    plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    cell = next(iter(plan.cells.values()))
-    path = finish(cell)
-    offer(read(path), tmp_path, monkeypatch)
+def test_a_record_that_was_trained_here_is_not_marked_as_restored(plan: Plan, restored: Restored):
+    path = finish(cell := next(iter(plan.cells.values())))
     before = path.read_bytes()
-    assert restore(tmp_path, "here", plan.cells).present == [cell.digest]
+    assert restored(read(path)).present == [cell.digest]
     assert path.read_bytes() == before and "restored" not in read(path).header
 
 
-def test_a_parameter_that_is_gone_is_no_conflict(
-    plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    cell = next(iter(plan.cells.values()))
-    selector = {"name": "random", "gone": 1}
-    path = finish(cell, settings=cell.plain_settings() | {"selector": selector})
-    run = read(path)
+def test_a_parameter_that_is_gone_is_no_conflict(plan: Plan, restored: Restored):
+    cell, selector = next(iter(plan.cells.values())), {"name": "random", "gone": 1}
+    run = read(path := finish(cell, settings=cell.plain_settings() | {"selector": selector}))
     path.unlink()
-    offer(run, tmp_path, monkeypatch)
-    assert restore(tmp_path, "here", plan.cells).restored == [cell.digest]
+    assert restored(run).restored == [cell.digest]
     settings = read(cell.path).header["settings"]
     assert settings["selector"] == selector  # as it was recorded
     assert settings_with_defaults(settings) == cell.plain_settings()

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from safetensors.numpy import save_file
 
-from cohort.commands import screen, status
+from cohort.commands import shared, status
 from cohort.commands.status import statuses, unique_cells
 from cohort.core.files import try_lock
 from cohort.core.paths import RELEASED, state_folder, train_log
@@ -179,18 +179,18 @@ def test_following_in_a_pipe_prints_the_status_of_each_change(
 
 def test_tables_fit_into_80_columns_and_colors_are_for_terminals(monkeypatch: pytest.MonkeyPatch):
     rows = [["a/" * 60 + "end", 1, 20_000], ["b", 0, 3]]
-    lines = list(screen.table(["name", "done", "missing"], rows, ["", "done", ""]))
+    lines = list(shared.table(["name", "done", "missing"], rows, ["", "done", ""]))
     assert max(map(len, lines)) == 80
     assert lines[1].startswith("…") and lines[1].endswith("a/end     1    20000")
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    assert screen.paint("1", "done") == "\x1b[32m1\x1b[0m"
-    colored = list(screen.table(["name", "done", "missing"], rows, ["", "done", ""]))
+    assert shared.paint("1", "done") == "\x1b[32m1\x1b[0m"
+    colored = list(shared.table(["name", "done", "missing"], rows, ["", "done", ""]))
     assert "\x1b[32m   1\x1b[0m" in colored[1] and "\x1b" not in colored[0] + colored[2]
     monkeypatch.setenv("NO_COLOR", "1")
-    assert screen.paint("1", "done") == "1"
-    assert list(map(len, screen.prose("word " * 20).splitlines())) == [79, 19]
+    assert shared.paint("1", "done") == "1"
+    assert list(map(len, shared.prose("word " * 20).splitlines())) == [79, 19]
 
 
 def test_restored_runs_are_no_measure_of_this_machine(plan: Plan, output_of: OutputOf):

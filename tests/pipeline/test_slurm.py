@@ -11,13 +11,6 @@ from cohort.pipeline import slurm
 from cohort.pipeline.slurm import HeldJob, Watch, held_jobs
 
 
-class Job(SimpleNamespace):
-    """Snakemake's job with one output."""
-
-    def is_group(self) -> bool:
-        return False
-
-
 class Executor:
     """Forgets its jobs where SLURM does not answer, and waits for all others, as the plugin does."""
 
@@ -69,13 +62,19 @@ def check(executor: Executor, jobs: list[SimpleNamespace]) -> list[SimpleNamespa
     return asyncio.run(unfinished())
 
 
+def job(number: str, file: str) -> SimpleNamespace:
+    """A job of SLURM's and Snakemake's job with one output that it runs."""
+    inner = SimpleNamespace(output=[file], is_group=lambda: False)
+    return SimpleNamespace(job=inner, external_jobid=number)
+
+
 @pytest.mark.parametrize("answers", [True, False])
 def test_a_job_whose_output_exists_twice_has_succeeded(here: Path, answers: bool):
     """Unless it existed before the job, which is then to make it again."""
     executor = Executor()
     executor.answers = answers
     watched(executor, missing={"a.h5", "b.h5"})
-    jobs = [SimpleNamespace(job=Job(output=[f"{name}.h5"]), external_jobid=name) for name in "abc"]
+    jobs = [job(name, f"{name}.h5") for name in "abc"]
     Path("c.h5").touch()
     assert check(executor, jobs) == jobs
     Path("a.h5").touch()
@@ -107,7 +106,7 @@ def test_held_jobs_of_this_folder(here: Path, capsys: pytest.CaptureFixture[str]
     executor = Executor()
     watched(executor, set())
     for _ in range(2):
-        check(executor, [SimpleNamespace(job=Job(output=["a.h5"]), external_jobid="7")])
+        check(executor, [job("7", "a.h5")])
     assert capsys.readouterr().err == "{}\n{}\n".format(*held)
     assert str(held[0]).startswith(f"held by SLURM: job 7 ({digest}), JobHeldUser\n")
 

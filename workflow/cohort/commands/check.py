@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 
-from cohort.commands.planning import add_config, add_json, load_plan
-from cohort.commands.screen import prose, report, table
+from cohort.commands.shared import add_config, add_json, load_plan, prose, report, table
 from cohort.core.errors import UserError, closest_choice, suggest
 from cohort.pipeline.preview import collect_partial
 from cohort.pipeline.specs import claims_spec

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import yaml
 
-from cohort.commands.planning import positive
+from cohort.commands.shared import positive
 from cohort.core import user_files
 from cohort.core.errors import UserError
 from cohort.core.files import atomic_write, sha256, write_text

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cohort.commands.planning import add_studies, load_plan
-from cohort.commands.screen import paint
+from cohort.commands.shared import add_studies, load_plan, paint
 from cohort.core.errors import UserError, explain_errors
 from cohort.core.files import check_writable, is_locked, try_lock
 from cohort.core.lazy import lazy

@@ -2,7 +2,7 @@
 
 import argparse
 
-from cohort.commands.planning import add_whole_studies, load_plan
+from cohort.commands.shared import add_whole_studies, load_plan
 from cohort.pipeline.preview import draw_studies
 
 add_arguments = add_whole_studies

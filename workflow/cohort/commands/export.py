@@ -3,8 +3,8 @@
 import argparse
 from pathlib import Path
 
-from cohort.commands.planning import add_studies, load_plan
 from cohort.commands.prune import PlannedFiles
+from cohort.commands.shared import add_studies, load_plan
 from cohort.core.errors import UserError
 from cohort.core.paths import RELEASED, record_file
 from cohort.core.shipped import shipped

@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from cohort.commands.planning import add_overrides, load_plan
+from cohort.commands.shared import add_overrides, load_plan
 from cohort.core.paths import CELLS, SHARDS, digest_in, records_in
 from cohort.pipeline.driver import lock_directory
 from cohort.plan import Plan, all_studies

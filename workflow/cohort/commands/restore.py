@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from cohort.commands.planning import add_whole_studies, load_plan
+from cohort.commands.shared import add_whole_studies, load_plan
 from cohort.core.errors import FileAccessError, UserError
 from cohort.core.paths import RELEASED
 from cohort.core.process import tracked

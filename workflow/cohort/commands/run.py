@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cohort.commands.planning import add_config, load_plan, positive
+from cohort.commands.shared import add_config, load_plan, positive
 from cohort.core.errors import UserError
 from cohort.core.files import relative_path
 from cohort.core.lazy import lazy

@@ -5,7 +5,6 @@ import argparse
 import json
 import re
 import shlex
-import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,9 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from cohort.commands.planning import add_config, config_texts, load_plan
 from cohort.commands.run import check_cell_text, find_cell
-from cohort.commands.screen import WIDTH, paint, table
+from cohort.commands.shared import add_config, config_texts, load_plan, paint, table
 from cohort.core.errors import UserError, suggest
 from cohort.core.files import relative_path
 from cohort.core.lazy import lazy
@@ -131,12 +129,8 @@ def _item_lines(item: Item) -> Iterator[str]:
 
 
 def _record_lines(record: Record) -> Iterator[str]:
-    """Yield a record's header, settings and traffic, and summaries of its metrics and clients."""
-    header = {key: value for key, value in record.header.items() if key != "settings"}
-    yield json.dumps(header, indent=1)
-    settings = (f"{key}={value}" for key, value in record.header["settings"].items())
-    text = "settings: " + ", ".join(settings)
-    yield textwrap.fill(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+    """Yield a record's header with its settings, summaries of its metrics, and what was sent."""
+    yield json.dumps(record.header, indent=1)
     rows = []
     for name, pairs in (record.history.metrics | record.history.cost).items():
         values = np.array(pairs)[:, 1]
@@ -146,12 +140,6 @@ def _record_lines(record: Record) -> Iterator[str]:
     for what, sizes in record.history.traffic.items():
         up, down, between = sizes / 1e6
         yield f"{what:18} sent in MB: {up:.6g} up, {down:.6g} down, {between:.6g} between clients"
-    accuracy, chosen = record.clients["accuracy"], record.clients["selected"]
-    low, middle, high = np.nanpercentile(accuracy, [10, 50, 90])
-    yield (
-        f"{len(accuracy)} clients: chosen {chosen.min()} to {chosen.max()} times; accuracy on "
-        f"their own samples {low:.3f} / {middle:.3f} / {high:.3f} (10th percentile, median, 90th)"
-    )
 
 
 def find_record(text: str) -> Path | None:

@@ -9,14 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cohort.commands import planning, screen
-from cohort.commands.screen import prose
+from cohort.commands import shared
+from cohort.commands.shared import prose
 from cohort.core.lazy import lazy
 from cohort.core.paths import CELLS
 from cohort.core.text import counted, duration_text
-from cohort.pipeline import cell_states
+from cohort.pipeline import cell_states, slurm
 from cohort.pipeline.cell_states import STATES, CellStatus
-from cohort.pipeline.slurm import held_jobs
 from cohort.plan import Plan, all_studies, cost
 from cohort.results.release.folder import release_folders, released_digests
 from cohort.results.series import FULL
@@ -38,33 +37,33 @@ EVERY = 2.0  # seconds between two looks of --follow
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the studies, what to print instead of their status, and --json."""
-    planning.add_studies(parser)
+    shared.add_studies(parser)
     instead = parser.add_mutually_exclusive_group()
     text = "estimate the time of the missing cells, and the jobs that a cluster sees"
     instead.add_argument("--cost", action="store_true", help=text)
     text = "follow the cells until all are done"
     instead.add_argument("--follow", action="store_true", help=text)
-    planning.add_json(parser)
+    shared.add_json(parser)
 
 
 def run(options: argparse.Namespace) -> None:
     """Print the status of the studies, or their cost."""
-    plan = planning.load_plan(options)
+    plan = shared.load_plan(options)
     if options.cost:
         costs = summarize_cost(plan)
-        screen.report(cost_lines(costs), lambda: costs, as_json=options.json)
+        shared.report(cost_lines(costs), lambda: costs, as_json=options.json)
     elif options.follow:
         with contextlib.suppress(KeyboardInterrupt):
             _follow(plan)
     else:
         by_experiment = statuses(plan, cell_states.find_slurm_logs())
         lines = status_lines(plan, by_experiment)
-        screen.report(lines, lambda: summarize(plan, by_experiment), as_json=options.json)
+        shared.report(lines, lambda: summarize(plan, by_experiment), as_json=options.json)
 
 
 def _follow(plan: Plan) -> None:
     """Show the status in place or, in a pipe, print it whenever the state of a cell changes."""
-    if screen.is_terminal():
+    if shared.is_terminal():
         with live.Live(auto_refresh=False) as display:
             for by_experiment in snapshots(plan):
                 shown = rich_text.Text.from_ansi("\n".join(status_lines(plan, by_experiment)))
@@ -131,17 +130,17 @@ def status_lines(plan: Plan, by_experiment: Statuses) -> Iterator[str]:
     for (study, experiment), group in by_experiment.items():
         count = Counter(status.state for status in group)
         rows.append([f"{study}.{experiment}", *(count[state] for state in states)])
-    yield from screen.table(["experiment", *states], rows, ["", *states])
+    yield from shared.table(["experiment", *states], rows, ["", *states])
     for state in ("running", "stopped"):
         here = [status for status in cells if status.state == state]
         for status in here[:MOST_LISTED]:
             rate = f"{status.rate:.3g} rounds/s  " if status.rate else ""
             line = f"{state} {_progress(status)}  {rate}"
-            name = screen.shortened(_name(status), screen.WIDTH - len(line))
-            yield screen.paint(line + name, state)
+            name = shared.shortened(_name(status), shared.WIDTH - len(line))
+            yield shared.paint(line + name, state)
         if len(here) > MOST_LISTED:
             yield f"{state}: {len(here) - MOST_LISTED} more (--json lists all)"
-    yield from map(str, held_jobs())
+    yield from map(str, slurm.held_jobs())
     if restored := sum(status.restored for status in cells):
         yield f"restored from releases, not trained here: {restored}"
     yield from time_left_lines(plan, cells)
@@ -150,7 +149,7 @@ def status_lines(plan: Plan, by_experiment: Statuses) -> Iterator[str]:
     slurm_logs = cell_states.find_slurm_logs()
     for status in cells:
         if status.state == "failed":
-            yield "\n" + screen.paint(cell_states.failure_text(status, slurm_logs), "failed")
+            yield "\n" + shared.paint(cell_states.failure_text(status, slurm_logs), "failed")
 
 
 def summarize(plan: Plan, by_experiment: Statuses) -> dict[str, Any]:
@@ -175,7 +174,7 @@ def summarize(plan: Plan, by_experiment: Statuses) -> dict[str, Any]:
         "experiments": experiments,
         "restored": sum(status.restored for status in cells),
         "unfinished": unfinished,
-        "held_jobs": [job._asdict() for job in held_jobs()],
+        "held_jobs": [job._asdict() for job in slurm.held_jobs()],
         "hours_left": cell_states.hours_left(plan, cells),
         "notes": plan.notes,
         "made_by_another": [
@@ -256,7 +255,7 @@ def cost_lines(costs: Mapping[str, Any]) -> Iterator[str]:
         )
         for experiment in costs["experiments"]
     ]
-    titles, *lines = screen.table(("experiment", "cells", "missing", "one core"), rows)
+    titles, *lines = shared.table(("experiment", "cells", "missing", "one core"), rows)
     yield titles
     for line, experiment in zip(lines, costs["experiments"], strict=True):
         yield line

@@ -15,19 +15,14 @@ from typing import Any
 import yaml
 
 from cohort.commands import status
-from cohort.commands.planning import add_only
-from cohort.commands.screen import columns
+from cohort.commands.shared import add_only, columns
 from cohort.commands.show import Item, find_item
 from cohort.core import user_files
 from cohort.core.errors import UserError, errors_at, suggest
 from cohort.core.files import write_text
 from cohort.core.text import counted
-from cohort.pipeline import preview
-from cohort.pipeline.cell_states import CellStatus, changed_sentences, core_hours
-from cohort.pipeline.specs import look_of
-from cohort.pipeline.stages import output_files
-from cohort.plan import load
-from cohort.plan.yaml_files import read_yaml
+from cohort.pipeline import cell_states, preview, specs, stages
+from cohort.plan import load, yaml_files
 from cohort.results.comparison import Comparison, Result
 from cohort.results.intervals import ALPHA
 from cohort.results.names import METRICS, Names
@@ -62,7 +57,7 @@ def run(options: argparse.Namespace) -> None:
         is_complete = run_driver(item.command)
         for line in _outcome(item, is_complete=is_complete, against=bool(options.strategies)):
             print(line)
-    for sentence in changed_sentences(item.cells()):
+    for sentence in cell_states.changed_sentences(item.cells()):
         print(sentence)
 
 
@@ -108,7 +103,7 @@ def study_name(words: Sequence[str], experiments: Mapping[str, Any]) -> str:
     another study has: `a-b` and `a b` become the same letters."""
     name = f"try_{re.sub(r'[^a-z0-9]+', '_', '_'.join(words))}"
     file = _study_file(name)
-    is_taken = file.exists() and read_yaml(file).get("experiments") != experiments
+    is_taken = file.exists() and yaml_files.read_yaml(file).get("experiments") != experiments
     if len(name) > LONGEST or is_taken:
         digest = hashlib.sha256(" ".join(words).encode()).hexdigest()
         return f"{name[: LONGEST - 9]}_{digest[:8]}"
@@ -119,7 +114,7 @@ def _study_file(study: str) -> Path:
     return Path(user_files.folder(), "studies", f"{study}.yaml")
 
 
-def _announcement(item: Item, cells: Sequence[CellStatus]) -> Iterator[str]:
+def _announcement(item: Item, cells: Sequence[cell_states.CellStatus]) -> Iterator[str]:
     """Yield lines on what an item shows, and on what of it is missing."""
     missing = [cell.cell for cell in cells if not cell.is_finished]
     where = f"{item.study}.{item.name} at scale {item.plan.scale}"
@@ -127,7 +122,7 @@ def _announcement(item: Item, cells: Sequence[CellStatus]) -> Iterator[str]:
     for name, count in sorted(Counter(cell.settings.strategy for cell in missing).items()):
         yield f"  {name}: {count} missing"
     yield from item.plan.study(item.study).notes
-    yield status.core_sentence(core_hours(item.plan, missing), len(missing))
+    yield status.core_sentence(cell_states.core_hours(item.plan, missing), len(missing))
     yield from status.released_lines(item.plan, missing)
     if item.command:
         yield f"$ {item.command}"
@@ -149,7 +144,7 @@ def _outcome(item: Item, *, is_complete: bool, against: bool) -> Iterator[str]:
     if item.plan.config.get("only") or not is_complete:
         files = preview.draw_item(item.plan, item.study, item.name)
     else:
-        files = output_files(item.plan, item.plan.study(item.study), item.name)
+        files = stages.output_files(item.plan, item.plan.study(item.study), item.name)
     if not is_complete:
         yield "not all cells were trained; what exists is shown"
     file = {Path(file).suffix: file for file in files}
@@ -157,7 +152,7 @@ def _outcome(item: Item, *, is_complete: bool, against: bool) -> Iterator[str]:
     if comparison.standings:
         yield "\n" + Path(file[".md"]).read_text(encoding="utf-8")
     else:
-        names = Names.of(look_of(item.plan, item.study, item.spec["experiment"]))
+        names = Names.of(specs.look_of(item.plan, item.study, item.spec["experiment"]))
         yield from result_lines(comparison, names, against=against)
     yield "drawn: " + ", ".join(files)
 

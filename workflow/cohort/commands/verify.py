@@ -13,8 +13,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from cohort.commands import run as training
-from cohort.commands.planning import add_config, load_plan, positive
-from cohort.commands.screen import paint
+from cohort.commands.shared import add_config, load_plan, paint, positive
 from cohort.core import user_files
 from cohort.core.errors import UserError
 from cohort.core.lazy import lazy

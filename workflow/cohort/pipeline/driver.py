@@ -4,7 +4,10 @@ import contextlib
 import gc
 import os
 import shutil
+import signal
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain
@@ -17,11 +20,7 @@ from cohort.core.errors import UserError, explain_errors
 from cohort.core.files import check_writable, try_lock
 from cohort.core.lazy import lazy
 from cohort.core.sealed_json import write_sealed
-from cohort.pipeline import slurm
-from cohort.pipeline.cell_states import failure_texts
-from cohort.pipeline.specs import experiment_plan
-from cohort.pipeline.stages import Stages, exit_on_error, requested_items
-from cohort.pipeline.stopping import Stopping
+from cohort.pipeline import cell_states, slurm, specs, stages
 from cohort.plan import Plan
 from cohort.plan.loading import misnamed_studies
 from cohort.records.record import is_valid
@@ -31,13 +30,21 @@ from cohort.training.cell import Cell
 from cohort.training.job.lease import FINISHED, publish
 
 if TYPE_CHECKING:
+    import psutil
+
     from cohort.pipeline import preview
-else:  # it imports pandas, which only a failed workflow needs
-    preview = lazy("cohort.pipeline.preview")
+else:  # which only a workflow needs that is stopped, or has failed
+    psutil, preview = lazy("psutil"), lazy("cohort.pipeline.preview")
 
 MEMORY_SHARE = 0.9  # of this machine's memory, for all jobs together
 TRIGGERS = {"mtime", "params"}  # of reruns, as in profiles/default
 DEFAULT_LIMIT = (100, 1)  # Snakemake's max-jobs-per-timespan: jobs and seconds
+SCRIPTS = Path(".snakemake/scripts")  # where Snakemake puts the scripts of running jobs
+SIGNALS: dict[int, Any] = {
+    signal.SIGINT: signal.default_int_handler,
+    signal.SIGTERM: signal.SIG_DFL,
+}
+WAKE_SECONDS = 0.2
 
 
 class Driver:
@@ -46,7 +53,7 @@ class Driver:
     def __init__(self, plan: Plan | None, workflow: Any):
         self.plan, self.workflow = plan, workflow
         self.local = plan is not None and workflow.resource_settings.nodes is None
-        self.stages = Stages(plan, self.local)
+        self.stages = stages.Stages(plan, self.local)
         self.stopping = Stopping(workflow, self.local)
         self.lock: IO[str] | None = None
         self.already_recorded: list[Cell] = []
@@ -65,12 +72,12 @@ class Driver:
         folders = filter(None, [own, *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
         os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(folders))
         if self.in_module:
-            _check_prefix(self.workflow)
             events = {"onstart": self.on_start, "onsuccess": self.on_success}
             _attach_handlers(self.workflow, events | {"onerror": self.on_error})
         check_writable(paths.RESULTS)  # Snakemake's own message would say less
         if {"{", "}"} & {*str(folder := Path.cwd())}:  # it would take them for a wildcard
-            raise UserError(f"{folder}: Snakemake cannot work below a folder named with {{ or }}")
+            what = "Snakemake cannot work below a folder with { or } in its name; rename it"
+            raise UserError(f"{folder}: {what}")
         if self.plan is not None:
             self.plan.on_note = partial(print, file=sys.stderr)
             for note in [*misnamed_studies().values(), *self.plan.notes]:
@@ -94,14 +101,19 @@ class Driver:
     def _on_slurm(self) -> bool:
         return getattr(self.workflow.executor_plugin, "name", "") == "slurm"
 
-    @exit_on_error
+    @stages.exit_on_error
     def on_start(self) -> None:
         """When Snakemake starts the workflow, lock the working directory, freeze the plan for the
         jobs, delete leftovers and install the signal handlers."""
         if self.plan is None or self.lock is not None:  # another workflow may call it once more
             return
         if self.in_module:
-            _check_triggers(self.workflow)
+            # by which Snakemake would train finished cells again, for edited code or lost shards
+            others = sorted({str(trigger) for trigger in self.workflow.rerun_triggers} - TRIGGERS)
+            if others:
+                what = f"the rerun triggers {', '.join(others)} would train finished cells again"
+                hint = "copy Cohort's profiles/default, or add --rerun-triggers mtime params"
+                raise UserError(f"{what}: {hint}")
         self.check_executor()
         with explain_errors(paths.RESULTS):
             self.lock = lock_directory()
@@ -140,7 +152,7 @@ class Driver:
             restore_records(self.plan)
             remove_published_originals(self.plan.cells.values())
         with _errors_printed():
-            for failed in failure_texts(self.plan.cells.values()):
+            for failed in cell_states.failure_texts(self.plan.cells.values()):
                 print(failed, file=sys.stderr)
         if self.stopping.received:
             self.stopping.finish()
@@ -153,7 +165,7 @@ class Driver:
     def _requested(self) -> list[tuple[str, str]]:
         """Pairs of a study and a figure or table (empty for all) that Snakemake was asked for."""
         assert self.plan is not None, "only the driver plans"
-        return requested_items(self.plan, self.workflow.dag_settings.targets, self.renamed)
+        return stages.requested_items(self.plan, self.workflow.dag_settings.targets, self.renamed)
 
 
 @contextlib.contextmanager
@@ -173,7 +185,7 @@ def freeze_plan(plan: Plan) -> None:
         write_plan(planned)
     for study in plan.studies.values():
         for experiment in study.experiments:
-            write_sealed(*experiment_plan(plan, study.name, experiment), sync=False)
+            write_sealed(*specs.experiment_plan(plan, study.name, experiment), sync=False)
     write_sealed(paths.RUN_OPTIONS, options_of(plan.config), sync=False)
 
 
@@ -230,38 +242,22 @@ def remove_previews(scale: str, finished: Iterable[tuple[str, str]]) -> None:
         shutil.rmtree(layout.folder, ignore_errors=True)
 
 
-def _check_prefix(workflow: Any) -> None:
-    """Raise a UserError if the workflow that uses Cohort as a module changes its files' paths."""
-    modifier = workflow.modifier.path_modifier
-    if modifier.prefix or modifier._prefix_replacements:
-        raise UserError(
-            "Cohort as a module takes no prefix or replace_prefix, because its jobs find files by "
-            "their paths: run the workflow in a folder of its own (snakemake --directory)"
-        )
-
-
-def _check_triggers(workflow: Any) -> None:
-    """Raise a UserError if Snakemake would train finished cells again, for edited code or because
-    shards were deleted."""
-    others = sorted({str(trigger) for trigger in workflow.rerun_triggers} - TRIGGERS)
-    if others:
-        raise UserError(
-            f"the rerun triggers {', '.join(others)} would train finished cells again: copy "
-            "Cohort's profiles/default, or add --rerun-triggers mtime params"
-        )
-
-
 def _attach_handlers(workflow: Any, handlers: Mapping[str, Callable[[], None]]) -> None:
     """Call handlers at the events of the using workflow, such as `onstart`, before its own
-    handlers.
+    handlers. Raise a UserError if it changes the paths of Cohort's files.
 
     Its own may be registered before or after the module is read. A module that is read a second
     time, to change a rule of it, is attached already.
     """
+    modifier = workflow.modifier.path_modifier
+    if modifier.prefix or modifier._prefix_replacements:
+        why = "because its jobs find files by their paths"
+        hint = "run the workflow in a folder of its own (snakemake --directory)"
+        raise UserError(f"Cohort as a module takes no prefix or replace_prefix, {why}: {hint}")
     if not hasattr(workflow, "cohort_is_attached"):
         workflow.cohort_is_attached = True
         for event, handler in handlers.items():
-            _attach(workflow, event, exit_on_error(handler))
+            _attach(workflow, event, stages.exit_on_error(handler))
 
 
 def _attach(workflow: Any, event: str, handler: Callable[[], None]) -> None:
@@ -280,3 +276,63 @@ def _attach(workflow: Any, event: str, handler: Callable[[], None]) -> None:
 
     setattr(workflow, f"_{event}", with_handler(getattr(workflow, f"_{event}")))
     setattr(workflow, event, register)
+
+
+class Stopping:
+    """Stops the driver at the first Ctrl-C or SIGTERM; later ones change nothing.
+
+    No more jobs start, cells on this machine save their place, and the driver ends. Jobs on a
+    cluster go on after SIGTERM, which a driver gets at its own time limit, and are canceled after
+    Ctrl-C.
+    """
+
+    def __init__(self, workflow: Any, local: bool):
+        self.workflow, self.local = workflow, local
+        self.received: signal.Signals | None = None
+
+    def install(self) -> None:
+        """Handle both signals, in place of Snakemake, whose handler takes a lock that the thread
+        it interrupts may hold, and would then wait forever."""
+        for number in SIGNALS:
+            signal.signal(number, self._handle)
+
+    def uninstall(self) -> None:
+        """Handle the signals as Python does, unless one has been received."""
+        if self.received is None:
+            for number, handler in SIGNALS.items():
+                signal.signal(number, handler)
+
+    def _handle(self, number: int, frame: Any) -> None:
+        if self.received is None:
+            self.received = signal.Signals(number)
+            threading.Thread(target=self._stop, daemon=True).start()
+
+    def _stop(self) -> None:
+        """Stop the scheduler, which waits for local jobs; then pass the signal on to these."""
+        scheduler = self.workflow.scheduler
+        scheduler.exit_gracefully()
+        if not self.local:
+            scheduler.executor_error_callback(KeyboardInterrupt())  # do not wait for the cluster
+        folder, signaled = SCRIPTS.resolve(), set[int]()
+        while True:  # a job may just be starting
+            for process in psutil.Process().children(recursive=True):
+                with contextlib.suppress(psutil.Error):  # it has just ended
+                    is_job = any(Path(word).parent == folder for word in process.cmdline())
+                    if is_job and process.pid not in signaled:  # not a shell that waits for one
+                        signaled.add(process.pid)
+                        process.terminate()
+            time.sleep(WAKE_SECONDS)
+
+    def finish(self) -> None:
+        """After the scheduler's end, cancel jobs on the cluster if Ctrl-C stopped it, and print
+        what becomes of the rest."""
+        assert self.received is not None
+        outcome = "cells on this machine have saved their place"
+        if not self.local:
+            outcome = "jobs on the cluster go on"
+            if self.received is signal.SIGINT:
+                executor = self.workflow.scheduler._executor
+                executor.cancel_jobs(list(executor.active_jobs))
+                outcome = "jobs on the cluster are canceled"
+        name = self.received.name
+        print(f"stopped by {name}: {outcome}; start again to resume", file=sys.stderr)

@@ -208,7 +208,8 @@ class Expansion:
             with errors_at(f"experiments.{key}"):
                 with errors_at(f".scales.{self.scale}.without"):
                     cells = choices.trained(every, chosen)
-                cells = matrix.first_seeds(cells, chosen)
+                seeds = list(dict.fromkeys(cell["seed"] for cell in cells))[: chosen.get("seeds")]
+                cells = [cell for cell in cells if cell["seed"] in seeds]
                 if chosen.get("thin"):
                     cells = matrix.thinned_cells(cells, facets[key])
                 experiments[key] = Experiment(self._planned_rows(cells, axes, choices), axes)

@@ -159,9 +159,9 @@ class Availability:
                 check_mirror(self._mirror)
             for dataset in self._paths:
                 if dataset not in self._logins:
-                    logins = f"data sets behind a login are ({', '.join(self._logins) or 'none'})"
-                    hint = "name a folder with its files as data_mirror"
-                    raise UserError(f"data_paths.{dataset} is given, but only {logins}; {hint}")
+                    logins = f"data sets behind a login ({', '.join(self._logins) or 'none'})"
+                    hint = "are taken from there; name a folder with its files as data_mirror"
+                    raise UserError(f"data_paths.{dataset} is given, but only {logins} {hint}")
         for dataset, path in self._paths.items():
             check_data_path(dataset, path)
 
@@ -172,7 +172,7 @@ class Availability:
         Cells that have a record stay; figures and tables that lose all their cells go.
         """
         data = {planned.path: planned for planned in resolver.data.values()}
-        experiments, skipped, notes, generated = {}, {}, list[str](), list[str]()
+        experiments, skipped, notes = {}, {}, list[str]()
         for name, experiment in study.experiments.items():
             rows: list[Row] = []
             lost: list[tuple[Row, str]] = []
@@ -190,44 +190,40 @@ class Availability:
                 gone = [key for key, spec in drawn if spec["experiment"] == name and not rows]
                 undrawn = f" ({', '.join(gone)} cannot be drawn)" if gone else ""
                 why = "; ".join(dict.fromkeys(lacks for _, lacks in lost))
-                number = len({row.digest for row, _ in lost})
-                of = f"{number} of {counted(total, 'cell')}"
+                of = f"{len({row.digest for row, _ in lost})} of {counted(total, 'cell')}"
                 notes.append(f"{where}: {of} skipped: {why}{undrawn}")
-            if not rows:
-                continue
-            experiments[name] = replace(experiment, rows=rows)
+            if rows:
+                experiments[name] = replace(experiment, rows=rows)
             cells = [resolver.cells[row.digest] for row in rows]
             if stand_ins := [cell.settings.dataset for cell in cells if cell.generated]:
-                generated.append(
-                    f"{where}: {len(stand_ins)} of {len(cells)} cells are of generated stand-in "
-                    f"data ({', '.join(dict.fromkeys(stand_ins))}): their numbers are no "
-                    "reproduction of any paper"
+                of = f"{len(stand_ins)} of {len(cells)} cells are of generated stand-in data"
+                named = ", ".join(dict.fromkeys(stand_ins))
+                notes.append(
+                    f"{where}: {of} ({named}): their numbers are no reproduction of any paper"
                 )
         figures, tables = (
             dict(filter(lambda item: item[1]["experiment"] in experiments, drawn.items()))
             for drawn in (study.figures, study.tables)
         )
-        rest = replace(study, experiments=experiments, figures=figures, tables=tables)
-        return replace(rest, skipped=skipped), [*notes, *generated]
+        kept = {"experiments": experiments, "figures": figures, "tables": tables}
+        return replace(study, skipped=skipped, **kept), notes
 
     def _lacks(self, cell: Cell, data: PlannedFile) -> Iterator[str]:
         """Yield what a cell needs to run here and lacks."""
         dataset = data.settings["dataset"]
         if dataset not in self._available:
-            is_open = dataset not in self._logins or dataset in self._paths
-            self._available[dataset] = is_open or self._is_here(data)
+            missing = [Path(file) for file in data.inputs.values() if not Path(file).exists()]
+            self._available[dataset] = (
+                dataset not in self._logins
+                or dataset in self._paths
+                or Path(data.path).exists()  # it is prepared
+                or all(files_in_mirror(self._mirror, {file.name}) for file in missing)
+            )
         if not self._available[dataset]:
             yield f"{dataset} is behind a login ({self._logins[dataset]}); set data_paths"
         if package := cell.procedure.missing_package():
             install = f"which is not installed; pip install {package}"
             yield f"procedure '{cell.procedure}' needs the package {package}, {install}"
-
-    def _is_here(self, data: PlannedFile) -> bool:
-        """Whether the data set is prepared, or all its raw files are in place or in the mirror."""
-        missing = [Path(file) for file in data.inputs.values() if not Path(file).exists()]
-        return Path(data.path).exists() or all(
-            files_in_mirror(self._mirror, {file.name}) for file in missing
-        )
 
 
 def load(overrides: Mapping[str, Any] | None = None, *, whole: bool = False) -> Plan:
@@ -244,8 +240,16 @@ def unexpanded_plan(overrides: Mapping[str, Any] | None = None, *, whole: bool =
     With `whole`, the overrides are the whole config: the working directory's file may be another
     workflow's, of which Cohort is a module.
     """
-    own_config = {} if whole else _folder_config()
-    config = read_yaml(ROOT / CONFIG_FILE) | own_config | dict(overrides or {})
+    own: Any = {}
+    if not whole:
+        if not CONFIG_FILE.exists():
+            hint = "go to the folder with the Snakefile, or make one with cohort init FOLDER"
+            raise UserError(f"{CONFIG_FILE} does not exist: {hint}")
+        own = read_yaml(CONFIG_FILE)
+        own = own.get("cohort", own) if isinstance(own, dict) else own  # of which it is a module
+        if not isinstance(own, dict):
+            raise UserError(f"{CONFIG_FILE}: must be a mapping, as in config/README.md")
+    config = read_yaml(ROOT / CONFIG_FILE) | own | dict(overrides or {})
     scales = read_yaml(scales_file := shipped(CONFIG / "scales.yaml"))
     # Of all data sets, built-in ones and the user's, whether or not they are valid.
     files = (shipped(CONFIG / "datasets.yaml"), user_files.folder() / "datasets.yaml")
@@ -264,18 +268,6 @@ def unexpanded_plan(overrides: Mapping[str, Any] | None = None, *, whole: bool =
             form = "as my: FOLDER, without quotes and spaces"
             raise UserError(f"my is read by every job: set it in config/config.yaml only, {form}")
     return Plan(config, scales, validator)
-
-
-def _folder_config() -> dict[str, Any]:
-    """Read the working directory's config, or its key `cohort` where Cohort is a module."""
-    if not CONFIG_FILE.exists():
-        hint = "go to the folder with the Snakefile, or make one with cohort init FOLDER"
-        raise UserError(f"{CONFIG_FILE} does not exist: {hint}")
-    content = read_yaml(CONFIG_FILE)
-    config = content.get("cohort", content) if isinstance(content, Mapping) else content
-    if not isinstance(config, Mapping):
-        raise UserError(f"{CONFIG_FILE}: must be a mapping, as in config/README.md")
-    return dict(config)
 
 
 def _as_list(names: Any) -> list[Any]:

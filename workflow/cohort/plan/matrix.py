@@ -190,12 +190,6 @@ def _identity(cell: Values) -> Identity:
     return frozenset(settings_of(cell).items())
 
 
-def first_seeds(cells: list[Values], scale: Scale) -> list[Values]:
-    """The cells of the first seeds, as many as the scale has; all without a limit."""
-    seeds = list(dict.fromkeys(cell["seed"] for cell in cells))[: scale.get("seeds")]
-    return [cell for cell in cells if cell["seed"] in seeds]
-
-
 def with_seeds(cells: list[Values], count: int) -> list[Values]:
     """The cells with `count` seeds each: the first ones that they have, then the next numbers.
 

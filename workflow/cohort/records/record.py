@@ -104,11 +104,9 @@ def read(path: str | Path) -> Record:
         raise
     except Exception as error:  # a damaged or foreign file may raise anything
         reason = next(iter(str(error).splitlines()), type(error).__name__)
-        advice = (
-            "delete it and run snakemake again to train its cell anew"
-            if is_record_file(path) and CELLS in Path(path).absolute().as_posix()
-            else f"records are files like {CELLS}/.../seed0-k0123456789ab.h5"
-        )
+        advice = f"records are files like {CELLS}/.../seed0-k0123456789ab.h5"
+        if is_record_file(path) and CELLS in Path(path).absolute().as_posix():
+            advice = "delete it and run snakemake again to train its cell anew"
         raise UserError(f"{path} is not a valid record ({reason}); {advice}") from None
     return record
 
