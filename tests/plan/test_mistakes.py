@@ -61,7 +61,10 @@ BLOCKS = [
     ("settings: {lr: .nan}", ".settings.lr: nan is not of type 'number'"),
     ("settings: {model: lenet5}", ": model 'lenet5' cannot take digits: needs images of at least"),
     ("settings: {model: efficientnet-b0}", "needs images with three color channels, not samples o"),
-    ("settings: {holdout: 0.1, evaluate_next: 1, procedure: concat-2}", "draws a cohort after each round"),
+    (
+        "settings: {holdout: 0.1, evaluate_next: 1, procedure: concat-2}",
+        "draws a cohort after each round",
+    ),
     (
         "axes: {partition: [roles-2]}",
         "partition 'roles-2' of digits is impossible: it deals sample",
@@ -164,7 +167,10 @@ FIGURES = [
     ),
     ("{kind: interval, without: {partition: idd}}", " names 'idd', which partition does not have"),
     ("kind: curve", ".kind is 'curve', which is not known; did you mean 'curves'?"),
-    ("{kind: shards, metric: label_count, hue: J}", ": shards have neither further metrics nor colors"),
+    (
+        "{kind: shards, metric: label_count, hue: J}",
+        ": shards have neither further metrics nor colors",
+    ),
     ("{kind: bars, x: partition, columns: J, at: 112}", "at is 112, but runs shown here end after"),
     ("paper: Fig4", ": paper is 'Fig4', which is not in resources/paper_values/study.csv"),
     ("{kind: bars, x: partition, columns: J, paper: TableX}", ": paper is 'TableX', which is not"),
