@@ -202,11 +202,11 @@ class Availability:
                     f"{where}: {of} ({named}): their numbers are no reproduction of any paper"
                 )
         figures, tables = (
-            dict(filter(lambda item: item[1]["experiment"] in experiments, drawn.items()))
+            {key: spec for key, spec in drawn.items() if spec["experiment"] in experiments}
             for drawn in (study.figures, study.tables)
         )
-        kept = {"experiments": experiments, "figures": figures, "tables": tables}
-        return replace(study, skipped=skipped, **kept), notes
+        left = replace(study, experiments=experiments, figures=figures, tables=tables)
+        return replace(left, skipped=skipped), notes
 
     def _lacks(self, cell: Cell, data: PlannedFile) -> Iterator[str]:
         """Yield what a cell needs to run here and lacks."""
