@@ -13,7 +13,7 @@ from cohort.core.text import counted
 from cohort.plan import Plan, load
 from cohort.plan.any_seed import FilesOfAnySeed
 from cohort.records.record import Record, read
-from cohort.results.release.folder import MANIFEST, read_release, recover, write_release
+from cohort.results.release.folder import MANIFEST, read_release, write_release
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -63,7 +63,6 @@ def export(plan: Plan, study: str, folder: Path) -> str:
 def _released_runs(folder: Path) -> dict[str, Record]:
     """The runs of the release in a folder, or of the one that ships with Cohort in its place, by
     digest; none if there is no release."""
-    recover(folder)
     folder = shipped(folder / MANIFEST).parent
     if not (folder / MANIFEST).exists():
         return {}

@@ -20,12 +20,9 @@ from cohort.core.sealed_json import DAMAGED, read_sealed, write_sealed
 from cohort.core.text import counted
 
 if TYPE_CHECKING:
-    import pandas as pd
-    import pyarrow.parquet as parquet
     from pandas import DataFrame
-else:
-    pd, parquet = lazy("pandas"), lazy("pyarrow.parquet")
 
+pd = lazy("pandas")
 PARQUET_SHA256, SOURCES = "parquet_sha256", "sources"
 KIND = "metrics"
 FIX = "delete it and run snakemake again, which collects it anew"
@@ -43,12 +40,9 @@ def write_metrics(
     write_sealed(Path(file).with_suffix(".json"), header)
 
 
-def read_metrics(file: str | Path, *columns: str) -> DataFrame:
-    """Read the metrics in a Parquet file, only these columns if any are named, as far as the file
-    has them. Raise UserError if the file is missing or damaged."""
-    content = _verified_bytes(Path(file))
-    wanted = [name for name in parquet.read_schema(content).names if not columns or name in columns]
-    return pd.read_parquet(content, columns=wanted)
+def read_metrics(file: str | Path) -> DataFrame:
+    """Read the metrics in a Parquet file. Raise UserError if it is missing or damaged."""
+    return pd.read_parquet(_verified_bytes(Path(file)))
 
 
 def read_experiment(file: str | Path) -> dict[str, Any]:

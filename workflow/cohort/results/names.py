@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from cohort.core.errors import UserError
 from cohort.core.metric import Metric
+from cohort.core.text import counted
 from cohort.results.series import label_text
 from cohort.selection import SELECTORS
 from cohort.training.evaluators import EVALUATORS
@@ -17,6 +18,10 @@ from cohort.training.participation import PARTICIPATIONS
 from cohort.training.procedures import PROCEDURES
 from cohort.training.servers import SERVERS
 
+SECONDS: dict[str, Any] = {"unit": "s", "better": "low"}
+MILLISECONDS: dict[str, Any] = {"unit": "ms", "scale": 1000, "better": "low"}
+SHARE: dict[str, Any] = {"unit": "%", "scale": 100, "digits": 2}
+POINTS: dict[str, Any] = {"unit": "points", "scale": 100, "digits": 2}
 RECORDED = {
     "train_loss": Metric("Training loss", better="low"),
     "update_norm": Metric("Mean norm of an update"),
@@ -31,20 +36,14 @@ RECORDED = {
     "seconds": Metric("Time per round", "s", better="low"),
     "seconds_training": Metric("Training time per round", "s", better="low"),
     "client_seconds_training": Metric("Training time per round and client", "s", better="low"),
-    "client_seconds_to_best": Metric(
-        "Training time of a client to the best round", "s", better="low"
-    ),
+    "client_seconds_to_best": Metric("Training time of a client to the best round", **SECONDS),
     "tasks_saved": Metric("Tasks saved", "%", 100, digits=1, better="high"),
     "seconds_selecting": Metric("Time to select per round", "s", better="low"),
-    "seconds_scoring": Metric(
-        "Processor time to choose clients per round", "ms", 1000, digits=3, better="low"
-    ),
+    "seconds_scoring": Metric("Processor time to choose clients per round", **MILLISECONDS),
     "seconds_transfers": Metric("Time of the model's transfers per round", "s", better="low"),
     "seconds_evaluating": Metric("Evaluation time per round", "s", better="low"),
     "selecting_share": Metric("Time for selecting", "%", 100, digits=2, better="low"),
-    "test_accuracy_swing": Metric(
-        "Change between rounds, SD", "points", 100, digits=2, better="low"
-    ),
+    "test_accuracy_swing": Metric("Change between rounds, SD", **POINTS, better="low"),
     "loss_minimum_round": Metric("Round of the lowest test loss", digits=0),
     "best_round": Metric("Round of the highest test accuracy", digits=0, better="low"),
     "selection_gini": Metric("Gini coefficient of selections", better="low"),
@@ -54,9 +53,7 @@ RECORDED = {
     "least_selected": Metric("Fewest rounds of a client", digits=0),
     "most_selected": Metric("Most rounds of a client", digits=0),
     "selected_sd": Metric("Standard deviation of rounds of a client", digits=2),
-    "tenth_percentile_accuracy": Metric(
-        "Client accuracy, 10th percentile", "%", 100, digits=2, better="high"
-    ),
+    "tenth_percentile_accuracy": Metric("Client accuracy, 10th percentile", **SHARE, better="high"),
     "seconds_to_fedavg": Metric("Simulated time to FedAvg's accuracy", "s", digits=1, better="low"),
     "bytes_down_to_fedavg": Metric("Download to FedAvg's accuracy", "MB", 1e-6, better="low"),
     "reaches_fedavg": Metric("Reaches FedAvg's accuracy", "%", 100, digits=0, better="high"),
@@ -72,24 +69,19 @@ RECORDED = {
     "class_accuracy": Metric("Class accuracy", "%", 100, digits=2, by="class"),
     "label_count": Metric("Samples of a class", by="label", whole=True),
     "test_accuracy_gain": Metric(
-        "Gain in test accuracy", "points", 100, digits=2, better="high", by="pair", signed=True
+        "Gain in test accuracy", **POINTS, better="high", by="pair", signed=True
     ),
 }
 """What every run records, and what follows from records. Components declare the rest."""
 
 
-def _declared() -> dict[str, Metric]:
-    catalogs: list[Mapping[str, Any]]
-    catalogs = [EVALUATORS, PROCEDURES, SELECTORS, SERVERS, PARTICIPATIONS]
-    metrics: dict[str, Metric] = {}
-    for component in itertools.chain.from_iterable(catalog.values() for catalog in catalogs):
-        for name, metric in component.metrics.items():
-            if metrics.setdefault(name, metric) != metric or name in RECORDED:
-                raise ValueError(f"{component.__name__} declares the metric {name} anew")
-    return metrics
-
-
-METRICS = _declared() | RECORDED
+METRICS: dict[str, Metric] = {}
+PARTS: list[Mapping[str, Any]] = [EVALUATORS, PROCEDURES, SELECTORS, SERVERS, PARTICIPATIONS]
+for _component in itertools.chain.from_iterable(catalog.values() for catalog in PARTS):
+    for _name, _metric in _component.metrics.items():
+        if METRICS.setdefault(_name, _metric) != _metric or _name in RECORDED:
+            raise ValueError(f"{_component.__name__} declares the metric {_name} anew")
+METRICS |= RECORDED
 GAIN = "_gain"  # ends the name of a difference of two results
 BY_ROUND = [name for name, metric in METRICS.items() if metric.by == "round"]
 BY_STEP = [name for name, metric in METRICS.items() if metric.by == "step"]
@@ -111,21 +103,15 @@ class Names:
 
     @classmethod
     def of(cls, look: Mapping[str, Any]) -> Self:
-        """Make the names from the `look` of a resolved figure or table, whose values get the text
-        that they have in the metrics."""
+        """The names in the `look` of a resolved figure or table, with values as in the metrics."""
         orders = look.get("orders", {})
-        return cls(
-            orders={label: list(map(label_text, values)) for label, values in orders.items()},
-            titles=dict(look.get("titles", {})),
-        )
+        texts = {label: list(map(label_text, values)) for label, values in orders.items()}
+        return cls(orders=texts, titles=dict(look.get("titles", {})))
 
     def ordered(self, label: str, values: Iterable[str]) -> list[str]:
-        """The distinct values in the study's order. Values that it does not list come last, in
-        ascending order."""
-        listed = {value: index for index, value in enumerate(self.orders.get(label, []))}
-        return sorted(
-            set(values), key=lambda value: (listed.get(value, len(listed)), _natural_key(value))
-        )
+        """The distinct values in the study's order, those that it does not list last, ascending."""
+        ranks = {value: index for index, value in enumerate(self.orders.get(label, []))}
+        return sorted(set(values), key=lambda it: (ranks.get(it, len(ranks)), _natural_key(it)))
 
     def title(self, label: str) -> str:
         """A label as a title: `selector.buffer` is `Buffer`."""
@@ -136,10 +122,8 @@ class Names:
         """The name of a value next to its label's: `FedEntOpt`, `16 local steps`, `0.5`."""
         if self.has_title(label, value):
             return self.titles[label][value]
-        work = re.fullmatch(r"J([0-9]+)(e?)", value) if label == "J" else None
-        if work:
-            unit, plural = "epoch" if work[2] else "step", "" if work[1] == "1" else "s"
-            return f"{work[1]} local {unit}{plural}"
+        if label == "J" and (work := re.fullmatch(r"J([0-9]+)(e?)", value)):
+            return counted(int(work[1]), "local epoch" if work[2] else "local step")
         return value
 
     def phrase(self, label: str, value: str) -> str:
@@ -156,9 +140,7 @@ class Names:
 def check_better(metric: str, so: str = "nothing is ahead by it; choose another one") -> None:
     """Raise UserError for a metric of which neither high nor low values are better."""
     if not METRICS[metric].better:
-        raise UserError(
-            f"metric is '{metric}', of which neither high nor low is better, so that {so}"
-        )
+        raise UserError(f"metric is '{metric}', of which neither high nor low is better, so {so}")
 
 
 def word(label: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cohort.core.lazy import lazy
@@ -16,18 +17,12 @@ from cohort.results.at import ENDED_EARLY, rounds_of
 from cohort.results.files import read_metrics
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pandas as pd
     from pandas import DataFrame, Series
-else:
-    pd = lazy("pandas")
 
-FIXED = (
-    *("digest", "study", "experiment", "status", "generated", "share"),  # of a cell
-    *("finished", "diverged", "classes"),  # of a cell, worked out when metrics are read
-    *("metric", "round", "client", "label", "value"),  # of a value
-)
+pd = lazy("pandas")
+CELL = ("digest", "study", "experiment", "status", "generated", "share")
+DERIVED = ("finished", "diverged", "classes")  # of a cell, worked out when metrics are read
+FIXED = (*CELL, *DERIVED, "metric", "round", "client", "label", "value")
 """The columns that are not labels."""
 STATUSES = ("done", "diverged", "unfinished", "missing")
 FULL = "full"  # the scale at which runs are as long as the paper's
@@ -38,7 +33,6 @@ LARGEST = ("loss", "calibration_error", "swing", "best_round", "to_best")
 NO_MODEL = "majority_accuracy"  # depends on the data only
 BELOW_CHANCE = (NO_MODEL, "tenth_percentile_accuracy", "holdout_worst_accuracy")
 """The accuracies that lie below chance level in sound runs too."""
-
 GENERATED = "generated stand-in data: no reproduction of any paper"
 
 
@@ -55,13 +49,9 @@ class RunCounts:
     @property
     def phrase(self) -> str:
         """`1,224 runs`, or `n = 34 of 36 runs (1 diverged, 1 missing)`."""
-        runs = counted(self.planned, "run")
-        if self.done == self.planned:
-            return runs
-        rest = ", ".join(
-            f"{count:,} {status}" for status in STATUSES[1:] if (count := getattr(self, status))
-        )
-        return f"n = {self.done:,} of {runs} ({rest})"
+        runs, counts = counted(self.planned, "run"), {it: getattr(self, it) for it in STATUSES[1:]}
+        rest = ", ".join(f"{count:,} {status}" for status, count in counts.items() if count)
+        return f"n = {self.done:,} of {runs} ({rest})" if rest else runs
 
 
 def count_runs(metrics: DataFrame) -> RunCounts:
@@ -86,7 +76,11 @@ def read_metric(file: str | Path, *metrics: str) -> DataFrame:
         counts = everything[everything["metric"] == "label_count"]
         classes = counts.groupby("digest", observed=True)["label"].max() + 1
         frame = frame.assign(classes=frame["digest"].map(classes).astype(float))
-    return frame.assign(**{label: _as_text(frame[label]) for label in label_columns(frame)})
+    for label in label_columns(frame):
+        codes, values = frame[label].astype(object).factorize()
+        texts = [*map(label_text, values), NO_VALUE]  # the code of a missing value is -1
+        frame[label] = [texts[code] for code in codes]
+    return frame
 
 
 def runs_without(metrics: DataFrame, left_out: Mapping[str, list[str]]) -> DataFrame:
@@ -114,8 +108,7 @@ def cells_of(metrics: DataFrame) -> DataFrame:
 
 def finite_rows(metrics: DataFrame, metric: str) -> DataFrame:
     """The rows of a metric with finite values; a diverged run may end with others."""
-    value = metrics["value"]
-    return metrics[(metrics["metric"] == metric) & (value.abs() < float("inf"))]
+    return metrics[(metrics["metric"] == metric) & (metrics["value"].abs() < float("inf"))]
 
 
 def value_per_cell(metrics: DataFrame, metric: str, at: int | str) -> DataFrame:
@@ -196,27 +189,22 @@ def values_by_client(metrics: DataFrame, metric: str) -> DataFrame:
 
 
 def subtract_partners(cells: DataFrame, minus: Mapping[str, Mapping[str, str]]) -> DataFrame:
-    """Subtract the value of its partner from that of each cell whose label value `minus` names;
-    drop the other cells. Without a partner the value is NaN.
-
-    `minus` maps values of one label to those of their partners: `{strategy: {loss: fedavg}}`. A
-    partner has the same seed and all other labels in common.
-    """
+    """Subtract the value of its partner, which has the same seed and all other labels in common,
+    from that of each cell whose label value `minus` names (`{strategy: {loss: fedavg}}`), NaN
+    without a partner; drop the other cells."""
     ((label, bases),) = minus.items()
     others = [name for name in label_columns(cells) if name != label]
     ends = {"value": "base", "diverged": "base_diverged", "finished": "base_finished"}
-    partners = cells.rename(columns=ends)[[label, *others, *ends.values()]]
+    partners = cells.rename(columns=ends | {label: "partner"})
+    partners = partners[["partner", *others, *ends.values()]]
     chosen = cells[cells[label].isin(list(bases))]
-    joined = chosen.assign(partner=chosen[label].map(bases)).merge(
-        partners.rename(columns={label: "partner"}),
-        on=["partner", *others],
-        how="left",
-        validate="many_to_one",
-    )
-    diverged = joined["diverged"] | joined["base_diverged"].eq(True)
-    finished = joined["finished"] & joined["base_finished"].eq(True)
-    value = joined["value"] - joined["base"]
-    return joined.assign(value=value, diverged=diverged, finished=finished)[list(cells.columns)]
+    chosen = chosen.assign(partner=chosen[label].map(bases))
+    joined = chosen.merge(partners, on=["partner", *others], how="left", validate="many_to_one")
+    return joined.assign(
+        value=joined["value"] - joined["base"],
+        diverged=joined["diverged"] | joined["base_diverged"].eq(True),
+        finished=joined["finished"] & joined["base_finished"].eq(True),
+    )[list(cells.columns)]
 
 
 def label_text(value: Any) -> str:
@@ -226,9 +214,3 @@ def label_text(value: Any) -> str:
     if isinstance(value, float):
         return NO_VALUE if value != value else f"{value:g}"
     return str(value)
-
-
-def _as_text(column: Series) -> list[str]:
-    codes, values = column.astype(object).factorize()
-    texts = [*map(label_text, values), NO_VALUE]  # the code of a missing value is -1
-    return [texts[code] for code in codes]

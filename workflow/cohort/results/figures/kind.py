@@ -18,12 +18,10 @@ from cohort.results.names import BY_ROUND, METRICS, listed, span, word
 from cohort.results.paper import PaperMatch
 
 if TYPE_CHECKING:
-    import matplotlib.lines as mpl_lines
     from matplotlib.axes import Axes
     from pandas import DataFrame
-else:
-    mpl_lines = lazy("matplotlib.lines")
 
+mpl = lazy("matplotlib")
 PAIR: dict[str, Any] = {"items": {"type": "number"}, "minItems": 2, "maxItems": 2}
 FALLBACK = "test_accuracy"  # what runs are compared by where a figure shows no metric by round
 
@@ -143,7 +141,7 @@ class Kind(Item):
 
     def handle(self, value: str, style: Style, color: str) -> Any:
         """The legend's handle for a value of the hue in this color."""
-        return mpl_lines.Line2D([], [], **self.line(value, style, color))
+        return mpl.lines.Line2D([], [], **self.line(value, style, color))
 
     def count(self, measured: DataFrame) -> str:
         """Text for the note below the figure: how many runs each mark has once all are done."""

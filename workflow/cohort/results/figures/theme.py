@@ -18,12 +18,9 @@ from cohort.results.names import FREE, Names
 from cohort.results.paper import PaperMatch
 
 if TYPE_CHECKING:
-    import matplotlib as mpl
-    import seaborn
     from matplotlib.axes import Axes
-else:
-    mpl, seaborn = lazy("matplotlib"), lazy("seaborn")
 
+mpl, seaborn = lazy("matplotlib"), lazy("seaborn")
 PAGE_WIDTH = 7.0  # inches: the text width of a two-column paper
 NARROWEST, WIDEST = 1.75, 3.4  # inches: the width of a panel
 HEIGHT = 0.68  # of a panel's width
@@ -41,18 +38,8 @@ STATISTICS: list[Any] = ["mean", "std", "min", "max"]  # of the runs at a point
 
 # Okabe and Ito's colors for color-blind readers, without their yellow, which is too light for a
 # line on white, and three darker ones of Tol's.
-COLORS = [
-    "#0072B2",
-    "#D55E00",
-    "#009E73",
-    "#CC79A7",
-    "#E69F00",
-    "#56B4E9",
-    "#000000",
-    "#882255",
-    "#999933",
-    "#332288",
-]
+OKABE_ITO = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
+COLORS = [*OKABE_ITO, "#882255", "#999933", "#332288"]
 OWN = "#D55E00"  # of the method that a paper proposes
 THIN, LINE, THICK = 1.0, 1.3, 2.0  # points: the widths of lines
 DASHES = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (2.5, 1)), (0, (7, 1, 1, 1, 1, 1)))

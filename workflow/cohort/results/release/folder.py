@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
+import tempfile
 from collections.abc import Collection, Container, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from pyarrow import compute as pc
 from pyarrow import parquet
 
 from cohort.core.errors import UserError
-from cohort.core.files import atomic_write, sha256, write_text
+from cohort.core.files import sha256, write_text
 from cohort.core.paths import RELEASED
 from cohort.core.sealed_json import read_sealed, to_sealed_json
 from cohort.core.shipped import ROOT, shipped
@@ -23,7 +23,6 @@ from cohort.results.release.tables import TABLES, records_of, tables_of
 
 FORMAT = 1
 MANIFEST = "manifest.json"
-SWAP, NEW, OLD = ".swap", "new", "old"
 LICENSE = "CC-BY-4.0"
 CITE = "Cite Cohort (CITATION.cff) and the papers whose methods were run (README.md lists them)."
 DICTIONARIES = ("digest", "group", "metric")
@@ -46,31 +45,30 @@ SCHEMA = object_schema(
 
 def write_release(folder: Path, name: str, records: Iterable[Record]) -> None:
     """Write runs as a release: byte for byte the same for the same runs and version of pyarrow. It
-    replaces an earlier one only when it is complete; other files there stay."""
-    recover(folder)
-    folder, swap = folder.resolve(), _swap_folder(folder)
-    shutil.rmtree(swap, ignore_errors=True)  # of an export that was interrupted
-    try:
-        _write_files(swap / NEW, name, records)
-        for file in folder.iterdir() if folder.exists() else ():
-            if file.name != MANIFEST and file.suffix != ".parquet":
-                copy = shutil.copytree if file.is_dir() else shutil.copy2
-                copy(file, swap / NEW / file.name)
-    except BaseException:
-        shutil.rmtree(swap, ignore_errors=True)
-        raise
-    if folder.exists():
-        folder.rename(swap / OLD)
-    (swap / NEW).rename(folder)
-    shutil.rmtree(swap)
-
-
-def recover(folder: Path) -> None:
-    """Put a release back in its place if an export was interrupted just before the new one came."""
-    old = _swap_folder(folder) / OLD
-    if old.exists() and not folder.exists():
-        with contextlib.suppress(OSError):  # of a read-only file system
-            old.rename(folder)
+    replaces an earlier one only when all of it is written; other files there stay."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as new:
+        tables, files = tables_of(records), {}
+        for table_name, table in tables.items():
+            file, columns = Path(new, f"{table_name}.parquet"), table.column_names
+            parquet.write_table(
+                table,
+                file,
+                compression="zstd",
+                compression_level=19,
+                use_dictionary=[key for key in DICTIONARIES if key in columns],
+                column_encoding={"value": "BYTE_STREAM_SPLIT"} if "value" in columns else None,
+            )
+            size = file.stat().st_size
+            files[file.name] = {"rows": len(table), "bytes": size, "sha256": sha256(file)}
+        manifest = {"format": FORMAT, "name": name, "runs": len(tables["runs"])}
+        manifest |= {"license": LICENSE, "cite": CITE, "files": files}
+        write_text(Path(new, MANIFEST), to_sealed_json(manifest, indent=1))
+        for file in Path(new).iterdir():
+            file.replace(folder / file.name)
+    for file in folder.glob("*.parquet"):
+        if file.name not in files:
+            file.unlink()
 
 
 def release_folders(studies: Container[str]) -> dict[str, Path]:
@@ -78,39 +76,9 @@ def release_folders(studies: Container[str]) -> dict[str, Path]:
     shipped with Cohort."""
     names = set()
     for root in (Path(RELEASED), ROOT / RELEASED):
-        for swap in root.glob(f".*{SWAP}"):
-            recover(root / swap.name[1 : -len(SWAP)])
         released = {file.parent.name for file in root.glob(f"*/{MANIFEST}")}
         names |= {name for name in released if root == Path(RELEASED) or name in studies}
     return {name: shipped(Path(RELEASED, name, MANIFEST)).parent for name in sorted(names)}
-
-
-def _swap_folder(folder: Path) -> Path:
-    """The folder beside a release that holds a new one while it is written, and then the old."""
-    folder = folder.resolve()
-    return folder.with_name(f".{folder.name}{SWAP}")
-
-
-def _write_files(folder: Path, name: str, records: Iterable[Record]) -> None:
-    """Write the tables and the manifest of a release into a folder."""
-    tables = tables_of(records)
-    files = {}
-    for table_name, table in tables.items():
-        file, columns = folder / f"{table_name}.parquet", table.column_names
-        with atomic_write(file) as temporary:
-            parquet.write_table(
-                table,
-                temporary,
-                compression="zstd",
-                compression_level=19,
-                use_dictionary=[key for key in DICTIONARIES if key in columns],
-                column_encoding={"value": "BYTE_STREAM_SPLIT"} if "value" in columns else None,
-            )
-        size = file.stat().st_size
-        files[file.name] = {"rows": len(table), "bytes": size, "sha256": sha256(file)}
-    manifest = {"format": FORMAT, "name": name, "runs": len(tables["runs"])}
-    manifest |= {"license": LICENSE, "cite": CITE, "files": files}
-    write_text(folder / MANIFEST, to_sealed_json(manifest, indent=1))
 
 
 def read_release(folder: Path, digests: Collection[str] | None = None) -> list[Record]:
@@ -186,7 +154,6 @@ def _open_table(file: Path, manifest: dict[str, Any]) -> parquet.ParquetFile:
 def read_manifest(folder: Path) -> dict[str, Any]:
     """Read a release's manifest. Raise UserError unless checksum, format and file names are
     valid."""
-    recover(folder)
     file = folder / MANIFEST
     if not file.is_file():
         raise UserError(f"{folder} is not a release: it has no {MANIFEST}")

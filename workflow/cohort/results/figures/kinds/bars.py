@@ -20,16 +20,10 @@ from cohort.results.paper import PaperMatch
 from cohort.results.series import finite_rows, value_per_cell
 
 if TYPE_CHECKING:
-    import matplotlib.colors as mpl_colors
-    import matplotlib.patches as mpl_patches
-    import matplotlib.ticker as mpl_ticker
-    import seaborn
     from matplotlib.axes import Axes
     from pandas import DataFrame
-else:
-    mpl_colors, mpl_patches = lazy("matplotlib.colors"), lazy("matplotlib.patches")
-    mpl_ticker, seaborn = lazy("matplotlib.ticker"), lazy("seaborn")
 
+mpl, seaborn = lazy("matplotlib"), lazy("seaborn")
 PROFILES = {"client": BY_CLIENT, "class": BY_CLASS}
 MANY = {"client": "Clients", "class": "Classes"}
 GROUP = 0.8  # the share of the distance between two places that bars take
@@ -38,17 +32,9 @@ WHISKER = {"capsize": 0.12, "err_kws": {"color": "#333333", "linewidth": 0.8}}
 BARS: dict[str, Any] = {"saturation": 1, "width": GROUP, "gap": 0.06} | WHISKER | EDGE
 PALE = 0.5  # the share of white in the color of unfinished runs
 PAPER_TICK = "#000000"  # visible over bars of any color
-PAPER_POINT: dict[str, Any] = {
-    "linestyle": "none",
-    "marker": "D",
-    "markersize": 4,
-    "markerfacecolor": "none",
-    "markeredgewidth": 0.8,
-}
-MARKS: dict[str, dict[str, Any]] = {
-    "unfinished": {"markerfacecolor": "white"},
-    "diverged": {"marker": "x"},
-}
+PAPER_POINT: dict[str, Any] = {"linestyle": "none", "marker": "D", "markersize": 4}
+PAPER_POINT |= {"markerfacecolor": "none", "markeredgewidth": 0.8}
+MARKS = {"unfinished": {"markerfacecolor": "white"}, "diverged": {"marker": "x"}}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,9 +190,9 @@ class Bars(ValuePerRun):
     def handle(self, value: str, style: Style, color: str) -> Any:
         if not self.is_profile:
             hatch = style.hatch(self.hue, value)
-            return mpl_patches.Patch(facecolor=color, hatch=hatch, **EDGE)
+            return mpl.patches.Patch(facecolor=color, hatch=hatch, **EDGE)
         if self._is_filled(style):
-            return mpl_patches.Patch(facecolor=color)
+            return mpl.patches.Patch(facecolor=color)
         return super().handle(value, style, color)
 
     def remarks(self, measured: DataFrame, style: Style) -> list[str]:
@@ -231,7 +217,7 @@ def _mark_unfinished_or_diverged(axes: Axes, bar: Any, runs: DataFrame) -> None:
     """Make a bar pale if a run of it is unfinished, and put a cross above it if one diverged."""
     statuses, color = set(runs["status"]), bar.get_facecolor()
     if "unfinished" in statuses:
-        red, green, blue = (PALE + (1 - PALE) * part for part in mpl_colors.to_rgb(color))
+        red, green, blue = (PALE + (1 - PALE) * part for part in mpl.colors.to_rgb(color))
         bar.set_facecolor((red, green, blue))
     if "diverged" in statuses:
         top = bar.get_height() + (runs["value"].std() if len(runs) > 1 else 0)
@@ -272,9 +258,9 @@ class Lines(ValuePerRun):
         self.draw_reference(axes)
         if self.log:
             axes.set_yscale("log")
-            axes.yaxis.set_major_locator(mpl_ticker.LogLocator(subs=(1, 2, 5)))
+            axes.yaxis.set_major_locator(mpl.ticker.LogLocator(subs=(1, 2, 5)))
             axes.yaxis.set_major_formatter("{x:g}")
-            axes.yaxis.set_minor_formatter(mpl_ticker.NullFormatter())
+            axes.yaxis.set_minor_formatter(mpl.ticker.NullFormatter())
         names = [style.value(self.x, x) for x in positions]
         if list(positions.values()) == list(range(len(positions))):
             theme.name_places(axes, names)

@@ -21,11 +21,10 @@ from cohort.results.paper import PaperMatch
 from cohort.results.series import finite_rows, shares_of
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
-else:
-    pd = lazy("pandas")
+    from pandas import DataFrame
 
+pd = lazy("pandas")
 ODD: dict[str, Any] = {"not": {"multipleOf": 2}}
 CROSSES: dict[str, Any] = {"linestyle": "", "marker": "x", "markersize": 5, "markeredgewidth": 1.3}
 PAPER_POINTS: dict[str, Any] = {"marker": "D", "markersize": 3.5, "fillstyle": "none"}
@@ -88,7 +87,7 @@ class Curves(Averaging):
     def named(self) -> Mapping[str, Sequence[str]]:
         return {self.hue: self.dashed or ()}
 
-    def measure(self, metrics: pd.DataFrame) -> pd.DataFrame:
+    def measure(self, metrics: DataFrame) -> DataFrame:
         rows = finite_rows(metrics, self.metric)
         values = rows["value"] * METRICS[self.metric].scale
         if self.smoothing > 1:
@@ -100,7 +99,7 @@ class Curves(Averaging):
             rows = bucket_means(rows, self.buckets)
         return thin_rounds(rows[rows["round"] <= self.until] if self.until else rows)
 
-    def draw(self, axes: Axes, panel: pd.DataFrame, style: Style) -> None:
+    def draw(self, axes: Axes, panel: DataFrame, style: Style) -> None:
         for hue, color, runs in self.runs_by_hue(panel, style):
             self._draw_curve(axes, runs, self.line(hue, style, color), self.has_deviations(style))
         self.draw_reference(axes)
@@ -112,7 +111,7 @@ class Curves(Averaging):
         return self.band == "sd" and len(style.shown[self.hue]) <= FEW_CURVES
 
     def _draw_curve(
-        self, axes: Axes, runs: pd.DataFrame, line: dict[str, Any], has_band: bool
+        self, axes: Axes, runs: DataFrame, line: dict[str, Any], has_band: bool
     ) -> None:
         """Draw the mean curve of one hue: in its own dashes as far as all runs go, then dotted."""
         counts = runs.groupby("round")["digest"].nunique()
@@ -156,7 +155,7 @@ class Curves(Averaging):
             line["linestyle"] = theme.DASHES[value in self.dashed]
         return line
 
-    def remarks(self, measured: pd.DataFrame, style: Style) -> list[str]:
+    def remarks(self, measured: DataFrame, style: Style) -> list[str]:
         ends = measured.groupby([*self.facets(), "digest"])["round"].max()
         is_dotted = (ends.groupby(list(self.facets())).nunique() > 1).any()
         every = measured["every"].max() if len(measured) else 1
@@ -168,7 +167,7 @@ class Curves(Averaging):
         ]
 
 
-def bucket_means(rows: pd.DataFrame, size: int) -> pd.DataFrame:
+def bucket_means(rows: DataFrame, size: int) -> DataFrame:
     """The mean of each run's values in rounds 1 to `size`, in the next `size` rounds, and so on, at
     the last round of each bucket. A bucket that a run ended within is left out."""
     sizes = (size * shares_of(rows)).round().clip(lower=1).astype(int)
@@ -179,7 +178,7 @@ def bucket_means(rows: pd.DataFrame, size: int) -> pd.DataFrame:
     return buckets.drop_duplicates(["digest", "round"])
 
 
-def thin_rounds(rows: pd.DataFrame) -> pd.DataFrame:
+def thin_rounds(rows: DataFrame) -> DataFrame:
     """Leave out rounds that lie too close to be told apart: one of two stays, or one of three, and
     so on, counted from the last, and those in which a run ends. The new column `every` says how
     many rounds one stands for."""
@@ -213,7 +212,7 @@ class CostCurves(Averaging):
     def metrics(self) -> tuple[str, ...]:
         return (self.metric, self.cost)
 
-    def measure(self, metrics: pd.DataFrame) -> pd.DataFrame:
+    def measure(self, metrics: DataFrame) -> DataFrame:
         """The values of the metric, with the cost until then in the column `spent`."""
         costs = finite_rows(metrics, self.cost).sort_values(["digest", "round"])
         total = costs.groupby("digest")["value"].cumsum() * METRICS[self.cost].scale
@@ -223,7 +222,7 @@ class CostCurves(Averaging):
         rows = rows.assign(value=recent.droplevel(0) * METRICS[self.metric].scale)
         return rows.merge(spent, on=["digest", "round"], validate="one_to_one")
 
-    def draw(self, axes: Axes, panel: pd.DataFrame, style: Style) -> None:
+    def draw(self, axes: Axes, panel: DataFrame, style: Style) -> None:
         for hue, color, runs in self.runs_by_hue(panel, style):
             line, unit = self.line(hue, style, color), METRICS[self.metric].unit
             theme.draw_means(axes, mean_over_cost(runs), unit, line)
@@ -234,7 +233,7 @@ class CostCurves(Averaging):
         return METRICS[self.cost].label.replace(" per round", "")
 
 
-def mean_over_cost(runs: pd.DataFrame) -> pd.DataFrame:
+def mean_over_cost(runs: DataFrame) -> DataFrame:
     """The statistics over runs at costs from the first at which all runs have a value to the last
     that all finished ones reach, or any if none is finished; the costs are the index."""
     curves: list[tuple[np.ndarray, np.ndarray]] = [

@@ -29,12 +29,10 @@ from cohort.results.series import finite_rows
 from cohort.settings import SHARD_KEYS
 
 if TYPE_CHECKING:
-    import seaborn
     from matplotlib.axes import Axes
     from pandas import DataFrame, Series
-else:
-    seaborn = lazy("seaborn")
 
+seaborn = lazy("seaborn")
 NOTHING_IN_COMMON = "no seed of a setting that all strategies have"
 INTERVALS = "intervals of 95\N{NO-BREAK SPACE}%, over seeds, by a stratified bootstrap"
 BAR: dict[str, Any] = {"linewidth": 6, "alpha": 0.4, "solid_capstyle": "butt"}
