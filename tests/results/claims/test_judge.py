@@ -8,15 +8,8 @@ from typing import Any
 import pytest
 
 from cohort.core.errors import UserError
-from cohort.results.claims.judged import (
-    Difference,
-    JudgedClaim,
-    Numbers,
-    judged_claims,
-    lay_out,
-    read_judged,
-    write_judged,
-)
+from cohort.results.claims import judged
+from cohort.results.claims.judged import JudgedClaim, judged_claims
 from cohort.results.files import write_metrics
 from tests.results.claims.samples import FRAME, Cell, claim, final, frame, matrix
 
@@ -29,12 +22,10 @@ Fig1,printed,,a,J4,fedavg,,,test_accuracy,,,0.9,
 Fig3,printed,,a,J4,fedavg,,one,test_accuracy,last,,0.5,
 Fig3,printed,,a,J4,fedavg,,two,test_accuracy,last,,0.6,
 """
-CURVES = "".join(
-    f"Fig2/4,authors' log,,{partition},J4,fedavg,,,test_accuracy,{round},{round},{value},\n"
-    for partition, values in {"a": {10: 0.2, 100: 0.55}, "b": {10: 0.1, 90: 0.3, 100: 0.25}}.items()
-    for round, value in values.items()
-)
-CELLS = [*(final(value, partition=name) for name, value in (("a", 0.5), ("b", 0.6)))]
+LOG = "Fig2/4,authors' log,,{0},J4,fedavg,,,test_accuracy,{1},{1},{2},\n".format
+CURVES = LOG("a", 10, 0.2) + LOG("a", 100, 0.55)
+CURVES += LOG("b", 10, 0.1) + LOG("b", 90, 0.3) + LOG("b", 100, 0.25)
+CELLS = [final(0.5, partition="a"), final(0.6, partition="b")]
 CELLS += [final(0.7, "diverged", partition="c")]
 ALONG = FRAME | {"along": "partition", "paper": "Fig1"}
 ORDER = ALONG | {"kind": "order", "values": ["a", "b"], "way": "rises"}
@@ -64,13 +55,13 @@ def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Judge:
     (folder / "demo.csv").write_text(HEAD + SINGLE)
     (folder / "demo_curves.csv").write_text(HEAD + CURVES)
 
-    def judged(
+    def judge_one(
         entry: dict[str, Any], cells: list[Cell] = CELLS, made: Any = None, **changes: Any
     ) -> JudgedClaim:
         (result,) = judged_claims(spec(cells, entry, **made or {}) | changes)
         return result
 
-    return judged
+    return judge_one
 
 
 @pytest.mark.parametrize(
@@ -133,7 +124,7 @@ def test_runs_without_a_verdict(
     assert (result.measured, result.measured_evidence) == (verdict, evidence)
     assert result.paper == "held"
     warning = "Scale smoke is a cheaper version of the paper's runs: what is measured here proves"
-    notes = lay_out([result], "smoke").notes
+    notes = judged.lay_out([result], "smoke").notes
     assert any(note.startswith(warning) for note in notes) == (verdict.endswith("scale"))
 
 
@@ -159,14 +150,16 @@ def test_every_comparison_is_written_with_its_numbers(judge: Judge) -> None:
         for partition, results in (("a", (0.5, 0.52, 0.54)), ("b", (0.6, 0.62, 0.66)))
         for seed, value in enumerate(results)
     ]
-    write_judged(spec(cells, ORDER), ["claims.json"])
-    (result,) = read_judged("claims.json")
+    judged.write_judged(spec(cells, ORDER), ["claims.json"])
+    (result,) = judged.read_judged("claims.json")
     (comparison,) = result.comparisons
     ours, paper = comparison.sides["ours"], comparison.sides["paper"]
     assert result.measured == ours.verdict == "leans towards held" and paper.verdict == "held"
-    assert ours.difference == Difference("above 0 in 3 of 3 seeds", "+10.67", "+8.72", "+12.61")
+    assert ours.difference == judged.Difference(
+        "above 0 in 3 of 3 seeds", "+10.67", "+8.72", "+12.61"
+    )
     assert (comparison.points[0].name, comparison.points[0].experiment) == ("a", "main")
     assert comparison.points[0].labels == {"partition": "a", "J": "J4", "strategy": "fedavg"}
-    assert ours.numbers[0] == Numbers("52.00", "2.00", "47.03", "56.97", n=3, planned=3)
+    assert ours.numbers[0] == judged.Numbers("52.00", "2.00", "47.03", "56.97", n=3, planned=3)
     means = [numbers.mean for numbers in (ours.numbers[1], *paper.numbers)]
     assert means == ["62.67", "50.00", "60.00"]

@@ -111,8 +111,7 @@ class Matrix:
         A label that varies together with `along`, such as rounds paired with J, is not held fixed.
         """
         points = self._select(experiment, given)
-        self._check_axis(experiment, along, "along is")
-        order = self._axes[experiment][along].index
+        order = self._axis(experiment, along, "along is").index
         values = _count_distinct([along], points)
         apart = [
             label
@@ -153,8 +152,8 @@ class Matrix:
         self, experiment: str, label: str, values: Iterable[Any], where: str
     ) -> list[str]:
         """The values as text. Raise UserError, naming key `where`, if one is not on the axis."""
-        self._check_axis(experiment, label, "given names" if where == "given" else "along is")
-        axis, texts = self._axes[experiment][label], list(map(label_text, values))
+        axis = self._axis(experiment, label, "given names" if where == "given" else "along is")
+        texts = list(map(label_text, values))
         for value in texts:
             if value not in axis:
                 raise UserError(
@@ -164,7 +163,7 @@ class Matrix:
         return texts
 
     def _select(self, experiment: str, given: Given) -> list[Point]:
-        self._check_experiment(experiment)
+        self._axes_of(experiment)
         points = self._points[experiment]
         for label, value in given.items():
             values = value if isinstance(value, list) else [value]
@@ -175,19 +174,20 @@ class Matrix:
             raise UserError(f"{experiment} has no cell with {labels}")
         return points
 
-    def _check_experiment(self, experiment: str) -> None:
+    def _axes_of(self, experiment: str) -> dict[str, list[str]]:
         if experiment not in self._axes:
             raise UserError(
                 f"experiment is '{experiment}', which is not known{suggest(experiment, self._axes)}"
             )
+        return self._axes[experiment]
 
-    def _check_axis(self, experiment: str, label: str, where: str) -> None:
-        self._check_experiment(experiment)
-        axes = self._axes[experiment]
+    def _axis(self, experiment: str, label: str, where: str) -> list[str]:
+        axes = self._axes_of(experiment)
         if label not in axes:
             raise UserError(
                 f"{where} '{label}', which is not an axis of {experiment}{suggest(label, axes)}"
             )
+        return axes[label]
 
 
 def _fewest_labels(labels: Iterable[str], points: list[Point]) -> list[str]:
