@@ -77,7 +77,10 @@ BLOCKS = [
     ("settings: {model: efficientnet-b0}", "needs images with three color channels, not samples o"),
     ("settings: {augmentation: jitter-flip-gray}", "needs images with three color channels, not s"),
     ("settings: {evaluate_next: 1}", "evaluate_next"),
-    ("settings: {holdout: 0.1, evaluate_next: 1, procedure: concat-2}", "a draw after each round"),
+    (
+        "settings: {holdout: 0.1, evaluate_next: 1, procedure: concat-2}",
+        "draws a cohort after each round",
+    ),
     (
         "axes: {partition: [roles-2]}",
         "partition 'roles-2' of digits is impossible: it deals sample",
@@ -318,4 +321,4 @@ def test_clients_that_are_asked_for_the_next_cohort(
 ):
     monkeypatch.setattr(Random, "needs", frozenset({"candidate_loss"}))
     text = refusal("settings: {holdout: 0.1, evaluate_next: 1}")
-    assert text.endswith("probes or asks clients before it chooses; leave it out")
+    assert text.endswith("asks some before it chooses; leave it out")
