@@ -61,6 +61,7 @@ BLOCKS = [
     ("settings: {lr: .nan}", ".settings.lr: nan is not of type 'number'"),
     ("settings: {model: lenet5}", ": model 'lenet5' cannot take digits: needs images of at least"),
     ("settings: {model: efficientnet-b0}", "needs images with three color channels, not samples o"),
+    ("settings: {evaluate_next: 1}", "evaluate_next"),
     (
         "settings: {holdout: 0.1, evaluate_next: 1, procedure: concat-2}",
         "draws a cohort after each round",

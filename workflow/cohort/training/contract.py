@@ -84,10 +84,10 @@ def read_only(value: Any) -> Any:
     return value
 
 
-class CheckedSelector:  # the methods of `Selector` and of its abilities
-    """A selector that gets read-only arrays, and whose answers are checked. Where it lacks an
-    ability, the answer is as if nothing was asked: all candidates are the pool, all needs are
-    gathered, all samples that are `held` are used, all updates count, and nothing is measured."""
+class CheckedSelector:
+    """A selector that gets read-only arrays, and whose answers are checked, with the methods of all
+    abilities. Where it lacks one, all candidates are the pool, all needs are gathered, all samples
+    that are `held` are used, all updates count, and nothing is measured."""
 
     def __init__(self, selector: Selector):
         self.selector = selector
