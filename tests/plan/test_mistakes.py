@@ -62,10 +62,7 @@ BLOCKS = [
     ("settings: {model: lenet5}", ": model 'lenet5' cannot take digits: needs images of at least"),
     ("settings: {model: efficientnet-b0}", "needs images with three color channels, not samples o"),
     ("settings: {evaluate_next: 1}", "evaluate_next"),
-    (
-        "settings: {holdout: 0.1, evaluate_next: 1, procedure: concat-2}",
-        "draws a cohort after each round",
-    ),
+    ("settings: {holdout: 0.1, evaluate_next: 1, procedure: concat-2}", "cohort after each round"),
     (
         "axes: {partition: [roles-2]}",
         "partition 'roles-2' of digits is impossible: it deals sample",
