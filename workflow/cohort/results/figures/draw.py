@@ -1,8 +1,6 @@
 """Draws one figure: a grid of panels, one legend above them, and a note on the runs below. The same
 numbers always give the same bytes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import ceil

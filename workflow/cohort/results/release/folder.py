@@ -1,7 +1,5 @@
 """A release on disk: a folder of Parquet tables with a manifest of their checksums."""
 
-from __future__ import annotations
-
 import contextlib
 import tempfile
 from collections.abc import Collection, Container, Iterable, Iterator

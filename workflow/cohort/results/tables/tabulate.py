@@ -1,8 +1,6 @@
 """Compares the runs of a table and writes it as JSON, CSV, Markdown and LaTeX: means as papers
 print them, or a leaderboard of strategies ranked across the settings of an experiment."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
