@@ -172,13 +172,6 @@ def test_numbers_are_placed_at_their_values(drawn: Draw) -> None:
     assert [heights.min(), heights.max()] == pytest.approx([10 - 0.5**0.5, 15 + 0.5**0.5])
 
 
-def test_equal_factors_are_equally_far_apart_on_a_logarithmic_axis(drawn: Draw) -> None:
-    (axes,) = drawn(grid(), log=True, **LINES).axes
-    low, middle, high = (axes.transData.transform((4, y))[1] for y in (10, 11, 12.1))
-    assert high - middle == pytest.approx(middle - low)
-    assert "10" in [text.get_text() for text in axes.get_yticklabels()]
-
-
 @pytest.mark.parametrize(
     ("values", "places"),
     [

@@ -146,18 +146,6 @@ def test_a_papers_curve_is_in_its_panel_and_in_the_color_of_its_hue(
     assert "some of the paper's values are doubtful: unsure of the seed" in note(figure)
 
 
-@pytest.mark.parametrize(("points", "marker"), [(1, "D"), (12, "D"), (13, "None")])
-def test_a_few_points_of_a_paper_are_marked(
-    with_paper: Spec, metrics: Metrics, points: int, marker: str
-) -> None:
-    """A single one would not be seen as a line."""
-    row = "Fig3,printed,,digits,mlp,dir-0.1,J4,loss,,test_accuracy,{0},{0},0.5,"
-    lines = [PAPER.splitlines()[0], *map(row.format, range(1, points + 1))]
-    Path(with_paper["paper_values"]).write_text("\n".join(lines) + "\n")
-    (line,) = paper_lines(make_figure(with_paper, metrics()))["dir-0.1, J = 4 local steps"]
-    assert line.get_marker() == marker and len(line.get_xdata()) == points
-
-
 @pytest.mark.parametrize(
     ("changes", "rounds"),
     [({"until": 12}, [1, 12]), ({"scale": "smoke"}, [1, 12]), ({"until": 10}, [1])],

@@ -121,8 +121,7 @@ def read_tables(folder: Path, digests: Collection[str] | None = None) -> dict[st
 
 
 def _check_files(folder: Path) -> dict[str, Any]:
-    """Read a release's manifest. Raise UserError unless its files have the checksums that it
-    states."""
+    """Read a release's manifest. Raise UserError unless its files have its checksums."""
     manifest = read_manifest(folder)
     for name, entry in manifest["files"].items():
         file = folder / name

@@ -101,8 +101,7 @@ def restore(folder: Path, address: str, cells: Mapping[str, Cell]) -> RestoreOut
 
 
 def _write_new(path: str, record: Record) -> bool:
-    """Write the record of a cell and return True, unless a process trains the cell or has just
-    written its record."""
+    """Write a cell's record and return True, unless another process trains it or has done so."""
 
     def give_up() -> None:
         raise BlockingIOError
@@ -120,8 +119,7 @@ def _write_new(path: str, record: Record) -> bool:
 
 
 def _check_settings(record: Record, cell: Cell) -> None:
-    """Raise UserError if settings or science versions of a run contradict its planned cell. A
-    setting that one of them lacks is at its default, and such a version is 1."""
+    """Raise UserError if settings or science versions of a run contradict its planned cell."""
     try:
         stated = settings_with_defaults(record.header["settings"])
     except Exception as error:  # a part of its strategy is of a wrong type
@@ -129,7 +127,7 @@ def _check_settings(record: Record, cell: Cell) -> None:
     expected: dict[str, Any] = cell.plain_settings()
     versions, planned = record.header["science"], cell.science
     names = [name for name in {**stated, **expected} if stated.get(name) != expected.get(name)]
-    for name in {**versions, **planned}:
+    for name in {**versions, **planned}:  # one that is not there is 1
         names += [name] if versions.get(name, 1) != planned.get(name, 1) else []
     if names:
         listed = ", ".join(sorted(names))

@@ -237,8 +237,7 @@ def _history(parts: Mapping[str, Any]) -> History:
 
 
 def _tables_by_run(name: str, table: pa.Table) -> dict[str, pa.Table]:
-    """Split a table into one table per run. Raise ValueError unless it is sorted by digest, with
-    one row per run in `runs`."""
+    """Split a table, which must be sorted by digest, into one table per run."""
     digests = table["digest"].cast(pa.string()).to_numpy(zero_copy_only=False)
     is_new = digests[1:] != digests[:-1]
     if (digests[1:] < digests[:-1]).any() or (name == "runs" and not is_new.all()):
@@ -254,7 +253,9 @@ def _tables_by_run(name: str, table: pa.Table) -> dict[str, pa.Table]:
 def _filled_columns(part: pa.Table | None) -> dict[str, np.ndarray]:
     """The columns of one run's rows, without index columns and those that only other runs fill."""
     columns: dict[str, np.ndarray] = {}
-    for name in part.column_names if part else ():
+    if part is None:
+        return columns
+    for name in part.column_names:
         gaps, values = part[name].null_count, part[name].to_numpy()
         if 0 < gaps < len(part):
             raise ValueError(f"{name} lacks values")

@@ -254,9 +254,7 @@ def _our_verdict(claim: JudgedClaim) -> str:
 
 
 def _claim(claim: JudgedClaim, quotes: Spec, has_paper: bool) -> dict[str, Any]:
-    """A claim with the verdicts to show. Its `quotes` have the paper's sentence (`quote`), the
-    paper's own numbers where they contradict it (`against`), and what to make of them
-    (`reading`)."""
+    """A claim with the verdicts to show, and what it `quotes` of its paper."""
     ours = _our_verdict(claim)
     verdicts = [(SIDES["paper"], claim.paper)] if has_paper else []
     if ours not in (NO_RUNS, judged.NOT_JUDGED):  # which the totals say once

@@ -43,7 +43,7 @@ class Leaderboard(Item):
     def ignores(self, label: str) -> bool:
         return True
 
-    def named(self) -> Mapping[str, Sequence[str]]:
+    def named(self) -> Mapping[str, list[str]]:
         return values_left_out(self.without)
 
     def measures(self) -> list[Measure]:
