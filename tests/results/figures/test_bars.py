@@ -50,14 +50,6 @@ def test_bars_are_mean_and_standard_deviation_of_the_last_evaluation(
     assert [len(axes.patches) for axes in both.axes] == [6] * 4
 
 
-def test_whiskers_of_shares_end_at_100(drawn: Draw) -> None:
-    runs = [({"seed": seed}, {1: value}) for seed, value in enumerate([0.94, 1.0, 1.0])]
-    assert ends(drawn(runs, kind="bars", x="strategy").axes[0]) == (
-        pytest.approx(98 - 12**0.5),
-        100,
-    )
-
-
 def test_a_bar_has_a_tick_at_the_papers_value(bars: Spec, metrics: Metrics, tmp_path: Path) -> None:
     rows = "Fig7,printed,,iid,J16,loss,,test_accuracy,last,,0.75,\n"
     rows += "Fig7,printed,,dir-0.1,J16,fedavg,,test_accuracy,max,,0.125,\n"
@@ -98,15 +90,6 @@ def test_different_runs_are_averaged_as_printed(drawn: Draw) -> None:
     figure = drawn(MIXED, **POOLED)
     assert note(figure) == f"n = 1 to 2 runs per curve; {words}; band: ± 1 SD over runs"
     np.testing.assert_allclose(figure.axes[0].lines[-2].get_ydata(), [20, 35.955])
-
-
-def test_titles_of_values_name_bars_and_panels(drawn: Draw) -> None:
-    look = {"titles": {"series": {"Nc = 1": "one class"}, "partition": {"iid": "I.I.D."}}}
-    (axes,) = drawn(MIXED, kind="bars", x="series", look=look, **POOLED).axes
-    assert [text.get_text() for text in axes.get_xticklabels()] == ["IID", "one class"]
-    panels = drawn(MIXED, look=look, columns="partition", **POOLED | {"pooled": ["strategy"]})
-    assert [axes.get_title() for axes in panels.axes] == ["I.I.D.", "sampled-1-2"]
-    assert [text.get_text() for text in panels.legends[0].get_texts()] == ["IID", "one class"]
 
 
 def profiles(values: dict[tuple[str, int], list[float]], strategy: str = "") -> Any:
@@ -187,19 +170,6 @@ def test_numbers_are_placed_at_their_values(drawn: Draw) -> None:
     assert axes.get_xlabel() == "Clients in a round"
     heights = axes.collections[0].get_paths()[0].vertices[:, 1]
     assert [heights.min(), heights.max()] == pytest.approx([10 - 0.5**0.5, 15 + 0.5**0.5])
-
-
-def test_equal_factors_are_equally_far_apart_on_a_logarithmic_axis(drawn: Draw) -> None:
-    (axes,) = drawn(grid(), log=True, **LINES).axes
-    low, middle, high = (axes.transData.transform((4, y))[1] for y in (10, 11, 12.1))
-    assert high - middle == pytest.approx(middle - low)
-    assert "10" in [text.get_text() for text in axes.get_yticklabels()]
-
-
-def test_words_are_placed_one_after_another(drawn: Draw) -> None:
-    (axes,) = drawn(grid(), **LINES | {"x": "strategy", "hue": "cohort"}).axes
-    assert [text.get_text() for text in axes.get_xticklabels()] == ["fedavg", "loss"]
-    assert list(axes.get_xticks()) == [0, 1]
 
 
 @pytest.mark.parametrize(

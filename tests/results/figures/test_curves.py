@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 
 from cohort.results.figures.draw import make_figure
 from cohort.results.figures.kinds.curves import MOST_POINTS, CostCurves, Curves, mean_over_cost
-from cohort.results.figures.theme import COLORS, PAPER_GRAY
+from cohort.results.figures.theme import COLORS
 from cohort.results.files import write_metrics
 from tests.results.figures.samples import (
     NAMES,
@@ -144,26 +144,6 @@ def test_a_papers_curve_is_in_its_panel_and_in_the_color_of_its_hue(
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
     assert legend == [*NAMES, "paper (authors' log)"]
     assert "some of the paper's values are doubtful: unsure of the seed" in note(figure)
-
-
-@pytest.mark.parametrize(("points", "marker"), [(1, "D"), (12, "D"), (13, "None")])
-def test_a_few_points_of_a_paper_are_marked(
-    with_paper: Spec, metrics: Metrics, points: int, marker: str
-) -> None:
-    """A single one would not be seen as a line."""
-    row = "Fig3,printed,,digits,mlp,dir-0.1,J4,loss,,test_accuracy,{0},{0},0.5,"
-    lines = [PAPER.splitlines()[0], *map(row.format, range(1, points + 1))]
-    Path(with_paper["paper_values"]).write_text("\n".join(lines) + "\n")
-    (line,) = paper_lines(make_figure(with_paper, metrics()))["dir-0.1, J = 4 local steps"]
-    assert line.get_marker() == marker and len(line.get_xdata()) == points
-
-
-def test_with_a_single_hue_the_papers_curve_is_gray(with_paper: Spec, tmp_path: Path) -> None:
-    one = sample().query("strategy == 'loss' and partition == 'dir-0.1' and J == 'J4'")
-    write_metrics(tmp_path / "one.parquet", one, {})
-    figure = make_figure(with_paper | {"columns": None, "rows": None}, tmp_path / "one.parquet")
-    assert [line.get_color() for line in paper_lines(figure)[""]] == [PAPER_GRAY]
-    assert figure.axes[0].lines[0].get_color() == COLORS[1]
 
 
 @pytest.mark.parametrize(

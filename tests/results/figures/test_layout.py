@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import pandas as pd
 import pytest
 
 from cohort.results.figures.draw import make_figure
-from cohort.results.figures.theme import COLORS, OWN, Style, deviation_limits
+from cohort.results.figures.theme import OWN, Style, deviation_limits
 from tests.results.figures.samples import NAMES, Draw, Metrics, Spec
 
 
@@ -91,17 +90,6 @@ def test_four_measures_fit_a_page(drawn: Draw, spec: Spec, width: int, panels: i
     assert figure.get_figwidth() <= 7.01
 
 
-def test_long_titles_of_y_axes_fit_their_panels(drawn: Draw) -> None:
-    """`Transfers of the model between clients` is longer than a small panel is high."""
-    runs = [({"partition": name}, {1: 20.0, 2: 30.0}) for name in ("iid", "dir-0.1")]
-    also = ["seconds", "bytes_between"]
-    figure = drawn(runs, metric="model_transfers", columns="partition", also=also)
-    figure.draw_without_rendering()
-    first = figure.axes[0].yaxis.label
-    assert first.get_text().count("\n") == 1
-    assert first.get_window_extent().height < figure.bbox.height / 3
-
-
 @pytest.mark.parametrize(
     ("values", "unit", "limits"),
     [
@@ -120,20 +108,6 @@ def test_deviations_stay_where_values_can_be(
     assert deviation_limits(points, unit) == pytest.approx(limits)
 
 
-def test_nine_curves_look_different_and_have_no_bands(drawn: Draw) -> None:
-    """The legend keeps the study's order, whichever curve ends highest; s8 is the paper's own."""
-    names = [f"s{number}" for number in range(9)]
-    runs = [({"strategy": name}, {1: 0.5, 2: place / 10}) for place, name in enumerate(names)]
-    figure = drawn(runs, look={"methods": ["s8"]})
-    (legend,) = figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == names
-    looks = [(line.get_color(), str(line._dash_pattern)) for line in legend.legend_handles]
-    assert len(set(looks)) == 9
-    widths = [line.get_linewidth() for line in legend.legend_handles]
-    assert widths[8] > max(widths[:8])
-    assert not figure.axes[0].collections  # bands
-
-
 def test_all_strategies_look_different_and_a_papers_own_like_no_other() -> None:
     """Sixteen strategies, of which the paper proposes one, or none."""
     names = ["fedavg", *(f"strategy {place}" for place in range(15))]
@@ -146,15 +120,6 @@ def test_all_strategies_look_different_and_a_papers_own_like_no_other() -> None:
         assert [name for name in names if dashes[name] == "-"] == (own or ["fedavg"])
         for name in ("fedavg", *own):
             assert [other for other in names if colors[other] == colors[name]] == [name]
-
-
-def test_more_names_than_colors_differ_by_dashes() -> None:
-    names = [f"schedule {place}" for place in range(len(COLORS) + 1)]
-    style = Style(orders={"schedule": names}, titles={}, strategies=[])
-    assert list(style.colors("schedule", names).values()) == [*COLORS, COLORS[1]]
-    dashes = [style.dash("schedule", name) for name in names]
-    assert all(one != other for one, other in itertools.pairwise(dashes))
-    assert dashes[1] != dashes[-1]  # the two with one color
 
 
 def test_an_invented_name_that_is_a_strategys_looks_like_the_strategy() -> None:

@@ -3,11 +3,9 @@ correlations are computed by hand; and shards, of which one seed is shown, on on
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
@@ -20,12 +18,11 @@ from cohort.results.comparison import compare
 from cohort.results.figures import KINDS
 from cohort.results.figures.draw import make_figure
 from cohort.results.figures.kinds import others
-from cohort.results.figures.kinds.others import LARGEST, SMALLEST, correlation, legend_samples
+from cohort.results.figures.kinds.others import LARGEST, legend_samples
 from cohort.results.figures.theme import COLORS
 from tests.results.figures.samples import (
     LOOK,
     NAMES,
-    PARTITIONS,
     SEEDS,
     STRATEGIES,
     WORK,
@@ -114,18 +111,6 @@ def test_a_panel_for_each_partition_names_its_own_strategies(metrics: Metrics) -
     assert "; 30 of them, in 4 settings, with a seed" in note(figure)
 
 
-def test_nothing_in_common(metrics: Metrics) -> None:
-    gone = {
-        (partition, J, STRATEGIES[index], seed): ("missing", 0)
-        for partition, J, index, seed in itertools.product(PARTITIONS, WORK, range(3), SEEDS)
-        if seed != index
-    }
-    figure = make_figure(spec_of(), metrics(gone))
-    (text,) = figure.axes[0].texts
-    assert text.get_text() == "no seed of a setting that all strategies have"
-    assert text.get_text() in note(figure)
-
-
 def test_runs_of_many_settings_are_no_seeds_of_one_another(metrics: Metrics) -> None:
     """Their comparison has all runs and means, but no word on them and no difference."""
     measures = KINDS["interval"].from_spec(spec_of()).measures()
@@ -135,11 +120,8 @@ def test_runs_of_many_settings_are_no_seeds_of_one_another(metrics: Metrics) -> 
 
 
 def test_strategies_without_a_setting_in_common() -> None:
-    cells = [
-        {"strategy": "a", "partition": "iid", "selector.buffer": None, "seed": 0},
-        {"strategy": "b", "partition": "iid", "selector.buffer": 0.5, "seed": 0},
-        {"strategy": "c", "partition": "iid", "selector.buffer": None, "seed": 0},
-    ]
+    rows = [("a", None), ("b", 0.5), ("c", None)]
+    cells = [{"strategy": name, "selector.buffer": buffer, "seed": 0} for name, buffer in rows]
     with pytest.raises(UserError, match="compares a, b and c, but no setting"):
         KINDS["interval"].from_spec(spec_of()).check_cells(list(cells[0]), cells)
     without = spec_of(without={"strategy": ["b"]})
@@ -181,19 +163,6 @@ def test_every_client_of_every_run_is_a_point(drawn: Draw) -> None:
     assert "ρ: Spearman's rank correlation of the points" in note(figure)
     figure = scattered(drawn, (("loss", 0, "accuracy"), ("loss", 1, "classes_held")))
     assert clouds(figure.axes[0])[1] == [(3, 20), (4, 10)], "others lack one of both metrics"
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "text"),
-    [
-        ([1, 2, 3, 4, 5], [1, 2, 3, 5, 4], "0.90"),  # 1 - 6 * (1 + 1) / (5 * 24)
-        ([1, 1, 2, 2], [1, 2, 3, 4], "0.89"),  # ranks 1.5 1.5 3.5 3.5 and 1 to 4: 4 / sqrt(20)
-        ([1, 1, 1], [1, 2, 3], "undefined"),
-        ([1, 2], [1, 2], "undefined"),
-    ],
-)
-def test_rank_correlation_by_hand(first: list[float], second: list[float], text: str) -> None:
-    assert correlation(pd.Series(first), pd.Series(second)) == text
 
 
 def dealt(draw: Draw, cells: dict[tuple[str, str, int], Any], **spec: Any) -> Figure:
@@ -249,12 +218,3 @@ def test_a_bubble_per_client_and_class_of_the_first_seed(drawn: Draw) -> None:
 )
 def test_numbers_in_the_legend(most: int, values: list[int]) -> None:
     assert list(legend_samples(most)) == values
-
-
-def test_strategies_share_a_panel_and_one_sample_of_thousands_is_still_seen(drawn: Draw) -> None:
-    counts = [[5000, 1], [0, 2500]]
-    (axes,) = dealt(drawn, {("a", strategy, 0): counts for strategy in ("fedavg", "loss")}).axes
-    large = LARGEST**2
-    assert bubbles(axes) == pytest.approx({(0, 0): large, (0, 1): SMALLEST**2, (1, 1): large / 2})
-    for ticks in (axes.get_xticks(), axes.get_yticks()):
-        assert {0, 1} <= set(ticks) and all(tick == int(tick) for tick in ticks)

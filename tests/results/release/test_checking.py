@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from cohort.results.release.checking import check_run
+from cohort.results.release.restoring import check_run
 from cohort.selection import SELECTORS
 from cohort.training.job.train import Run, describe_session
 from cohort.training.servers import Momentum

@@ -16,8 +16,6 @@ from cohort.core.files import sha256
 from cohort.core.sealed_json import write_sealed
 from cohort.results.release import folder
 from cohort.results.release.folder import read_manifest, read_release, write_release
-from cohort.results.release.tables import FIXED
-from cohort.settings import DEFAULTS
 from tests.results.release.runs import assert_same, random_record
 
 RECORDS = [random_record(seed) for seed in range(12)]
@@ -131,7 +129,3 @@ def test_no_flipped_bit_is_read(release: Path):
                 for before, after in zip(RECORDS, records, strict=True):
                     assert_same(before, after)
         file.write_bytes(content)
-
-
-def test_no_setting_has_the_name_of_another_column():
-    assert set(DEFAULTS) & FIXED == set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -89,37 +90,23 @@ CLAIM = JudgedClaim(
     **{"paper_gap": "", "comparisons": [COMPARED]},
 )
 ACCURACY = {"fedavg": (0.5, 0.54), "fedentopt": (0.6, None)}
-SETTINGS = {
-    "dataset": "digits",
-    "model": "mlp",
-    "J": "J4",
-    "rounds": 10,
-    "selector": {"name": "random"},
+SETTINGS = {"dataset": "digits", "model": "mlp", "J": "J4", "rounds": 10} | {
+    "selector": {"name": "random"}
 }
 
 
 def cell(partition: str, strategy: str, seed: int, *, there: bool = True) -> dict[str, Any]:
     """A cell as `collect` describes it, with ten seconds and two megabytes if its record is there."""
-    labels = {
-        "dataset": "digits",
-        "model": "mlp",
-        "partition": partition,
-        "J": "J4",
-        "strategy": strategy,
-        "seed": seed,
-    }
+    own = {"partition": partition, "J": "J4", "strategy": strategy, "seed": seed}
+    labels = {"dataset": "digits", "model": "mlp"} | own
     digest = f"k{partition[0]}{strategy[3]}{seed}".ljust(13, "0")
     known = {"digest": digest, "path": f"results/cells/{digest}.h5", "labels": labels}
     if not there:
         return known | {"status": "missing"}
     facts = {
-        "settings": SETTINGS | {"partition": partition, "strategy": strategy, "seed": seed},
-        **{
-            "started": f"2026-0{seed + 1}-15T10:00:00+00:00",
-            "sessions": 1,
-            "commit": f"abc{seed}",
-            "trainer": "native",
-        },
+        "settings": SETTINGS | own,
+        **{"started": f"2026-0{seed + 1}-15T10:00:00+00:00", "sessions": 1},
+        **{"commit": f"abc{seed}", "trainer": "native"},
         **{"devices": ["Xeon <1>"], "peak_memory_mb": 300.0, "versions": {"torch": "2.9"}},
         "my": {"my.selection.mine": [f"{seed}" * 64]},
         **{"seconds": 10.0, "bytes_up": 2e6, "bytes_down": 2e6, "client_steps": 40},
@@ -130,17 +117,9 @@ def cell(partition: str, strategy: str, seed: int, *, there: bool = True) -> dic
 @pytest.fixture
 def spec(tmp_path: Path) -> Spec:
     """A study with a figure, a figure without runs, a table and a claim, each with its files."""
-    cells = [
-        cell(
-            partition,
-            strategy,
-            seed,
-            there=partition == "dir-0.1" and (strategy, seed) != ("fedentopt", 1),
-        )
-        for partition in ("dir-0.1", "iid")
-        for strategy in ("fedavg", "fedentopt")
-        for seed in (0, 1)
-    ]
+    names = itertools.product(("dir-0.1", "iid"), ("fedavg", "fedentopt"), (0, 1))
+    lacking = ("dir-0.1", "fedentopt", 1)
+    cells = [cell(*name, there=name[0] == "dir-0.1" and name != lacking) for name in names]
     experiments = {"main": cells[:4], "later": cells[4:]}
     for name, own in experiments.items():
         experiment = {"study": "demo", "experiment": name, "cells": own}
@@ -153,36 +132,25 @@ def spec(tmp_path: Path) -> Spec:
     write_claims(drawn / "claims.json", CLAIM)
     figure = {"kind": "curves", "metric": "test_accuracy"}
     table = {"metric": "test_accuracy", "rows": ["partition"]}
+    runs = {name: str(tmp_path / f"{name}.json") for name in experiments}
+    pictures, texts = ("png", "pdf", "json"), ("csv", "md", "tex", "json")
+    empty = {"quote": "", "against": "", "reading": ""}
     return {
-        **{
-            "name": "demo",
-            "title": "Demo",
-            "question": "Which is better?",
-            "findings": [],
-            "key_figure": "",
-            "description": "What it is.",
-            "source": {},
-            "scale": "full",
-            "notes": [],
-            "my": {},
-        },
+        **{"name": "demo", "title": "Demo", "question": "Which is better?", "scale": "full"},
+        **{"findings": [], "key_figure": "", "description": "What it is.", "source": {}},
+        **{"notes": [], "my": {}},
         "titles": {"strategy": {"fedavg": "FedAvg", "fedentopt": "FedEntOpt"}},
         "experiments": {
-            name: {
-                "runs": str(tmp_path / f"{name}.json"),
-                "seconds": {one["digest"]: 3600.0 for one in own},
-            }
+            name: {"runs": runs[name], "seconds": {one["digest"]: 3600.0 for one in own}}
             for name, own in experiments.items()
         },
         "figures": [
-            figure | item(tmp_path, "fig1", "main", ("png", "pdf", "json")),
-            figure | item(tmp_path, "fig2", "later", ("png", "pdf", "json")),
+            figure | item(tmp_path, "fig1", "main", pictures),
+            figure | item(tmp_path, "fig2", "later", pictures),
         ],
-        "tables": [table | item(tmp_path, "tab1", "main", ("csv", "md", "tex", "json"))],
-        "claims": [str(drawn / f"claims.{ending}") for ending in ("csv", "md", "tex", "json")],
-        "quotes": {
-            name: {"quote": "", "against": "", "reading": ""} for name in ("better", "wide")
-        },
+        "tables": [table | item(tmp_path, "tab1", "main", texts)],
+        "claims": [str(drawn / f"claims.{ending}") for ending in texts],
+        "quotes": {"better": empty, "wide": empty},
         **{"claims_command": "snakemake demo_claims", "command": "snakemake demo"},
     }
 
@@ -203,14 +171,10 @@ def item(folder: Path, name: str, experiment: str, endings: tuple[str, ...]) -> 
 def metrics(cells: list[dict[str, Any]]) -> pd.DataFrame:
     rows = []
     for cell in cells:
-        labels = cell["labels"]
-        value = ACCURACY[labels["strategy"]][labels["seed"]] if cell["status"] == "done" else None
-        known = {
-            "digest": cell["digest"],
-            **labels,
-            "status": cell["status"],
-            "metric": "test_accuracy" if value else None,
-        }
+        labels, status = cell["labels"], cell["status"]
+        value = ACCURACY[labels["strategy"]][labels["seed"]] if status == "done" else None
+        metric = "test_accuracy" if value else None
+        known = {"digest": cell["digest"], **labels, "status": status, "metric": metric}
         rows.append(known | {"round": 10, "client": None, "value": value})
     return pd.DataFrame(rows)
 

@@ -62,11 +62,8 @@ class Tags(HTMLParser):
         self.text += "" if self.opened and self.opened[-1] in ("script", "style") else data
 
     def all(self, tag: str, attribute: str) -> list[str]:
-        return [
-            str(attributes[attribute])
-            for name, attributes in self.found
-            if name == tag and attribute in attributes
-        ]
+        values = [attributes for name, attributes in self.found if name == tag]
+        return [str(attributes[attribute]) for attributes in values if attribute in attributes]
 
 
 def test_the_page_is_self_contained(spec: Spec, page: Write) -> None:
@@ -86,9 +83,7 @@ def test_every_link_leads_somewhere(spec: Spec, page: Write, tmp_path: Path) -> 
     assert len(set(ids)) == len(ids)
     anchors = [url[1:] for url in tags.all("a", "href") if url.startswith("#")]
     assert set(anchors) <= {*ids, "figures", "tables", "claims", "method", "runs"}
-    assert "../drawn/tab1.csv" in tags.all("a", "href") and "../drawn/fig1.pdf" in tags.all(
-        "a", "href"
-    )
+    assert {"../drawn/tab1.csv", "../drawn/fig1.pdf"} <= set(tags.all("a", "href"))
 
 
 def test_a_number_leads_to_its_runs(spec: Spec, page: Write) -> None:
@@ -100,15 +95,6 @@ def test_a_number_leads_to_its_runs(spec: Spec, page: Write) -> None:
     assert row is not None and "href" not in row[0]
 
 
-def test_claims_come_first_and_the_method_last(spec: Spec, page: Write) -> None:
-    html = page(spec)
-    places = [
-        html.index(f'<section id="{name}">')
-        for name in ("claims", "tables", "figures", "method", "runs")
-    ]
-    assert places == sorted(places)
-
-
 def test_a_claim_shows_its_verdicts_and_numbers(spec: Spec, page: Write) -> None:
     text = Tags(page(spec)).text
     assert "paper's numbers: held" in text and "our runs: undecided" in text
@@ -118,28 +104,11 @@ def test_a_claim_shows_its_verdicts_and_numbers(spec: Spec, page: Write) -> None
     assert f"ours {ours} +8.00 [-1.00, +17.00] above 0 in 1 of 2 seeds" in text
 
 
-def test_a_verdict_that_only_leans_is_paler(spec: Spec, page: Write) -> None:
-    file = Path(spec["claims"][-1])
-    write_claims(file, replace(CLAIM, measured="leans towards held"))
-    html = page(spec)
-    assert '<span class="chip good leans">' in html and '<span class="chip good">' in html
-    text = Tags(html).text
-    assert "our runs: leans towards held Our runs: 3 seeds; a verdict needs 5." in text
-
-
 def test_a_claim_without_runs_says_so(spec: Spec, page: Write) -> None:
     file = Path(spec["claims"][-1])
     write_claims(file, replace(CLAIM, measured="not enough runs", n=0, comparisons=[]))
     text = Tags(page(spec)).text
-    assert (
-        "our runs: " not in text.replace("By our runs: ", "")
-        and "By our runs: – 1 no runs yet" in text
-    )
-
-
-def test_the_alternative_text_says_what_is_seen(spec: Spec, page: Write) -> None:
-    (alt,) = set(Tags(page(spec)).all("img", "alt"))
-    assert alt == ("Title of fig1. Means of Test accuracy (%): FedAvg 52.00; FedEntOpt 60.00.")
+    assert "By our runs: – 1 no runs yet" in text and text.count("our runs: ") == 1
 
 
 def test_the_page_opens_with_question_findings_and_key_figure(spec: Spec, page: Write) -> None:
@@ -176,10 +145,8 @@ def test_items_have_the_numbers_of_their_paper(spec: Spec, page: Write) -> None:
 
 def test_an_address_can_be_followed(spec: Spec, page: Write) -> None:
     html = page(spec | {"notes": ["a login (https://a.b/c?d=1&e); <set> data_paths"]})
-    assert (
-        'a login (<a href="https://a.b/c?d=1&amp;e">https://a.b/c?d=1&amp;e</a>); &lt;set&gt; '
-        in html
-    )
+    address = "https://a.b/c?d=1&amp;e"
+    assert f'a login (<a href="{address}">{address}</a>); &lt;set&gt; ' in html
 
 
 def test_a_figure_without_runs_is_one_line_with_its_command_and_cost(
@@ -225,21 +192,6 @@ def test_without_runs_a_table_shows_the_papers_numbers_only(spec: Spec, page: Wr
     assert "‡ doubtful: shifted." in text
 
 
-def test_a_paper_is_beside_our_number_and_what_never_varies_in_the_caption(
-    spec: Spec, page: Write
-) -> None:
-    """As a paper lays out its table: strategies across; here all rows are of one partition."""
-    printed = PaperValue("TableI", "printed", "", {}, "", "test_accuracy", "", None, 0.535, 0.01, 3)
-    results = [
-        replace(TABLE[0], paper=printed, verdict="agrees"),
-        replace(TABLE[1], paper=None),
-    ]
-    write(Path(spec["tables"][0]["files"][-1]), comparison(results, has_paper=True))
-    text = Tags(page(spec)).text
-    assert "Partition FedAvg FedEntOpt" in text
-    assert "52.00 ± 2.83 [26.59, 77.41] (2) paper 53.50 ± 1.00 (-1.50) agrees" in text
-
-
 def test_text_is_escaped(spec: Spec, page: Write) -> None:
     for entry in (spec, *spec["figures"], *spec["tables"]):
         entry["title"] = HOSTILE
@@ -250,12 +202,8 @@ def test_text_is_escaped(spec: Spec, page: Write) -> None:
     results = [result({"0": 0.5}, partition="<i>&", strategy="fedavg")]
     write(Path(spec["tables"][0]["files"][-1]), comparison(results))
     html = page(spec)
-    assert (
-        html.count("<script") == 1
-        and "alert(" in html
-        and "<i>" not in html
-        and "&lt;i&gt;&amp;" in html
-    )
+    assert html.count("<script") == 1 and "alert(" in html
+    assert "<i>" not in html and "&lt;i&gt;&amp;" in html
 
 
 def test_the_card_counts_and_adds_up(spec: Spec, page: Write, tmp_path: Path) -> None:
@@ -281,11 +229,8 @@ def test_the_index_has_a_card_for_each_page(spec: Spec, page: Write, tmp_path: P
     write_index(index)
     tags = Tags(index.read_text())
     assert tags.all("a", "href")[1:] == ["other.html", "demo.html"]
-    assert (
-        "5 missing" in tags.text
-        and "5 h 00 min of one CPU core" in tags.text
-        and "held" in tags.text
-    )
+    for text in ("5 missing", "5 h 00 min of one CPU core", "held"):
+        assert text in tags.text
     before = index.stat().st_mtime_ns
     write_index(index)
     assert index.stat().st_mtime_ns == before
@@ -339,25 +284,9 @@ def test_a_preview_says_what_is_true_of_its_runs(spec: Spec, page: Write, tmp_pa
         runs = card["runs"] | {"done": done, "missing": 8 - done}
         (folder / "demo.json").write_text(json.dumps(card | {"runs": runs}))
         write_index(folder / "index.html")
-        sentences.append(
-            re.findall('<p class="warning">(.*?)</p>', (folder / "index.html").read_text())
-        )
+        html = (folder / "index.html").read_text()
+        sentences.append(re.findall('<p class="warning">(.*?)</p>', html))
     assert sentences == [["No run yet."], ["Not finished: drawn from the runs that exist."], []]
-
-
-def test_an_empty_setting_is_left_out(spec: Spec, page: Write) -> None:
-    def with_evaluators(cell: Spec) -> Spec:
-        text = "drift 10" if cell["labels"]["seed"] else ""
-        return (
-            cell | {"settings": cell["settings"] | {"evaluators": text}}
-            if "settings" in cell
-            else cell
-        )
-
-    change_cells(spec, with_evaluators)
-    names = re.findall("<summary>(.*?) <span class=.cost", page(spec))
-    rest = [re.sub("<.*?>", "", name).partition("FedAvg")[2] for name in names if "FedAvg" in name]
-    assert rest == ["", " evaluators drift 10"]
 
 
 def test_runs_state_what_they_have_alone_and_what_all_share(spec: Spec, page: Write) -> None:
@@ -367,49 +296,35 @@ def test_runs_state_what_they_have_alone_and_what_all_share(spec: Spec, page: Wr
     assert shared is not None and group is not None
     assert "selector.name</dt><dd>random" in shared[0] and "rounds</dt><dd>10" in shared[0]
     assert "rounds" not in html[html.index('<section id="runs">') :]
-    assert (
-        "Xeon &lt;1&gt; (3 runs)" in html and "abc0" in group[0] and "2026-02-15 10:00" in group[0]
-    )
+    assert "Xeon &lt;1&gt; (3 runs)" in html
+    assert "abc0" in group[0] and "2026-02-15 10:00" in group[0]
 
 
 def test_notes_and_warnings(spec: Spec, page: Write) -> None:
     assert "reproduction of any paper" not in page(spec)
     assert "no reproduction" in page(spec | {"scale": "smoke"})
     assert "demo.main: 2 cells skipped" in page(spec | {"notes": ["demo.main: 2 cells skipped"]})
-    file = Path(spec["experiments"]["main"]["runs"])
-    content = read_experiment(file)
-    content["cells"] = [one | {"generated": True} for one in content["cells"]]
-    write_sealed(file, content)
+    change_cells(spec, lambda one: one | {"generated": True})
     assert "Some runs used generated stand-in data" in page(spec)
 
 
 def test_a_page_without_any_run_shows_what_the_paper_says(spec: Spec, page: Write) -> None:
     """A study that nobody has trained: claims by the paper's own numbers, no picture, no row of dashes."""
-    for name, entry in spec["experiments"].items():
+    for entry in spec["experiments"].values():
         file = Path(entry["runs"])
         content = read_experiment(file)
-        content["cells"] = [
-            {key: one[key] for key in ("digest", "path", "labels")} | {"status": "missing"}
-            for one in content["cells"]
-        ]
-        frame = pd.read_parquet(file.with_suffix(".parquet")).assign(
-            status="missing", metric=None, value=None
-        )
+        kept = ("digest", "path", "labels")
+        planned = [{key: one[key] for key in kept} for one in content["cells"]]
+        content["cells"] = [one | {"status": "missing"} for one in planned]
+        frame = pd.read_parquet(file.with_suffix(".parquet"))
+        frame = frame.assign(status="missing", metric=None, value=None)
         write_metrics(file.with_suffix(".parquet"), frame, content)
-        assert name in ("main", "later")
     nothing = [replace(one, values={}, finished=0, diverged=0, best=False) for one in TABLE]
     write(Path(spec["tables"][0]["files"][-1]), comparison(nothing))
     tags = Tags(page(spec))
-    assert (
-        tags.all("img", "src") == []
-        and "2 figures without enough runs" in tags.text
-        and "1 table without enough runs" in tags.text
-    )
-    assert (
-        "n = 0 of 8 runs (8 missing)" in tags.text
-        and "paper's numbers: held" in tags.text
-        and "61.00" in tags.text
-    )
+    assert tags.all("img", "src") == [] and "n = 0 of 8 runs (8 missing)" in tags.text
+    for text in ("2 figures without", "1 table without", "paper's numbers: held", "61.00"):
+        assert text in tags.text
 
 
 def test_comparisons_without_a_verdict_are_counted():
@@ -418,8 +333,9 @@ def test_comparisons_without_a_verdict_are_counted():
     compared = [
         JudgedComparison("", [], {"paper": numbers, "ours": Evidence([])}) for numbers in evidence
     ]
-    judged = replace(CLAIM, comparisons=compared)
-    assert hold_counts(judged) == ["paper's numbers: 1 of 3 hold, 1 without a verdict"]
+    assert hold_counts(replace(CLAIM, comparisons=compared)) == [
+        "paper's numbers: 1 of 3 hold, 1 without a verdict"
+    ]
 
 
 @pytest.mark.skipif(not CHROMIUM, reason="there is no chromium (apt-get install chromium)")
@@ -433,15 +349,7 @@ def test_the_script_runs(spec: Spec, page: Write, tmp_path: Path) -> None:
         "--disable-gpu",
         f"--user-data-dir={tmp_path}/chromium",
     ]
-    dumped = subprocess.run(
-        [CHROMIUM, *options, "--dump-dom", url],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
-    )
-    assert (
-        "<button>Copy</button>" in dumped.stdout
-        and '<th scope="col"><button>Partition' in dumped.stdout
-    )
-    assert re.search(r'<details class="group" open="">.*?id="kda0000000000"', dumped.stdout, re.S)
+    command = [CHROMIUM, *options, "--dump-dom", url]
+    dumped = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
+    assert "<button>Copy</button>" in dumped and '<th scope="col"><button>Partition' in dumped
+    assert re.search(r'<details class="group" open="">.*?id="kda0000000000"', dumped, re.S)

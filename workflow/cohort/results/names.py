@@ -1,7 +1,5 @@
 """What figures, tables and reports call things: metrics with their units, labels, values."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence

@@ -157,8 +157,7 @@ def _worst_value(cells: DataFrame, metrics: DataFrame, metric: str) -> Series:
 
 
 def _value_in_rounds(rows: DataFrame, at: int | str) -> Series:
-    """The value of each run, by digest, at a round (the last evaluation up to it), or its mean over
-    a range of rounds; runs that ended before have none."""
+    """The value of each run that lasts so long, by digest, at a round or over a range of rounds."""
     shares = shares_of(rows)
     limits = {share: rounds_of(at, share) or (0, 0) for share in set(shares)}
     first = shares.map({share: limits[share][0] for share in limits})

@@ -1,8 +1,6 @@
 """Draws one figure: a grid of panels, one legend above them, and a note on the runs below. The same
 numbers always give the same bytes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import ceil
@@ -73,8 +71,7 @@ def make_figure(spec: Mapping[str, Any], metrics_file: str | Path) -> Figure:
 
 
 def _paper_matches(kind: Kind, spec: Mapping[str, Any], metrics: DataFrame) -> list[PaperMatch]:
-    """The paper's values to draw; at a cheaper scale only up to our last round, since our short
-    curves would be lost on an axis as long as the paper's."""
+    """The paper's values to draw, up to our last round where a scale makes our curves short."""
     if not spec.get("paper") or series.is_generated(metrics):
         return []
     measure, cells = kind.measures()[0], series.cells_of(metrics).to_dict("records")

@@ -22,13 +22,9 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 mpl = lazy("matplotlib")
+TEXTS: dict[str, Any] = {"items": {"type": "string"}, "minItems": 1}
 PAIR: dict[str, Any] = {"items": {"type": "number"}, "minItems": 2, "maxItems": 2}
 FALLBACK = "test_accuracy"  # what runs are compared by where a figure shows no metric by round
-
-
-def texts(help: str) -> Any:
-    """A parameter that is a list of texts, or nothing."""
-    return parameter(None, items={"type": "string"}, minItems=1, help=help)
 
 
 def further(metrics: Sequence[str]) -> Any:
@@ -169,7 +165,9 @@ class Kind(Item):
 class Averaging(Kind):
     """Base of the kinds that average over seeds, and over further labels if the study says so."""
 
-    pooled: list[str] | None = texts("labels to average over besides the seed, as a paper did")
+    pooled: list[str] | None = parameter(
+        None, help="labels to average over, as a paper did", **TEXTS
+    )
     reference: float | None = parameter(
         None, help="where to draw a dashed line, in the axis's unit"
     )

@@ -110,8 +110,7 @@ class Style(Names):
         return HATCHES[self._look(hue, value)[2] % len(HATCHES)]
 
     def _look(self, hue: str, value: str) -> tuple[str, int, int]:
-        """A name's color, which the paper's methods and FedAvg share with nothing else, the index
-        of its dash, and how often the colors were used up before it."""
+        """A name's color, the index of its dash, and how often the colors were used up before."""
         hue, value = self._as_strategy(hue, value)
         if hue == "strategy" and value in self.methods:
             index = self.methods.index(value)

@@ -1,7 +1,5 @@
 """A release on disk: a folder of Parquet tables with a manifest of their checksums."""
 
-from __future__ import annotations
-
 import contextlib
 import tempfile
 from collections.abc import Collection, Container, Iterable, Iterator
@@ -123,8 +121,7 @@ def read_tables(folder: Path, digests: Collection[str] | None = None) -> dict[st
 
 
 def _check_files(folder: Path) -> dict[str, Any]:
-    """Read a release's manifest. Raise UserError unless its files have the checksums that it
-    states."""
+    """Read a release's manifest. Raise UserError unless its files have its checksums."""
     manifest = read_manifest(folder)
     for name, entry in manifest["files"].items():
         file = folder / name

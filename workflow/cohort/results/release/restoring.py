@@ -1,25 +1,46 @@
-"""Restore the runs of a release as records of planned cells."""
-
-from __future__ import annotations
+"""Restore the runs of a release as records of planned cells, each of which it can be."""
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from cohort.core.errors import UserError
 from cohort.core.files import sha256
 from cohort.core.paths import digest_in, state_folder
 from cohort.core.process import tracked
-from cohort.records.record import Record, read, write
+from cohort.data import shards
+from cohort.records.history import PROFILE, WAYS
+from cohort.records.record import CLIENT_ARRAYS, Record, read, write
 from cohort.results.collect import is_same, settings_with_defaults
-from cohort.results.release.checking import Dealt, check_dealt, check_run
+from cohort.results.names import METRICS
 from cohort.results.release.folder import MANIFEST, read_digests, read_release
+from cohort.selection.entropy import entropy_bits
+from cohort.selection.selector import Allocating, Filtering, Probing
+from cohort.settings import local_work
 from cohort.training.cell import Cell
+from cohort.training.evaluators import EVALUATORS
 from cohort.training.job.lease import lease
+from cohort.training.ledger import BYTES
+from cohort.training.participation import Participation
+from cohort.training.procedures.procedure import Concat
 
+CHOOSING = ("federated", "fedtan", "concat")
+"""The procedures in which a selector chooses cohorts."""
+COSTS = ("seconds", "bytes_down", "bytes_up", "client_steps", "selection_samples")
+"""What each of their rounds costs, even if it is 0."""
+PURPOSES = ("seconds_training", "seconds_selecting", "seconds_evaluating")
+OTHER_COSTS = ("seconds_scoring", "seconds_transfers", "simulated_seconds", "bytes_between")
+TOLERANCE = 1e-6
+
+Dealt = dict[tuple[str, int], Record]
+"""A run with each file of shards and number of reserved test samples."""
+Checks = Iterator[tuple[bool | np.bool, str, str]]
+"""Whether a column of a release is wrong, its name, and what is wrong with it."""
 PROVEN = ("weights_sha256", "restored")
 
 
@@ -80,8 +101,7 @@ def restore(folder: Path, address: str, cells: Mapping[str, Cell]) -> RestoreOut
 
 
 def _write_new(path: str, record: Record) -> bool:
-    """Write the record of a cell and return True, unless a process trains the cell or has just
-    written its record."""
+    """Write a cell's record and return True, unless another process trains it or has done so."""
 
     def give_up() -> None:
         raise BlockingIOError
@@ -99,8 +119,7 @@ def _write_new(path: str, record: Record) -> bool:
 
 
 def _check_settings(record: Record, cell: Cell) -> None:
-    """Raise UserError if settings or science versions of a run contradict its planned cell. A
-    setting that one of them lacks is at its default, and such a version is 1."""
+    """Raise UserError if settings or science versions of a run contradict its planned cell."""
     try:
         stated = settings_with_defaults(record.header["settings"])
     except Exception as error:  # a part of its strategy is of a wrong type
@@ -108,8 +127,242 @@ def _check_settings(record: Record, cell: Cell) -> None:
     expected: dict[str, Any] = cell.plain_settings()
     versions, planned = record.header["science"], cell.science
     names = [name for name in {**stated, **expected} if stated.get(name) != expected.get(name)]
-    for name in {**versions, **planned}:
+    for name in {**versions, **planned}:  # one that is not there is 1
         names += [name] if versions.get(name, 1) != planned.get(name, 1) else []
     if names:
         listed = ", ".join(sorted(names))
         raise UserError(f"the settings of run {cell.digest} do not give this digest ({listed})")
+
+
+def check_run(record: Record, cell: Cell) -> None:
+    """Raise UserError, with run and column, if a run contradicts the settings of its cell, or if
+    its columns contradict each other.
+
+    Invented numbers that agree with all others pass: only training the cell again shows them.
+    """
+    for checks in (_cohorts, _clients, _costs, _curves, _updates, _classes, _profile):
+        try:
+            problems = (f"{name} {how}" for is_wrong, name, how in checks(record, cell) if is_wrong)
+            problem = next(problems, None)
+        except Exception as error:  # values of a wrong type or shape may raise anything
+            problem = f"{checks.__name__[1:]} cannot be read ({error or type(error).__name__})"
+        if problem:
+            raise UserError(f"run {cell.digest} is not valid: {problem}")
+
+
+def check_dealt(record: Record, cell: Cell, dealt: Dealt) -> None:
+    """Raise UserError if clients hold other samples than the shards that exist here say, or than in
+    the runs so far with the same shards; add the run to these."""
+    path, counts = cell.inputs["shards"], record.clients["label_counts"]
+    first = dealt.setdefault((path, cell.settings.reserve), record)
+    tested = [run.classes["tested"] for run in (record, first) if run.classes]
+    problem, other = "", f"those of run {first.header['digest']}, which has the same shards"
+    if not np.array_equal(counts, first.clients["label_counts"]):
+        problem = f"label_counts are not {other}"
+    elif not np.array_equal(tested[:1], tested[-1:]):
+        problem = f"tested are not {other}"
+    elif first is record and Path(path).exists():
+        is_same = np.array_equal(counts, shards.read(path).label_counts)
+        problem = "" if is_same else f"label_counts are not those of {path}"
+    if problem:
+        raise UserError(f"run {cell.digest} is not valid: {problem}")
+
+
+def _cohorts(record: Record, cell: Cell) -> Checks:
+    history, clients, rounds = record.history, cell.settings.clients, cell.settings.rounds
+    sizes, status = [len(cohort) for cohort in history.cohorts], record.header["status"]
+    is_over = 0 < len(sizes) <= rounds and (len(sizes) == rounds or status == "diverged")
+    yield not is_over, "rounds_played", f"is {len(sizes)} of {rounds} in a run that is {status}"
+    yield not int(record.header["weights_sha256"], 16), "weights_sha256", "is 0"
+    keys = {}
+    named = {"cohort": history.cohorts, "responders": history.responders, "pool": history.pools}
+    for name, rows in named.items():
+        positions, numbers = _flat(rows)
+        within = numbers.dtype.kind in "iu" and ((numbers >= 0) & (numbers < clients)).all()
+        yield not within, name, f"has other clients than 0 to {clients - 1}"
+        keys[name] = positions * clients + numbers
+        yield len(np.unique(keys[name])) < len(numbers), name, "has a client twice in a round"
+    chooses = cell.procedure.name in CHOOSING
+    least, most = (1, cell.settings.cohort) if chooses else (0, clients)
+    yield min(sizes) < least or max(sizes) > most, "cohort", f"is not of {least} to {most} clients"
+    chosen = np.isin(keys["responders"], keys["cohort"])
+    yield not chosen.all(), "responders", "has clients that are not in the cohort"
+    if type(cell.participation).responds is Participation.responds:
+        yield len(chosen) < sum(sizes), "responders", "lacks clients, though all respond"
+    may_probe = chooses or (bool(history.pools) and not _is_ours(cell))
+    probes = may_probe and isinstance(cell.selector, Probing)
+    asked = [len(pool) for pool in history.pools]
+    yield len(asked) != len(sizes) * probes, "pool", "is not there for the rounds with probes"
+    yield [len(norms) for norms in history.norms] != asked, "probe_norms", "is not one per probe"
+    yield from _values("probe_norm", np.concatenate([*history.norms, []]))
+    yield probes and not np.isin(keys["cohort"], keys["pool"]).all(), "cohort", "was not probed"
+    often = np.bincount(np.concatenate(history.cohorts), minlength=clients)
+    wrong = not np.array_equal(often, record.clients["selected"])
+    yield wrong, "selected", "is not how often each client is in a cohort"
+
+
+def _clients(record: Record, cell: Cell) -> Checks:
+    clients, diverged = record.clients, record.header["status"] == "diverged"
+    counts, size = clients["label_counts"], clients["size"]
+    wrong = counts.ndim != 2 or counts.dtype.kind not in "iu" or counts.min() < 0
+    yield wrong, "label_counts", "are not counts"
+    wrong = not np.array_equal(counts.sum(axis=1), size) or not size.any()
+    yield wrong, "size", "is not the sum of the label counts"
+    for name in CLIENT_ARRAYS:
+        yield from _values(name, clients[name])
+    for name in ("loss", "accuracy"):
+        wrong = not np.array_equal(np.isnan(clients[name]), (size == 0) | diverged)
+        yield wrong, name, "is missing for other clients than those without samples"
+    yield not _are_whole(clients["accuracy"] * size), "accuracy", "is not a share of the samples"
+    extra = clients.keys() - {*CLIENT_ARRAYS, "label_counts"}
+    wrong = _is_ours(cell) and extra != ({"cluster"} if cell.procedure.name == "concat" else set())
+    yield wrong, ", ".join(sorted(extra)) or "cluster", "is not a column of such a run"
+    if isinstance(cell.procedure, Concat):
+        cluster, last = clients["cluster"], cell.procedure.clusters - 1
+        wrong = not np.array_equal(cluster, np.where(size == 0, -1, np.clip(cluster, 0, last)))
+        yield wrong, "cluster", f"is not 0 to {last}, or -1 without samples"
+
+
+def _costs(record: Record, cell: Cell) -> Checks:
+    history = record.history
+    needed, rounds = COSTS if cell.procedure.name in CHOOSING else COSTS[:1], len(history.cohorts)
+    costs = {name: _numbers(series) for name, series in history.cost.items()}
+    for name in sorted({*needed, *costs}):
+        yield name not in (*COSTS, *PURPOSES, *OTHER_COSTS), name, "is not a cost"
+        is_whole = name.startswith("seconds_") or len(costs.get(name, ())) == rounds
+        yield not is_whole, name, "is not there in every round"  # some seconds are younger
+        yield from _values(name, costs[name])
+    parts = [costs[name] for name in PURPOSES if len(costs.get(name, ())) == rounds]
+    wrong = (np.sum(parts, axis=0) > costs["seconds"] + TOLERANCE).any()
+    yield wrong, "seconds", "is less than its parts"
+    sent = np.array([*history.traffic.values(), [0] * len(WAYS)])
+    yield (sent < 0).any(), "traffic", "is negative"
+    for name, total in zip((BYTES[way] for way in WAYS), sent.sum(axis=0), strict=True):
+        yield total != sum(costs.get(name, ())), "traffic", f"is not the sum of {name}"
+
+
+def _curves(record: Record, cell: Cell) -> Checks:
+    metrics, diverged = record.history.metrics, record.header["status"] == "diverged"
+    last, procedure = len(record.history.cohorts) - diverged, cell.procedure.name
+    required = {  # of evaluators that surely have something to evaluate
+        "test": procedure != "masked-labels",
+        "validation": cell.settings.validation > 0,
+        "local": procedure in ("federated", "fedtan"),
+        "own_samples": procedure in ("federated", "fedtan"),
+    }
+    declared = {"train_loss", "update_norm", "cohort_entropy", "updates_used"}
+    for part in (cell.procedure, cell.selector, cell.server, cell.participation):
+        declared.update(part.metrics)
+    for evaluator in (kind() for kind in EVALUATORS.values()):
+        due = [round for round in evaluator.rounds(cell) if round <= last]
+        declared.update(evaluator.metrics if due else ())
+        is_required = due and _is_ours(cell) and required.get(evaluator.name, False)
+        if evaluator.setting == "evaluators":  # a user's, which may record some of its metrics only
+            continue
+        if is_required or metrics.keys() & evaluator.metrics.keys():
+            for name in evaluator.metrics:
+                rounds = [round for round, _ in metrics.get(name, ())]
+                reason = f"has {len(rounds)} rounds, not the {len(due)} that are evaluated"
+                yield rounds != due, name, reason
+    for name, series in metrics.items():
+        yield name not in declared, name, "is not a metric of this run"
+        yield from _values(name, _numbers(series), diverged=diverged)
+
+
+def _updates(record: Record, cell: Cell) -> Checks:
+    """Compare what is recorded of updates with the samples of the clients that sent them."""
+    history, size, chooses = record.history, record.clients["size"], cell.procedure.name in CHOOSING
+    if not chooses or isinstance(cell.selector, Allocating | Filtering):
+        return
+    labels = _sums(record.clients["label_counts"], history.responders)
+    for name in ("cohort_entropy", "train_loss", "update_norm"):
+        due = labels.any(axis=1) | (name == "cohort_entropy")
+        rounds = [round - 1 for round, _ in history.metrics.get(name, ())]
+        yield rounds != [*np.flatnonzero(due)], name, "has other rounds than those with updates"
+    entropies = _numbers(history.metrics["cohort_entropy"])
+    wrong = not np.allclose(entropies, entropy_bits(labels), rtol=0, atol=TOLERANCE)
+    yield wrong, "cohort_entropy", "is not that of the cohorts' label counts"
+    amount, epochs = local_work(cell.settings.J)
+    steps = amount * (-(-size // cell.settings.batch) if epochs else (size > 0))
+    if cell.procedure.name == "federated" and not isinstance(cell.selector, Probing):
+        counted = _numbers(history.cost["client_steps"])
+        most = _sums(steps, history.responders)
+        does_all = type(cell.participation).efforts is Participation.efforts
+        wrong = bool((counted != most if does_all else counted > most).any())
+        yield wrong, "client_steps", f"are not those of {cell.settings.J} for the cohorts"
+
+
+def _classes(record: Record, cell: Cell) -> Checks:
+    classes, metrics = record.classes, record.history.metrics
+    if not classes:
+        return
+    tested, right = classes["tested"], classes["right"]
+    for name, counts in classes.items():
+        is_known = name in ("tested", "right") and counts.dtype.kind in "iu"
+        yield not is_known or counts.min() < 0, name, "are not counts"
+    yield (right > tested).any() or not tested.any(), "right", "is more than was tested"
+    done = record.header["status"] == "done"
+    yield not done and right.any(), "right", "is not 0 in a run that diverged"
+    if "test_accuracy" in metrics:
+        accuracies, named = map(_numbers, (metrics["test_accuracy"], metrics["test_classes_named"]))
+        wrong = not _are_whole(accuracies * tested.sum())
+        yield wrong, "test_accuracy", "is not a share of the samples that were tested"
+        yield (named > len(tested)).any(), "test_classes_named", "is more than the classes"
+        wrong = abs(accuracies[-1] * tested.sum() - right.sum()) > TOLERANCE
+        yield done and wrong, "test_accuracy", "does not end with the sum of right"
+        wrong = named[-1] < np.count_nonzero(right)
+        yield done and wrong, "test_classes_named", "ends with fewer classes than right has"
+
+
+def _profile(record: Record, cell: Cell) -> Checks:
+    history, diverged = record.history, record.header["status"] == "diverged"
+    profiled = bool(getattr(cell.procedure, "profiled", 0))
+    yield bool(history.profile) != profiled, "profiles", f"is there: {not profiled}"
+    if not profiled:
+        return
+    notes = np.concatenate(history.profile)
+    rounds, clients = notes[:, 0], notes[:, 1]
+    for name, values in zip(PROFILE[3:], notes.T[3:], strict=True):
+        yield from _values(f"step_{name}", values, diverged=diverged)
+    positions, trained = _flat(history.pools or history.responders)
+    keys = (positions + 1) * cell.settings.clients + trained
+    wrong = not np.isin(rounds * cell.settings.clients + clients, keys).all()
+    yield wrong, "profiles", "has clients that did not train in the round"
+    counted = _numbers(history.cost["client_steps"])
+    wrong = np.bincount(rounds.astype(int), minlength=len(counted) + 1)[1:] != counted
+    yield wrong.any(), "profiles", "does not have the steps that client_steps counts"
+
+
+def _values(name: str, values: np.ndarray, *, diverged: bool = False) -> Checks:
+    """Check that the values of a metric are within its range."""
+    wrong = values[~METRICS[name].can_be(values, diverged=diverged)]
+    yield bool(len(wrong)), name, f"is {wrong[0]:g}" if len(wrong) else ""
+
+
+def _numbers(series: Sequence[tuple[int, float]]) -> np.ndarray:
+    return np.array([value for _, value in series])
+
+
+def _is_ours(cell: Cell) -> bool:
+    """Whether the cell's procedure is not a user's."""
+    return type(cell.procedure).__module__.startswith("cohort.")
+
+
+def _are_whole(values: np.ndarray) -> bool:
+    """Whether all of these are whole numbers, up to rounding, or missing."""
+    numbers = values[~np.isnan(values)]
+    return bool((np.abs(numbers - np.rint(numbers)) <= TOLERANCE).all())
+
+
+def _flat(rows: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """The clients of all rounds in a row, and the position of each one's round."""
+    rounds = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
+    return rounds, np.concatenate([np.empty(0, np.int64), *rows])
+
+
+def _sums(values: np.ndarray, rows: Sequence[np.ndarray]) -> np.ndarray:
+    """The sum of the values (client, ...) of each round's clients (round, ...)."""
+    rounds, clients = _flat(rows)
+    sums = np.zeros((len(rows), *values.shape[1:]), np.int64)
+    np.add.at(sums, rounds, values[clients])
+    return sums

@@ -237,8 +237,7 @@ def _history(parts: Mapping[str, Any]) -> History:
 
 
 def _tables_by_run(name: str, table: pa.Table) -> dict[str, pa.Table]:
-    """Split a table into one table per run. Raise ValueError unless it is sorted by digest, with
-    one row per run in `runs`."""
+    """Split a table, which must be sorted by digest, into one table per run."""
     digests = table["digest"].cast(pa.string()).to_numpy(zero_copy_only=False)
     is_new = digests[1:] != digests[:-1]
     if (digests[1:] < digests[:-1]).any() or (name == "runs" and not is_new.all()):

@@ -3,8 +3,6 @@
 The HTML is in `templates/`; this package gathers what the templates show.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,7 +14,6 @@ from cohort.core.files import write_text
 from cohort.results.names import Names
 from cohort.results.report import items
 from cohort.results.report.render import links, render
-from cohort.results.report.runs import StudyRuns
 from cohort.results.series import GENERATED
 
 Spec = Mapping[str, Any]
@@ -26,7 +23,7 @@ def write_page(spec: Spec, outputs: Sequence[str | Path]) -> None:
     """Write the page of a study to the first output, and its card as JSON to the second."""
     page, card_file = map(Path, outputs)
     names = Names(orders={}, titles={key: dict(value) for key, value in spec["titles"].items()})
-    runs = StudyRuns(spec["experiments"], names)
+    runs = items.StudyRuns(spec["experiments"], names)
     claims = items.page_claims(spec) if spec["claims"] else None
     shown = items.sections(spec, runs, page.parent)
     card = _card(spec, runs, claims)
@@ -47,7 +44,7 @@ def write_page(spec: Spec, outputs: Sequence[str | Path]) -> None:
     write_text(card_file, json.dumps(card))
 
 
-def _provenance_counts(runs: StudyRuns) -> list[tuple[str, list[tuple[str, int]]]]:
+def _provenance_counts(runs: items.StudyRuns) -> list[tuple[str, list[tuple[str, int]]]]:
     """Count runs by device, trainer, commit and versions."""
     cells = runs.finished()
     counts = {
@@ -59,7 +56,7 @@ def _provenance_counts(runs: StudyRuns) -> list[tuple[str, list[tuple[str, int]]
     return [(title, count.most_common()) for title, count in counts.items() if count]
 
 
-def _card(spec: Spec, runs: StudyRuns, claims: Spec | None) -> dict[str, Any]:
+def _card(spec: Spec, runs: items.StudyRuns, claims: Spec | None) -> dict[str, Any]:
     """The card of a study, plain data that the index shows of it."""
     coverage, finished = runs.coverage(), runs.finished()
     return {

@@ -1,8 +1,6 @@
 """Renders the report's templates, and writes the index: a card for each study that has a page, or a
 preview of one."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -69,14 +69,24 @@ class Entry:
 
 
 def slashed(entries: Sequence[Entry]) -> Entry:
-    """Several results in one cell, with a dash for an empty text unless all are empty."""
+    """Several results in one cell."""
     counts = [entry.count for entry in entries if entry.has_runs] or [entries[0].count]
-    value, paper, verdict = (
-        SLASH.join(text or NO_VALUE for text in texts) if any(texts) else ""
-        for texts in zip(*((it.value, it.paper, it.verdict) for it in entries), strict=True)
+    return Entry(
+        SLASH.join(entry.value for entry in entries),
+        counts[0] if len(set(counts)) == 1 else SLASH.join(counts),
+        paper=_joined([entry.paper for entry in entries]),
+        verdict=_joined([entry.verdict for entry in entries]),
+        labels=entries[0].labels,
     )
-    count = counts[0] if len(set(counts)) == 1 else SLASH.join(counts)
-    return Entry(value, count, paper=paper, verdict=verdict, labels=entries[0].labels)
+
+
+def _joined(texts: Sequence[str]) -> str:
+    """The texts separated by slashes, a dash for an empty one; empty if all are."""
+    return SLASH.join(text or NO_VALUE for text in texts) if any(texts) else ""
+
+
+def _are_empty(entries: Iterable[Entry]) -> bool:
+    return all(entry.is_empty for entry in entries)
 
 
 @dataclass(frozen=True)
@@ -102,11 +112,9 @@ class Layout:
     def condensed(self) -> Layout:
         """Without the rows and columns that have no number, and with what all rows share as a
         constant."""
-        rows = [line for line in self.lines if not all(entry.is_empty for entry in line[1])]
+        rows = [line for line in self.lines if not _are_empty(line[1])]
         words, entries = zip(*rows, strict=True) if rows else ((), ())
-        has_number = [
-            not all(entry.is_empty for entry in column) for column in zip(*entries, strict=True)
-        ]
+        has_number = [not _are_empty(column) for column in zip(*entries, strict=True)]
         varies = [len(set(column)) > 1 for column in zip(*words, strict=True)]
         varies = varies if any(varies) else [index == 0 for index in range(len(varies))]
         counts = {entry.count for line in entries for entry in line if not entry.is_empty}

@@ -1,7 +1,5 @@
 """What a study can set for a table: one of means, or a leaderboard."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar

@@ -1,8 +1,6 @@
 """Compares the runs of a table and writes it as JSON, CSV, Markdown and LaTeX: means as papers
 print them, or a leaderboard of strategies ranked across the settings of an experiment."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -170,8 +168,10 @@ def _lines(
     cells: Mapping[tuple[str, ...], Entry], columns: Sequence[str]
 ) -> dict[tuple[str, ...], list[Entry]]:
     """The cells of each row, which is all of a key but its last value, by their columns."""
-    rows = dict.fromkeys(key[:-1] for key in cells)
-    return {row: [cells.get((*row, it), Entry(NO_VALUE)) for it in columns] for row in rows}
+    rows: dict[tuple[str, ...], list[Entry]] = {}
+    for row in dict.fromkeys(key[:-1] for key in cells):
+        rows[row] = [cells.get((*row, column), Entry(NO_VALUE)) for column in columns]
+    return rows
 
 
 def _entry(result: Result) -> Entry:

@@ -148,7 +148,7 @@ class Bars(ValuePerRun):
 
     def _draw_groups(self, axes: Axes, panel: DataFrame, style: Style) -> None:
         xs, colors, unit = style.shown[self.x], self.colors(style), METRICS[self.metric].unit
-        groups: dict[str, Any] = {"x": self.x, "order": xs, "hue": self.hue, "hue_order": [*colors]}
+        order: dict[str, Any] = {"x": self.x, "order": xs, "hue": self.hue, "hue_order": [*colors]}
         seaborn.barplot(
             panel,
             y="value",
@@ -157,7 +157,7 @@ class Bars(ValuePerRun):
             dodge=self.x != self.hue,
             legend=False,
             ax=axes,
-            **groups,
+            **order,
             **BARS,
         )
         for hue, bars in zip(colors, axes.containers, strict=True):
@@ -174,12 +174,11 @@ class Bars(ValuePerRun):
         hues = style.shown[self.hue] if self.has_legend else [""]
         for match in matches:
             slot = hues.index(match.labels[self.hue]) if self.has_legend else 0
-            left = style.shown[self.x].index(match.labels[self.x]) + GROUP * (
-                slot / len(hues) - 0.5
-            )
+            place = style.shown[self.x].index(match.labels[self.x])
+            left = place + GROUP * (slot / len(hues) - 0.5)
+            ends = [left, left + GROUP / len(hues)]
             height = match.values[0].value * METRICS[self.metric].scale
             look: dict[str, Any] = {"color": PAPER_TICK, "linewidth": 1.2}
-            ends = [left, left + GROUP / len(hues)]
             axes.plot(ends, [height, height], label=theme.paper_name(match), **look)
 
     def x_title(self, style: Style) -> str:

@@ -14,7 +14,7 @@ from cohort.core.components import parameter
 from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
 from cohort.results.figures import theme
-from cohort.results.figures.kind import Averaging, further, texts
+from cohort.results.figures.kind import TEXTS, Averaging, further
 from cohort.results.figures.theme import STATISTICS, Style
 from cohort.results.names import BY_ROUND, BY_STEP, METRICS
 from cohort.results.paper import PaperMatch
@@ -65,7 +65,7 @@ class Curves(Averaging):
     )
     band: Literal["sd", "none"] = parameter("sd", help="standard deviation over seeds, or no band")
     until: int | None = parameter(None, minimum=1, help="the last round shown; by default all")
-    dashed: list[str] | None = texts("the values of the hue whose curves are dashed")
+    dashed: list[str] | None = parameter(None, help="the hues whose curves are dashed", **TEXTS)
     paper: str = parameter(
         "",
         help="the item of resources/paper_values/{study}_curves.csv, or of "
