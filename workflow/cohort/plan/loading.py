@@ -48,7 +48,7 @@ class Plan:
 
     def __init__(self, config: dict[str, Any], scales: Mapping[str, Any], validator: Validator):
         self.config, self.scale, self.scales = config, config["scale"], list(scales)
-        self.layout = Layout(self.scale)
+        self.layout, self.previews = Layout(self.scale), Layout(self.scale, partial=True)
         self.datasets = _read_entries("datasets", validator)
         self.strategies = _read_entries("strategies", validator)
         self.studies: dict[str, Study] = {}
@@ -206,8 +206,8 @@ class Availability:
             dict(filter(lambda item: item[1]["experiment"] in experiments, drawn.items()))
             for drawn in (study.figures, study.tables)
         )
-        kept = {"experiments": experiments, "figures": figures, "tables": tables}
-        return replace(study, skipped=skipped, **kept), notes
+        rest = replace(study, experiments=experiments, figures=figures, tables=tables)
+        return replace(rest, skipped=skipped), notes
 
     def _lacks(self, cell: Cell, data: PlannedFile) -> Iterator[str]:
         """Yield what a cell needs to run here and lacks."""
