@@ -206,8 +206,8 @@ class Availability:
             dict(filter(lambda item: item[1]["experiment"] in experiments, drawn.items()))
             for drawn in (study.figures, study.tables)
         )
-        rest = replace(study, experiments=experiments, figures=figures, tables=tables)
-        return replace(rest, skipped=skipped), notes
+        left = replace(study, experiments=experiments, figures=figures, tables=tables)
+        return replace(left, skipped=skipped), notes
 
     def _lacks(self, cell: Cell, data: PlannedFile) -> Iterator[str]:
         """Yield what a cell needs to run here and lacks."""
