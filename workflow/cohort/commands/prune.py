@@ -7,7 +7,6 @@ import shutil
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import cache
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +61,8 @@ class PlannedFiles:
     def __init__(self, plans: Iterable[Plan]):
         self._by_folder: defaultdict[Path, dict[Path, Cell | PlannedFile]] = defaultdict(dict)
         for plan in plans:
-            for planned in chain[Cell | PlannedFile](plan.cells.values(), plan.shards.values()):
+            every: list[Cell | PlannedFile] = [*plan.cells.values(), *plan.shards.values()]
+            for planned in every:
                 path = Path(planned.path)
                 self._by_folder[path.parent][path] = planned
         self._identities = cache(self._find_identities)
@@ -81,10 +81,10 @@ class PlannedFiles:
         identities = {}
         for planned in self._by_folder.get(folder, {}).values():
             if isinstance(planned, Cell):
-                identity = planned.identity() | {"seed": 0}
+                identity = planned.identity()
             else:
-                own = shard_identity(planned.settings, digest_in(planned.inputs["data"]))
-                identity = own | {"seed": 0}
+                identity = shard_identity(planned.settings, digest_in(planned.inputs["data"]))
+            identity = identity | {"seed": 0}
             identities[digest_of(identity, planned.science)] = identity, planned.science
         return list(identities.values())
 

@@ -99,14 +99,13 @@ def run(options: argparse.Namespace) -> None:
         return
     check_cell_text(text)
     file = find_record(text)
-    record = read(file) if file else None
-    if record:
-        print(*_record_lines(record), sep="\n", flush=True)
+    if file:
+        print(*_record_lines(read(file)), sep="\n", flush=True)
     plan = load_plan(options)
     if cell := find_cell(plan, str(file) if file else text):
         print(*_cell_lines(plan, cell), sep="\n")
-    elif record and file:
-        print(*_unplanned_lines(plan, file, record), sep="\n")
+    elif file:
+        print(f"{file}: no study has this cell at scale {plan.scale} (see cohort prune)")
     else:
         where = f"no study has it at scale {plan.scale}"
         hint = "give the path of a record, or its digest"
@@ -187,20 +186,6 @@ def _cell_lines(plan: "Plan", cell: "Cell") -> Iterator[str]:
             yield f"  {file.name} has {difference}"
     if not others:
         yield f"  there is no other record in {folder}"
-
-
-def _unplanned_lines(plan: "Plan", file: Path, record: Record) -> Iterator[str]:
-    """Yield a line that no study has the cell of this record, and how the record differs from the
-    cells that came in its place."""
-    yield (
-        f"{file}: no study has this cell at scale {plan.scale} "
-        "(cohort prune lists those that none has at any)"
-    )
-    seed = record.header["settings"]["seed"]
-    for cell in plan.cells.values():
-        if Path(cell.path).parent == file.parent and cell.settings.seed == seed:
-            for difference in differences_from(record, cell):
-                yield f"  it has {difference}, {cell.digest}"
 
 
 def differences_from(record: Record, cell: "Cell") -> Iterator[str]:

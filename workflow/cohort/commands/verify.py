@@ -14,11 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from cohort.commands import run as training
 from cohort.commands.shared import add_config, load_plan, paint, positive
-from cohort.core import user_files
+from cohort.core import paths, sealed_json, user_files
 from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
-from cohort.core.paths import RELEASED, state_folder
-from cohort.core.sealed_json import write_sealed
 from cohort.core.text import counted
 from cohort.plan import Plan
 from cohort.records.history import History
@@ -68,7 +66,7 @@ def _chosen(plan: Plan, options: argparse.Namespace) -> list[tuple[Cell, Record]
         records = [run for folder in folders for run in read_release(folder)]
         runs = [run for run in records if run.header["digest"] in listed]
         if not runs:
-            raise UserError(f"{RELEASED} has no run of the listed studies")
+            raise UserError(f"{paths.RELEASED} has no run of the listed studies")
         drawn = random.sample(runs, min(options.released, len(runs)))
         return [(listed[run.header["digest"]], run) for run in drawn]
     if options.cell is not None:
@@ -120,7 +118,7 @@ def _train_again(
     on_cpu = trainer == "native" or provenance["devices"][-1] == machine.cpu_name()
     with tempfile.TemporaryDirectory(prefix="cohort-verify-") as folder:
         record, file = Path(folder, Path(cell.path).name), Path(folder, f"{cell.digest}.json")
-        write_sealed(file, vars(replace(cell, path=str(record)).planned()), sync=False)
+        sealed_json.write_sealed(file, vars(replace(cell, path=str(record)).planned()), sync=False)
         options = {"trainer": trainer, "device": "cpu" if on_cpu else "auto"}
         command = training.training_command(file, until, options)
         if status := subprocess.run(command).returncode:
@@ -129,7 +127,7 @@ def _train_again(
             again = read(record)
             sessions = again.header["provenance"]["sessions"]
             return again.history, sessions, again.header["weights_sha256"]
-        state = state_folder(record)
+        state = paths.state_folder(record)
         history = checkpoint.load_history(state / CHECKPOINT) or History()
         return history, saved_header(state)["sessions"], ""
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from cohort.core.errors import UserError
 from cohort.core.files import code_hash
 from cohort.core.lazy import lazy
-from cohort.core.paths import CLAIMS_TABLE, Layout, state_folder
+from cohort.core.paths import CLAIMS_TABLE, state_folder
 from cohort.core.sealed_json import write_sealed
 from cohort.pipeline import specs
 from cohort.pipeline.cell_states import failure_texts
@@ -43,9 +43,8 @@ def draw_studies(plan: Plan, studies: Sequence[str]) -> list[str]:
         process.join()
     if failed := [study for study, process in processes.items() if process.exitcode]:
         raise UserError(f"{', '.join(failed)} could not be drawn")
-    layout = Layout(plan.scale, partial=True)
-    write_index(layout.index())
-    return [layout.page(study)[0] for study in studies]
+    write_index(plan.previews.index())
+    return [plan.previews.page(study)[0] for study in studies]
 
 
 def draw_requested(plan: Plan, requested: Iterable[tuple[str, str]]) -> Iterator[str]:
@@ -55,13 +54,13 @@ def draw_requested(plan: Plan, requested: Iterable[tuple[str, str]]) -> Iterator
             yield draw_study(plan, study)
         elif name == CLAIMS_TABLE or name in plan.study(study).drawn_items():
             yield draw_item(plan, study, name)[0]  # unless all its cells are skipped
-    write_index(Layout(plan.scale, partial=True).index())
+    write_index(plan.previews.index())
 
 
 def draw_study(plan: Plan, name: str) -> str:
     """Draw a study from what exists, unfinished cells included, but no figure without any run;
     return the path of its page."""
-    study, layout = plan.study(name), Layout(plan.scale, partial=True)
+    study, layout = plan.study(name), plan.previews
     metrics = {key: collect_partial(plan, name, key) for key in study.experiments}
     for key, spec in study.drawn_items().items():
         table = metrics[spec["experiment"]]
@@ -84,7 +83,7 @@ def draw_study(plan: Plan, name: str) -> str:
 def draw_item(plan: Plan, study: str, name: str, metrics: str = "") -> list[str]:
     """Draw one figure or table of a study, or its table of claims, from what exists, or from these
     metrics; return its files."""
-    layout, expanded = Layout(plan.scale, partial=True), plan.study(study)
+    layout, expanded = plan.previews, plan.study(study)
     if name == CLAIMS_TABLE:
         for experiment in expanded.claimed():
             collect_partial(plan, study, experiment)
@@ -101,7 +100,7 @@ def collect_partial(plan: Plan, study: str, experiment: str, folder: str = "") -
     """Collect the metrics of an experiment from what exists, in a folder if one is given, and
     return their file; keep a file that the current code collected from just that."""
     frozen, content = specs.experiment_plan(plan, study, experiment)
-    target = Layout(plan.scale, partial=True).metrics(study, experiment)
+    target = plan.previews.metrics(study, experiment)
     digest = hashlib.sha256(f"{frozen} {code_hash('records/**/*', 'results/*')}".encode())
     for record in (Path(cell["path"]) for cell in content["cells"]):
         for source in (record, state_folder(record) / CHECKPOINT):

@@ -47,7 +47,7 @@ class Plan:
 
     def __init__(self, config: dict[str, Any], scales: Mapping[str, Any], validator: Validator):
         self.config, self.scale, self.scales = config, config["scale"], list(scales)
-        self.layout = Layout(self.scale)
+        self.layout, self.previews = Layout(self.scale), Layout(self.scale, partial=True)
         self.datasets = _read_entries("datasets", validator)
         self.strategies = _read_entries("strategies", validator)
         self.studies: dict[str, Study] = {}

@@ -4,7 +4,7 @@ key, and what jsonschema says of it.
 The schemas in config/schemas refer to those of the config's parts, which are derived from the
 components themselves, as `cohort:settings`, `cohort:selector` and so on, so a new component or
 parameter needs no edit there. Their keyword `cases`, which is not in JSON Schema, picks a mapping's
-schema by one of its keys (`standard_cases` writes it in JSON Schema).
+schema by one of its keys (`_localized` writes it in JSON Schema, for editors).
 """
 
 import contextlib
@@ -126,18 +126,6 @@ def _named_schema(name: str) -> Schema:
     return schema
 
 
-def standard_cases(schema: Schema) -> Schema:
-    """Replace the keyword `cases` by JSON Schema's own, which test one case after another."""
-    if "cases" not in schema:
-        return schema
-    key, schemas = schema["cases"]["key"], schema["cases"]["schemas"]
-    cases = [
-        {"if": {"properties": {key: {"const": name}}, "required": [key]}, "then": case}
-        for name, case in schemas.items()
-    ]
-    return {name: value for name, value in schema.items() if name != "cases"} | {"allOf": cases}
-
-
 def _pattern(validator: Any, pattern: str, value: Any, schema: Any) -> Iterator[ValidationError]:
     """Yield an error unless the whole value matches: JSON Schema allows a newline after `$`, and a
     name too long for a file's."""
@@ -213,7 +201,15 @@ class Validator:
                 parts[part] = {}  # parts refer to each other
                 parts[part] = self._localized(self.derived[uri], parts)
             schema = schema | {"$ref": f"#/$defs/{part}"}
-        return {key: self._localized(value, parts) for key, value in standard_cases(schema).items()}
+        if "cases" in schema:  # JSON Schema tests one case after another
+            key, schemas = schema["cases"]["key"], schema["cases"]["schemas"]
+            cases = [
+                {"if": {"properties": {key: {"const": name}}, "required": [key]}, "then": case}
+                for name, case in schemas.items()
+            ]
+            schema = {name: value for name, value in schema.items() if name != "cases"}
+            schema |= {"allOf": cases}
+        return {key: self._localized(value, parts) for key, value in schema.items()}
 
 
 def _sentence(error: ValidationError) -> str:
