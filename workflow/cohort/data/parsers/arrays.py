@@ -29,8 +29,8 @@ class Arrays(Parser):
     file: ClassVar[str] = "arrays.npz"
 
     def parse(self, folder: Path) -> tuple[Split, ...]:
-        path, parts = folder / self.file, SPLITS
-        pairs = [[read_npz(path, f"{kind}_{part}") for kind in "xy"] for part in parts]
+        path = folder / self.file
+        pairs = [(read_npz(path, f"x_{part}"), read_npz(path, f"y_{part}")) for part in SPLITS]
         return tuple(Split(values, _whole(labels)) for values, labels in pairs)
 
 
