@@ -8,6 +8,7 @@ testing.
 
 import gzip
 import io
+import itertools
 import tarfile
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -61,12 +62,8 @@ def known(dataset: str, part: str) -> list[Known]:
     """The pictures of a part, by group, class and number."""
     classes, groups = PICTURE_SETS[dataset]
     numbers = range(2 if part == "train" else 1)
-    return [
-        Known(part, group, label, number)
-        for group in range(groups)
-        for label in range(classes)
-        for number in numbers
-    ]
+    places = itertools.product(range(groups), range(classes), numbers)
+    return [Known(part, *place) for place in places]
 
 
 def picture_counts(dataset: str) -> dict[str, int]:
@@ -81,12 +78,13 @@ def picture_contents(dataset: str) -> dict[str, bytes]:
         return {f"{dataset.replace('-', '_')}.npz": npz(medical_arrays(dataset))}
     if dataset == "cinic10":
         return {"CINIC-10.tar.gz": tar_gz(shuffled(dict(cinic_members())))}
-    makers = {"tiny-imagenet": tiny_members, "pacs": pacs_members, "digits-dg": digits_members}
-    names = {"tiny-imagenet": "tiny-imagenet-200.zip", "pacs": "pacs.zip"}
-    names["digits-dg"] = "digits_dg.zip"
-    if dataset in names:
-        return {names[dataset]: zip_of(shuffled(dict(makers[dataset]())))}
-    return {"brain-tumor-mri-dataset.zip": zip_of(shuffled(dict(tumor_members())))}
+    name, members = {
+        "tiny-imagenet": ("tiny-imagenet-200.zip", tiny_members),
+        "pacs": ("pacs.zip", pacs_members),
+        "digits-dg": ("digits_dg.zip", digits_members),
+        "brain-tumor-mri-224": ("brain-tumor-mri-dataset.zip", tumor_members),
+    }[dataset]
+    return {name: zip_of(shuffled(dict(members())))}
 
 
 def cinic_members() -> Iterator[tuple[str, bytes]]:

@@ -7,8 +7,7 @@ import pytest
 from PIL import Image
 
 from cohort.core.errors import UserError
-from cohort.data.intake import read_user_data
-from cohort.data.parsers.arrays import Arrays
+from cohort.data.parsers.arrays import Arrays, read_user_data
 
 Read = tuple[dict[str, np.ndarray], list[str]]
 LABELS = np.array([7, 5, 7, 5])

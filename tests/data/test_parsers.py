@@ -182,12 +182,8 @@ WRONG = [
 def test_a_wrong_archive_is_reported(
     dataset: str, member: str, content: bytes | None, sentence: str
 ):
-    makers = {
-        "tiny-imagenet": picture_publishers.tiny_members,
-        "pacs": picture_publishers.pacs_members,
-        "digits-dg": picture_publishers.digits_members,
-    }
-    members = dict(makers[dataset]()) | {member: content}
+    maker = getattr(picture_publishers, f"{dataset.partition('-')[0]}_members")
+    members = dict(maker()) | {member: content}
     (name,) = FACTS[dataset]["files"]
     left = {path: data for path, data in members.items() if data is not None}
     assert sentence in refusal(dataset, {name: zip_of(left)})

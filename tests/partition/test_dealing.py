@@ -4,6 +4,8 @@ Who holds what under an overlap and with roles, which are not exact, is in test_
 test_schemes.
 """
 
+import time
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -180,3 +182,18 @@ def test_barely_possible_partitions_are_not_refused(
 )
 def test_limits_that_count_samples_shrink_with_the_share(name: str, share: float, scaled: str):
     assert str(parse_partition(name).scaled(share)) == scaled
+
+
+LARGE = ["iid", "classes-2", "covering-2", "dirplain-0.5", "dir-0.5-minimum1", "quantity-5"]
+LARGE += ["sampled-1-5", "iid-overlap0.2x20", "roles-5", "domains-2", "onedomain-3"]
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("name", LARGE)
+def test_a_million_samples_are_dealt_to_ten_thousand_clients_in_seconds(name: str):
+    """Measured on one core: 0.04 s (iid) to 0.3 s."""
+    rng, scheme = np.random.default_rng(0), parse_partition(name)
+    pool = Pool(rng.integers(0, 10, 1_000_000), rng.integers(0, 5000, 1_000_000))
+    start = time.perf_counter()
+    scheme.borrow(scheme.deal(pool, 10_000, rng), rng)
+    assert time.perf_counter() - start < 5

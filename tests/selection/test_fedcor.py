@@ -5,8 +5,8 @@ import pytest
 from scipy.optimize import minimize
 from scipy.stats import multivariate_normal
 
-from cohort.selection.fedcor import NOISE, FedCor, likeliest_points
 from cohort.selection.selector import State, View
+from cohort.selection.updates import NOISE, FedCor, likeliest_points
 
 
 def view(cohort: int, sizes: np.ndarray, losses: np.ndarray | None = None) -> View:

@@ -66,19 +66,11 @@ def test_the_order_is_drawn():
 
 def counts(selector: Skewed, clients: int, cohort: int, rounds: int, seed: int = 0) -> np.ndarray:
     """How often each client is chosen."""
-    seen, state = (
-        np.zeros(clients),
-        selector.begin(alike(clients, cohort), default_rng(seed)),
-    )
+    seen, view = np.zeros(clients), alike(clients, cohort)
+    state = selector.begin(view, default_rng(seed))
     for round in range(rounds):
-        seen[
-            selector.select(
-                state,
-                np.arange(clients),
-                alike(clients, cohort),
-                default_rng([seed, round]),
-            )
-        ] += 1
+        rng = default_rng([seed, round])
+        seen[selector.select(state, np.arange(clients), view, rng)] += 1
     return seen
 
 

@@ -11,8 +11,7 @@ from cohort.commands.shared import positive
 from cohort.core import user_files
 from cohort.core.errors import UserError
 from cohort.core.files import atomic_write, sha256, write_text
-from cohort.data.intake import read_user_data
-from cohort.data.parsers.arrays import Arrays
+from cohort.data.parsers.arrays import Arrays, read_user_data
 from cohort.plan import load
 from cohort.plan.loading import DATASET
 

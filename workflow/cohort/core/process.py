@@ -56,20 +56,20 @@ def log_output(path: str | Path) -> Iterator[None]:
 
 def last_line(path: str | Path) -> str:
     """The last non-blank line of a log; empty if there is none, or no log."""
-    try:
-        lines = Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return ""
-    return next((line for line in reversed(lines) if line.strip()), "")
+    return next((line for line in reversed(_text_of(path).splitlines()) if line.strip()), "")
 
 
 def last_session(path: str | Path) -> str:
     """The output of the last process that wrote to a log; empty if there is no log."""
+    text = _text_of(path)
+    return text[max(0, f"\n{text}".rfind(f"\n{SESSION}")) :]
+
+
+def _text_of(log: str | Path) -> str:
     try:
-        text = Path(path).read_text(encoding="utf-8", errors="replace")
+        return Path(log).read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
-    return text[max(0, f"\n{text}".rfind(f"\n{SESSION}")) :]
 
 
 def tracked(items: Iterable[T], doing: str, total: int | None = None) -> Iterable[T]:

@@ -2,12 +2,11 @@
 
 from cohort.core.components import Catalog
 from cohort.selection import entropy, oort, pools, simple, updates
-from cohort.selection.fedcor import FedCor
 from cohort.selection.peco import Peco
 from cohort.selection.selector import Selector
 
 SELECTORS = Catalog("cohort.selection", Selector, (
-    entropy.Entropy, entropy.FedCbs, entropy.KL, entropy.Reselect, FedCor, oort.Oort,
+    entropy.Entropy, entropy.FedCbs, entropy.KL, entropy.Reselect, updates.FedCor, oort.Oort,
     oort.OortFedScale, Peco, pools.CpowD, pools.PowD, pools.Probe, pools.RpowD,
     simple.FixedProbability, simple.HighestLoss, simple.HighestTrainingLoss, simple.Random,
     simple.RoundRobin, simple.Skewed, simple.Ucb, updates.Diversity, updates.DivFl, updates.HicsFl,
