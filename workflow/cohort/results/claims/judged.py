@@ -6,17 +6,18 @@ contrasts, a difference seed by seed, is above 0. Held is an intersection-union 
 tested at 5 %, which its alternatives share. For not held Holm's correction covers all clauses.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from itertools import chain, compress, islice, zip_longest
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cohort.core.files import write_text
+from cohort.core.lazy import lazy
 from cohort.core.sealed_json import from_json, read_sealed, to_sealed_json
 from cohort.core.text import counted
 from cohort.results import intervals, series
@@ -31,6 +32,13 @@ from cohort.results.names import METRICS, Names
 from cohort.results.paper import doubts
 from cohort.results.tables import layout as layouts
 from cohort.results.tables.layout import DAGGER, DOUBLE_DAGGER, Entry, Layout
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    Metrics = Callable[[str, str], pd.DataFrame | None]  # of an experiment and metric
+else:
+    pd = lazy("pandas")
 
 TITLE = "Claims"
 NAMED = 3  # how many of the points without a value the evidence names
@@ -57,8 +65,6 @@ BRACKETS = (
 PAPER = "The paper's own numbers are compared as they are, without intervals."
 TOO_FEW = f"{NOT_ENOUGH.capitalize()}: a planned run is missing, or there are fewer than 3 seeds."
 
-Metrics = Callable[[str, str], pd.DataFrame | None]
-"""Reads the metrics of an experiment and metric."""
 Clauses = list[list[Sample]]
 Valued = tuple[Comparison, list[Value]]
 """A comparison with the values of its points."""
