@@ -6,6 +6,8 @@ contrasts, a difference seed by seed, is above 0. Held is an intersection-union 
 tested at 5 %, which its alternatives share. For not held Holm's correction covers all clauses.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -33,6 +35,8 @@ from cohort.results.tables.layout import DAGGER, DOUBLE_DAGGER, Entry, Layout
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    Metrics = Callable[[str, str], pd.DataFrame | None]  # of an experiment and metric
 else:
     pd = lazy("pandas")
 
@@ -61,8 +65,6 @@ BRACKETS = (
 PAPER = "The paper's own numbers are compared as they are, without intervals."
 TOO_FEW = f"{NOT_ENOUGH.capitalize()}: a planned run is missing, or there are fewer than 3 seeds."
 
-Metrics = Callable[[str, str], "pd.DataFrame | None"]
-"""Reads the metrics of an experiment and metric."""
 Clauses = list[list[Sample]]
 Valued = tuple[Comparison, list[Value]]
 """A comparison with the values of its points."""
