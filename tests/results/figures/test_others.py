@@ -18,7 +18,7 @@ from cohort.results.comparison import compare
 from cohort.results.figures import KINDS
 from cohort.results.figures.draw import make_figure
 from cohort.results.figures.kinds import others
-from cohort.results.figures.kinds.others import LARGEST, legend_samples
+from cohort.results.figures.kinds.others import LARGEST
 from cohort.results.figures.theme import COLORS
 from tests.results.figures.samples import (
     LOOK,
@@ -211,10 +211,3 @@ def test_a_bubble_per_client_and_class_of_the_first_seed(drawn: Draw) -> None:
     assert note(figure) == "n = 2 of 3 runs (1 missing); each panel shows its first seed"
     cells = {("a", "fedavg", 0): "missing", ("b", "fedavg", 0): "unfinished"}
     assert [axes.texts[0].get_text() for axes in dealt(drawn, cells).axes] == ["no values yet"]
-
-
-@pytest.mark.parametrize(
-    ("most", "values"), [(1, [1]), (7, [1, 7]), (450, [20, 100, 400]), (5000, [300, 1000, 5000])]
-)
-def test_numbers_in_the_legend(most: int, values: list[int]) -> None:
-    assert list(legend_samples(most)) == values

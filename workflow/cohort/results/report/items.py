@@ -1,5 +1,5 @@
-"""What a page shows of a study: its runs, its figures and tables, under the numbers that their paper
-gives them, and its claims with their verdicts."""
+"""What a page shows of a study: its runs, its figures and tables, under the numbers that their
+paper gives them, and its claims with their verdicts."""
 
 import base64
 import re
@@ -50,8 +50,8 @@ class Coverage:
 
 @dataclass(frozen=True)
 class Group:
-    """Finished runs that differ in their seed only, which the numbers on the page lead to; `own` are
-    the settings, besides those in its name, that not every run of the study has."""
+    """Finished runs that differ in their seed only, to which the numbers on the page lead; `own`
+    are the settings, besides those in its name, that not every run of the study has."""
 
     name: str
     own: dict[str, str]
