@@ -64,17 +64,14 @@ def test_similarity_by_hand():
 
 def test_probabilities_by_hand():
     """Scores of 1, 2 and 3, squared, are 1, 4 and 9 of 14; who was never evaluated counts 2."""
-    assert Peco(tau=2).round_probabilities(np.array([1.0, 2, 3])) == pytest.approx(
-        [1 / 14, 4 / 14, 9 / 14]
-    )
+    known = Peco(tau=2).round_probabilities(np.array([1.0, 2, 3]))
+    assert known == pytest.approx([1 / 14, 4 / 14, 9 / 14])
     with_unknown = Peco(tau=2).round_probabilities(np.array([1.0, np.nan, 3]))
     assert with_unknown == pytest.approx([1 / 14, 4 / 14, 9 / 14])
     highest = Peco(tau=2, unseen="highest").round_probabilities(np.array([1.0, np.nan, 3]))
     assert highest == pytest.approx([1 / 19, 9 / 19, 9 / 19])
-    assert (
-        Peco().round_probabilities(np.array([np.nan, 3.0, np.nan, np.nan])).tolist() == [0.25] * 4
-    )
-    assert Peco().round_probabilities(np.full(4, np.nan)).tolist() == [0.25] * 4
+    for scores in ([np.nan, 3.0, np.nan, np.nan], [np.nan] * 4):
+        assert Peco().round_probabilities(np.array(scores)).tolist() == [0.25] * 4
 
 
 def test_extreme_exponents_stay_probabilities():

@@ -26,9 +26,8 @@ from tests.training.small_task import small_task
 
 def probed(seen: View, pool: np.ndarray, norms: np.ndarray) -> View:
     """The view after a pool was probed: a norm for each of its clients, NaN for all others."""
-    return dataclasses.replace(
-        seen, reports={"probe_norm": scatter_rows(norms, pool, len(seen.sizes))}
-    )
+    reports = {"probe_norm": scatter_rows(norms, pool, len(seen.sizes))}
+    return dataclasses.replace(seen, reports=reports)
 
 
 def simulate(
@@ -49,9 +48,8 @@ def simulate(
 
 def stretched(values: dict[int, float]) -> dict[int, float]:
     low, high = min(values.values()), max(values.values())
-    return {
-        key: (value - low) / (high - low) if high > low else 0.0 for key, value in values.items()
-    }
+    width = high - low if high > low else 1.0
+    return {key: (value - low) / width for key, value in values.items()}
 
 
 def replayed(
@@ -63,20 +61,15 @@ def replayed(
     explored: list[list[int]],
 ) -> list:
     """The algorithm box of the spec with dictionaries; who explores is taken from the run."""
-    count, last, found = (
-        dict.fromkeys(range(norms.shape[1]), 0),
-        dict.fromkeys(range(norms.shape[1]), -999_999),
-        [],
-    )
+    count, found = dict.fromkeys(range(norms.shape[1]), 0), []
+    last = dict.fromkeys(range(norms.shape[1]), -999_999)
     explore = min(round(selector.epsilon * cohort), cohort - 1)
     for t in range(1, rounds + 1):
         pool = pools[t - 1].tolist()
         movement = stretched({k: norms[t - 1, k] for k in pool})
-        rare = (
-            stretched({k: 1 / (1 + count[k]) for k in pool})
-            if any(count[k] for k in pool)
-            else dict.fromkeys(pool, 1.0)
-        )
+        rare = stretched({k: 1 / (1 + count[k]) for k in pool})
+        if not any(count[k] for k in pool):
+            rare = dict.fromkeys(pool, 1.0)
         waited = stretched({k: t - last[k] for k in pool})
         fair = stretched({k: 0.6 * rare[k] + 0.4 * waited[k] for k in pool})
         score = {k: (1 - selector.beta) * movement[k] + selector.beta * fair[k] for k in pool}
@@ -157,9 +150,8 @@ def test_all_alike_is_a_draw():
 def test_a_cohort_continues_where_its_probe_ended(batch: int, steps: int):
     """A probe of four batches, or of the only one of an epoch, then the other two epochs with a new
     optimizer: without momentum the same as three epochs at once."""
-    task = small_task(
-        selector=Probe(pool=1.0, batches=4, epsilon=0.0), J="J3e", batch=batch, lr=0.2, sizes=(8, 8)
-    )
+    selector = Probe(pool=1.0, batches=4, epsilon=0.0)
+    task = small_task(selector=selector, J="J3e", batch=batch, lr=0.2, sizes=(8, 8))
     plain = dataclasses.replace(task, selector=Random())
     (probed_first,), (whole,) = (Federated().rounds(one, Federated().begin(one))
                                  for one in (task, plain))  # fmt: skip
@@ -178,9 +170,8 @@ def test_where_a_cohort_continues_after_its_probe(J: str, begins: list[int]):
     rounds = FederatedRounds(Federated(), task)
     state, everybody, ledger = rounds.begin(), np.arange(4), Ledger()
     pool = rounds.screen(state, 1, ledger)
-    responders = Responders(
-        everybody, np.array([False, True, True, False]), task.shards.label_counts
-    )
+    answers = np.array([False, True, True, False])
+    responders = Responders(everybody, answers, task.shards.label_counts)
     works = rounds.local_work(state, responders, pool, 1)
     assert [work.client for work in works] == [1, 2]
     assert [work.begin for work in works] == begins
@@ -215,9 +206,8 @@ def test_a_probe_is_the_first_batches_of_a_client():
 def test_what_a_probe_costs_is_recorded():
     """Four clients of 4, 9, 2 and 6 samples, two chosen: four receive the model and answer with a
     number, two send it back."""
-    task = small_task(
-        selector=Probe(pool=2.0, batches=2, epsilon=0.0), cohort=2, J="J3e", batch=2, rounds=3
-    )
+    selector = Probe(pool=2.0, batches=2, epsilon=0.0)
+    task = small_task(selector=selector, cohort=2, J="J3e", batch=2, rounds=3)
     state = Federated().begin(task)
     list(Federated().rounds(task, state))
     model = sum(tensor.numel() * 8 for tensor in state.weights.values())
@@ -226,17 +216,15 @@ def test_what_a_probe_costs_is_recorded():
         assert state.history.cost["bytes_down"][round][1] == 4 * model
         assert state.history.cost["bytes_up"][round][1] == 2 * model + 4 * 8
         probes = sum(min(2, steps) for steps in epoch.values())
-        assert state.history.cost["client_steps"][round][1] == probes + sum(
-            2 * epoch[client] for client in chosen.tolist()
-        )
+        rest = sum(2 * epoch[client] for client in chosen.tolist())
+        assert state.history.cost["client_steps"][round][1] == probes + rest
 
 
 def test_what_a_run_records_is_enough_to_replay_it():
     """From the recorded pools and norms alone, other code finds the recorded cohorts."""
     selector = Probe(pool=2.0, batches=1, epsilon=0.0, beta=0.4)
-    task = small_task(
-        selector=selector, cohort=2, J="J2e", batch=2, rounds=12, sizes=(4, 9, 2, 6, 5, 3)
-    )
+    settings: dict[str, Any] = {"rounds": 12, "sizes": (4, 9, 2, 6, 5, 3)}
+    task = small_task(selector=selector, cohort=2, J="J2e", batch=2, **settings)
     state = Federated().begin(task)
     list(Federated().rounds(task, state))
     history = History.from_arrays(state.history.arrays())
