@@ -169,19 +169,10 @@ def test_plain_shares_have_the_moments_of_the_dirichlet_distribution(alpha: floa
 def test_draws_are_repeated_until_every_client_has_the_minimum():
     """Two clients, one class of 100, alpha 0.2: one draw in three leaves a client below ten, so 30
     seeds would show it."""
-    labels = np.zeros(100, dtype=int)
-    sizes = [
-        [
-            len(part)
-            for part in Dirichlet(alpha=0.2, minimum=10).deal(Pool(labels), 2, default_rng(seed))
-        ]
-        for seed in range(30)
-    ]
-    assert min(map(min, sizes)) >= 10
-    single = [
-        Dirichlet(alpha=0.2).draw_cuts(np.array([100]), 2, default_rng(seed))[0, 1]
-        for seed in range(30)
-    ]
+    pool, scheme, single = Pool(np.zeros(100, dtype=int)), Dirichlet(alpha=0.2, minimum=10), []
+    for seed in range(30):
+        assert min(map(len, scheme.deal(pool, 2, default_rng(seed)))) >= 10
+        single.append(scheme.draw_cuts(np.array([100]), 2, default_rng(seed))[0, 1])
     assert min(single) < 10
 
 
