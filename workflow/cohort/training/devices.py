@@ -28,7 +28,6 @@ class Devices(NameEncoded):
         return None
 
 
-@dataclass(frozen=True, kw_only=True)
 class Untimed(Devices):
     """Devices that simulate no time: every transfer and step takes 0 seconds."""
 

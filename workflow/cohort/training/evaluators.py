@@ -104,7 +104,6 @@ def mean_metrics(name: str, accuracy: str, loss: str) -> Mapping[str, Metric]:
     }
 
 
-@dataclass(frozen=True, kw_only=True)
 class OfModels(Evaluator):
     """Base of those that record the mean accuracy and loss of some models, NaN without any; nothing
     if the procedure has no local models."""
@@ -127,7 +126,6 @@ class OfModels(Evaluator):
         }
 
 
-@dataclass(frozen=True, kw_only=True)
 class OnTest(Evaluator):
     """Evaluates the global model on the test samples that are not reserved for selectors."""
 
@@ -142,7 +140,6 @@ class OnTest(Evaluator):
         return evaluation.evaluate(*given, plain=task.plain).metrics("test")
 
 
-@dataclass(frozen=True, kw_only=True)
 class OnValidation(Evaluator):
     """Evaluates the global model on validation samples, if there are any: as often as on the test
     samples, or in every round if the procedure needs it (for a schedule that follows the loss)."""
@@ -166,7 +163,6 @@ class OnValidation(Evaluator):
         return evaluation.evaluate(*given, plain=task.plain).metrics("validation")
 
 
-@dataclass(frozen=True, kw_only=True)
 class OnOwnSamples(OfModels):
     """Evaluates the local model of each client of the cohort on the client's own training samples
     and records the mean over clients that hold any."""
@@ -186,7 +182,6 @@ class OnOwnSamples(OfModels):
         return models
 
 
-@dataclass(frozen=True, kw_only=True)
 class OnHoldout(Evaluator):
     """Evaluates the global model on the held-out samples of all clients together, and records the
     accuracy of the worst client."""
@@ -218,7 +213,6 @@ class OnHoldout(Evaluator):
         return together.metrics("holdout") | {"holdout_worst_accuracy": worst}
 
 
-@dataclass(frozen=True, kw_only=True)
 class OfLocalModels(OfModels):
     """Evaluates the local model of each client of the cohort on the test samples and records the
     mean."""
@@ -234,7 +228,6 @@ class OfLocalModels(OfModels):
         return [(model, task.test_samples, task.test) for model in models]
 
 
-@dataclass(frozen=True, kw_only=True)
 class OnNextCohort(OfModels):
     """Evaluates the global model on the held-out samples of a cohort that the selector draws after
     the round, as Flower does where selection is part of the client manager: `configure_evaluate`

@@ -74,7 +74,6 @@ def output_bias(model: nn.Module) -> Tensor:
     return bias
 
 
-@dataclass(frozen=True, kw_only=True)
 class CrossEntropy(Objective):
     """Softmax cross-entropy."""
 

@@ -33,7 +33,6 @@ class Participation(NameEncoded):
         return np.full(clients, most)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Full(Participation):
     """Every client of the cohort answers and does all its work."""
 

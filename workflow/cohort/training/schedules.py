@@ -40,7 +40,6 @@ def scale_epochs(count: int, share: float) -> int:
     return max(1, round(count * share))
 
 
-@dataclass(frozen=True, kw_only=True)
 class Constant(Schedule):
     """Keep the learning rate constant."""
 
@@ -108,7 +107,6 @@ class Plateau(Schedule):
         return lr_scheduler.ReduceLROnPlateau(optimizer, factor=self.factor, patience=self.patience)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Cosine(Schedule):
     """Anneal the learning rate to zero along half a cosine wave (CosineAnnealingLR)."""
 
@@ -134,7 +132,6 @@ class WarmRestarts(Schedule):
         return lr_scheduler.CosineAnnealingWarmRestarts(optimizer, self.first, self.factor)
 
 
-@dataclass(frozen=True, kw_only=True)
 class OneCycle(Schedule):
     """Raise the learning rate for three tenths of all batches, then lower it to almost zero, with
     momentum moving inversely (OneCycleLR)."""

@@ -58,7 +58,6 @@ class ServerRule(Component):
         raise NotImplementedError
 
 
-@dataclass(frozen=True, kw_only=True)
 class Average(ServerRule):
     """The mean of the local weights, weighted by data size."""
 
@@ -68,7 +67,6 @@ class Average(ServerRule):
         return Merged(updates.mean(updates.shares()), memory, {})
 
 
-@dataclass(frozen=True, kw_only=True)
 class FedNova(ServerRule):
     """Divides each client's update by its effective steps, then multiplies the mean of the
     normalized updates by the mean of the effective steps, both weighted by data size (NIID-Bench).

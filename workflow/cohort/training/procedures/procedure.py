@@ -179,7 +179,6 @@ class Federated(Procedure):
             raise ValueError(f"{assumes} at once, but '{cell.selector.name}' probes clients first")
 
 
-@dataclass(frozen=True, kw_only=True)
 class FedTan(Procedure):
     """FedTAN (Wang, Shi and Chang, 2023): FedAvg whose clients take the first local step of each
     round together, layer by layer: each normalizes by the plain averages of all clients' means and
@@ -273,7 +272,6 @@ class Concat(Procedure):
         return rounds - min(max(1, round(self.classifier * rounds)), rounds - 1)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Centralized(Procedure):
     """Training of one client with all data, with which federated runs are compared: a round is an
     epoch, and the optimizer lives on from epoch to epoch and follows a learning rate schedule."""
@@ -304,7 +302,6 @@ TASKS = Metric("Tasks of an epoch", **_COUNT)
 TRANSFERS = Metric("Transfers of the model between clients", **_COUNT)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Sequential(Procedure):
     """Sequential federated learning (Li and Lyu, 2023): in each round all clients train one after
     another, in random order, each from where the one before it ended. Nothing is averaged."""
@@ -359,7 +356,6 @@ class ChunkedStratified(Stratified):
         return self.science + (self.retained != ChunkedStratified.retained)
 
 
-@dataclass(frozen=True, kw_only=True)
 class StratifiedSingle(ChunkedStratified):
     """One sample per step, by the model that clients hand on to each other (Algorithms 1 and 3)."""
 
@@ -376,7 +372,6 @@ class StratifiedSingle(ChunkedStratified):
             raise ValueError(f"takes one sample per step: batch is {cell.settings.batch}, not 1")
 
 
-@dataclass(frozen=True, kw_only=True)
 class StratifiedBatch(Stratified):
     """Batches to which clients contribute sums of gradients; the server takes the step (Algorithms
     2 and 4). Batch normalization takes its statistics from the whole batch."""
@@ -445,7 +440,6 @@ class StratifiedHybrid(ChunkedStratified):
         return [replace(cell, settings=first), replace(cell, settings=later)]
 
 
-@dataclass(frozen=True, kw_only=True)
 class MaskedLabels(Procedure):
     """Stratify's masked labels, as an experiment of their own: one round of the encrypted protocol
     (privacy/masked_labels.py), in which all clients take part with the label counts that they hold.
