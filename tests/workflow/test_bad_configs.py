@@ -62,8 +62,12 @@ EDITS = [
     ),
     (STUDY, "- classes-2", "- dir-1e-300", "numbers in a name are written without an exponent"),
     (STUDY, "- classes-2", "- classes-20", "a client cannot hold 20 classes where there are only"),
-    (STUDY, "- classes-2", "- Dir(0.1)", "'Dir(0.1)' is not known; did you mean 'dir-0.1'?"),
-    (STUDY, "- classes-2", "- dirichlet-0.1", "did you mean 'dir-ALPHA[-minimumN]'?"),
+    (
+        STUDY,
+        "- classes-2",
+        "- Dir(0.1)",
+        "'Dir(0.1)' is not known (allowed: classes-K, covering-K, dir-A",
+    ),
     (
         STUDY,
         "  fig1:",

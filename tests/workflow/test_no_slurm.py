@@ -58,7 +58,7 @@ def test_without_a_controller(fresh: Project, programs: Path, lines: list[str]):
         program(programs / name, "touch submitted")
     program(programs / "scontrol", *lines)
     (programs / "sleep").symlink_to(shutil.which("sleep"))
-    fresh.replace("workflow/cohort/pipeline/slurm.py", "PING_SECONDS = 15", "PING_SECONDS = 0.5")
+    fresh.replace("workflow/cohort/pipeline/slurm.py", "SECONDS = 15", "SECONDS = 0.5")
     status, said = slurm(fresh, programs)
     assert status == 1 and said[-1].startswith(SILENT) and len(said) <= 3, said
     assert not (fresh.root / "submitted").exists()
