@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cohort.core.errors import UserError
-from cohort.data import archives
+from cohort.data import raw
 from cohort.data.parsers.pictures import decode_picture
 from tests.data.picture_publishers import npz, picture_file, zip_of
 from tests.data.publishers import gz, tar_gz
@@ -27,12 +27,12 @@ GZ, ZIP, TAR = gz(CONTENT), zip_of({MEMBER: CONTENT}), tar_gz({"folder/a": b"x",
 def test_one_file_is_unpacked_and_no_more_than_is_expected(name: str, packed: bytes, member: str):
     Path(name).write_bytes(packed)
     for size, length in ((len(CONTENT), len(CONTENT)), (5, 6)):
-        archives.unpack(Path(name), member, size, Path("values"), "here")
+        raw.unpack(Path(name), member, size, Path("values"), "here")
         assert Path("values").read_bytes() == CONTENT[:length]
     for broken in (packed[:-40], b"<html>", packed[:30] + bytes(60) + packed[90:]):
         Path(name).write_bytes(broken)
         with pytest.raises(UserError, match=r"^here: cannot be read \([^\n]*\)$"):
-            archives.unpack(Path(name), member, len(CONTENT), Path("other"), "here")
+            raw.unpack(Path(name), member, len(CONTENT), Path("other"), "here")
     assert sorted(path.name for path in Path().iterdir()) == sorted([name, "values"])
 
 
@@ -48,13 +48,13 @@ def test_one_file_is_unpacked_and_no_more_than_is_expected(name: str, packed: by
     ids=["too large", "smaller than it is", "damaged", "a web page", "without the member"],
 )
 def test_a_zip_that_is_refused(content: bytes, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(archives, "LARGEST", 50_000)
+    monkeypatch.setattr(raw, "LARGEST", 50_000)
     Path("set.zip").write_bytes(content)
     with (
         pytest.raises(UserError, match=r"^set.zip: [^\n]*cannot be read \([^\n]*\)$"),
-        archives.open_zip(Path("set.zip")) as archive,
+        raw.open_zip(Path("set.zip")) as archive,
     ):
-        archives.read_member(archive, MEMBER)
+        raw.read_member(archive, MEMBER)
 
 
 HEADER = "{'descr': '|u1', 'fortran_order': False, 'shape': (3, 2), }"
@@ -77,17 +77,17 @@ def test_an_array_that_is_refused(head: str):
     content = b"\x93NUMPY\1\0" + struct.pack("<H", len(text)) + text + bytes([1, 2, 3, 4, 5, 6])
     Path("set.npz").write_bytes(zip_of({"values.npy": content}))
     with pytest.raises(UserError, match=r"^set.npz: values: cannot be read \([^\n]*\)$"):
-        list(archives.read_npz(Path("set.npz"), "values").read())
+        list(raw.read_npz(Path("set.npz"), "values").read())
     assert not Path("written").exists()
 
 
 @pytest.mark.parametrize("packed", [True, False])
 def test_an_array_is_read_block_by_block(packed: bool, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(archives, "BLOCK", 3 * 10 * 2 + 1)
+    monkeypatch.setattr(raw, "BLOCK", 3 * 10 * 2 + 1)
     values = np.arange(70, dtype="<u2").reshape(7, 5, 2)
     content = npz({"values": values, "other": np.arange(3)}, packed=packed)
     Path("set.npz").write_bytes(content)
-    stored = archives.read_npz(Path("set.npz"), "values")
+    stored = raw.read_npz(Path("set.npz"), "values")
     blocks = list(stored.read())
     assert stored.shape == (7, 5, 2) and [len(block) for block in blocks] == [3, 3, 1]
     np.testing.assert_array_equal(np.concatenate(blocks), values)
@@ -95,7 +95,7 @@ def test_an_array_is_read_block_by_block(packed: bool, monkeypatch: pytest.Monke
     damaged[200] ^= 1
     Path("set.npz").write_bytes(bytes(damaged))
     with pytest.raises(UserError, match=r"^set.npz: values: cannot be read \("):
-        list(archives.read_npz(Path("set.npz"), "values").read())
+        list(raw.read_npz(Path("set.npz"), "values").read())
 
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (32, 32, 3), dtype=np.uint8)

@@ -245,7 +245,7 @@ def of_participation(participation: Participation) -> list[Number]:
     for round in range(5):
         rng = np.random.default_rng([14, round])
         numbers += participation.responds(np.arange(10), rng).astype(int).tolist()
-        numbers += participation.efforts(20, 10, np.random.default_rng(15), rng).tolist()
+        numbers += participation.efforts(20, 10, np.random.default_rng(15)).tolist()
     return numbers
 
 

@@ -23,8 +23,6 @@ PARAMETERS = [
     ("lenet5", GRAY, 20, 62_556),
     ("vgg11", RGB, 10, 9_225_610),
     ("vgg11", RGB, 20, 9_230_740),
-    ("vgg11-bn", RGB, 10, 9_231_114),
-    ("vgg11-bn", RGB, 20, 9_236_244),
     ("resnet18", RGB, 10, 11_173_962),
     ("resnet18", MNIST, 10, 11_172_810),
     ("resnet9", RGB, 10, 6_575_370),
@@ -48,7 +46,6 @@ MULTIPLY_ADDS = [
     ("lenet5", RGB, 10, 0.65e6),
     ("lenet5", MNIST, 10, 0.28e6),
     ("vgg11", RGB, 10, 152.8e6),
-    ("vgg11-bn", RGB, 10, 152.8e6),
     ("resnet18", RGB, 10, 0.56e9),
     ("resnet9", RGB, 10, 379e6),
     ("resnet20", RGB, 10, 41e6),
@@ -61,7 +58,6 @@ SHAPES = [DIGITS, MNIST, GRAY, RGB, (3, 17, 16), (2, 30, 23), (1, 16, 16), (2, 6
 PARTICULAR: dict[str, Callable[[Shape], bool]] = {
     "lenet5": lambda shape: shape != DIGITS,
     "vgg11": lambda shape: shape in (GRAY, RGB, (2, 63, 40)),
-    "vgg11-bn": lambda shape: shape in (GRAY, RGB, (2, 63, 40)),
     "efficientnet-b0": lambda shape: shape[0] == 3,
     "efficientnet-b3": lambda shape: shape[0] == 3,
 }

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from cohort.privacy import LabelReport
-from cohort.selection.draws import pool_size, top_clients
 from cohort.selection.entropy import Entropy
 from cohort.selection.oort import Oort, OortFedScale
+from cohort.selection.pools import PowD
 from cohort.selection.selector import View
+from cohort.selection.simple import top_clients
 from tests.selection.test_oort import view
 
 
@@ -23,7 +24,7 @@ def test_clients_without_a_value_come_last():
 )
 def test_a_pool_is_a_rounded_multiple_of_the_cohort(multiple: float, cohort: int, size: int):
     """1.15 * 20 is 22.999... in binary; there are twelve clients where 20 were asked for."""
-    assert pool_size(multiple, 12 if size == 12 else 100, cohort) == size
+    assert PowD(pool=multiple).pool_size(12 if size == 12 else 100, cohort) == size
 
 
 def test_the_capacity_of_the_buffer_is_rounded():

@@ -63,7 +63,7 @@ def test_a_model_that_is_not_finite_has_no_accuracy(bad: float):
     weights["weight"][2, 0] = bad
     indices = torch.arange(23)
     assert all(map(math.isnan, evaluate(linear(), weights, samples, indices)))
-    tested, right = correct_by_class(linear(), weights, samples, indices, 4)
+    tested, right = correct_by_class(linear(), weights, samples, indices, 4, False)
     assert tested.tolist() == np.bincount(LABELS).tolist() and right.tolist() == [0] * 4
 
 
@@ -75,7 +75,7 @@ def test_classes_named_and_right_answers_by_class():
     result = evaluate(linear(), CLIENTS[2], SAMPLES, torch.tensor(indices))
     assert result.classes_named == len(set(answers.tolist()))
     # the fifth class has no samples
-    tested, right = correct_by_class(linear(), CLIENTS[2], SAMPLES, torch.tensor(indices), 5)
+    tested, right = correct_by_class(linear(), CLIENTS[2], SAMPLES, torch.tensor(indices), 5, False)
     assert tested.tolist() == [int((labels == label).sum()) for label in range(5)]
     assert right.tolist() == [int(((answers == c) & (labels == c)).sum()) for c in range(5)]
 

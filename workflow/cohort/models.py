@@ -274,20 +274,11 @@ class Vgg11(Model):
         for block in VGG11_BLOCKS:
             for number, after in enumerate(block, start=1):
                 layers.append(_convolution(before, after))
-                if self.batch_norm:
-                    layers.append(nn.BatchNorm2d(after))
                 if number == len(block):
                     layers.append(nn.MaxPool2d(2))
                 layers.append(nn.ReLU())
                 before = after
         return nn.Sequential(*layers, nn.Flatten(), nn.Linear(before, classes))
-
-
-class Vgg11BatchNorm(Vgg11):
-    """VGG-11 with batch normalization after each convolution. 9,231,114 parameters for CIFAR-10."""
-
-    name: ClassVar[str] = "vgg11-bn"
-    batch_norm: ClassVar[bool] = True
 
 
 def _convolution(before: int, after: int) -> nn.Module:
@@ -499,5 +490,5 @@ class CharLstmCentral(CharLstm):
 MODELS = Catalog("cohort.models", Model, (
     AmlLeNet, CharLstm, CharLstmCentral, CharLstmTwo, EfficientNetB0, EfficientNetB3, LeNet5,
     ResNet18, ResNet20, ResNet9, ResNet9GroupNorm, ResNet9Plain, SmallCNN, SmallMLP,
-    StratifyCNN, StratifyMLP, Vgg11, Vgg11BatchNorm,
+    StratifyCNN, StratifyMLP, Vgg11,
 ))  # fmt: skip

@@ -326,8 +326,6 @@ def needs_of(selector: Any) -> list[type[Need]]:
     """The needs of a selector, in alphabetical order; UserError for an unknown name."""
     for name in sorted(selector.needs):
         if name not in NEEDS:
-            raise UserError(
-                f"{source_of(type(selector))}: {type(selector).__name__} needs '{name}', "
-                f"which is not known{suggest(name, NEEDS)}"
-            )
+            where = f"{source_of(type(selector))}: {type(selector).__name__}"
+            raise UserError(f"{where} needs '{name}', which is not known{suggest(name, NEEDS)}")
     return [NEEDS[name] for name in sorted(selector.needs)]

@@ -28,7 +28,7 @@ EVALUATION_PLANS = (
 
 
 def _rounds(help: str) -> Any:
-    return parameter(0, minimum=0, pattern=ROUNDS_PATTERN, help=f"{help}; 0: never")
+    return parameter(0, minimum=0, pattern=ROUNDS_PATTERN, help=f"rounds in which {help}; 0: never")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,9 +38,7 @@ class Settings:
 
     dataset: str = parameter(help="a data set of config/datasets.yaml")
     model: str = parameter(help="a model of workflow/cohort/models.py")
-    partition: str = parameter(
-        help="how samples are dealt to clients, e.g. iid, classes-2, dir-0.1"
-    )
+    partition: str = parameter(help="how samples are dealt out, e.g. iid, classes-2, dir-0.1")
     J: str = parameter(
         pattern="^J[1-9][0-9]*e?$", help="local work per round: J4 is four steps, J5e five epochs"
     )
@@ -52,19 +50,13 @@ class Settings:
     batch: int = parameter(
         minimum=1, help="samples in a local batch; a client that has fewer takes all it has"
     )
-    lr: float = parameter(
-        exclusiveMinimum=0, maximum=1000, help="learning rate of the clients' SGD"
-    )
+    lr: float = parameter(exclusiveMinimum=0, maximum=1000, help="learning rate of clients' SGD")
     momentum: float = parameter(
         0.0, minimum=0, exclusiveMaximum=1, help="momentum of the clients' SGD, fresh each round"
     )
     weight_decay: float = parameter(0.0, minimum=0, help="weight decay of the clients' SGD")
-    optimizer: Literal["sgd", "adam"] = parameter(
-        "sgd", help="the clients' optimizer, fresh each round"
-    )
-    clip: float = parameter(
-        0.0, minimum=0, help="largest norm of a step's gradient, 0 for no clipping"
-    )
+    optimizer: Literal["sgd", "adam"] = parameter("sgd", help="clients' optimizer, new each round")
+    clip: float = parameter(0.0, minimum=0, help="largest norm of a step's gradient, 0: no limit")
     schedule: str = parameter(
         "constant",
         help="a centralized run's learning-rate schedule, e.g. onecycle, step-30, "
@@ -73,9 +65,7 @@ class Settings:
     lr_decay: float = parameter(
         1.0, exclusiveMinimum=0, maximum=1, help="factor of the learning rate after each round"
     )
-    procedure: str = parameter(
-        "federated", help="how a run goes, e.g. federated, centralized, concat-5"
-    )
+    procedure: str = parameter("federated", help="how a run goes, e.g. centralized, concat-5")
     validation: int = parameter(
         0,
         minimum=0,
@@ -89,8 +79,7 @@ class Settings:
         0, minimum=0, help="test samples reserved for selectors, each class in proportion"
     )
     augmentation: str = parameter(
-        "none",
-        help="random changes of training images, one of workflow/cohort/data/augmentations.py",
+        "none", help="random changes of training images, of workflow/cohort/data/augmentations.py"
     )
     evaluate_every: int | str = parameter(
         1,
@@ -99,19 +88,12 @@ class Settings:
         help="a number of rounds, '1 until 10, 10 until 400, 50', or '10, last 10'; the last round "
         "is always evaluated",
     )
-    evaluate_holdout: int | str = _rounds(
-        "rounds in which the global model is evaluated on clients' held-out samples"
-    )
+    evaluate_holdout: int | str = _rounds("the global model is evaluated on held-out samples")
     evaluate_next: int | str = _rounds(
-        "rounds after which the global model is evaluated on the held-out samples of a cohort that "
-        "the selector draws for that"
+        "the global model is evaluated on held-out samples of a cohort that the selector draws anew"
     )
-    evaluate_local: int | str = _rounds(
-        "rounds in which the cohort's local models are evaluated on the test set"
-    )
-    evaluate_own: int | str = _rounds(
-        "rounds in which the cohort's local models are evaluated on their own training samples"
-    )
+    evaluate_local: int | str = _rounds("the cohort's local models are evaluated on the test set")
+    evaluate_own: int | str = _rounds("the cohort's local models are evaluated on own samples")
     evaluators: str = parameter(
         "",
         pattern=rf"^({NAMED_PLAN}(; {NAMED_PLAN})*)?$",
@@ -121,13 +103,10 @@ class Settings:
         1.0, exclusiveMinimum=0, maximum=1, help="share of the training and test samples to use"
     )
     participation: str = parameter(
-        "full",
-        help="which clients answer with how much work, e.g. dropout-0.3, bernoulli-0.3, "
-        "stragglers-0.5",
+        "full", help="which clients answer with how much work, e.g. dropout-0.3, stragglers-0.5"
     )
     client_devices: str = parameter(
-        "untimed",
-        help="how fast clients compute and send, for a simulation of time, e.g. lognormal-1",
+        "untimed", help="how fast clients compute and send, to simulate time, e.g. lognormal-1"
     )
     precision: Literal["float32", "tf32", "bfloat16", "float64"] = parameter(
         "float32",
@@ -162,12 +141,8 @@ def cell_identity(
 def shard_identity(settings: Mapping[str, Any], data: str) -> dict[str, Any]:
     """The identity of shards, from which their digest is made: their settings and the digest of
     their data."""
-    own = {
-        key: value
-        for key, value in settings.items()
-        if key not in ADDED_SHARD_KEYS or value != DEFAULTS[key]
-    }
-    return own | {"data": data}
+    left_out = {key for key in ADDED_SHARD_KEYS if settings.get(key) == DEFAULTS[key]}
+    return {key: settings[key] for key in settings if key not in left_out} | {"data": data}
 
 
 def local_work(J: str) -> tuple[int, bool]:
@@ -284,10 +259,8 @@ def check_digest(
     except (KeyError, TypeError, ValueError, AttributeError):  # settings of another kind
         is_right = False
     if not is_right:
-        raise UserError(
-            f"{plan_file(planned.digest)}: its settings are not those of {planned.digest}; "
-            f"{PLAN_FIX}"
-        )
+        why = f"its settings are not those of {planned.digest}"
+        raise UserError(f"{plan_file(planned.digest)}: {why}; {PLAN_FIX}")
 
 
 def options_of(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

@@ -316,9 +316,9 @@ def test_a_processor_without_fused_multiply_add_is_refused(monkeypatch: pytest.M
     ("wish", "device", "model", "chosen", "reason"),
     [
         ("auto", GPU, "lenet5", "batched", ""),
-        ("auto", GPU, "vgg11-bn", "serial", "BatchNorm2d cannot be batched over clients"),
+        ("auto", GPU, "resnet9", "serial", "BatchNorm2d cannot be batched over clients"),
         ("auto", CPU, "lenet5", "native", ""),
-        ("auto", CPU, "vgg11-bn", "serial", "no native code for BatchNorm2d"),
+        ("auto", CPU, "resnet9", "serial", "no native code for BatchNorm2d"),
         ("batched", CPU, "lenet5", "batched", ""),
         ("native", CPU, "lenet5", "native", ""),
         ("serial", GPU, "lenet5", "serial", ""),

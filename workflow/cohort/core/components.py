@@ -11,7 +11,7 @@ import re
 import sys
 import types
 import typing
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, ClassVar, Literal, Self, TypeVar
@@ -26,6 +26,7 @@ JSON_TYPES: dict[Any, str] = {
     **{int: "integer", float: "number", str: "string", bool: "boolean"},
     **{list: "array", dict: "object", types.NoneType: "null"},
 }
+SHARE: dict[str, Any] = {"minimum": 0, "maximum": 1}  # keywords of a parameter from 0 to 1
 BOUNDS = {
     "minimum": (operator.ge, "at least"),
     "exclusiveMinimum": (operator.gt, "above"),
@@ -114,10 +115,9 @@ class Catalog(MutableMapping[str, type[C]]):
         for cls in self._nameless:
             if not cls.__subclasses__():
                 name = cls.__module__.rpartition(".")[2].replace("_", "-")
-                raise UserError(
-                    f"{source_of(cls)}: {cls.__name__} has no name by which a config can refer to "
-                    f'it; give it one, such as name: ClassVar[str] = "{name}"'
-                )
+                lacks = "has no name by which a config can refer to it; give it one, such as"
+                where = f"{source_of(cls)}: {cls.__name__}"
+                raise UserError(f'{where} {lacks} name: ClassVar[str] = "{name}"')
         return iter(sorted(self._by_name))
 
     def __len__(self) -> int:
@@ -137,16 +137,14 @@ class Catalog(MutableMapping[str, type[C]]):
                     self._nameless.append(cls)
                     continue
                 if not re.fullmatch(NAME, cls.name):
-                    raise UserError(
-                        f"{source_of(cls)}: {cls.__name__} has the name '{cls.name}', which "
-                        "is to be part of paths; name it with letters, digits and . + _ - only"
-                    )
+                    where = f"{source_of(cls)}: {cls.__name__} has the name '{cls.name}'"
+                    form = "name it with letters, digits and . + _ - only"
+                    raise UserError(f"{where}, which is to be part of paths; {form}")
                 first = self._by_name.setdefault(cls.name, cls)
                 if first is not cls:
-                    raise UserError(
-                        f"{module.__file__}: '{cls.name}' is the name of {first.__module__}."
-                        f"{first.__name__} already; give {cls.__name__} another name"
-                    )
+                    taken = f"'{cls.name}' is the name of {first.__module__}.{first.__name__}"
+                    fix = f"give {cls.__name__} another name"
+                    raise UserError(f"{module.__file__}: {taken} already; {fix}")
 
 
 @functools.cache
@@ -220,11 +218,8 @@ class NameEncoded(Component):
     def __str__(self) -> str:
         values = {field: getattr(self, field.name) for field in dataclasses.fields(self)}
         required = [_value_text(values.pop(field)) for field in _required(type(self))]
-        options = [
-            f"{field.name}{_value_text(value)}"
-            for field, value in values.items()
-            if value != field.default
-        ]
+        others = ((field, value) for field, value in values.items() if value != field.default)
+        options = [f"{field.name}{_value_text(value)}" for field, value in others]
         return "-".join([self.name, *required, *options])
 
 
@@ -245,15 +240,11 @@ def parse(text: str, catalog: Mapping[str, type[N]], kind: str) -> N:
     """Build the component that a name describes. Errors call the name a `kind`, as in
     `partition`."""
     if len(text) > LONGEST:
-        raise UserError(
-            f"{kind} '{text[:LONGEST]}...' has {len(text)} characters, "
-            f"but may have at most {LONGEST}"
-        )
+        size = f"{len(text)} characters, but may have at most {LONGEST}"
+        raise UserError(f"{kind} '{text[:LONGEST]}...' has {size}")
     if exponent := re.search(r"[0-9.]+e-[0-9]+", text):
-        raise UserError(
-            f"{kind} '{text}' holds {exponent[0]}, but numbers in a name are written without an "
-            "exponent, such as 0.001"
-        )
+        form = "numbers in a name are written without an exponent, such as 0.001"
+        raise UserError(f"{kind} '{text}' holds {exponent[0]}, but {form}")
     words = re.match(r"[a-z]+(-[a-z]+)*(?![^-])", text)
     word = words[0] if words and words[0] in catalog else text.partition("-")[0]
     if word not in catalog:
@@ -263,12 +254,16 @@ def parse(text: str, catalog: Mapping[str, type[N]], kind: str) -> N:
     try:
         component = cls(**_arguments(cls, text.removeprefix(word).split("-")[1:]))
     except ValueError as error:
-        raise UserError(
-            f"{kind} '{text}' is not of the form {cls.name_pattern()}: {error}"
-        ) from None
+        form = cls.name_pattern()
+        raise UserError(f"{kind} '{text}' is not of the form {form}: {error}") from None
     if str(component) != text:
         raise UserError(f"{kind} '{text}' is written '{component}'")
     return component
+
+
+def parser_of(catalog: Mapping[str, type[N]], kind: str) -> Callable[[str], N]:
+    """A function that builds what a name describes, as `parse` does, each name once."""
+    return functools.cache(functools.partial(parse, catalog=catalog, kind=kind))
 
 
 def _arguments(cls: type[NameEncoded], values: list[str]) -> dict[str, Any]:

@@ -99,10 +99,8 @@ def explain_unreadable(path: str | Path, kind: str, verb: str) -> Iterator[None]
     except FileAccessError:
         raise
     except Exception as error:
-        raise UserError(
-            f"{path} cannot be read as {kind} ({error}); "
-            f"delete it and start again to {verb} it anew"
-        ) from None
+        fix = f"delete it and start again to {verb} it anew"
+        raise UserError(f"{path} cannot be read as {kind} ({error}); {fix}") from None
 
 
 def _arrays(file: h5py.File) -> dict[str, h5py.Dataset]:

@@ -1,8 +1,6 @@
 """A process of the pipeline: its log, its progress bar, its end, and what the user's code may not
 change of it."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sys
@@ -11,15 +9,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import NoReturn, TypeVar
 
 from cohort.core.errors import UserError, explain_errors
 from cohort.core.lazy import lazy
 
-if TYPE_CHECKING:
-    from rich import progress as rich
-else:
-    rich = lazy("rich.progress")  # only needed in a terminal
+rich = lazy("rich.progress")  # only needed in a terminal
 
 SESSION = "--- "  # begins the first line of each process that writes to a log
 T = TypeVar("T")

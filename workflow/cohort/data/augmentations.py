@@ -133,9 +133,9 @@ class ReflectCropFlip(CropFlip):
 
     def check(self, shape: tuple[int, ...]) -> None:
         if len(shape) != 3 or min(shape[1:]) <= BORDER:
+            least = f"{BORDER + 1}x{BORDER + 1}"
             raise ValueError(
-                f"needs images of at least {BORDER + 1}x{BORDER + 1} pixels, "
-                f"not samples of shape {shape}"
+                f"needs images of at least {least} pixels, not samples of shape {shape}"
             )
 
 
@@ -158,9 +158,8 @@ class JitterFlipGray(Augmentation):
 
     def check(self, shape: tuple[int, ...]) -> None:
         if len(shape) != 3 or shape[0] != 3:
-            raise ValueError(
-                f"needs images with three color channels, not samples of shape {shape}"
-            )
+            wanted = "images with three color channels"
+            raise ValueError(f"needs {wanted}, not samples of shape {shape}")
 
     def apply(self, images: Tensor, numbers: Tensor) -> Tensor:
         images = self._jittered(images, numbers[:, :5])
@@ -266,8 +265,5 @@ def _equal(first: Tensor, second: Tensor) -> Tensor:
     return torch.eq(first, second, out=torch.empty_like(first))
 
 
-AUGMENTATIONS = Catalog(
-    "cohort.data.augmentations",
-    Augmentation,
-    (CropFlip, Flip, JitterFlipGray, Nothing, ReflectCropFlip),
-)
+_CLASSES = CropFlip, Flip, JitterFlipGray, Nothing, ReflectCropFlip
+AUGMENTATIONS = Catalog("cohort.data.augmentations", Augmentation, _CLASSES)

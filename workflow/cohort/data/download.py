@@ -19,8 +19,7 @@ from urllib.request import Request, urlopen
 from cohort.core import user_files
 from cohort.core.errors import FileAccessError, UserError, refusal
 from cohort.core.files import atomic_write, lock, sha256
-from cohort.data.archives import unpack
-from cohort.data.raw import RawFile, check, copy_or_pack, files_in_mirror
+from cohort.data.raw import RawFile, check, copy_or_pack, files_in_mirror, unpack
 
 PACKED = Path("resources/raw/packed")
 WAITS = (2.0, 8.0, 30.0)  # seconds before each retry
@@ -33,10 +32,7 @@ ADVICE = "check the network, or fetch it by hand and name its folder as data_mir
 
 
 def download(
-    raw: Mapping[str, Any],
-    target: str | Path,
-    mirror: str = "",
-    paths: Mapping[str, str] | None = None,
+    raw: Mapping[str, Any], target: str | Path, mirror: str = "", paths: Mapping[str, str] = {}
 ) -> None:
     """Download or copy one raw file to `target`. `raw` is the file's entry in config/datasets.yaml,
     whose source may be a file bundled with an installed Python package, `package:NAME/PATH`, or one
@@ -50,12 +46,11 @@ def download(
         _copy_or_unpack(file, _bundled_file(path), target, file.source)
     elif kind == "file":
         _copy_file(file, Path(path).expanduser(), target)
-    elif file.login and (named := (paths or {}).get(target.parent.name)):
+    elif file.login and (named := paths.get(target.parent.name)):
         with atomic_write(target) as temporary:
             if not Path(named).expanduser().exists():
-                raise UserError(
-                    f"data_paths.{target.parent.name} is '{named}', which does not exist"
-                )
+                key = f"data_paths.{target.parent.name}"
+                raise UserError(f"{key} is '{named}', which does not exist")
             copy_or_pack(Path(named).expanduser(), temporary)
             check(file, temporary, named)
         print(f"taken from data_paths: {named}")
@@ -131,10 +126,8 @@ def _from_publisher(file: RawFile, target: Path) -> None:
     """Download from the source, or else from the first of its mirrors that has the file."""
     if file.login:
         dataset = target.parent.name
-        raise UserError(
-            f"{dataset} is behind a login ({file.login}); "
-            f"fetch it by hand and name its zip or folder in data_paths.{dataset}"
-        )
+        fix = f"fetch it by hand and name its zip or folder in data_paths.{dataset}"
+        raise UserError(f"{dataset} is behind a login ({file.login}); {fix}")
     failures = []
     for url in (file.source, *file.mirrors):
         try:

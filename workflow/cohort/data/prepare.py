@@ -85,10 +85,9 @@ def _check(settings: Mapping[str, Any], name: str, split: Split | None) -> None:
         return
     count, shape = len(split.labels), list(split.values.shape)
     if shape != [count, *settings["shape"]] or count != settings[name]:
-        raise UserError(
-            f"{what} has {shape[0]} samples of {shape[1:]} and {count} labels, "
-            f"{file} expects {settings[name]} of {settings['shape']}"
-        )
+        wanted = f"{file} expects {settings[name]} of {settings['shape']}"
+        has = f"{shape[0]} samples of {shape[1:]} and {count} labels"
+        raise UserError(f"{what} has {has}, {wanted}")
     for word, numbers, most in (
         ("labels", split.labels, settings["classes"]),
         ("groups", split.groups, settings["groups"]),
@@ -98,9 +97,8 @@ def _check(settings: Mapping[str, Any], name: str, split: Split | None) -> None:
             raise UserError(f"{what} {verb} {word}, {file} says otherwise")
         in_range = numbers is None or (numbers.min() >= 0 and numbers.max() < most)
         if not in_range or (numbers is not None and len(numbers) != count):
-            raise UserError(
-                f"{what} has {word} that are not one of 0 to {most - 1} for each sample"
-            )
+            wanted = f"one of 0 to {most - 1} for each sample"
+            raise UserError(f"{what} has {word} that are not {wanted}")
 
 
 def _write(

@@ -2,8 +2,6 @@
 time: where it cannot be read or written, or an entry is damaged, the code is compiled. An entry is
 written aside and renamed, so processes can share the folder."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import functools
@@ -11,17 +9,14 @@ import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from cohort.core.errors import UserError
 from cohort.core.files import atomic_write, cache_folder
 from cohort.core.lazy import lazy
 from cohort.native.target import Target
 
-if TYPE_CHECKING:
-    from llvmlite import binding as llvm
-else:
-    llvm = lazy("llvmlite.binding")
+llvm = lazy("llvmlite.binding")
 
 MOST = 200  # entries of the cache; the oldest go first
 CHECKSUM = hashlib.sha256().digest_size
@@ -87,7 +82,7 @@ def _compile(text: str, target: Target) -> bytes:
     return bytes(machine.emit_object(module))
 
 
-def _target_machine(target: Target) -> llvm.TargetMachine:
+def _target_machine(target: Target) -> Any:
     _initialize()
     return llvm.Target.from_default_triple().create_target_machine(
         target.cpu, target.features, opt=3, reloc="pic", codemodel="small"

@@ -140,9 +140,8 @@ class ConvolutionCode(LayerCode):
         taps, per_output = lines * layer.kernel, layer.inner * layer.taps
         offsets = (inner, layer.taps * lanes), (line, layer.kernel * lanes), self.layout.sums
         goal = emit.pointer("%memory", *offsets)
-        goal_offsets = [
-            (number * per_output + tap) * lanes for number in range(size) for tap in range(taps)
-        ]
+        begins = [number * per_output for number in range(size)]
+        goal_offsets = [(begin + tap) * lanes for begin in begins for tap in range(taps)]
         sums = emit.variables([emit.load(goal, offset) for offset in goal_offsets])
         abreast = 2 - layer.sides[1] % 2
         columns = emit.loop(layer.sides[1], step=abreast)

@@ -15,11 +15,8 @@ from cohort.native.target import Arena, Target
 
 L1_SHARE = 24 * 1024  # bytes of the first-level cache that a gradient may fill
 ABREAST = 4  # vectors of samples, or pixels, that share each load of a weight
-PARAMETERS = (
-    *Emitter.noalias("memory", "weights", "gradients"),
-    "i64 %blocks",
-    *Emitter.noalias("logit_scale"),
-)
+_ARRAYS = Emitter.noalias("memory", "weights", "gradients")
+PARAMETERS = (*_ARRAYS, "i64 %blocks", *Emitter.noalias("logit_scale"))
 """Of all functions of layers: scratch memory, weights, their gradients, how many blocks of samples
 the batch has, and what calibrated logits are scaled by."""
 

@@ -139,9 +139,8 @@ def emit_gather(emit: Emitter, layout: LanesLayout, shape: Shape, kind: str) -> 
     channels, rows, length = shape if goal.border else (1, 1, math.prod(shape))
     with emit.function("gather", *GATHER_PARAMETERS), emit.loop("%blocks") as block:
         numbers = [emit.load_int("%indices", (block, lanes), lane) for lane in range(lanes)]
-        sources = [
-            emit.pointer("%samples", (number, math.prod(shape)), kind=kind) for number in numbers
-        ]
+        size = math.prod(shape)
+        sources = [emit.pointer("%samples", (number, size), kind=kind) for number in numbers]
         with emit.loops(channels, rows) as (channel, row):
             offsets = (channel, rows * length), (row, length)
             strided = zip((block, channel, row), goal.strides, strict=False)

@@ -158,9 +158,8 @@ class SpectralConvolutionCode(ConvolutionCode):
     def _transform_rows(self, maps: MapSpectra, source: Array, width: int) -> None:
         emit = self.emit
         with emit.loops(maps.channels, "%blocks", maps.height) as (channel, block, y):
-            pixels = {
-                x: emit.load(self.pointer(source, block, channel, y, x)) for x in range(width)
-            }
+            row = source, block, channel, y
+            pixels = {x: emit.load(self.pointer(*row, x)) for x in range(width)}
             for number, value in enumerate(self._row_transform(pixels)):
                 emit.store(value, self._row_at(maps, number, channel, y, block))
 

@@ -1,20 +1,14 @@
 """Targets of generated code: a processor and a floating-point type."""
 
-from __future__ import annotations
-
 import functools
 import platform
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cohort.core.lazy import lazy
 
-if TYPE_CHECKING:
-    from llvmlite import binding as llvm
-else:
-    llvm = lazy("llvmlite.binding")
+llvm = lazy("llvmlite.binding")
 
 SIZES = {"float": 4, "double": 8}
 CACHE_LINE = 64  # bytes

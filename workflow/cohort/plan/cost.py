@@ -48,7 +48,6 @@ RATES = {
     "stratify-cnn": Rate(1270, 40, 2.3, 2.6),
     "stratify-mlp": Rate(0.9, 40, 0.016, 0.005, ROW),
     "vgg11": Rate(4120, 6100, 9.3, 2.9),
-    "vgg11-bn": Rate(12_550, 9300, 9.3, 4.7, native=False),
 }
 UNKNOWN = RATES["aml-lenet"]  # of a model of the user's own
 

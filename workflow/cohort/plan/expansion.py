@@ -112,9 +112,7 @@ class Expansion:
             full = self._full_experiments()
             papers = dict.fromkeys(full, name)
             papers |= {key: source.study for key, source in self.extended.items()}
-            matrices = {
-                key: (experiment.axes, experiment.cells) for key, experiment in full.items()
-            }
+            matrices = {key: (every.axes, every.cells) for key, every in full.items()}
             shares = {key: experiment.scale.get("rounds", 1) for key, experiment in full.items()}
             facets, notes = self._checked_facets((figures, tables), matrices, papers)
             experiments, scale_notes = self._planned_experiments(full, facets)
@@ -173,10 +171,7 @@ class Expansion:
         return FullScale(cells, axes, chosen)
 
     def _checked_facets(
-        self,
-        drawn: Sequence[dict[str, Values]],
-        matrices: Mapping[str, items.FullScale],
-        papers: Mapping[str, str],
+        self, drawn: Sequence[Values], matrices: Mapping[str, items.FullScale], papers: Values
     ) -> tuple[dict[str, list[tuple[str, ...]]], list[str]]:
         """Check figures and tables; return the facets of those of each experiment, and notes. One
         of an extended study in which added strategies have no place is taken out of `drawn`."""
@@ -271,7 +266,6 @@ def _with_overrides(shared: Values, own: Values, overrides: Iterable[Text]) -> V
 
 
 def _without_text(entry: Values) -> str:
-    listed = (
-        f"{key} {' or '.join(map(str, values))}" for key, values in matrix.as_lists(entry).items()
-    )
+    pairs = matrix.as_lists(entry).items()
+    listed = (f"{key} {' or '.join(map(str, values))}" for key, values in pairs)
     return f", without {', '.join(listed)}"

@@ -102,9 +102,7 @@ def check_findings(
 
 
 def checked_titles(
-    texts: Sequence[Mapping[str, Any]],
-    strategies: Mapping[str, str],
-    matrices: Collection[FullScale],
+    texts: Sequence[Mapping[str, Any]], strategies: dict[str, str], matrices: Collection[FullScale]
 ) -> dict[str, dict[str, str]]:
     """Merge the titles of label values of a study and, before it in `texts`, of those that it
     extends. Raise UserError for a value that no cell has, or for a title of two values of a label
@@ -124,10 +122,7 @@ def checked_titles(
 
 
 def resolved_claims(
-    claims: Mapping[str, Values],
-    matrices: Mapping[str, FullScale],
-    shares: Mapping[str, float],
-    study: str,
+    claims: Values, matrices: Mapping[str, FullScale], shares: Mapping[str, float], study: str
 ) -> dict[str, Values]:
     """Check each claim; add its comparisons and the shares of rounds of its experiments.
 
@@ -146,10 +141,9 @@ def resolved_claims(
             results = paper_results(study, points, claim.paper) if claim.paper else []
             if claim.paper and not any(value or curve for value, curve in results):
                 files = " or ".join(map(str, paper.paper_files(study)))
-                raise UserError(
-                    f"paper is '{claim.paper}', but no value of it in {files} fits what is "
-                    f"compared ({claim.metric}, at {claim.at}); compare their labels"
-                )
+                fits = f"fits what is compared ({claim.metric}, at {claim.at})"
+                why = f"no value of it in {files} {fits}; compare their labels"
+                raise UserError(f"paper is '{claim.paper}', but {why}")
         experiments = dict.fromkeys([claim.experiment, *(point.experiment for point in points)])
         resolved[name] = spec | {
             "rounds": {name: shares[name] for name in experiments},
@@ -185,11 +179,8 @@ def _check_distinct(
 def _check_averages(item: Item, axes: Axes, cells: Iterable[Values]) -> None:
     """Reject to average runs that differ in more than their seed."""
     shown = item.shown()
-    free = [
-        axis
-        for axis, values in axes.items()
-        if len(values) > 1 and axis not in (*shown, "seed") and not item.ignores(axis)
-    ]
+    several = [axis for axis, values in axes.items() if len(values) > 1]
+    free = [axis for axis in several if axis not in (*shown, "seed") and not item.ignores(axis)]
     seen: dict[tuple[Any, ...], Values] = {}
     for cell in cells:
         first = seen.setdefault(tuple(cell.get(label) for label in shown), cell)

@@ -147,12 +147,8 @@ class Availability:
 
     def __init__(self, datasets: Mapping[str, Any], config: Mapping[str, Any]):
         self._paths, self._mirror = config.get("data_paths", {}), config.get("data_mirror", "")
-        self._logins = {
-            name: file["login"]
-            for name, info in datasets.items()
-            for file in info["files"].values()
-            if "login" in file
-        }
+        pairs = [(name, file) for name in datasets for file in datasets[name]["files"].values()]
+        self._logins = {name: file["login"] for name, file in pairs if "login" in file}
         self._available: dict[str, bool] = {}
         with errors_at("config/config.yaml or --config"):
             if self._mirror:
@@ -198,9 +194,8 @@ class Availability:
             if stand_ins := [cell.settings.dataset for cell in cells if cell.generated]:
                 of = f"{len(stand_ins)} of {len(cells)} cells are of generated stand-in data"
                 named = ", ".join(dict.fromkeys(stand_ins))
-                notes.append(
-                    f"{where}: {of} ({named}): their numbers are no reproduction of any paper"
-                )
+                warning = "their numbers are no reproduction of any paper"
+                notes.append(f"{where}: {of} ({named}): {warning}")
         figures, tables = (
             {key: spec for key, spec in drawn.items() if spec["experiment"] in experiments}
             for drawn in (study.figures, study.tables)

@@ -55,11 +55,8 @@ class Resolver:
     def plan_cell(self, values: Values, scale: Scale) -> Cell:
         """Plan the cell of these values at a scale, with its shards and data."""
         values = scaled_values(values, scale)
-        settings = DEFAULTS | {
-            key: cast_to_type(kind, values[key])
-            for key, kind in HINTS.items()
-            if values[key] != DEFAULTS[key]
-        }
+        changed = [key for key in HINTS if values[key] != DEFAULTS[key]]
+        settings = DEFAULTS | {key: cast_to_type(HINTS[key], values[key]) for key in changed}
         for key in cell_settings.EVALUATION_PLANS:
             settings[key] = cell_settings.resolve_last(settings[key], settings["rounds"])
         overrides = tuple((key, value) for key, value in values.items() if "." in key)
@@ -109,12 +106,10 @@ class Resolver:
         settings = {"dataset": dataset} | sample_info(info)
         science = {f"dataset:{dataset}": PARSERS[parser_name(dataset, info)].science}
         # a file behind a login may have no checksum: every version that a user has is the same
-        checksums = {
-            name: file.get("sha256") or file.get("md5", "") for name, file in info["files"].items()
-        }
-        digest = cell_settings.digest_of(
-            sample_identity(dataset, info) | {"files": checksums}, science
-        )
+        files = info["files"].items()
+        checksums = {name: file.get("sha256") or file.get("md5", "") for name, file in files}
+        identity = sample_identity(dataset, info) | {"files": checksums}
+        digest = cell_settings.digest_of(identity, science)
         raw = {name: paths.raw_file(dataset, name) for name in info["files"]}
         planned = PlannedFile(paths.data_file(dataset, digest), digest, settings, science, raw)
         return self.data.setdefault(digest, planned)
@@ -124,9 +119,8 @@ class Resolver:
         data = self.plan_data(settings["dataset"])
         scheme = self._scheme(*(settings[key] for key in SCHEME_KEYS))
         science = scheme.versions(settings["holdout"])
-        digest = cell_settings.digest_of(
-            cell_settings.shard_identity(settings, data.digest), science
-        )
+        identity = cell_settings.shard_identity(settings, data.digest)
+        digest = cell_settings.digest_of(identity, science)
         path = paths.shards_file(settings, digest)
         planned = PlannedFile(path, digest, settings, science, {"data": data.path})
         return self.shards.setdefault(digest, planned)
@@ -196,11 +190,8 @@ def check_cohort(cell: Cell, info: DatasetInfo) -> None:
     """Reject more clients in the cohort than there are, a reserve that leaves no test samples or is
     lacking where the strategy needs it, or a selector that cannot select this cohort or would need
     too much memory."""
-    settings, selector, strategy = (
-        cell.settings,
-        cell.selector,
-        f"strategy '{cell.settings.strategy}'",
-    )
+    settings, selector = cell.settings, cell.selector
+    strategy = f"strategy '{settings.strategy}'"
     clients, cohort, reserve = settings.clients, settings.cohort, settings.reserve
     reserved, classes = scaled_count(reserve, settings.samples), info["classes"]
     test = scaled_count(info["test"], settings.samples)

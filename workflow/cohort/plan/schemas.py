@@ -48,9 +48,8 @@ FRAME = {key: {"type": "string"} for key in ("experiment", "title", "caption")}
 def derived_schemas(names: Mapping[str, list[str]]) -> dict[str, Schema]:
     """The JSON Schemas that files refer to as `cohort:...`, by name. `names` lists the data sets,
     strategies, studies and scales."""
-    settings = _settings_schema(
-        {"model": list(MODELS), "augmentation": list(AUGMENTATIONS), **names}
-    )
+    components = {"model": list(MODELS), "augmentation": list(AUGMENTATIONS)}
+    settings = _settings_schema({**components, **names})
     labels = settings | dict.fromkeys(FREE, NAME)
     full = {"type": "array", "minItems": 1}
     lists = {key: full | {"items": schema, "uniqueItems": True} for key, schema in labels.items()}
@@ -158,9 +157,9 @@ class Validator:
 
     def __init__(self, names: Mapping[str, list[str]]):
         self.derived = {f"cohort:{part}": schema for part, schema in derived_schemas(names).items()}
-        self.registry: Registry[Any] = Registry().with_resources(
-            (uri, DRAFT202012.create_resource(schema)) for uri, schema in self.derived.items()
-        )
+        schemas = self.derived.items()
+        resources = ((uri, DRAFT202012.create_resource(schema)) for uri, schema in schemas)
+        self.registry: Registry[Any] = Registry().with_resources(resources)
 
     def read(self, file: Path, schema: str) -> dict[str, Any]:
         """Read a YAML file and validate it by `{schema}.schema.yaml`."""

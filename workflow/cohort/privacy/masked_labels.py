@@ -67,10 +67,8 @@ class Client:
         the key. Raise ProtocolError for a value that is not almost whole, or huge."""
         (value,) = tenseal.ckks_vector_from(self.key, ciphertext).decrypt()
         if not (abs(value) < LARGEST and abs(value - round(value)) < NOISE):
-            raise ProtocolError(
-                "a ciphertext does not decrypt to a whole number: it was encrypted with another "
-                "key, or somebody encrypted something else"
-            )
+            why = "it was encrypted with another key, or somebody encrypted something else"
+            raise ProtocolError(f"a ciphertext does not decrypt to a whole number: {why}")
         return round(value)
 
     def pairs(self) -> list[Pair]:

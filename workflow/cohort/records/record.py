@@ -4,7 +4,7 @@ import json
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,10 +15,7 @@ from cohort.core.paths import CELLS, digest_in, is_record_file
 from cohort.records.history import History
 from cohort.settings import DIGEST
 
-if TYPE_CHECKING:
-    import jsonschema
-else:
-    jsonschema = lazy("jsonschema")  # slow to import, and needed only when a run ends
+jsonschema = lazy("jsonschema")  # slow to import, and needed only when a run ends
 
 FORMAT = 1
 TEXT = {"type": "string"}
@@ -136,9 +133,8 @@ def check(record: Record) -> None:
             raise ValueError(f"classes/{name} does not have one value for each class")
     for name in CLIENT_ARRAYS:
         if record.clients[name].shape != (clients,):
-            raise ValueError(
-                f"clients/{name} does not have one value for each of {clients} clients"
-            )
+            wanted = f"one value for each of {clients} clients"
+            raise ValueError(f"clients/{name} does not have {wanted}")
     if record.header["status"] == "done" and len(history.cohorts) != rounds:
         raise ValueError(f"{len(history.cohorts)} cohorts for {rounds} rounds")
     for name, pairs in [*history.metrics.items(), *history.cost.items()]:

@@ -5,11 +5,10 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from cohort.core.components import parameter
+from cohort.core.components import SHARE, parameter
 from cohort.privacy import LabelReport
-from cohort.selection.draws import draw_without_replacement
 from cohort.selection.selector import Allocating, Filtering, Reports, Rng, Selector, State, View
-from cohort.selection.simple import Random
+from cohort.selection.simple import Random, draw_without_replacement
 
 # Ties are common, and rounding would break them: entropies this close are equal, and the lowest
 # index wins.
@@ -33,30 +32,20 @@ class Entropy(Selector):
     name: ClassVar[str] = "entropy"
     needs: ClassVar[frozenset[str]] = frozenset({"label_counts"})
     buffer: float = parameter(
-        0.5,
-        minimum=0,
-        exclusiveMaximum=1,
-        help="capacity of the buffer of resting clients, as a share of all clients",
+        0.5, minimum=0, exclusiveMaximum=1, help="capacity of the buffer, as a share of all clients"
     )
     evict: Literal["round", "pick"] = parameter(
-        "round",
-        help="when the buffer evicts: after the round, or after each pick, as in Algorithm 1",
+        "round", help="when the buffer evicts: after the round, or each pick, as in Algorithm 1"
     )
     epsilon: float = parameter(
-        0.0,
-        minimum=0,
-        help="differential privacy of the uploaded counts; smaller is noisier, 0 adds no noise",
+        0.0, minimum=0, help="differential privacy of counts; smaller is noisier, 0 adds no noise"
     )
-    liars: float = parameter(
-        0.0, minimum=0, maximum=1, help="share of clients that report a uniform distribution"
-    )
+    liars: float = parameter(0.0, **SHARE, help="share of clients that report uniform labels")
 
     def check(self, clients: int, cohort: int) -> None:
         if round(self.buffer * clients) + cohort > clients:
-            raise ValueError(
-                f"a buffer of {self.buffer:g} of {clients} clients leaves fewer than the {cohort} "
-                "of a cohort"
-            )
+            buffer = f"a buffer of {self.buffer:g} of {clients} clients"
+            raise ValueError(f"{buffer} leaves fewer than the {cohort} of a cohort")
 
     @property
     def label_report(self) -> LabelReport:

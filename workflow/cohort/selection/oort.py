@@ -5,9 +5,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from cohort.core.components import parameter
-from cohort.selection.draws import draw_without_replacement, leave_out_empty
+from cohort.core.components import SHARE, parameter
 from cohort.selection.selector import Reports, Rng, Selector, State, View
+from cohort.selection.simple import draw_without_replacement, leave_out_empty
 
 CLIP = 0.95  # the quantile of utilities that none exceeds
 SMALLEST = 0.999  # the least utility is this close to 0 after scaling, so that all may be drawn
@@ -31,13 +31,9 @@ class Oort(Selector):
     exploration: float = parameter(
         0.9, minimum=0, maximum=1, help="epsilon: share of the cohort that is unexplored at first"
     )
-    decay: float = parameter(
-        0.98, exclusiveMinimum=0, maximum=1, help="of the exploration, in every round"
-    )
+    decay: float = parameter(0.98, exclusiveMinimum=0, maximum=1, help="of exploration, each round")
     least: float = parameter(0.2, minimum=0, maximum=1, help="the least exploration")
-    cutoff: float = parameter(
-        0.95, minimum=0, maximum=1, help="c: share of the last utility that admits"
-    )
+    cutoff: float = parameter(0.95, **SHARE, help="c: share of the last utility that admits")
     penalty: float = parameter(2.0, minimum=0, help="alpha: exponent for slow clients")
     percentile: float = parameter(
         10.0, minimum=0, maximum=100, help="percentile of the preferred duration, at first"
@@ -63,14 +59,12 @@ class Oort(Selector):
         exploiting = min(int((1 - epsilon) * view.cohort), len(explored))
         exploring = min(view.cohort - exploiting, len(unexplored))
         exploiting = min(view.cohort - exploring, len(explored))
-        by_utility = explored[self._draw_exploited(state, explored, exploiting, rng)]
+        by_utility = explored[self._exploit(state, explored, exploiting, rng)]
         speeds = -np.log(np.maximum(state["duration"][unexplored], np.finfo(float).tiny))
         by_speed = unexplored[draw_without_replacement(speeds, exploring, rng)]
         return np.concatenate([by_utility, by_speed])
 
-    def _draw_exploited(
-        self, state: State, explored: np.ndarray, count: int, rng: Rng
-    ) -> np.ndarray:
+    def _exploit(self, state: State, explored: np.ndarray, count: int, rng: Rng) -> np.ndarray:
         """Draw `count` positions of explored clients in proportion to utility, among those near the
         best."""
         if not count:
@@ -108,24 +102,19 @@ class Oort(Selector):
     def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
         utility = view.sizes[cohort] * reports["loss_norm"]
         gained = utility[~np.isnan(utility)].sum()
-        after = self.learn(state, cohort, utility, reports["duration"], gained)
+        after = self.learn(state, cohort, utility, reports, gained)
         after["last"][cohort] = state["round"]
         return after
 
     def learn(
-        self,
-        state: State,
-        cohort: np.ndarray,
-        utility: np.ndarray,
-        duration: np.ndarray,
-        gained: float,
+        self, state: State, cohort: np.ndarray, utility: np.ndarray, reports: Reports, gained: float
     ) -> State:
         """The state after a round in which each client of the cohort had a utility, NaN if it did
         not answer, and a duration. The pacer is told how much utility the round `gained`."""
         after = {name: array.copy() for name, array in state.items()}
         answered = ~np.isnan(utility)
         after["utility"][cohort[answered]] = utility[answered]
-        after["duration"][cohort[answered]] = duration[answered]
+        after["duration"][cohort[answered]] = reports["duration"][answered]
         after["last"][cohort[answered]] = state["round"]
         after["gained"] = np.append(state["gained"], gained)[-2 * self.window :]
         rounds, window = int(state["round"][0]), self.window
@@ -171,16 +160,10 @@ class OortFedScale(Oort):
     """
 
     name: ClassVar[str] = "oort-fedscale"
-    needs: ClassVar[frozenset[str]] = frozenset(
-        {"last_batch_loss_norm", "samples_per_round", "duration", "expected_duration"}
-    )
+    needs = Oort.needs - {"loss_norm"} | {"last_batch_loss_norm", "samples_per_round"}
     least: float = parameter(0.3, minimum=0, maximum=1, help="the least exploration")
-    cutoff: float = parameter(
-        0.05, minimum=0, maximum=1, help="share of the next best utility that admits"
-    )
-    clip: float = parameter(
-        0.9, minimum=0, maximum=1, help="the quantile of utilities that none exceeds"
-    )
+    cutoff: float = parameter(0.05, **SHARE, help="share of the next best utility that admits")
+    clip: float = parameter(0.9, **SHARE, help="the quantile of utilities that none exceeds")
     sample_window: float = parameter(
         5.0, minimum=1, help="unexplored clients to draw from, as a multiple of those drawn"
     )
@@ -201,16 +184,14 @@ class OortFedScale(Oort):
         explored = candidates[~np.isnan(state["utility"][candidates])]
         epsilon = max(self.exploration * self.decay ** (round - 1), self.least)
         count = min(view.cohort - int(view.cohort * epsilon), len(explored))
-        exploited = explored[self._draw_exploited(state, explored, count, rng)]
+        exploited = explored[self._exploit(state, explored, count, rng)]
         new = candidates[is_new(state)[candidates]]
         if is_unexplored(state).any():
-            new = new[self._draw_unexplored(state, new, view.cohort - count, rng)]
+            new = new[self._explore(state, new, view.cohort - count, rng)]
         cohort = np.union1d(exploited, new)
         return cohort[np.argsort(state["duration"][cohort], kind="stable")[: view.cohort]]
 
-    def _draw_unexplored(
-        self, state: State, unexplored: np.ndarray, places: int, rng: Rng
-    ) -> np.ndarray:
+    def _explore(self, state: State, unexplored: np.ndarray, places: int, rng: Rng) -> np.ndarray:
         """Draw the positions of as many unexplored clients as there are places."""
         rewards = (state["samples"] * self.slowdowns(state))[unexplored]
         count = min(places, len(unexplored))
@@ -241,7 +222,7 @@ class OortFedScale(Oort):
         utility = state["samples"][cohort] * reports["last_batch_loss_norm"]
         exploited = utility[~is_new(state)[cohort] & ~np.isnan(utility)]
         gained = exploited.sum() / (len(exploited) + 1e-4)
-        after = self.learn(state, cohort, utility, reports["duration"], gained)
+        after = self.learn(state, cohort, utility, reports, gained)
         if is_unexplored(state).any():
             after["newcomers"] = is_unexplored(state) & np.isin(np.arange(view.clients), cohort)
         return after

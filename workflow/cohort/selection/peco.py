@@ -31,14 +31,9 @@ class Peco(Selector, Weighing):
 
     name: ClassVar[str] = "peco"
     needs: ClassVar[frozenset[str]] = frozenset({"reserved_predictions", "reserved_correct"})
-    tau: float = parameter(
-        5.0, minimum=0, help="exponent of the scores; higher prefers similar clients more"
-    )
+    tau: float = parameter(5.0, minimum=0, help="exponent of scores: higher favors similar clients")
     gamma: float = parameter(
-        0.5,
-        exclusiveMinimum=0,
-        maximum=1,
-        help="factor of a sample's similarity for each of the two models that is wrong",
+        0.5, exclusiveMinimum=0, maximum=1, help="factor of similarity for each model that is wrong"
     )
     window: int = parameter(10, minimum=1, help="rounds over which probabilities are averaged")
     unseen: Literal["mean", "highest"] = parameter(

@@ -5,10 +5,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from cohort.core.components import parameter
-from cohort.selection.draws import draw_without_replacement, pool_size, top_clients
+from cohort.core.components import SHARE, parameter
 from cohort.selection.selector import Probing, Reports, Rng, Screening, Selector, State, View
-from cohort.selection.simple import HighestTrainingLoss
+from cohort.selection.simple import HighestTrainingLoss, draw_without_replacement, top_clients
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,12 +22,10 @@ class PowD(Selector, Screening):
 
     name: ClassVar[str] = "pow-d"
     needs: ClassVar[frozenset[str]] = frozenset({"candidate_loss"})
-    pool: float = parameter(
-        2.0, minimum=1, help="d: the number of clients drawn, as a multiple of the cohort"
-    )
+    pool: float = parameter(2.0, minimum=1, help="d: clients drawn, as a multiple of the cohort")
 
     def pool_size(self, clients: int, cohort: int) -> int:
-        return pool_size(self.pool, clients, cohort)
+        return min(round(self.pool * cohort), clients)
 
     def draw_pool(self, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         size = self.pool_size(len(candidates), view.cohort)
@@ -63,12 +60,10 @@ class RpowD(HighestTrainingLoss):
     in section 4). A client that never trained has an infinite loss; ties are broken at random."""
 
     name: ClassVar[str] = "rpow-d"
-    pool: float = parameter(
-        2.0, minimum=1, help="d: the number of clients drawn, as a multiple of the cohort"
-    )
+    pool: float = parameter(2.0, minimum=1, help="d: clients drawn, as a multiple of the cohort")
 
     def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
-        size = pool_size(self.pool, len(candidates), view.cohort)
+        size = min(round(self.pool * view.cohort), len(candidates))
         pool = candidates[draw_by_size(candidates, view, size, rng)]
         return top_clients(state["loss"][pool], pool, view.cohort, rng)
 
@@ -87,25 +82,16 @@ class Probe(Selector, Probing):
     """
 
     name: ClassVar[str] = "probe"
-    pool: float = parameter(
-        2.0, minimum=1, help="number of probed clients, as a multiple of the cohort"
-    )
+    pool: float = parameter(2.0, minimum=1, help="probed clients, as a multiple of the cohort")
     batches: int = parameter(2, minimum=1, help="local batches of a probe")
     beta: float = parameter(0.3, minimum=0, maximum=1, help="weight of fairness against movement")
     epsilon: float = parameter(0.05, minimum=0, maximum=1, help="share of the cohort that explores")
-    temperature: float = parameter(
-        0.7, exclusiveMinimum=0, help="of the exploration; higher is more uniform"
-    )
+    temperature: float = parameter(0.7, exclusiveMinimum=0, help="higher explores more uniformly")
     patience: float = parameter(
-        0.25,
-        exclusiveMinimum=0,
-        help="share of all rounds without being chosen after which a client is overdue",
+        0.25, exclusiveMinimum=0, help="share of rounds after which an unchosen client is overdue"
     )
     rarity: float = parameter(
-        0.6,
-        minimum=0,
-        maximum=1,
-        help="in fairness, weight of how rarely against how long ago a client was chosen",
+        0.6, **SHARE, help="in fairness, weight of how rarely against how long ago one was chosen"
     )
 
     def begin(self, view: View, rng: Rng) -> State:
@@ -113,7 +99,7 @@ class Probe(Selector, Probing):
         return {"count": count, "last": last, "round": np.zeros(1, dtype=int)}
 
     def pool_size(self, clients: int, cohort: int) -> int:
-        return pool_size(self.pool, clients, cohort)
+        return min(round(self.pool * cohort), clients)
 
     def draw_pool(self, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         return rng.choice(candidates, self.pool_size(len(candidates), view.cohort), replace=False)

@@ -1,13 +1,38 @@
-"""Selectors of a few lines: by chance, in turn, by loss, and UCB."""
+"""Selectors of a few lines: by chance, in turn, by loss, and UCB; and draws that others share."""
 
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from cohort.core.components import parameter
-from cohort.selection.draws import draw_without_replacement, leave_out_empty, top_clients
+from cohort.core.components import SHARE, parameter
 from cohort.selection.selector import Reports, Rng, Selector, State, View
+
+
+def leave_out_empty(candidates: np.ndarray, view: View) -> np.ndarray:
+    """The candidates that have samples. If these are fewer than a cohort, candidates without
+    samples follow until there is one."""
+    is_empty = view.sizes[candidates] == 0
+    count = max(view.cohort, np.count_nonzero(~is_empty))
+    return candidates[np.argsort(is_empty, kind="stable")[:count]]
+
+
+def draw_without_replacement(log_weights: np.ndarray, count: int, rng: Rng) -> np.ndarray:
+    """Draw `count` positions one after another, each with a probability proportional to its weight
+    among the positions that are left.
+
+    The largest weights perturbed by Gumbel noise are such a draw (Gumbel top-k), also of weights so
+    small that only their logarithms are numbers.
+    """
+    return np.argsort(-(log_weights + rng.gumbel(size=len(log_weights))))[:count]
+
+
+def top_clients(values: np.ndarray, clients: np.ndarray, count: int, rng: Rng) -> np.ndarray:
+    """The `count` clients with the highest values, of which there is one for each client; ties are
+    broken at random, and NaN comes last."""
+    order = rng.permutation(len(clients))
+    ranked = np.nan_to_num(values, nan=-np.inf)[order]
+    return clients[order[np.argsort(-ranked, kind="stable")[:count]]]
 
 
 class Random(Selector):
@@ -82,9 +107,7 @@ class FixedProbability(Selector):
 
     name: ClassVar[str] = "fixed-probability"
     needs: ClassVar[frozenset[str]] = frozenset({"overlap"})
-    probability: float = parameter(
-        0.5, minimum=0, maximum=1, help="of each overlapping client to be in a cohort"
-    )
+    probability: float = parameter(0.5, **SHARE, help="of each overlapping client to join a cohort")
 
     def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         overlaps = view.reports["overlap"][candidates] == 1
@@ -148,9 +171,7 @@ class Ucb(Selector):
     exploration: float = parameter(
         1.0, exclusiveMinimum=0, help="c: weight of the bonus of rarely chosen clients"
     )
-    epsilon: float = parameter(
-        0.1, minimum=0, maximum=1, help="probability of a uniform cohort after the first rounds"
-    )
+    epsilon: float = parameter(0.1, **SHARE, help="of a uniform cohort after the first rounds")
     initial: int = parameter(3, minimum=0, help="first rounds, in which the cohort is uniform")
 
     def begin(self, view: View, rng: Rng) -> State:

@@ -1,26 +1,17 @@
 """Selectors that compare clients: their updates, their labels, or how their losses change."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from cohort.core.components import parameter
+from cohort.core.components import SHARE, parameter
 from cohort.core.lazy import lazy
-from cohort.selection.draws import leave_out_empty
 from cohort.selection.pools import draw_by_size
 from cohort.selection.selector import Reports, Rng, Selector, Skipping, State, View
+from cohort.selection.simple import leave_out_empty
 
-if TYPE_CHECKING:
-    from scipy import special
-    from scipy.cluster import hierarchy
-    from scipy.spatial import distance
-else:
-    distance = lazy("scipy.spatial.distance")
-    hierarchy = lazy("scipy.cluster.hierarchy")
-    special = lazy("scipy.special")
+scipy = lazy("scipy")
 
 
 class LastUpdates(Selector):
@@ -75,16 +66,10 @@ class Diversity(Selector):
     name: ClassVar[str] = "diversity"
     needs: ClassVar[frozenset[str]] = frozenset({"label_counts"})
     mix: float = parameter(
-        0.5,
-        minimum=0,
-        maximum=1,
-        help="lambda: weight of the number of classes against the entropy of the labels",
+        0.5, **SHARE, help="lambda: weight of the number of classes against the entropy of labels"
     )
     alpha: float = parameter(
-        0.5,
-        minimum=0,
-        maximum=1,
-        help="weight of a client's own diversity against its distance to the others",
+        0.5, **SHARE, help="weight of a client's own diversity against its distance to the others"
     )
     measure: Literal["distance", "divergence"] = parameter(
         "distance", help="the Jensen-Shannon distance (as run) or divergence (as written)"
@@ -163,7 +148,8 @@ class DivFl(LastUpdates):
         after = super().observe(state, cohort, reports, view)
         clients = cohort[~np.isnan(reports[self.need]).any(axis=1)]
         recent = after["updates"][clients].astype(np.float64)
-        columns = [distance.cdist(recent, update[np.newaxis]) for update in after["updates"]]
+        cdist = scipy.spatial.distance.cdist
+        columns = [cdist(recent, update[np.newaxis]) for update in after["updates"]]
         rows = np.hstack(columns)  # client by client, as all updates in float64 take memory
         after["distances"][clients] = rows
         after["distances"][:, clients] = rows.T
@@ -199,12 +185,8 @@ class HicsFl(LastUpdates):
     name: ClassVar[str] = "hics-fl"
     need: ClassVar[str] = "bias_update"
     needs: ClassVar[frozenset[str]] = frozenset({need})
-    temperature: float = parameter(
-        0.0025, exclusiveMinimum=0, help="T: of the softmax of a bias update"
-    )
-    weight: float = parameter(
-        10.0, minimum=0, help="lambda: of the difference of entropies in the distance"
-    )
+    temperature: float = parameter(0.0025, exclusiveMinimum=0, help="T: of a bias update's softmax")
+    weight: float = parameter(10.0, minimum=0, help="lambda: of the entropies in the distance")
     diversity: float = parameter(
         4.0, minimum=0, help="gamma_0: how much more often diverse clusters are drawn at first"
     )
@@ -226,15 +208,15 @@ class HicsFl(LastUpdates):
         for _ in range(count):
             rest = np.setdiff1d(np.arange(len(seen)), chosen)
             open_clusters = np.unique(clusters[rest])
-            odds = special.softmax(self.diversity * left * means[open_clusters])
+            odds = scipy.special.softmax(self.diversity * left * means[open_clusters])
             members = rest[clusters[rest] == rng.choice(open_clusters, p=odds)]
             chosen.append(members[draw_by_size(seen[members], view, 1, rng)[0]])
         return seen[chosen]
 
     def entropies(self, updates: np.ndarray) -> np.ndarray:
         """The estimated label entropy of each client, in nats, from its bias update."""
-        shares = special.softmax(updates / self.temperature, axis=1)
-        entropies: np.ndarray = special.entr(shares).sum(axis=1)
+        shares = scipy.special.softmax(updates / self.temperature, axis=1)
+        entropies: np.ndarray = scipy.special.entr(shares).sum(axis=1)
         return entropies
 
     def clusters(self, updates: np.ndarray, entropies: np.ndarray, count: int) -> np.ndarray:
@@ -246,8 +228,8 @@ class HicsFl(LastUpdates):
         norms = np.maximum(np.outer(norms, norms), np.finfo(float).tiny)
         angles = np.arccos(np.clip(updates @ updates.T / norms, -1, 1))
         distances = angles + self.weight * np.abs(entropies[:, np.newaxis] - entropies)
-        tree = hierarchy.ward(distance.pdist(distances))
-        labels: np.ndarray = hierarchy.cut_tree(tree, count).ravel()
+        tree = scipy.cluster.hierarchy.ward(scipy.spatial.distance.pdist(distances))
+        labels: np.ndarray = scipy.cluster.hierarchy.cut_tree(tree, count).ravel()
         return labels
 
     def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
@@ -273,9 +255,7 @@ class FedCor(Selector, Skipping):
     name: ClassVar[str] = "fedcor"
     needs: ClassVar[frozenset[str]] = frozenset({"candidate_loss"})
     warmup: int = parameter(15, minimum=2, help="the number of first rounds")
-    interval: int = parameter(
-        10, minimum=2, help="rounds from one update of the process to the next"
-    )
+    interval: int = parameter(10, minimum=2, help="rounds between updates of the process")
     dimension: int = parameter(15, minimum=1, help="the dimension of the points")
     annealing: float = parameter(
         0.95,

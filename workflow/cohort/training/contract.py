@@ -137,10 +137,9 @@ class CheckedSelector:
             return held
         quotas = np.asarray(self.selector.quotas(read_only(cohort), read_only(view)))
         if quotas.shape != held.shape or quotas.dtype.kind not in "iu" or (quotas < 0).any():
-            raise WrongAnswer(
-                f"quotas returned {quotas.dtype} of shape {quotas.shape}, "
-                f"not whole numbers from 0 up of shape {held.shape} (client, class)"
-            )
+            wanted = f"whole numbers from 0 up of shape {held.shape} (client, class)"
+            returned = f"{quotas.dtype} of shape {quotas.shape}"
+            raise WrongAnswer(f"quotas returned {returned}, not {wanted}")
         return quotas
 
     def keep(self, reports: Reports, sizes: np.ndarray) -> np.ndarray:
@@ -189,10 +188,9 @@ def losses_of(
     """The objective's loss of each sample of a batch."""
     losses = objective.losses(outputs, targets, statistics, bias)
     if losses.shape != targets.shape:
-        raise WrongAnswer(
-            f"objective '{objective.name}': losses returned a tensor of shape "
-            f"{tuple(losses.shape)}, not one loss for each of {len(targets)} samples"
-        )
+        returned = f"a tensor of shape {tuple(losses.shape)}, not one loss for each of"
+        where = f"objective '{objective.name}'"
+        raise WrongAnswer(f"{where}: losses returned {returned} {len(targets)} samples")
     return losses
 
 

@@ -1,12 +1,11 @@
 """Devices: how fast clients compute and send, which a simulation of time needs."""
 
-import functools
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from cohort.core.components import Catalog, NameEncoded, parameter, parse
+from cohort.core.components import Catalog, NameEncoded, parameter, parser_of
 
 
 @dataclass(frozen=True)
@@ -58,9 +57,5 @@ class LogNormal(Devices):
 
 
 DEVICES = Catalog("cohort.training.devices", Devices, (LogNormal, Untimed))
-
-
-@functools.cache
-def parse_devices(text: str) -> Devices:
-    """Build the devices that a name like `lognormal-1` describes."""
-    return parse(text, DEVICES, "devices")
+parse_devices = parser_of(DEVICES, "devices")
+"""Build the devices that a name like `lognormal-1` describes."""

@@ -65,13 +65,7 @@ def evaluate(
 
 @torch.inference_mode()
 def correct_by_class(
-    model: nn.Module,
-    weights: Weights,
-    samples: Samples,
-    indices: Tensor,
-    classes: int,
-    *,
-    plain: bool = False,
+    model: nn.Module, weights: Weights, samples: Samples, indices: Tensor, classes: int, plain: bool
 ) -> tuple[Tensor, Tensor]:
     """Count the samples of each class, and those that a model classifies correctly: two tensors
     (class). None are correct if a weight is not finite."""

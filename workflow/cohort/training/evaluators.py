@@ -19,7 +19,6 @@ from cohort.training.procedures.procedure import Federated
 
 if TYPE_CHECKING:
     import torch
-    from torch import nn
 
     from cohort.data.samples import Samples
     from cohort.training import contract, evaluation
@@ -76,7 +75,7 @@ class Evaluator(Component):
         return evaluated_rounds(self.plan(cell), cell.settings.rounds)
 
     def evaluate(
-        self, task: Task, network: nn.Module, state: RunState, updates: Updates | None
+        self, task: Task, network: torch.nn.Module, state: RunState, updates: Updates | None
     ) -> dict[str, Any]:
         """Evaluate a round and return its metrics by name. `network` is the module for the state's
         weights; `updates` holds the local models of the cohort, None if the procedure has none."""
@@ -113,7 +112,7 @@ class OfModels(Evaluator):
         raise NotImplementedError
 
     def evaluate(
-        self, task: Task, network: nn.Module, state: RunState, updates: Updates | None
+        self, task: Task, network: torch.nn.Module, state: RunState, updates: Updates | None
     ) -> dict[str, Any]:
         if updates is None:
             return {}
@@ -134,7 +133,7 @@ class OnTest(Evaluator):
     metrics: ClassVar[Mapping[str, Metric]] = evaluation_metrics("test", "Test", "the test set")
 
     def evaluate(
-        self, task: Task, network: nn.Module, state: RunState, updates: Updates | None
+        self, task: Task, network: torch.nn.Module, state: RunState, updates: Updates | None
     ) -> dict[str, Any]:
         given = network, state.weights, task.test_samples, task.test
         return evaluation.evaluate(*given, plain=task.plain).metrics("test")
@@ -146,9 +145,7 @@ class OnValidation(Evaluator):
 
     name: ClassVar[str] = "validation"
     setting: ClassVar[str] = "evaluate_every"
-    metrics: ClassVar[Mapping[str, Metric]] = evaluation_metrics(
-        "validation", "Validation", "validation samples"
-    )
+    metrics = evaluation_metrics("validation", "Validation", "validation samples")
 
     def applies(self, task: Task) -> bool:
         return len(task.validation) > 0
@@ -157,7 +154,7 @@ class OnValidation(Evaluator):
         return 1 if cell.procedure.validates_every_round else super().plan(cell)
 
     def evaluate(
-        self, task: Task, network: nn.Module, state: RunState, updates: Updates | None
+        self, task: Task, network: torch.nn.Module, state: RunState, updates: Updates | None
     ) -> dict[str, Any]:
         given = network, state.weights, task.validation_samples, task.validation
         return evaluation.evaluate(*given, plain=task.plain).metrics("validation")
@@ -169,9 +166,7 @@ class OnOwnSamples(OfModels):
 
     name: ClassVar[str] = "own_samples"
     setting: ClassVar[str] = "evaluate_own"
-    metrics: ClassVar[Mapping[str, Metric]] = mean_metrics(
-        "own_samples", "Accuracy on own samples", "Loss on own samples"
-    )
+    metrics = mean_metrics("own_samples", "Accuracy on own samples", "Loss on own samples")
 
     def models(self, task: Task, state: RunState, updates: Updates) -> list[Evaluated]:
         models = []
@@ -200,7 +195,7 @@ class OnHoldout(Evaluator):
         self.check_holdout(cell)
 
     def evaluate(
-        self, task: Task, network: nn.Module, state: RunState, updates: Updates | None
+        self, task: Task, network: torch.nn.Module, state: RunState, updates: Updates | None
     ) -> dict[str, Any]:
         device = task.test.device
         parts = [torch.from_numpy(part).to(device) for part in task.shards.holdouts if len(part)]
@@ -219,9 +214,7 @@ class OfLocalModels(OfModels):
 
     name: ClassVar[str] = "local"
     setting: ClassVar[str] = "evaluate_local"
-    metrics: ClassVar[Mapping[str, Metric]] = mean_metrics(
-        "local", "Local test accuracy", "Local test loss"
-    )
+    metrics = mean_metrics("local", "Local test accuracy", "Local test loss")
 
     def models(self, task: Task, state: RunState, updates: Updates) -> list[Evaluated]:
         models = map(updates.client_weights, range(len(updates.sizes)))
@@ -236,7 +229,7 @@ class OnNextCohort(OfModels):
 
     name: ClassVar[str] = "next_cohort"
     setting: ClassVar[str] = "evaluate_next"
-    metrics: ClassVar[Mapping[str, Metric]] = mean_metrics(
+    metrics = mean_metrics(
         "next_cohort", "Held-out accuracy of the next draw", "Held-out loss of the next draw"
     )
 
@@ -246,16 +239,12 @@ class OnNextCohort(OfModels):
     def check(self, cell: Cell) -> None:
         self.check_holdout(cell)
         if not isinstance(cell.procedure, Federated):
-            raise ValueError(
-                f"{self.setting} draws a cohort after each round, which procedure "
-                f"'{cell.procedure}' does not; leave it out"
-            )
+            why = f"which procedure '{cell.procedure}' does not; leave it out"
+            raise ValueError(f"{self.setting} draws a cohort after each round, {why}")
         asks = any(need.gathered == "before" for need in needs_of(cell.selector))
         if isinstance(cell.selector, Screening) or asks:
-            raise ValueError(
-                f"{self.setting} draws a cohort without asking any client, but strategy "
-                f"'{cell.settings.strategy}' asks some before it chooses; leave it out"
-            )
+            why = f"strategy '{cell.settings.strategy}' asks some before it chooses; leave it out"
+            raise ValueError(f"{self.setting} draws a cohort without asking any client, but {why}")
 
     def models(self, task: Task, state: RunState, updates: Updates) -> list[Evaluated]:
         clients, view = np.arange(task.settings.clients), task.view(state.reports)

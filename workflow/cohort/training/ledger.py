@@ -15,7 +15,6 @@ from cohort.records.history import History
 
 if TYPE_CHECKING:
     import torch
-    from torch import Tensor
 
     from cohort.training.updates import Weights
 else:
@@ -124,12 +123,12 @@ class Cursor:
 
     def __init__(
         self,
-        saved: Mapping[str, Tensor] | None = None,
+        saved: Mapping[str, torch.Tensor] | None = None,
         is_due: Callable[[], bool] = lambda: False,
         write: Callable[[Weights], None] = lambda tensors: None,
     ):
         self.is_due, self._write = is_due, write
-        self._saved: Mapping[str, Tensor] = saved or {}
+        self._saved: Mapping[str, torch.Tensor] = saved or {}
         self._collectors: list[Callable[[], Weights]] = []  # one for each call of a trainer
         self._ledger = Ledger()
 
@@ -169,7 +168,7 @@ class Cursor:
         self._write(tensors)
 
 
-def strip_prefix(tensors: Mapping[str, Tensor], prefix: str) -> Weights:
+def strip_prefix(tensors: Mapping[str, torch.Tensor], prefix: str) -> Weights:
     """The tensors whose names begin with a prefix, under their names without the prefix."""
     names = [name for name in tensors if name.startswith(prefix)]
     return {name.removeprefix(prefix): tensors[name] for name in names}

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from cohort.core.components import Catalog, Component, parameter
+from cohort.core.components import SHARE, Catalog, Component, parameter
 from cohort.core.lazy import lazy
 
 if TYPE_CHECKING:
@@ -136,9 +136,7 @@ class FedRS(CrossEntropy):
     each class smoothly by its share, and has no bias."""
 
     name: ClassVar[str] = "fedrs"
-    alpha: float = parameter(
-        0.5, minimum=0, maximum=1, help="factor of the logit of a missing class"
-    )
+    alpha: float = parameter(0.5, **SHARE, help="factor of the logit of a missing class")
 
     def label_statistics(self, counts: Tensor) -> Tensor:
         return (counts == 0).to(counts.dtype)

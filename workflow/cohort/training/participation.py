@@ -1,6 +1,5 @@
 """Participation: which clients of a cohort answer, and with how much work."""
 
-import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from cohort.core.components import Catalog, NameEncoded, parameter, parse
+from cohort.core.components import Catalog, NameEncoded, parameter, parser_of
 from cohort.core.metric import Metric
 
 
@@ -25,11 +24,9 @@ class Participation(NameEncoded):
         """A Boolean mask: whether each client of the cohort responds."""
         return np.ones(len(cohort), dtype=bool)
 
-    def efforts(
-        self, clients: int, most: int, fixed: np.random.Generator, rng: np.random.Generator
-    ) -> np.ndarray:
+    def efforts(self, clients: int, most: int, rng: np.random.Generator) -> np.ndarray:
         """The number of epochs (or steps), of the `most` of J, that each client of the federation
-        completes. The generator `fixed` yields the same draws in every round."""
+        completes. The generator yields the same draws in every round."""
         return np.full(clients, most)
 
 
@@ -44,9 +41,7 @@ class Dropout(Participation):
     """A fixed share of every cohort, rounded down, drops out: `dropout-0.3` is three of ten."""
 
     name: ClassVar[str] = "dropout"
-    share: float = parameter(
-        exclusiveMinimum=0, exclusiveMaximum=1, help="share of the cohort that drops out"
-    )
+    share: float = parameter(exclusiveMinimum=0, exclusiveMaximum=1, help="share that drops out")
 
     def responds(self, cohort: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         gone = rng.choice(len(cohort), math.floor(self.share * len(cohort) + 1e-9), replace=False)
@@ -59,9 +54,7 @@ class BernoulliDropout(Participation):
     one stays."""
 
     name: ClassVar[str] = "bernoulli"
-    probability: float = parameter(
-        exclusiveMinimum=0, exclusiveMaximum=1, help="probability of dropping out"
-    )
+    probability: float = parameter(exclusiveMinimum=0, exclusiveMaximum=1, help="of dropping out")
 
     def responds(self, cohort: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         stays = rng.random(len(cohort)) >= self.probability
@@ -72,31 +65,19 @@ class BernoulliDropout(Participation):
 @dataclass(frozen=True, kw_only=True)
 class Stragglers(Participation):
     """A fixed share of all clients manages only some epochs (or steps) of J: uniformly drawn from 1
-    to all, once, or in every round with `redrawn1`. Their updates count like any other."""
+    to all, once. Their updates count like any other."""
 
     name: ClassVar[str] = "stragglers"
-    share: float = parameter(
-        exclusiveMinimum=0, maximum=1, help="share of all clients that are stragglers"
-    )
-    redrawn: int = parameter(
-        0, minimum=0, maximum=1, help="1 to draw a straggler's epochs in every round"
-    )
+    share: float = parameter(exclusiveMinimum=0, maximum=1, help="share of clients that straggle")
 
-    def efforts(
-        self, clients: int, most: int, fixed: np.random.Generator, rng: np.random.Generator
-    ) -> np.ndarray:
-        slow = fixed.permutation(clients)[: round(self.share * clients)]
+    def efforts(self, clients: int, most: int, rng: np.random.Generator) -> np.ndarray:
+        slow = rng.permutation(clients)[: round(self.share * clients)]
         managed = np.full(clients, most)
-        managed[slow] = (rng if self.redrawn else fixed).integers(1, most, len(slow), endpoint=True)
+        managed[slow] = rng.integers(1, most, len(slow), endpoint=True)
         return managed
 
 
-PARTICIPATIONS = Catalog(
-    "cohort.training.participation", Participation, (BernoulliDropout, Dropout, Full, Stragglers)
-)
-
-
-@functools.cache
-def parse_participation(text: str) -> Participation:
-    """Build the participation that a name like `dropout-0.3` describes."""
-    return parse(text, PARTICIPATIONS, "participation")
+_CLASSES = BernoulliDropout, Dropout, Full, Stragglers
+PARTICIPATIONS = Catalog("cohort.training.participation", Participation, _CLASSES)
+parse_participation = parser_of(PARTICIPATIONS, "participation")
+"""Build the participation that a name like `dropout-0.3` describes."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from cohort.core.components import Catalog, NameEncoded, parameter, parse
+from cohort.core.components import Catalog, NameEncoded, parameter, parser_of
 from cohort.core.lazy import lazy
 
 if TYPE_CHECKING:
@@ -99,9 +98,7 @@ class Plateau(Schedule):
     watches: ClassVar[bool] = True
     epochs: ClassVar[tuple[str, ...]] = ("patience",)
     patience: int = parameter(10, minimum=0, help="epochs without a lower loss before a step")
-    factor: float = parameter(
-        0.5, exclusiveMinimum=0, exclusiveMaximum=1, help="factor of each step"
-    )
+    factor: float = parameter(0.5, exclusiveMinimum=0, exclusiveMaximum=1, help="of each step")
 
     def build(self, optimizer: Optimizer, epochs: int, batches: int) -> Any:
         return lr_scheduler.ReduceLROnPlateau(optimizer, factor=self.factor, patience=self.patience)
@@ -124,9 +121,7 @@ class WarmRestarts(Schedule):
     name: ClassVar[str] = "restarts"
     epochs: ClassVar[tuple[str, ...]] = ("first",)
     first: int = parameter(minimum=1, help="epochs before the first restart")
-    factor: int = parameter(
-        2, minimum=1, help="how many times as long each wave is as the one before"
-    )
+    factor: int = parameter(2, minimum=1, help="how many times as long each wave is as the last")
 
     def build(self, optimizer: Optimizer, epochs: int, batches: int) -> Any:
         return lr_scheduler.CosineAnnealingWarmRestarts(optimizer, self.first, self.factor)
@@ -146,10 +141,5 @@ class OneCycle(Schedule):
 
 _CLASSES = Constant, Cosine, Exponential, OneCycle, Plateau, WarmRestarts, Step, MultiStep
 SCHEDULES = Catalog("cohort.training.schedules", Schedule, _CLASSES)
-
-
-@functools.cache
-def parse_schedule(text: str) -> Schedule:
-    """Build the schedule that a name like `onecycle`, `step-30` or `plateau-patience3`
-    describes."""
-    return parse(text, SCHEDULES, "schedule")
+parse_schedule = parser_of(SCHEDULES, "schedule")
+"""Build the schedule that a name like `onecycle`, `step-30` or `plateau-patience3` describes."""

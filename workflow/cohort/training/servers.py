@@ -98,9 +98,7 @@ class Momentum(ServerRule):
     }
     beta: float = parameter(0.9, minimum=0, exclusiveMaximum=1, help="momentum of the server")
     lr: float = parameter(1.0, exclusiveMinimum=0, help="the server's learning rate")
-    clip: float = parameter(
-        0.0, minimum=0, help="largest norm of a client's update, 0 for no clipping"
-    )
+    clip: float = parameter(0.0, minimum=0, help="largest norm of a client's update, 0: no limit")
 
     def begin(self, weights: Weights, redraw: Callable[[], Weights]) -> Weights:
         return {name: tensor.new_zeros(tensor.shape) for name, tensor in weights.items()}
@@ -146,8 +144,7 @@ class Scaffold(ServerRule):
     assumes_sgd: ClassVar[bool] = True
     copies: ClassVar[int] = 2
     estimate: Literal["steps", "reach"] = parameter(
-        "steps",
-        help="divide a client's update by its steps, or by those that momentum makes of them",
+        "steps", help="divide a client's update by its steps, or by what momentum makes of them"
     )
     start: Literal["zero", "random"] = parameter(
         "zero", help="where control variates begin: at zero, or at a random network (NIID-Bench)"

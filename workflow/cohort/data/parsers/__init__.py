@@ -18,15 +18,9 @@ PARSERS = Catalog("cohort.data.parsers", Parser, (
 ))  # fmt: skip
 
 
-DEFAULTS: dict[str, Any] = {
-    **dict.fromkeys(
-        ("shape", "classes", "groups", "train", "test", "validation", "scale", "mean", "std")
-    ),
-    "standardized": None,
-    "kind": "images",
-    "generated": False,
-    "parser": None,
-}
+_FACTS = ("shape", "classes", "groups", "train", "test", "validation", "scale", "mean", "std")
+DEFAULTS: dict[str, Any] = dict.fromkeys((*_FACTS, "standardized"))
+DEFAULTS |= {"kind": "images", "generated": False, "parser": None}
 """Every key of an entry that describes samples and is part of the digest of the prepared data, with
 the defaults of the optional ones."""
 

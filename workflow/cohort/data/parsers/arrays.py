@@ -11,9 +11,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from cohort.core.errors import UserError, suggest
-from cohort.data.archives import explain_broken_file, read_npz
 from cohort.data.parsers.parser import Parser
 from cohort.data.parsers.pictures import PICTURES, decode_picture, size_of
+from cohort.data.raw import explain_broken_file, read_npz
 from cohort.data.sampling import draw_part, draw_stratified
 from cohort.data.split import Blocks, Split
 

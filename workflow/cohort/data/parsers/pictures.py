@@ -1,27 +1,22 @@
 """Data sets of PNG and JPEG files in an archive: CINIC-10, Tiny ImageNet, brain tumors, PACS and
 Digits-DG. Pictures are sorted by group, class and name, whatever their order in the archive."""
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 from zipfile import ZipFile
 
 import numpy as np
 
 from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
-from cohort.data.archives import explain_broken_file, open_zip, read_member, tar_files, zip_files
 from cohort.data.parsers.parser import Parser
+from cohort.data.raw import explain_broken_file, open_zip, read_member, tar_files, zip_files
 from cohort.data.split import Blocks, Split
 
-if TYPE_CHECKING:
-    from PIL import Image
-else:
-    Image = lazy("PIL.Image")
+Image = lazy("PIL.Image")
 
 PICTURES = (".png", ".jpg", ".jpeg")
 PIXELS = 50_000_000  # more than any picture here has; a tiny file can claim billions
@@ -53,10 +48,8 @@ def decode_picture(content: bytes, side: int, called: str, *, resize: bool = Fal
         raise UserError(f"{called}: is not a readable picture ({reason})") from None
     if size != (side, side):
         if not resize:
-            raise UserError(
-                f"{called}: is a picture of {size[0]} x {size[1]} pixels, "
-                f"{side} x {side} are expected"
-            )
+            is_of = f"is a picture of {size[0]} x {size[1]} pixels"
+            raise UserError(f"{called}: {is_of}, {side} x {side} are expected")
         colored = colored.resize((side, side), Image.Resampling.BILINEAR)
     return np.asarray(colored).transpose(2, 0, 1)
 

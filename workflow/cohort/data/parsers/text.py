@@ -11,8 +11,8 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from cohort.core.errors import UserError
-from cohort.data.archives import explain_broken_file
 from cohort.data.parsers.parser import Parser
+from cohort.data.raw import explain_broken_file
 from cohort.data.sampling import draw_part
 from cohort.data.split import Blocks, Split
 
@@ -61,10 +61,8 @@ class Shakespeare(Parser):
         pieces = [(user, text) for user, text in users if len(text) > LENGTH]
         text = "".join(text for _, text in pieces)
         if unknown := sorted(set(text) - set(CHARACTERS)):
-            raise UserError(
-                f"{path}: holds {unknown[0]!r}, which is not among the {len(CHARACTERS)} "
-                "characters of LEAF's Shakespeare"
-            )
+            allowed = f"the {len(CHARACTERS)} characters of LEAF's Shakespeare"
+            raise UserError(f"{path}: holds {unknown[0]!r}, which is not among {allowed}")
         numbers = np.zeros(128, dtype=np.uint8)
         numbers[list(CHARACTERS.encode())] = np.arange(self.first, self.first + len(CHARACTERS))
         characters = numbers[np.frombuffer(text.encode("ascii"), dtype=np.uint8)]
@@ -107,14 +105,12 @@ def text_by_role(path: Path) -> dict[str, str]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()[1 : LAST_LINE + 2]
     except UnicodeDecodeError as error:
-        raise UserError(
-            f"{path}: is not text in UTF-8 ({error.reason} at byte {error.start})"
-        ) from None
+        why = f"{error.reason} at byte {error.start}"
+        raise UserError(f"{path}: is not text in UTF-8 ({why})") from None
     mentions = [number for number, line in enumerate(lines) if AUTHOR in line]
     if len(mentions) < 2:
-        raise UserError(
-            f"{path}: names '{AUTHOR}' less than twice, so it is not Gutenberg's complete works"
-        )
+        why = "so it is not Gutenberg's complete works"
+        raise UserError(f"{path}: names '{AUTHOR}' less than twice, {why}")
     return {
         user_of(title, role): re.sub(" {2,}", " ", " ".join([*parts, ""]))
         for title, roles in _plays(lines[max(0, mentions[1] - BEFORE_THE_PLAYS) :])
@@ -177,9 +173,8 @@ class Covtype(Parser):
         values, labels = table[:, :-1], table[:, -1]
         counts = {kind: int((labels == kind).sum()) for kind in self.sizes}
         if counts != self.sizes:
-            raise UserError(
-                f"{path}: holds {counts[1]} and {counts[2]} samples of kinds 1 and 2, "
-                f"but UCI's has {self.sizes[1]} and {self.sizes[2]}"
-            )
+            own = f"but UCI's has {self.sizes[1]} and {self.sizes[2]}"
+            has = f"holds {counts[1]} and {counts[2]} samples of kinds 1 and 2"
+            raise UserError(f"{path}: {has}, {own}")
         test = draw_part(len(table), 1 / 5, "covtype test split")
         return Split(values[~test], labels[~test] - 1), Split(values[test], labels[test] - 1)

@@ -40,10 +40,8 @@ def acquire_device(device: str, jobs_per_gpu: int) -> Iterator[torch.device]:
     """Yield the device to train on: the CPU, the GPU that SLURM assigned, or a GPU with a free
     slot, which is held until the block ends. `device` is auto, cpu or cuda."""
     if device == "cuda" and not torch.cuda.is_available():
-        raise UserError(
-            "config/config.yaml or --device: device is cuda, but no GPU is visible here; "
-            "use auto or cpu"
-        )
+        why = "device is cuda, but no GPU is visible here; use auto or cpu"
+        raise UserError(f"config/config.yaml or --device: {why}")
     if device == "cpu" or not torch.cuda.is_available():
         yield torch.device("cpu")
         return
@@ -119,10 +117,9 @@ def set_up(precision: str, device: torch.device) -> None:
     exactly this precision (by default, PyTorch computes convolutions on a GPU in tf32): a mantissa
     of 10 bits at `tf32`, which only a GPU has, and of 7 at `bfloat16`, not the 23 of float32."""
     if precision == "tf32" and device.type != "cuda":
-        raise UserError(
-            f"precision is tf32, but a {device.type.upper()} computes in float32 all the same: "
-            "train this cell on a GPU, or set precision to float32 or bfloat16"
-        )
+        why = f"but a {device.type.upper()} computes in float32 all the same"
+        fix = "train this cell on a GPU, or set precision to float32 or bfloat16"
+        raise UserError(f"precision is tf32, {why}: {fix}")
     torch.set_num_threads(1)
     # else glibc returns the tensors of each step to the system and gets zeroed pages back
     if mallopt := getattr(ctypes.CDLL(None), "mallopt", None):

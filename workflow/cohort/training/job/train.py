@@ -14,7 +14,7 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -34,11 +34,7 @@ from cohort.training.rounds import Rounds
 from cohort.training.task import RunState, Task, load_task
 from cohort.training.updates import Weights
 
-if TYPE_CHECKING:
-    from rich import progress as rich
-else:
-    rich = lazy("rich.progress")  # only needed in a terminal
-
+rich = lazy("rich.progress")  # only needed in a terminal
 Watch = Callable[[RunState], None]
 PROGRESS_SECONDS = 10.0  # between two lines of a log
 PATIENCE_SECONDS = 10  # from a signal until a run that cannot be saved in time is given up
@@ -187,7 +183,7 @@ class Run:
         rows = (torch.from_numpy(indices).to(device) for indices in task.shards.indices)
         results = [evaluation.evaluate(*given, indices, plain=plain) for indices in rows]
         tests = state.weights, task.test_samples, task.test, task.classes
-        tested, right = evaluation.correct_by_class(network, *tests, plain=plain)
+        tested, right = evaluation.correct_by_class(network, *tests, plain)
         header = {
             "format": FORMAT,
             "digest": task.digest,
@@ -283,9 +279,8 @@ def _commit() -> str:
         return "unknown"
     command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
     try:
-        text = subprocess.check_output(
-            command, cwd=Path(__file__).parent, stderr=subprocess.DEVNULL, text=True
-        )
+        quiet: dict[str, Any] = {"stderr": subprocess.DEVNULL, "text": True}
+        text = subprocess.check_output(command, cwd=Path(__file__).parent, **quiet)
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
     return text.strip()

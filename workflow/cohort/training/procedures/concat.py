@@ -115,7 +115,7 @@ class ConcatRounds(Rounds):
             network.classifier.load_state_dict(start)
             optimizer = serial.local_optimizer(settings, network.classifier.parameters(), lr)
             once = replace(work, end=local_steps(len(work.samples), settings)[1])
-            losses.append(trainer.run(once, optimizer, anchor))
+            losses.append(trainer.run(once, optimizer, anchor, None))
             model = network.classifier.state_dict().items()
             models.append({name: tensor.detach().clone() for name, tensor in model})
         sizes = torch.ones(len(models), dtype=torch.float64, device=losses[0].device)

@@ -167,8 +167,8 @@ class FederatedRounds(Rounds):
         selector grants it fewer samples, it is a straggler, or it continues from its probe."""
         task, works = self.task, []
         amount, counts_epochs = local_work(task.settings.J)
-        draws = self._rng("stragglers", 0), self._rng("stragglers", round)
-        efforts = task.participation.efforts(task.settings.clients, amount, *draws).tolist()
+        rng = self._rng("stragglers", 0)
+        efforts = task.participation.efforts(task.settings.clients, amount, rng).tolist()
         for row in np.flatnonzero(responders.responds):
             client = int(responders.cohort[row])
             samples = task.shards.indices[client]
@@ -268,20 +268,14 @@ class FederatedRounds(Rounds):
         return merged | statistics, memory
 
     def observe(
-        self,
-        state: RunState,
-        responders: Responders,
-        reports: Reports,
-        pool: Pool,
-        ledger: Ledger,
+        self, state: RunState, responders: Responders, reports: Reports, pool: Pool, ledger: Ledger
     ) -> State:
         """The selector's memory after the round: reports reach it as one row for each client of the
         cohort, NaN for one that did not respond."""
         cohort, rows = responders.cohort, np.flatnonzero(responders.responds)
         with ledger.timed("selecting"), ledger.timed_scoring():
-            by_need = dict(reports)
-            for need, values in reports.items():
-                by_need[need] = scatter_rows(values, rows, len(cohort))
+            size = len(cohort)
+            by_need = {need: scatter_rows(reports[need], rows, size) for need in reports}
             return self.selector.observe(state.selector, cohort, by_need, pool.view)
 
     def _train_works(self, works: list[LocalWork], state: RunState, ledger: Ledger) -> Updates:

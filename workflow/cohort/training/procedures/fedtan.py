@@ -68,14 +68,14 @@ class FirstStepTogether(serial.SerialTrainer):
         work: LocalWork,
         optimizer: serial.LocalOptimizer,
         anchor: Sequence[Tensor],
-        after_step: serial.AfterStep | None = None,
+        after: serial.AfterStep,
     ) -> Tensor:
         if work.client not in self.first:
-            return super().run(work, optimizer, anchor, after_step)
+            return super().run(work, optimizer, anchor, after)
         weights, loss = self.first[work.client]
         self.model.load_state_dict(weights)
         rest = replace(work, begin=1)
-        return torch.cat([loss, super().run(rest, optimizer, anchor, after_step)])
+        return torch.cat([loss, super().run(rest, optimizer, anchor, after)])
 
     def _first_steps(self, works: Sequence[LocalWork]) -> dict[int, tuple[Weights, Tensor]]:
         """Take the first step of all clients that take any. It starts at the global weights, where

@@ -55,10 +55,9 @@ def _measure(need: Need, context: "ModelEvaluations") -> np.ndarray:
     """Measure a need; raise WrongAnswer unless it is a row of numbers for each client asked."""
     answers = np.asarray(need.measure(context))
     if answers.shape[:1] != (len(context.clients),) or answers.dtype.kind not in "fiub":
-        raise WrongAnswer(
-            f"need '{need.name}' returned an array of shape {answers.shape} and type "
-            f"{answers.dtype}, not a row of numbers for each of {len(context.clients)} clients"
-        )
+        wanted = f"a row of numbers for each of {len(context.clients)} clients"
+        returned = f"an array of shape {answers.shape} and type {answers.dtype}"
+        raise WrongAnswer(f"need '{need.name}' returned {returned}, not {wanted}")
     return answers
 
 

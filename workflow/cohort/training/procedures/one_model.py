@@ -242,18 +242,13 @@ class MaskedLabelsRounds(Rounds):
             step()
             ledger.measured(**{f"seconds_{name}": (time.perf_counter() - started) / share})
         ledger.measured(comparisons=exchange.comparisons)
-        decrypted = {
-            (label, exchange.counts[placeholder])
-            for client in clients
-            for label, placeholder in client.placeholders.items()
-        }
+        labels = [label for client in clients for label in client.placeholders.items()]
+        decrypted = {(label, exchange.counts[placeholder]) for label, placeholder in labels}
         exact = {(label, total) for label, total in enumerate(counts.sum(axis=0).tolist()) if total}
         if decrypted != exact or len(exchange.counts) != len(exact):
-            raise UserError(
-                "the decrypted label counts differ from the clients' own, first in "
-                f"{sorted(decrypted ^ exact)[:3]} (label, count): a defect of the protocol, "
-                "please report it"
-            )
+            first = f"first in {sorted(decrypted ^ exact)[:3]} (label, count)"
+            why = f"the decrypted label counts differ from the clients' own, {first}"
+            raise UserError(f"{why}: a defect of the protocol, please report it")
         return state
 
     def evaluate(self, state: RunState, ledger: Ledger) -> None:

@@ -4,13 +4,12 @@ imported only when a run begins."""
 
 from __future__ import annotations
 
-import functools
 import importlib.util
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from cohort.core.components import Catalog, NameEncoded, parameter, parse
+from cohort.core.components import SHARE, Catalog, NameEncoded, parameter, parser_of
 from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
 from cohort.core.metric import Metric
@@ -112,10 +111,8 @@ class Procedure(NameEncoded):
     def begin(self, task: Task) -> RunState:
         """The state before the first round."""
         if package := self.missing_package():
-            raise UserError(
-                f"procedure '{self}' needs the package {package}, which is not installed: "
-                f"pip install {package}"
-            )
+            why = f"needs the package {package}, which is not installed"
+            raise UserError(f"procedure '{self}' {why}: pip install {package}")
         with locate_errors(task.settings.strategy, 0):
             return self.rounds_of(task).begin()
 
@@ -154,11 +151,7 @@ class Federated(Procedure):
     trainers: ClassVar[tuple[str, ...]] = ("serial", "native", "batched")
     simulates_time: ClassVar[bool] = True
     profiled: int = parameter(
-        0,
-        minimum=0,
-        maximum=1,
-        help="1: record loss, accuracy and seconds of every local step; clients are then trained "
-        "by plain PyTorch, one after another",
+        0, **SHARE, help="1: record loss, accuracy and seconds of each local step, by plain PyTorch"
     )
 
     def rounds_of(self, task: Task) -> Rounds:
@@ -229,22 +222,13 @@ class Concat(Procedure):
     }
     clusters: int = parameter(minimum=1, help="how many clusters")
     classifier: float = parameter(
-        0.2,
-        exclusiveMinimum=0,
-        exclusiveMaximum=1,
-        help="share of the rounds that train the classifier",
+        0.2, exclusiveMinimum=0, exclusiveMaximum=1, help="share of rounds to train the classifier"
     )
     steps: int = parameter(
-        3,
-        minimum=1,
-        help="batches by which a client trains the classifier, at most one pass over its samples",
+        3, minimum=1, help="batches by which a client trains the classifier, one pass at most"
     )
-    balanced: int = parameter(
-        0, minimum=0, maximum=1, help="1: no cluster has more than 1.2 times the mean size"
-    )
-    warm: int = parameter(
-        0, minimum=0, maximum=1, help="1: the classifier begins as the sum of the clusters' own"
-    )
+    balanced: int = parameter(0, **SHARE, help="1: no cluster exceeds 1.2 times the mean size")
+    warm: int = parameter(0, **SHARE, help="1: the classifier begins as the sum of the clusters'")
 
     def rounds_of(self, task: Task) -> Rounds:
         return concat.ConcatRounds(self, task)
@@ -262,9 +246,9 @@ class Concat(Procedure):
             raise ValueError(f"has no use for participation '{settings.participation}'")
         refused = abilities.Allocating | abilities.Filtering | abilities.Screening
         if isinstance(selector, refused) or selector.needs - {"label_counts"}:
+            taken = "a selector that sees label counts at most"
             raise ValueError(
-                f"takes a selector that sees label counts at most, not '{selector.name}': it has "
-                "no global model to show"
+                f"takes {taken}, not '{selector.name}': it has no global model to show"
             )
 
     def cluster_rounds(self, rounds: int) -> int:
@@ -291,10 +275,8 @@ class Centralized(Procedure):
         self.check_plain(cell)
         self.check_undecayed(cell)
         if cell.schedule.watches and not settings.validation:
-            raise ValueError(
-                f"schedule '{cell.schedule}' watches the loss on validation samples: "
-                "validation must be at least 1"
-            )
+            why = "watches the loss on validation samples: validation must be at least 1"
+            raise ValueError(f"schedule '{cell.schedule}' {why}")
 
 
 _COUNT: dict[str, Any] = {"digits": 0, "better": "low", "whole": True}
@@ -326,9 +308,7 @@ class Stratified(Procedure):
     often as there are samples of it, but no label more often than the median one."""
 
     round_name: ClassVar[str] = "Epoch"
-    weighted: int = parameter(
-        0, minimum=0, maximum=1, help="1: choose clients by how many samples of a label they hold"
-    )
+    weighted: int = parameter(0, **SHARE, help="1: choose clients by their samples of a label")
 
     def check(self, cell: Cell) -> None:
         self.check_plain(cell)
@@ -344,10 +324,7 @@ class ChunkedStratified(Stratified):
     trainers: ClassVar[tuple[str, ...]] = ("serial", "native")  # of single samples
     chunk: int = parameter(5, minimum=1, help="labels that are assigned to clients at once")
     retained: float = parameter(
-        0.3,
-        exclusiveMinimum=0,
-        maximum=1,
-        help="share of all clients among whom each label of a chunk is assigned",
+        0.3, exclusiveMinimum=0, maximum=1, help="share of clients among whom a label is assigned"
     )
 
     def version(self) -> int:
@@ -470,14 +447,7 @@ class MaskedLabels(Procedure):
 
 
 _STRATIFY = StratifiedSingle, StratifiedBatch, StratifiedHybrid, MaskedLabels
-PROCEDURES = Catalog(
-    "cohort.training.procedures",
-    Procedure,
-    (Centralized, Concat, Federated, FedTan, Sequential, *_STRATIFY),
-)
-
-
-@functools.cache
-def parse_procedure(text: str) -> Procedure:
-    """Build the procedure that a name describes: `federated`, `centralized`, `concat-5`."""
-    return parse(text, PROCEDURES, "procedure")
+_CLASSES = Centralized, Concat, Federated, FedTan, Sequential, *_STRATIFY
+PROCEDURES = Catalog("cohort.training.procedures", Procedure, _CLASSES)
+parse_procedure = parser_of(PROCEDURES, "procedure")
+"""Build the procedure that a name describes: `federated`, `centralized`, `concat-5`."""

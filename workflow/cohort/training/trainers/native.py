@@ -68,14 +68,8 @@ class NativeTrainer(Trainer):
         assert coefficients is not None
         settings = self.settings
         sgd = work.lr, settings.momentum, settings.weight_decay, settings.clip, coefficients.mu
-        self.network.begin(
-            work.weights,
-            network.Sgd(*map(float, sgd)),
-            anchor,
-            work.correction(),
-            coefficients.scale,
-            coefficients.shift,
-        )
+        given = work.weights, network.Sgd(*map(float, sgd)), anchor, work.correction()
+        self.network.begin(*given, coefficients.scale, coefficients.shift)
 
     def _train_steps(
         self, steps: list[tuple[int, np.ndarray]], work: LocalWork, draws: np.ndarray

@@ -55,7 +55,7 @@ class PlainSGD:
 
 
 LocalOptimizer = PlainSGD | Optimizer
-AfterStep = Callable[[Tensor, Tensor, Tensor], object]
+AfterStep = Callable[[Tensor, Tensor, Tensor], object] | None
 """What is called after each step, with the batch's loss, outputs and targets."""
 
 
@@ -83,11 +83,7 @@ class SerialTrainer(Trainer):
         return losses
 
     def run(
-        self,
-        work: LocalWork,
-        optimizer: LocalOptimizer,
-        anchor: Sequence[Tensor],
-        after_step: AfterStep | None = None,
+        self, work: LocalWork, optimizer: LocalOptimizer, anchor: Sequence[Tensor], after: AfterStep
     ) -> Tensor:
         """Do one client's work, from the network's present weights; return the loss of each step.
         `anchor` are the weights to which the objective may pull, in the order of parameters."""
@@ -113,8 +109,8 @@ class SerialTrainer(Trainer):
                 clip_grad_norm_(self.model.parameters(), self.settings.clip)
             optimizer.step()
             losses.append(loss.detach())
-            if after_step is not None:
-                after_step(losses[-1], outputs, labels)
+            if after is not None:
+                after(losses[-1], outputs, labels)
         return torch.stack(losses) if losses else self.samples.std.new_empty(0)
 
     def _statistics(self, targets: Tensor, network: nn.Module) -> tuple[Tensor, Tensor]:
@@ -161,11 +157,7 @@ class StepRecordingTrainer(SerialTrainer):
         return np.array(self.profile, dtype=np.float64).reshape(-1, len(PROFILE) - 1)
 
     def run(
-        self,
-        work: LocalWork,
-        optimizer: LocalOptimizer,
-        anchor: Sequence[Tensor],
-        after_step: AfterStep | None = None,
+        self, work: LocalWork, optimizer: LocalOptimizer, anchor: Sequence[Tensor], after: AfterStep
     ) -> Tensor:
         taken, started = len(self.profile), 0.0
 
@@ -174,8 +166,8 @@ class StepRecordingTrainer(SerialTrainer):
             started = time.perf_counter()
 
         def record(loss: Tensor, outputs: Tensor, targets: Tensor) -> None:
-            if after_step is not None:
-                after_step(loss, outputs, targets)
+            if after is not None:
+                after(loss, outputs, targets)
             hits = outputs.detach().argmax(dim=1) == targets
             of_batch = float(loss), float(hits.double().mean())  # waits for a GPU
             step = work.begin + len(self.profile) - taken
@@ -198,7 +190,7 @@ def _match_layout(inputs: Tensor) -> Tensor:
     return inputs.contiguous(memory_format=torch.channels_last) if inputs.dim() == 4 else inputs
 
 
-def _correction_step(model: nn.Module, correction: Weights, lr: float) -> AfterStep | None:
+def _correction_step(model: nn.Module, correction: Weights, lr: float) -> AfterStep:
     """A function that moves the weights along a correction; None if there is no correction."""
     if not correction:
         return None
