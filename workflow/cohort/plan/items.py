@@ -12,11 +12,10 @@ from cohort.core.paths import CLAIMS_TABLE
 from cohort.plan.matrix import Values
 from cohort.results import figures as drawing
 from cohort.results import paper
-from cohort.results.at import check_at
 from cohort.results.claims import CLAIMS, Comparison, Matrix
 from cohort.results.claims.values import paper_results
 from cohort.results.measure import Item
-from cohort.results.series import label_text
+from cohort.results.series import check_at, label_text
 from cohort.results.tables.spec import Leaderboard, Table
 
 Axes = Mapping[str, list[Any]]

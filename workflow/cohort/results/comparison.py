@@ -20,7 +20,6 @@ import numpy as np
 from cohort.core.sealed_json import from_json, read_sealed
 from cohort.results import intervals, series
 from cohort.results.across import Standings
-from cohort.results.at import at_in_words
 from cohort.results.intervals import Sample, paired_differences
 from cohort.results.measure import BASELINE, CLIENT, Measure
 from cohort.results.names import METRICS, Names
@@ -89,7 +88,11 @@ class Result:
     def measure(self) -> str:
         """The metric's title with its unit, and the rounds at which it was taken."""
         metric = METRICS[self.metric]
-        return metric.label if metric.by == "client" else f"{metric.label}, {at_in_words(self.at)}"
+        return (
+            metric.label
+            if metric.by == "client"
+            else f"{metric.label}, {series.at_in_words(self.at)}"
+        )
 
     @property
     def key(self) -> Key:

@@ -1,4 +1,5 @@
-"""What figures, tables and the report need of an experiment's metrics.
+"""What figures, tables and the report need of an experiment's metrics, and at which rounds of a run
+a value is taken: a word, a round, or a range of rounds.
 
 The metrics are one tidy table with a row per cell, metric and round or client, and a row without a
 metric for each planned cell that has no result. Planning imports this module, so pandas is lazy.
@@ -6,14 +7,16 @@ metric for each planned cell that has no result. Planning imports this module, s
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
 from cohort.core.text import counted
-from cohort.results.at import ENDED_EARLY, rounds_of
 from cohort.results.files import read_metrics
 
 if TYPE_CHECKING:
@@ -34,6 +37,21 @@ NO_MODEL = "majority_accuracy"  # depends on the data only
 BELOW_CHANCE = (NO_MODEL, "tenth_percentile_accuracy", "holdout_worst_accuracy")
 """The accuracies that lie below chance level in sound runs too."""
 GENERATED = "generated stand-in data: no reproduction of any paper"
+
+WORDS = {
+    "last": "last evaluation",
+    "max": "highest evaluation",
+    "min": "lowest evaluation",
+    "mean": "mean of all evaluations",
+    "last-10": "mean of the last ten rounds",
+}
+RANGE = r"[1-9][0-9]*-[1-9][0-9]*"
+SIMPLE = "last, max, min, mean, last-10, a round"
+AT_HELP = f"{SIMPLE}, or a range such as 21-30 (the mean of these rounds)"
+AT_SCHEMA: dict[str, Any] = {"minimum": 1, "pattern": rf"^({'|'.join(WORDS)}|{RANGE})$"}
+
+# A run whose last evaluation is before this share of a round has no value at that round.
+ENDED_EARLY = 0.9
 
 
 @dataclass(frozen=True)
@@ -213,3 +231,46 @@ def label_text(value: Any) -> str:
     if isinstance(value, float):
         return NO_VALUE if value != value else f"{value:g}"
     return str(value)
+
+
+def rounds_of(at: int | str, share: float = 1.0) -> tuple[int, int] | None:
+    """The first and the last round of an `at`, a round or a range of rounds; None for a word.
+
+    In a run of a share of its full rounds, ten rounds become this share of ten, one at least. A
+    single round begins at 1, because the last evaluation up to it counts.
+    """
+    text = str(at)
+    if text.isdigit():
+        return 1, max(1, round(int(text) * share))
+    if not re.fullmatch(RANGE, text):
+        return None
+    first, last = map(int, text.split("-"))
+    end = max(1, round(last * share))
+    before = math.floor(round((first - 1) * share, 9))  # rounding: 100 * 0.29 is 28.999...
+    return min(before + 1, end), end
+
+
+def scaled_at(at: int | str, share: float) -> int | str:
+    """The `at` for a run that trains a share of its rounds: `21-30` becomes `3-3` for a tenth."""
+    rounds = rounds_of(at, share)
+    if rounds is None:
+        return at
+    return rounds[1] if str(at).isdigit() else f"{rounds[0]}-{rounds[1]}"
+
+
+def at_in_words(at: int | str) -> str:
+    """`at` in words, for the notes of tables."""
+    first, _, last = str(at).partition("-")
+    text = f"mean of rounds {first} to {last}" if last else f"evaluation of round {first}"
+    return WORDS.get(str(at), text)
+
+
+def check_at(at: int | str, rounds: int, owner: str) -> None:
+    """Raise UserError if `at` is a range that runs backwards, or if the runs of `owner`, which have
+    this many rounds, end before it."""
+    limits = rounds_of(at)
+    first, _, last = str(at).partition("-")
+    if first.isdigit() and last.isdigit() and int(first) > int(last):
+        raise UserError(f"at is '{at}', a range that ends before it begins")
+    if limits and rounds < ENDED_EARLY * limits[1]:
+        raise UserError(f"at is {at}, but {owner} end after {rounds} rounds")

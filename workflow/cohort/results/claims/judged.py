@@ -21,7 +21,6 @@ from cohort.core.lazy import lazy
 from cohort.core.sealed_json import from_json, read_sealed, to_sealed_json
 from cohort.core.text import counted
 from cohort.results import intervals, series
-from cohort.results.at import scaled_at
 from cohort.results.claims import CLAIMS, values
 from cohort.results.claims.claim import Claim, Comparison, short_name
 from cohort.results.claims.values import NEVER, Value
@@ -219,7 +218,7 @@ def _judged_claim(
 ) -> JudgedClaim:
     names = Names(titles=dict(spec.get("titles", {})))
     claim, shares = CLAIMS[entry["kind"]].from_spec(entry), entry["rounds"]
-    scaled = replace(claim, at=scaled_at(claim.at, shares[claim.experiment]))
+    scaled = replace(claim, at=series.scaled_at(claim.at, shares[claim.experiment]))
     comparisons = from_json(list[Comparison], entry["comparisons"])
     points = [point for comparison in comparisons for point in comparison.points]
     printed = with_values(comparisons, values.paper_values(points, spec["study"], claim.paper))
@@ -270,7 +269,7 @@ def _at_scale(comparison: Comparison, shares: Mapping[str, float]) -> Comparison
     points = []
     for point in comparison.points:
         share = shares[point.experiment]
-        at, rounds = scaled_at(point.at, share), round(point.rounds * share)
+        at, rounds = series.scaled_at(point.at, share), round(point.rounds * share)
         points.append(replace(point, at=at, rounds=rounds))
     return replace(comparison, points=points)
 

@@ -11,11 +11,10 @@ import numpy as np
 from cohort.core.components import parameter
 from cohort.core.errors import UserError
 from cohort.results import intervals
-from cohort.results.at import rounds_of
 from cohort.results.claims import claim as base
 from cohort.results.claims.claim import TIE, Comparison, Matrix, Number, Point, above, relation
 from cohort.results.names import BY_ROUND, METRICS, Names, check_better
-from cohort.results.series import label_text
+from cohort.results.series import label_text, rounds_of
 
 AT = "at"
 PAIR = {"type": "array", "minItems": 2, "maxItems": 2, "uniqueItems": True}

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from cohort.core.components import parameter
 from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
-from cohort.results.at import AT_HELP, AT_SCHEMA
 from cohort.results.figures import theme
 from cohort.results.figures.kind import Averaging, further
 from cohort.results.figures.theme import STATISTICS, Style
 from cohort.results.names import BY_CLASS, BY_CLIENT, BY_ROUND, METRICS, SERIES
 from cohort.results.paper import PaperMatch
-from cohort.results.series import finite_rows, value_per_cell
+from cohort.results.series import AT_HELP, AT_SCHEMA, finite_rows, value_per_cell
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -19,13 +19,12 @@ from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
 from cohort.core.text import counted
 from cohort.results import across
-from cohort.results.at import AT_HELP, AT_SCHEMA
 from cohort.results.figures import theme
 from cohort.results.figures.kind import Kind
 from cohort.results.figures.theme import Style
 from cohort.results.measure import Measure
 from cohort.results.names import BY_CLIENT, BY_ROUND, METRICS, check_better
-from cohort.results.series import finite_rows
+from cohort.results.series import AT_HELP, AT_SCHEMA, finite_rows
 from cohort.settings import SHARD_KEYS
 
 if TYPE_CHECKING:
