@@ -14,7 +14,7 @@ from cohort.results import figures as drawing
 from cohort.results import paper
 from cohort.results.claims import CLAIMS, Comparison, Matrix
 from cohort.results.claims.values import paper_results
-from cohort.results.measure import Item
+from cohort.results.comparison import Item
 from cohort.results.series import check_at, label_text
 from cohort.results.tables.spec import Leaderboard, Table
 

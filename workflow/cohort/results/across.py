@@ -26,8 +26,7 @@ import numpy as np
 from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
 from cohort.results.intervals import ALPHA, Sample
-from cohort.results.measure import BASELINE
-from cohort.results.names import Names, listed, word
+from cohort.results.names import BASELINE, Names, listed, word
 from cohort.results.series import label_columns, label_text, value_per_cell
 
 if TYPE_CHECKING:

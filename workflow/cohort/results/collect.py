@@ -18,7 +18,7 @@ from cohort.core.sealed_json import read_sealed
 from cohort.records.history import PROFILE, History
 from cohort.records.record import CLIENT_ARRAYS, PLAIN, Record, read
 from cohort.results.files import write_metrics
-from cohort.results.measure import BASELINE
+from cohort.results.names import BASELINE
 from cohort.results.series import finite_rows, label_columns, label_text, value_per_cell
 from cohort.selection.entropy import entropy_bits
 from cohort.settings import DEFAULTS, PLAN_FIX

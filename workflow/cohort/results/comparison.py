@@ -9,21 +9,21 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from cohort.core.components import Component
 from cohort.core.sealed_json import from_json, read_sealed
 from cohort.results import intervals, series
 from cohort.results.across import Standings
 from cohort.results.intervals import Sample, paired_differences
-from cohort.results.measure import BASELINE, CLIENT, Measure
-from cohort.results.names import METRICS, Names
-from cohort.results.paper import PaperValue
+from cohort.results.names import BASELINE, CLIENT, GAIN, METRICS, Names
+from cohort.results.paper import Cell, PaperMatch, PaperValue, match_values, read_paper
 from cohort.settings import SHARD_KEYS
 
 if TYPE_CHECKING:
@@ -38,6 +38,73 @@ Runs = dict[str, float]
 """The value of each run of a result, by its seed."""
 
 FIX = "delete it and run snakemake again, which works it out anew"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measure:
+    """A quantity by which runs are compared: the value of a metric `at` a round or range of rounds
+    of each run, by the labels that tell results apart.
+
+    `paper` names the items of the paper that hold its values: single ones, or the last points of
+    `curves`. `minus` maps values of a label to those whose results are subtracted. Results
+    `over_settings` have runs that differ in more than their seed, so that nothing is said of the
+    differences between them. Runs with a value of a label that is `left_out` do not count.
+    """
+
+    metric: str
+    at: int | str
+    labels: tuple[str, ...]
+    paper: str = ""
+    curves: bool = False
+    over_settings: bool = False
+    minus: Mapping[str, Mapping[str, str]] | None = None
+    left_out: Mapping[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def shown_metric(self) -> str:
+        """The metric of the results: the gain in `metric` if others are subtracted."""
+        return self.metric + GAIN if self.minus else self.metric
+
+    @property
+    def better(self) -> str:
+        """Which results are better: `high`, `low`, or neither."""
+        return "" if self.over_settings else METRICS[self.shown_metric].better
+
+    def matches(
+        self, file: str | Path, cells: Iterable[Cell], labels: Iterable[str]
+    ) -> list[PaperMatch]:
+        """Match the paper's values in a file with each combination of the measure's labels: one
+        value, or those of a curve. `labels` are all that the cells have."""
+        values = read_paper(file, self.paper, self.shown_metric)
+        at = "" if self.curves else str(self.at)
+        return match_values(values, cells, self.labels, labels, at=at)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Item(Component):
+    """Base of the kinds of figures and tables that show runs."""
+
+    def check(self) -> None:
+        """Raise UserError when the fields contradict each other."""
+
+    def check_cells(self, axes: Iterable[str], cells: Iterable[Mapping[str, Any]]) -> None:
+        """Raise UserError when an experiment with these axes and cells cannot be shown so."""
+
+    def shown(self) -> tuple[str, ...]:
+        """Every label by which the item distinguishes runs."""
+        raise NotImplementedError
+
+    def ignores(self, label: str) -> bool:
+        """Whether runs that differ only in this label may be shown as one."""
+        return False
+
+    def named(self) -> Mapping[str, Sequence[str]]:
+        """The label values that the item's fields mention, by label, for planning to check."""
+        return {}
+
+    def measures(self) -> list[Measure]:
+        """The measures by which the item's results are compared."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, kw_only=True)

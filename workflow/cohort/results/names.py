@@ -88,6 +88,9 @@ BY_CLASS = [name for name, metric in METRICS.items() if metric.by == "class"]
 
 SERIES, PANEL = FREE = ("series", "panel")
 """Labels that a study invents: they name curves and panels and are not settings."""
+BASELINE = "fedavg"  # the strategy that all others are compared with
+CLIENT = "client"
+"""The label of results that are clients' and not runs'."""
 LABELS = {"dataset": "Data set", "lr": "Learning rate", "cohort": "Clients in a round"}
 SPEAK_FOR_THEMSELVES = ("dataset", "model", "partition", "strategy", *FREE)
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from cohort.core.components import parameter
 from cohort.core.lazy import lazy
+from cohort.results.comparison import Item, Measure
 from cohort.results.figures import theme
 from cohort.results.figures.theme import Style
-from cohort.results.measure import CLIENT, Item, Measure
-from cohort.results.names import BY_ROUND, METRICS, listed, span, word
+from cohort.results.names import BY_ROUND, CLIENT, METRICS, listed, span, word
 from cohort.results.paper import PaperMatch
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 from cohort.core.components import parameter
 from cohort.core.errors import UserError, suggest
 from cohort.results.across import WITHOUT_HELP, check_settings, values_left_out
-from cohort.results.measure import CLIENT, Item, Measure
-from cohort.results.names import BY_CLIENT, BY_ROUND, METRICS, check_better
+from cohort.results.comparison import Item, Measure
+from cohort.results.names import BY_CLIENT, BY_ROUND, CLIENT, METRICS, check_better
 from cohort.results.series import AT_HELP, AT_SCHEMA, WORDS, rounds_of
 
 STRATEGY = "strategy"

@@ -19,10 +19,10 @@ from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
 from cohort.core.text import counted
 from cohort.results import across
+from cohort.results.comparison import Measure
 from cohort.results.figures import theme
 from cohort.results.figures.kind import Kind
 from cohort.results.figures.theme import Style
-from cohort.results.measure import Measure
 from cohort.results.names import BY_CLIENT, BY_ROUND, METRICS, check_better
 from cohort.results.series import AT_HELP, AT_SCHEMA, finite_rows
 from cohort.settings import SHARD_KEYS
