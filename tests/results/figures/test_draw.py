@@ -19,7 +19,7 @@ from cohort.results.figures.draw import draw, make_figure
 from cohort.results.figures.kinds import curves
 from cohort.results.figures.kinds.bars import PALE
 from cohort.results.figures.kinds.curves import STOPPED
-from cohort.results.report.items import alternative_text
+from cohort.results.report.page import alternative_text
 from tests.results.figures.samples import (
     NAMES,
     PARTITIONS,

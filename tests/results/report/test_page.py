@@ -19,7 +19,7 @@ from cohort.core.sealed_json import write_sealed
 from cohort.results.claims.judged import Evidence, JudgedComparison
 from cohort.results.files import read_experiment, write_metrics
 from cohort.results.paper import PaperValue
-from cohort.results.report.items import hold_counts
+from cohort.results.report.page import hold_counts
 from cohort.results.report.render import write_index
 from tests.results.report.conftest import (
     CLAIM,
