@@ -11,9 +11,8 @@ import pytest
 from cohort.core.components import schema_of
 from cohort.core.errors import UserError
 from cohort.results import series
-from cohort.results.files import write_metrics
+from cohort.results.comparison import Table
 from cohort.results.series import check_at, label_text, read_metric, rounds_of, value_per_cell
-from cohort.results.tables.spec import Table
 
 NAN = float("nan")
 LABELS = {"strategy": "fedavg", "seed": 0}
@@ -127,7 +126,7 @@ def test_reading_keeps_cells_without_the_metric_and_their_labels_as_text(tmp_pat
         ("b", "done", {"lr": 0.1, "buffer": None, "seed": 0}, EVERY_FOUR),
         ("a", "missing", {"lr": 1.0, "buffer": 0.5, "seed": 1}, {}),
     )
-    write_metrics(tmp_path / "m.parquet", metrics.sample(frac=1, random_state=3), {})
+    series.write_metrics(tmp_path / "m.parquet", metrics.sample(frac=1, random_state=3), {})
     read = read_metric(tmp_path / "m.parquet", "test_accuracy")
     assert read["digest"].tolist() == ["a", *"bbbbb"]
     assert read["round"].tolist()[1:] == [4, 8, 12, 16, 20]

@@ -14,9 +14,8 @@ from cohort.results import figures as drawing
 from cohort.results import paper
 from cohort.results.claims import CLAIMS, Comparison, Matrix
 from cohort.results.claims.values import paper_results
-from cohort.results.comparison import Item
+from cohort.results.comparison import Item, Leaderboard, Table
 from cohort.results.series import check_at, label_text
-from cohort.results.tables.spec import Leaderboard, Table
 
 Axes = Mapping[str, list[Any]]
 FullScale = tuple[Axes, Sequence[Values]]
@@ -54,7 +53,7 @@ def checked_facets(
     kind = spec.get("kind")
     item = (kinds.get(kind) or drawing.KINDS[str(kind)]).from_spec(spec)
     item.check()
-    pooled = item.averaged() if isinstance(item, drawing.Kind) else []
+    pooled = getattr(item, "pooled", None) or []
     for label in (*item.shown(), *item.named(), *pooled):
         if label not in axes:
             near = suggest(label, axes)

@@ -17,7 +17,7 @@ from cohort.core import user_files
 from cohort.core.sealed_json import read_sealed
 from cohort.records.history import PROFILE, History
 from cohort.records.record import CLIENT_ARRAYS, PLAIN, Record, read
-from cohort.results.files import write_metrics
+from cohort.results import series
 from cohort.results.names import BASELINE
 from cohort.results.series import finite_rows, label_columns, label_text, value_per_cell
 from cohort.selection.entropy import entropy_bits
@@ -75,15 +75,14 @@ def collect(
         head["generated"], head["share"] = cell.get("generated", False), cell.get("share", 1.0)
         heads.append(head)
     rows = np.repeat(np.arange(len(heads)), list(map(len, parts)))
-    labels = pd.DataFrame(heads).apply(_of_one_type).take(rows).reset_index(drop=True)
+    labels = pd.DataFrame(heads)
+    for name, column in labels.items():  # as text if of several types, which Parquet cannot hold
+        if column.dropna().map(type).nunique() > 1:
+            labels[name] = column.map(label_text)
+    labels = labels.take(rows).reset_index(drop=True)
     table = labels.join(pd.concat(parts, ignore_index=True)).astype(TYPES)
     table = pd.concat([table, costs_to_baseline(table).astype(TYPES)], ignore_index=True)
-    write_metrics(output, table, {**experiment, "cells": runs}, sources)
-
-
-def _of_one_type(column: pd.Series[Any]) -> pd.Series[Any]:
-    """The column, its values as text if they are of several types, which Parquet cannot hold."""
-    return column.map(label_text) if column.dropna().map(type).nunique() > 1 else column
+    series.write_metrics(output, table, {**experiment, "cells": runs}, sources)
 
 
 def read_result(path: str | Path) -> Result:

@@ -1,5 +1,5 @@
-"""What the runs behind a figure or table say, worked out once: every result with its runs, the
-paper's value, and the difference from FedAvg.
+"""What a study can set for a table, and what the runs behind a figure or table say, worked out once:
+every result with its runs, the paper's value, and the difference from FedAvg.
 
 The comparison is written as JSON beside the drawing. Tables, pages and the command line only render
 it, so that they agree.
@@ -7,23 +7,22 @@ it, so that they agree.
 
 from __future__ import annotations
 
-import dataclasses
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from cohort.core.components import Component
+from cohort.core.components import Component, parameter
+from cohort.core.errors import UserError, suggest
 from cohort.core.sealed_json import from_json, read_sealed
-from cohort.results import intervals, series
-from cohort.results.across import Standings
-from cohort.results.intervals import Sample, paired_differences
-from cohort.results.names import BASELINE, CLIENT, GAIN, METRICS, Names
+from cohort.results import series, statistics
+from cohort.results.names import BASELINE, BY_CLIENT, BY_ROUND, CLIENT, GAIN, METRICS, Names
 from cohort.results.paper import Cell, PaperMatch, PaperValue, match_values, read_paper
+from cohort.results.statistics import Sample, Standings, paired_differences
 from cohort.settings import SHARD_KEYS
 
 if TYPE_CHECKING:
@@ -37,6 +36,11 @@ Key = tuple[str, ...]
 Runs = dict[str, float]
 """The value of each run of a result, by its seed."""
 
+STRATEGY = "strategy"
+LABELS: dict[str, Any] = {"items": {"type": "string"}, "minItems": 1, "uniqueItems": True}
+PAIRS = {"type": "object", "minProperties": 1, "additionalProperties": {"type": "string"}}
+MINUS: dict[str, Any] = {"minProperties": 1, "maxProperties": 1, "additionalProperties": PAIRS}
+ALSO_HELP = "further measures: a metric, or a metric and an at"
 FIX = "delete it and run snakemake again, which works it out anew"
 
 
@@ -105,6 +109,125 @@ class Item(Component):
     def measures(self) -> list[Measure]:
         """The measures by which the item's results are compared."""
         raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leaderboard(Item):
+    """Strategies ranked by their mean rank over all settings of an experiment, with the interval of
+    the rank, the interquartile mean, the probability to be ahead of FedAvg, and further means."""
+
+    name: ClassVar[str] = "leaderboard"
+
+    metric: str = parameter(enum=BY_ROUND, help="what strategies are ranked by")
+    at: int | str = parameter("last", help=series.AT_HELP, **series.AT_SCHEMA)
+    also: list[str] | None = parameter(None, items={"type": "string"}, help=ALSO_HELP)
+    without: dict[str, Any] | None = parameter(None, minProperties=1, help=statistics.WITHOUT_HELP)
+
+    def check(self) -> None:
+        statistics.check_better(self.metric)
+        check_measures(self.measures(), BY_ROUND)
+
+    def check_cells(self, axes: Iterable[str], cells: Iterable[Mapping[str, Any]]) -> None:
+        statistics.check_settings(STRATEGY, self.named(), axes, cells)
+
+    def shown(self) -> tuple[str, ...]:
+        return (STRATEGY,)
+
+    def ignores(self, label: str) -> bool:
+        return True
+
+    def named(self) -> dict[str, list[str]]:
+        return statistics.values_left_out(self.without)
+
+    def measures(self) -> list[Measure]:
+        left_out = self.named()
+        return [
+            Measure(metric=metric, at=at, labels=(STRATEGY,), over_settings=True, left_out=left_out)
+            for metric, at in metrics_with_at(self.metric, self.at, self.also)
+        ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table(Item):
+    """A table of means and deviations over seeds, by the labels of its rows and one of its columns.
+
+    With `client` among the rows it shows metrics of clients, those of the first seed only: the
+    client called 7 is another one for another seed.
+    """
+
+    name: ClassVar[str] = "table"
+
+    metric: str = parameter(enum=[*BY_ROUND, *BY_CLIENT], help="what is tabulated")
+    at: int | str = parameter("last", help=series.AT_HELP, **series.AT_SCHEMA)
+    also: list[str] | None = parameter(
+        None, items={"type": "string"}, help=f"{ALSO_HELP}; the measures are then the columns"
+    )
+    rows: list[str] = parameter(
+        help="labels whose combinations are the rows; client for metrics of clients", **LABELS
+    )
+    columns: str = parameter("strategy", help="the label whose values are the columns")
+    paper: str = parameter("", help="the item of resources/paper_values/{study}.csv beside ours")
+    minus: dict[str, Any] | None = parameter(
+        None, help="what to subtract by seed, as in {strategy: {loss: fedavg}}", **MINUS
+    )
+    joined: bool = parameter(
+        False, help="all measures, or else all values of columns, in one cell between slashes"
+    )
+
+    def facets(self) -> tuple[str, ...]:
+        """The labels of the rows and of the columns."""
+        return tuple(dict.fromkeys([*self.rows, self.columns]))
+
+    def shown(self) -> tuple[str, ...]:
+        return tuple(label for label in self.facets() if label != CLIENT)
+
+    def named(self) -> dict[str, list[str]]:
+        return {label: [*bases, *bases.values()] for label, bases in (self.minus or {}).items()}
+
+    def measures(self) -> list[Measure]:
+        labels = self.facets()
+        return [
+            Measure(metric=metric, at=at, labels=labels, paper=self.paper, minus=self.minus)
+            for metric, at in metrics_with_at(self.metric, self.at, self.also)
+        ]
+
+    def check(self) -> None:
+        is_by_client = CLIENT in self.rows
+        available = BY_CLIENT if is_by_client else BY_ROUND
+        if self.metric not in available:
+            wanted = "with" if self.metric in BY_CLIENT else "without"
+            raise UserError(f"{self.metric} is for a table {wanted} {CLIENT} among its rows")
+        if is_by_client and (self.paper or self.minus):
+            raise UserError("a table by client can have neither paper nor minus")
+        check_measures(self.measures(), available)
+        if unknown := set(self.minus or {}) - set(self.facets()):
+            raise UserError(
+                f"minus names '{unknown.pop()}', which is neither in rows nor columns "
+                f"({', '.join(self.facets())})"
+            )
+
+
+def metrics_with_at(metric: str, at: int | str, also: list[str] | None) -> list[tuple[str, Any]]:
+    """Pairs of a metric, `metric` and those of `also`, and its own `at` or the first one's."""
+    further = [text.partition(" ")[::2] for text in also or []]
+    return [(metric, at), *((name, own_at or at) for name, own_at in further)]
+
+
+def check_measures(measures: Sequence[Measure], available: Sequence[str]) -> None:
+    """Raise UserError for a measure that stands twice, or whose metric is not available."""
+    pairs = [(measure.metric, measure.at) for measure in measures]
+    if len(set(pairs)) < len(pairs):
+        raise UserError("also names a measure twice")
+    for metric, at in pairs:
+        if metric not in available:
+            raise UserError(
+                f"also names the metric '{metric}', which is not known{suggest(metric, available)}"
+            )
+        if at not in series.WORDS and not series.rounds_of(at):
+            raise UserError(f"also: '{at}' is not a value of at{suggest(str(at), series.WORDS)}")
+    for measure in measures:
+        if measure.shown_metric not in METRICS:
+            raise UserError(f"minus cannot subtract {measure.metric}, of which no gain is known")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,10 +304,6 @@ class Comparison:
     has_paper: bool
     standings: Standings | None = None
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the comparison as dicts, lists, texts and numbers, which JSON can hold."""
-        return dataclasses.asdict(self)
-
     @classmethod
     def read(cls, file: str | Path) -> Self:
         """Read a comparison from a JSON file. Raise UserError if the file is missing or damaged."""
@@ -208,7 +327,16 @@ def compare(
     for measure in measures:
         metrics = series.read_metric(metrics_file, measure.metric)
         generated = series.is_generated(metrics)
-        cells = run_values(measure, metrics)
+        metrics = series.runs_without(metrics, measure.left_out)
+        if CLIENT in measure.labels:
+            cells = series.values_by_client(metrics, measure.metric)
+        else:
+            cells = series.value_per_cell(metrics, measure.metric, measure.at)
+        diverged = cells["status"] == "diverged"
+        finished = diverged | (cells["status"] == "done")
+        value = cells["value"].where(finished)
+        cells = cells.assign(value=value, finished=finished, diverged=diverged)
+        cells = series.subtract_partners(cells, measure.minus) if measure.minus else cells
         own = list(_results(measure, cells))
         if measure.paper and not generated:
             own = _with_paper(own, measure, cells, spec)
@@ -226,20 +354,6 @@ def compare(
         generated=generated,
         has_paper=bool(measures[0].paper) and not generated,
     )
-
-
-def run_values(measure: Measure, metrics: DataFrame) -> DataFrame:
-    """One row per run, or per client, with its value if the run has ended."""
-    metrics = series.runs_without(metrics, measure.left_out)
-    if CLIENT in measure.labels:
-        cells = series.values_by_client(metrics, measure.metric)
-    else:
-        cells = series.value_per_cell(metrics, measure.metric, measure.at)
-    diverged = cells["status"] == "diverged"
-    finished = diverged | (cells["status"] == "done")
-    value = cells["value"].where(finished)
-    cells = cells.assign(value=value, finished=finished, diverged=diverged)
-    return series.subtract_partners(cells, measure.minus) if measure.minus else cells
 
 
 def _results(measure: Measure, cells: DataFrame) -> Iterator[Result]:
@@ -272,16 +386,16 @@ def _with_paper(
     matches = measure.matches(spec["paper_values"], records, labels)
     papers = {tuple(match.labels.values()): match.values[-1] for match in matches if match.values}
     unit = METRICS[measure.shown_metric].unit
-    has_verdict = spec.get("scale", series.FULL) == series.FULL and unit in intervals.JUDGED
+    has_verdict = spec.get("scale", series.FULL) == series.FULL and unit in statistics.JUDGED
     compared = []
     for result in (replace(result, paper=papers.get(result.key)) for result in results):
         runs, paper = list(result.values.values()), result.paper
         if has_verdict and paper and runs:
-            margin = intervals.margin_of(paper.value, unit)
+            margin = statistics.margin_of(paper.value, unit)
             printed = paper.value, paper.sd, paper.runs or 1
-            interval, agreed = intervals.agreement(runs, *printed, margin=margin)
+            interval, agreed = statistics.agreement(runs, *printed, margin=margin)
             is_whole = len(runs) == result.planned
-            verdict = (agreed or "one run") if is_whole else intervals.NOT_ENOUGH
+            verdict = (agreed or "one run") if is_whole else statistics.NOT_ENOUGH
             result = replace(result, margin=margin, difference_interval=interval, verdict=verdict)
         elif has_verdict:
             result = replace(result, verdict="no result" if paper else "no paper value")
@@ -320,7 +434,7 @@ def best_keys(results: Mapping[Key, Runs], labels: Sequence[str], better: str) -
     rival = labels.index("strategy" if "strategy" in labels else rivals[-1])
     contests: defaultdict[Key, dict[Key, Runs]] = defaultdict(dict)
     for key, runs in results.items():
-        if len(runs) >= intervals.ENOUGH_SEEDS:
+        if len(runs) >= statistics.ENOUGH_SEEDS:
             contests[key[:rival] + key[rival + 1 :]][key] = runs
     winners: set[Key] = set()
     for contest in contests.values():
@@ -328,7 +442,7 @@ def best_keys(results: Mapping[Key, Runs], labels: Sequence[str], better: str) -
         first = (max if better == "high" else min)(means, key=means.__getitem__)
         others = [key for key in contest if key != first]
         p_values = [paired_differences(contest[first], contest[key]).p_value() for key in others]
-        tested = zip(others, p_values, intervals.holm_levels(p_values), strict=True)
+        tested = zip(others, p_values, statistics.holm_levels(p_values), strict=True)
         if others:
             winners |= {first, *(key for key, p_value, level in tested if p_value > level)}
     return winners

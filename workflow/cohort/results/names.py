@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from cohort.core.errors import UserError
 from cohort.core.metric import Metric
 from cohort.core.text import counted
 from cohort.results.series import label_text
@@ -136,12 +135,6 @@ class Names:
     def has_title(self, label: str, value: str) -> bool:
         """Whether the study gives a value a title."""
         return value in self.titles.get(label, {})
-
-
-def check_better(metric: str, so: str = "nothing is ahead by it; choose another one") -> None:
-    """Raise UserError for a metric of which neither high nor low values are better."""
-    if not METRICS[metric].better:
-        raise UserError(f"metric is '{metric}', of which neither high nor low is better, so {so}")
 
 
 def word(label: str) -> str:

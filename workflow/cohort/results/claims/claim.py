@@ -13,8 +13,8 @@ import numpy as np
 from cohort.core.components import Component, parameter
 from cohort.core.errors import UserError, suggest
 from cohort.results import series
-from cohort.results.intervals import Sample
 from cohort.results.names import BY_ROUND, METRICS, Names, word
+from cohort.results.statistics import Sample
 
 Labels = dict[str, str]
 Given = Mapping[str, Any]

@@ -79,14 +79,6 @@ class Kind(Item):
         """Every label by which the figure distinguishes runs."""
         return self.facets()
 
-    def ignores(self, label: str) -> bool:
-        """Whether runs that differ only in this label may be drawn as one."""
-        return label in self.averaged()
-
-    def averaged(self) -> Sequence[str]:
-        """The labels, besides the seed, over which the study asks to average."""
-        return ()
-
     def metrics(self) -> tuple[str, ...]:
         """The names of the metrics to read for one part of the figure."""
         return (self.metric,)
@@ -142,7 +134,7 @@ class Kind(Item):
     def count(self, measured: DataFrame) -> str:
         """Text for the note below the figure: how many runs each mark has once all are done."""
         seeds = measured.groupby(list(self.shown()))["digest"].nunique()
-        noun = "run" if self.averaged() else "seed"
+        noun = "run" if getattr(self, "pooled", None) else "seed"
         return f"n = {span(seeds)} {noun}{'' if seeds.max() == 1 else 's'} per {self.mark}"
 
     def remarks(self, measured: DataFrame, style: Style) -> list[str]:
@@ -176,12 +168,12 @@ class Averaging(Kind):
     def of_metric(self, metric: str) -> Self:
         return replace(super().of_metric(metric), reference=None)
 
-    def averaged(self) -> Sequence[str]:
-        return self.pooled or ()
+    def ignores(self, label: str) -> bool:
+        return label in (self.pooled or ())
 
     def remarks(self, measured: DataFrame, style: Style) -> list[str]:
         """What is averaged, and what shows the standard deviation, if anything does."""
-        pooled = listed(list(map(word, self.averaged() or [""])))
+        pooled = listed(list(map(word, self.pooled or [""])))
         notes = [f"runs that differ in {pooled} are averaged"] if pooled else []
         runs = measured.groupby(list(self.shown()))["digest"].nunique()
         if self.has_deviations(style) and (runs > 1).any():

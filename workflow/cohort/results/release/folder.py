@@ -284,8 +284,10 @@ def records_of(tables: Mapping[str, pa.Table]) -> Iterator[Record]:
 def _table_of_runs(records: Sequence[Record]) -> pa.Table:
     """The table of these records, a row each: every setting, where it was trained, and its cost."""
     rows = [_row(record) for record in records]
-    columns = {}
-    for name in sorted({name for row in rows for name in row}, key=_column_order):
+    names, columns = {name for row in rows for name in row}, {}
+    ends = {name for name in names if name in FIXED or name.startswith(VERSION)}
+    first = names & {"digest", "status", "rounds_played"}
+    for name in [*sorted(first), *sorted(names - ends), *sorted(ends - first)]:
         values = [row.get(name) for row in rows]
         types = {type(value) for value in values if value is not None}
         is_json = len(types) > 1 or dict in types or (list in types and name != "devices")
@@ -296,13 +298,6 @@ def _table_of_runs(records: Sequence[Record]) -> pa.Table:
         field = pa.field(name, column.type, metadata=IS_JSON if is_json else None)
         columns[field] = column
     return pa.Table.from_arrays([*columns.values()], schema=pa.schema([*columns]))
-
-
-def _column_order(name: str) -> tuple[int, str]:
-    """A sort key: settings come between what identifies a run and what it cost."""
-    if name in ("digest", "status", "rounds_played"):
-        return 0, name
-    return (2 if name in FIXED or name.startswith(VERSION) else 1), name
 
 
 def _row(record: Record) -> Row:
@@ -372,12 +367,27 @@ def _columns_of(record: Record) -> dict[str, Columns]:
     }
 
 
-def _record(row: Row, parts: Mapping[str, pa.Table | None]) -> Record:
+def _record(row: Row, parts: Mapping[str, Any]) -> Record:
     """Rebuild the record of one run, and check it."""
     for name in ("curves", "clients", "cohorts"):
         if parts.get(name) is None:
             raise ValueError(f"it has no rows in {name}.parquet")
-    history = _history(parts)
+    history, curves, profile = History(), parts["curves"], parts.get("profiles")
+    series_of = {"metrics": history.metrics, "cost": history.cost}
+    if any(column.null_count for column in curves.columns):
+        raise ValueError("curves.parquet lacks values")
+    if not pa.types.is_integer(curves["round"].type):
+        raise ValueError("round is not a whole number")
+    columns = (curves[name].to_numpy().tolist() for name in ("group", "metric", "round", "value"))
+    for group, name, round, value in zip(*columns, strict=True):
+        series_of[group][name].append((round, value))
+    cohorts = _filled_columns(parts["cohorts"])
+    history.cohorts = list(cohorts["cohort"])
+    history.responders = list(cohorts.get("responders", cohorts["cohort"]))
+    history.pools = list(cohorts.get("pool", ()))
+    history.norms = list(cohorts.get("probe_norms", ()))
+    if profile is not None:
+        history.profile = [np.stack([profile[name].to_numpy() for name in PROFILE], axis=1)]
     for what, sizes in row.get("traffic", {}).items():
         history.traffic[what] = np.array(sizes, np.int64)
     clients = _filled_columns(parts["clients"])
@@ -388,26 +398,6 @@ def _record(row: Row, parts: Mapping[str, pa.Table | None]) -> Record:
         if not math.isclose(row.get(name, 0), total, rel_tol=1e-9):
             raise ValueError(f"{name} is {row.get(name)}, but {total} by its rounds")
     return record
-
-
-def _history(parts: Mapping[str, Any]) -> History:
-    history, curves, profile = History(), parts["curves"], parts.get("profiles")
-    series_of = {"metrics": history.metrics, "cost": history.cost}
-    if any(column.null_count for column in curves.columns):
-        raise ValueError("curves.parquet lacks values")
-    if not pa.types.is_integer(curves["round"].type):
-        raise ValueError("round is not a whole number")
-    columns = (curves[name].to_numpy().tolist() for name in ("group", "metric", "round", "value"))
-    for group, name, round, value in zip(*columns, strict=True):
-        series_of[group][name].append((round, value))
-    filled = _filled_columns(parts["cohorts"])
-    history.cohorts = list(filled["cohort"])
-    history.responders = list(filled.get("responders", filled["cohort"]))
-    history.pools = list(filled.get("pool", ()))
-    history.norms = list(filled.get("probe_norms", ()))
-    if profile is not None:
-        history.profile = [np.stack([profile[name].to_numpy() for name in PROFILE], axis=1)]
-    return history
 
 
 def _tables_by_run(name: str, table: pa.Table) -> dict[str, pa.Table]:

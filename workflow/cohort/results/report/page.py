@@ -1,4 +1,4 @@
-"""Writes a study's page, one self-contained HTML file, and its card for the index.
+"""Writes a study's page, one self-contained HTML file, its card, and the index of all cards.
 
 A page shows a study's runs, its figures and tables, under the numbers that their paper gives them,
 and its claims with their verdicts. The HTML is in `templates/`.
@@ -6,25 +6,29 @@ and its claims with their verdicts. The HTML is in `templates/`.
 
 import base64
 import json
+import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from cohort.core.files import write_text
+from cohort.core.text import counted, duration_text
 from cohort.results import series
 from cohort.results.claims import judged
 from cohort.results.claims.judged import NOT_HELD, JudgedClaim
 from cohort.results.comparison import Comparison
 from cohort.results.figures import KINDS
-from cohort.results.files import read_experiment, restored_sentences
-from cohort.results.intervals import NOT_ENOUGH
 from cohort.results.names import METRICS, Names
-from cohort.results.report.render import links, render, with_suffix
-from cohort.results.series import NO_RUNS, NO_VALUE, STATUSES, RunCounts
+from cohort.results.series import NO_RUNS, NO_VALUE, STATUSES
+from cohort.results.statistics import NOT_ENOUGH
 from cohort.results.tables.tabulate import lay_out_table
 
 Spec = Mapping[str, Any]
@@ -43,25 +47,48 @@ OTHERS, ALL = "All other claims", "All claims"
 SIDES = {"paper": "paper's numbers", "ours": "our runs"}
 
 
-@dataclass(frozen=True)
-class Coverage:
-    """Some runs by status, the seconds that they took, those estimated for the rest, and sentences
-    on the releases that some were restored from."""
-
-    runs: RunCounts
-    spent: float
-    to_go: float
-    restored: list[str]
+PREVIEWS = "../partial/report"  # from the folder of the pages
+ADDRESS, BOLD = r"(https://[^\s()<>]*[^\s()<>.,;:])", r"\*\*(.+?)\*\*"
+CLASSES = {
+    **{"held": "good", "not held": "bad", "undecided": "open", "tie": "open"},
+    **{"leans towards held": "good leans", "leans towards not held": "bad leans"},
+}
 
 
-@dataclass(frozen=True)
-class Group:
-    """Finished runs that differ in their seed only, to which the numbers on the page lead; `own`
-    are the settings, besides those in its name, that not every run of the study has."""
+def render(template: str, **content: Any) -> str:
+    """Fill a template of the report with this content; return its HTML."""
+    environment = Environment(
+        loader=PackageLoader("cohort.results.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    marks = judged.MARKS | dict.fromkeys(judged.HOLDS, "✓")
+    environment.globals |= {"marks": marks, "classes": CLASSES}
+    environment.filters |= {"duration": duration_text, "counted": counted}
+    environment.filters["linked"] = lambda text: _tagged(text, ADDRESS, '<a href="{0}">{0}</a>')
+    environment.filters["bold"] = lambda text: _tagged(text, BOLD, "<strong>{}</strong>")
+    return environment.get_template(template).render(**content)
 
-    name: str
-    own: dict[str, str]
-    runs: list[Cell]
+
+def _tagged(text: str, pattern: str, html: str) -> Markup:
+    """The text as HTML, what the group of the pattern matches within this HTML."""
+    parts = enumerate(re.split(pattern, text))
+    return Markup("").join(
+        Markup(html).format(part) if index % 2 else part for index, part in parts
+    )
+
+
+def links(files: Iterable[str | Path], folder: Path) -> list[tuple[str, str]]:
+    """The relative URL of each file, and its format."""
+    paths = [Path(os.path.relpath(file, folder)) for file in files]
+    return [(quote(path.as_posix()), path.suffix.removeprefix(".")) for path in paths]
+
+
+def with_suffix(files: Iterable[str | Path], suffix: str) -> Path:
+    """The first of the files with this suffix, such as `.png`."""
+    return next(Path(file) for file in files if Path(file).suffix == suffix)
 
 
 class StudyRuns:
@@ -73,22 +100,25 @@ class StudyRuns:
         self.cells: dict[str, Cell] = {}
         self._estimates: dict[str, float] = {}
         for name, spec in experiments.items():
-            cells = read_experiment(spec["runs"])["cells"]
+            cells = series.read_experiment(spec["runs"])["cells"]
             self.experiments[name] = [cell | {"labels": texts(cell["labels"])} for cell in cells]
             self.cells |= {cell["digest"]: cell for cell in cells}
             self._estimates |= spec["seconds"]
         self._anchors: dict[Any, dict[tuple[str, ...], str]] = {}
 
-    def coverage(self, *experiments: str) -> Coverage:
-        """The coverage of these experiments together; of all if none is named."""
+    def coverage(self, *experiments: str) -> dict[str, Any]:
+        """The runs of these experiments together, or of all, by status, the seconds that they took,
+        those estimated for the rest, and sentences on the releases that some were restored from.
+        """
         names = experiments or tuple(self.experiments)
         cells = {cell["digest"]: cell for name in names for cell in self.experiments[name]}
         counts = Counter(cell["status"] for cell in cells.values())
-        runs = RunCounts(len(cells), *(counts[status] for status in STATUSES))
+        runs = series.RunCounts(len(cells), *(counts[status] for status in STATUSES))
         waiting = [key for key, cell in cells.items() if cell["status"] in STATUSES[2:]]
         spent = sum(cell.get("seconds", 0.0) for cell in cells.values())
         to_go = sum(self._estimates.get(digest, 0.0) for digest in waiting)
-        return Coverage(runs, spent, to_go, restored_sentences(cells.values()))
+        restored = series.restored_sentences(cells.values())
+        return {"runs": runs, "spent": spent, "to_go": to_go, "restored": restored}
 
     def finished(self) -> list[Cell]:
         """The cells that have a record."""
@@ -110,7 +140,7 @@ class StudyRuns:
     @cached_property
     def _group_of(self) -> dict[str, str]:
         """The first digest of each run's group."""
-        return {run["digest"]: it.runs[0]["digest"] for it in self.groups for run in it.runs}
+        return {run["digest"]: it["runs"][0]["digest"] for it in self.groups for run in it["runs"]}
 
     @cached_property
     def common(self) -> dict[str, str]:
@@ -120,19 +150,21 @@ class StudyRuns:
         return {key: value for key, value in first.items() if (key, value) in shared}
 
     @cached_property
-    def groups(self) -> list[Group]:
-        """The groups of finished runs, in the order of the study, those of one name together."""
+    def groups(self) -> list[dict[str, Any]]:
+        """The groups of finished runs that differ in their seed only, to which the numbers on the
+        page lead, those of one name together; `own` are the settings, besides those in its name,
+        that not every run of the study has."""
         by_settings: dict[tuple[tuple[str, str], ...], list[Cell]] = {}
         for cell in self.finished():
             settings = texts(cell["settings"]) | {"seed": ""}
             by_settings.setdefault(tuple(sorted(settings.items())), []).append(cell)
-        groups: dict[str, list[Group]] = {}
+        groups: dict[str, list[dict[str, Any]]] = {}
         for items, cells in by_settings.items():
             settings, shared = dict(items), {*PLACE, *self.common}
             name = " · ".join(self._names.value(key, settings[key]) for key in PLACE)
             own = {key: value for key, value in items if value and key not in shared}
             runs = sorted(cells, key=lambda cell: cell["settings"]["seed"])
-            groups.setdefault(name, []).append(Group(name, own, runs))
+            groups.setdefault(name, []).append({"name": name, "own": own, "runs": runs})
         return [group for same in groups.values() for group in same]
 
 
@@ -143,7 +175,13 @@ def write_page(spec: Spec, outputs: Sequence[str | Path]) -> None:
     runs = StudyRuns(spec["experiments"], names)
     claims = page_claims(spec) if spec["claims"] else None
     shown = sections(spec, runs, page.parent)
-    card = _card(spec, runs, claims)
+    card, cells = _card(spec, runs, claims), runs.finished()
+    made = {
+        "Device": Counter(", ".join(cell["devices"]) for cell in cells),
+        "Trainer": Counter(cell["trainer"] for cell in cells),
+        "Commit": Counter(cell["commit"] for cell in cells),
+        "Versions": Counter(", ".join(map(" ".join, cell["versions"].items())) for cell in cells),
+    }
     html = render(
         "page.html.j2",
         spec=spec,
@@ -154,23 +192,11 @@ def write_page(spec: Spec, outputs: Sequence[str | Path]) -> None:
         key_figure=key_figure(spec, shown),
         runs=runs,
         experiments=[(name, runs.coverage(name)) for name in runs.experiments],
-        made=_provenance_counts(runs),
+        made=[(title, count.most_common()) for title, count in made.items() if count],
         generated=series.GENERATED if card["generated"] else "",
     )
     write_text(page, html)
     write_text(card_file, json.dumps(card))
-
-
-def _provenance_counts(runs: StudyRuns) -> list[tuple[str, list[tuple[str, int]]]]:
-    """Count runs by device, trainer, commit and versions."""
-    cells = runs.finished()
-    counts = {
-        "Device": Counter(", ".join(cell["devices"]) for cell in cells),
-        "Trainer": Counter(cell["trainer"] for cell in cells),
-        "Commit": Counter(cell["commit"] for cell in cells),
-        "Versions": Counter(", ".join(map(" ".join, cell["versions"].items())) for cell in cells),
-    }
-    return [(title, count.most_common()) for title, count in counts.items() if count]
 
 
 def _card(spec: Spec, runs: StudyRuns, claims: Spec | None) -> dict[str, Any]:
@@ -179,11 +205,9 @@ def _card(spec: Spec, runs: StudyRuns, claims: Spec | None) -> dict[str, Any]:
     return {
         **{key: spec[key] for key in ("name", "title", "question", "source", "scale", "command")},
         "left_out": spec["notes"],
-        "runs": asdict(coverage.runs),
-        "phrase": coverage.runs.phrase,
-        "restored": coverage.restored,
-        "spent": coverage.spent,
-        "to_go": coverage.to_go,
+        **coverage,
+        "runs": asdict(coverage["runs"]),
+        "phrase": coverage["runs"].phrase,
         "verdicts": claims["totals"] if claims else [],
         "date": max((cell["started"][:10] for cell in finished), default=""),
         "commits": list(dict(Counter(cell["commit"] for cell in finished).most_common())),
@@ -211,7 +235,8 @@ def sections(spec: Spec, runs: StudyRuns, folder: Path) -> list[dict[str, Any]]:
         shown["table"] = table if table["columns"] else None
     figures = [_item(item, spec, runs, folder) for item in spec["figures"]]
     for shown, item in zip(figures, spec["figures"], strict=True):
-        if shown["coverage"].runs.missing < shown["coverage"].runs.planned:
+        planned = shown["coverage"]["runs"]
+        if planned.missing < planned.planned:
             picture = base64.b64encode(with_suffix(item["files"], ".png").read_bytes()).decode()
             comparison = Comparison.read(with_suffix(item["files"], ".json"))
             shown["image"] = f"data:image/png;base64,{picture}"
@@ -350,3 +375,24 @@ def hold_counts(claim: JudgedClaim) -> list[str]:
             lacking = f", {rest} without a verdict" if rest else ""
             counts.append(f"{whose}: {hold} of {total} hold{lacking}")
     return counts
+
+
+def write_index(output: str | Path, releases: Sequence[tuple[str, str, int]] = ()) -> None:
+    """Write the index of the pages in its folder, from their cards, those with the most finished
+    runs first; leave it if nothing changed.
+
+    A study without a page is shown by its preview. `releases` have a study's name, the name of the
+    file of its released runs, and their number.
+    """
+    output = Path(output)
+    cards = {}
+    for prefix in (f"{PREVIEWS}/", ""):
+        for file in (output.parent / prefix).glob("*.json"):
+            if file.with_suffix(".html").exists():
+                card = json.loads(file.read_text(encoding="utf-8"))
+                card["is_preview"] = file.parents[1].name == "partial"
+                cards[card["name"]] = f"{prefix}{card['name']}.html", card
+    ordered = sorted(cards.values(), key=lambda it: (-it[1]["runs"]["done"], it[1]["name"]))
+    html = render("index.html.j2", cards=ordered, releases=releases)
+    if not output.exists() or output.read_text(encoding="utf-8") != html:
+        write_text(output, html)
