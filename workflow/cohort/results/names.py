@@ -147,11 +147,6 @@ def listed(words: Sequence[str]) -> str:
     return " and ".join([*([", ".join(words[:-1])] if len(words) > 1 else []), words[-1]])
 
 
-def span(counts: Iterable[int]) -> str:
-    """The lowest and the highest count as text: `3 to 5`, or `5` if all are equal."""
-    return " to ".join(dict.fromkeys([str(min(counts)), str(max(counts))]))
-
-
 def _natural_key(text: str) -> list[Any]:
     parts: list[Any] = re.split(r"([0-9]+(?:\.[0-9]+)?(?:e[-+][0-9]+)?)", text)
     return [float(part) if index % 2 else part for index, part in enumerate(parts)]

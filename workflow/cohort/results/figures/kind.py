@@ -14,7 +14,7 @@ from cohort.core.lazy import lazy
 from cohort.results.comparison import Item, Measure
 from cohort.results.figures import theme
 from cohort.results.figures.theme import Style
-from cohort.results.names import BY_ROUND, CLIENT, METRICS, listed, span, word
+from cohort.results.names import BY_ROUND, CLIENT, METRICS, listed, word
 from cohort.results.paper import PaperMatch
 
 if TYPE_CHECKING:
@@ -76,7 +76,6 @@ class Kind(Item):
         return tuple(dict.fromkeys((*self.panels(), self.hue)))
 
     def shown(self) -> tuple[str, ...]:
-        """Every label by which the figure distinguishes runs."""
         return self.facets()
 
     def metrics(self) -> tuple[str, ...]:
@@ -135,7 +134,8 @@ class Kind(Item):
         """Text for the note below the figure: how many runs each mark has once all are done."""
         seeds = measured.groupby(list(self.shown()))["digest"].nunique()
         noun = "run" if getattr(self, "pooled", None) else "seed"
-        return f"n = {span(seeds)} {noun}{'' if seeds.max() == 1 else 's'} per {self.mark}"
+        span = " to ".join(dict.fromkeys([str(seeds.min()), str(seeds.max())]))
+        return f"n = {span} {noun}{'' if seeds.max() == 1 else 's'} per {self.mark}"
 
     def remarks(self, measured: DataFrame, style: Style) -> list[str]:
         """Texts for the note that explain the measured rows (diverged or unfinished runs, ...)."""
