@@ -16,8 +16,7 @@ from cohort.plan.matrix import Values
 from cohort.results.claims.judged import JudgedClaim
 from cohort.results.comparison import Comparison
 from cohort.results.names import METRICS
-from cohort.results.tables.layout import rounded
-from cohort.results.tables.tabulate import SHARE, rank_text
+from cohort.results.tables.tabulate import SHARE, rank_text, rounded
 from tools.cells import plan_all
 from tools.study import collect_results, compared_table, judged, released_results, work_folder
 

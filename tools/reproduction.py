@@ -19,8 +19,8 @@ from cohort.plan import Plan, load
 from cohort.plan.yaml_files import read_yaml
 from cohort.records.record import Record
 from cohort.results.claims.judged import HELD, NOT_HELD, JudgedClaim
-from cohort.results.intervals import ENOUGH_SEEDS, NOT_ENOUGH
 from cohort.results.release.folder import read_release
+from cohort.results.statistics import ENOUGH_SEEDS, NOT_ENOUGH
 from tools.study import (
     ROOT,
     collect_results,

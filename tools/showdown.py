@@ -11,8 +11,8 @@ import pandas as pd
 from benchmarks.tables import NOTHING, put_section, table
 from cohort.core.paths import RELEASED
 from cohort.plan import Plan, load
-from cohort.results.across import Scores, Standings, standings_of, values_left_out
 from cohort.results.series import runs_without
+from cohort.results.statistics import Scores, Standings, standings_of, values_left_out
 from cohort.results.tables.tabulate import rank_text
 from tools.study import ROOT
 

@@ -16,7 +16,7 @@ from cohort.pipeline.preview import draw_studies
 from cohort.plan import Plan, load
 from cohort.plan.loading import all_studies
 from cohort.results.release.folder import MANIFEST
-from cohort.results.report.render import write_index
+from cohort.results.report.page import write_index
 
 RUNS = "runs.parquet"
 

@@ -17,7 +17,7 @@ from cohort.pipeline.driver import freeze_plan
 from cohort.pipeline.stages import Stages
 from cohort.plan import Plan, all_studies, load
 from cohort.results.collect import collect
-from cohort.results.files import read_experiment, read_metrics
+from cohort.results.series import read_experiment, read_metrics
 from cohort.settings import PlannedFile, digest_of, read_plan, run_options, write_plan
 from cohort.training.cell import cell_of, read_cell
 from cohort.training.job.train import train

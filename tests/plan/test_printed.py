@@ -2,8 +2,8 @@
 
 import pytest
 
+from cohort.results.comparison import Table
 from cohort.results.paper import read_paper
-from cohort.results.tables.spec import Table
 from tests.conftest import ROOT
 from tools.cells import plan_all
 

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from cohort.results import across
-from cohort.results.across import Scores, friedman_p, interquartile_means, leaders, rates_ahead_of
+from cohort.results import statistics
+from cohort.results.statistics import Scores, friedman_p, interquartile_means, leaders
 
 STRATEGIES = ("a", "b", "c")
 NAMES = ["strategy", "setting", "seed", "value"]
@@ -72,7 +72,7 @@ def test_the_bootstrap_is_that_of_all_resamples() -> None:
     assert weights is not None
     choices = list(itertools.product(range(2), repeat=3))
     counts = dict.fromkeys(choices, 0)
-    for row in weights.reshape(across.RESAMPLES, 3, 2):
+    for row in weights.reshape(statistics.RESAMPLES, 3, 2):
         np.testing.assert_allclose(row.sum(axis=1), 1 / 3)
         counts[tuple(row.argmax(axis=1))] += 1
     assert stats.chisquare(list(counts.values())).pvalue > 0.001
@@ -87,13 +87,13 @@ def test_the_bootstrap_is_that_of_all_resamples() -> None:
 def test_a_single_seed_in_some_setting_gives_no_interval() -> None:
     scores = Scores.of(table({"x": 3, "y": 1}))
     assert all(estimate.interval is None for estimate in interquartile_means(scores).values())
-    assert all(rate.interval is None for rate in rates_ahead_of("a", scores).values())
+    assert all(rate.interval is None for rate in statistics.rates_ahead_of("a", scores).values())
 
 
 def test_an_interval_covers_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 300 studies of twelve equal settings with three seeds, whose mean is the interquartile
     mean. With three seeds in a resample, not two, 90 % of intervals would cover it."""
-    monkeypatch.setattr("cohort.results.across.RESAMPLES", 1000)
+    monkeypatch.setattr("cohort.results.statistics.RESAMPLES", 1000)
     rng, covered = np.random.default_rng(0), 0
     for _ in range(300):
         (result,) = interquartile_means(scores_of(rng.normal(size=(1, 12, 3)))).values()
@@ -116,16 +116,18 @@ def test_win_rates_by_brute_force(better: str) -> None:
             gaps = [runs[strategy, setting, seed] - runs[other, setting, seed] for seed in seeds]
             shares.append(sum(0.5 if gap == 0 else float(gap > 0) for gap in gaps) / count)
             ties += gaps.count(0)
-        assert rates_ahead_of(other, scores)[strategy].value == pytest.approx(np.mean(shares))
+        assert statistics.rates_ahead_of(other, scores)[strategy].value == pytest.approx(
+            np.mean(shares)
+        )
     assert ties > 0
 
 
 def test_the_interval_of_a_win_rate_is_paired() -> None:
     """Ahead by a little in every seed, of which the spread is large: never behind."""
     base = np.random.default_rng(0).normal(0, 10, size=(4, 5))
-    rates = rates_ahead_of("strategy 1", scores_of(np.stack([base + 0.1, base])))
+    rates = statistics.rates_ahead_of("strategy 1", scores_of(np.stack([base + 0.1, base])))
     assert rates["strategy 0"].interval == pytest.approx((1, 1))
-    assert rates_ahead_of("fedavg", scores_of(np.stack([base + 0.1, base]))) == {}
+    assert statistics.rates_ahead_of("fedavg", scores_of(np.stack([base + 0.1, base]))) == {}
 
 
 # Demšar (2006), Table 6: AUC of C4.5 and of three variants on fourteen data sets.
@@ -151,7 +153,7 @@ def test_demsars_example() -> None:
 )
 def test_critical_values_of_his_table_5(strategies: int, q: float) -> None:
     scale = math.sqrt(strategies * (strategies + 1) / (6 * 12))
-    assert across.critical_difference(strategies, 12) / scale == pytest.approx(q, abs=1e-3)
+    assert statistics.critical_difference(strategies, 12) / scale == pytest.approx(q, abs=1e-3)
 
 
 @pytest.mark.parametrize(("settings", "count"), [(30, 1), (8, 3)])

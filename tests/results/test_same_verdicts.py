@@ -10,9 +10,9 @@ import pytest
 
 from cohort.results.claims.judged import write_judged
 from cohort.results.comparison import Comparison
-from cohort.results.files import write_metrics
 from cohort.results.names import Names
-from cohort.results.report.items import page_claims, shown_table
+from cohort.results.report.page import page_claims, shown_table
+from cohort.results.series import write_metrics
 from cohort.results.tables.tabulate import tabulate
 from tests.results.claims.samples import FRAME, claim, final, frame, matrix
 

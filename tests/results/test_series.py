@@ -10,10 +10,9 @@ import pytest
 
 from cohort.core.components import schema_of
 from cohort.core.errors import UserError
-from cohort.results.at import at_in_words, check_at, rounds_of, scaled_at
-from cohort.results.files import write_metrics
-from cohort.results.series import RunCounts, count_runs, label_text, read_metric, value_per_cell
-from cohort.results.tables.spec import Table
+from cohort.results import series
+from cohort.results.comparison import Table
+from cohort.results.series import check_at, label_text, read_metric, rounds_of, value_per_cell
 
 NAN = float("nan")
 LABELS = {"strategy": "fedavg", "seed": 0}
@@ -115,9 +114,9 @@ def test_a_diverged_run_counts_with_the_worst_value(
 )
 def test_runs_behind(statuses: list[str], phrase: str) -> None:
     cells = ((str(index), status, LABELS, EVERY_FOUR) for index, status in enumerate(statuses))
-    counts = count_runs(frame(*cells))
+    counts = series.count_runs(frame(*cells))
     assert counts.phrase == phrase
-    assert counts == RunCounts(
+    assert counts == series.RunCounts(
         len(statuses), *map(statuses.count, ("done", "diverged", "unfinished", "missing"))
     )
 
@@ -127,7 +126,7 @@ def test_reading_keeps_cells_without_the_metric_and_their_labels_as_text(tmp_pat
         ("b", "done", {"lr": 0.1, "buffer": None, "seed": 0}, EVERY_FOUR),
         ("a", "missing", {"lr": 1.0, "buffer": 0.5, "seed": 1}, {}),
     )
-    write_metrics(tmp_path / "m.parquet", metrics.sample(frac=1, random_state=3), {})
+    series.write_metrics(tmp_path / "m.parquet", metrics.sample(frac=1, random_state=3), {})
     read = read_metric(tmp_path / "m.parquet", "test_accuracy")
     assert read["digest"].tolist() == ["a", *"bbbbb"]
     assert read["round"].tolist()[1:] == [4, 8, 12, 16, 20]
@@ -159,7 +158,7 @@ def test_rounds_scale(
     at: int | str, share: float, expected: tuple[int, int] | None, scaled: int | str
 ) -> None:
     assert rounds_of(at, share) == expected
-    assert scaled_at(at, share) == scaled
+    assert series.scaled_at(at, share) == scaled
 
 
 @pytest.mark.parametrize("share", [0.1, 0.2, 0.5, 1.0])
@@ -171,9 +170,9 @@ def test_every_bucket_of_a_run_scales_to_another_one(share: float) -> None:
 
 
 def test_at_in_words() -> None:
-    assert at_in_words("21-30") == "mean of rounds 21 to 30"
-    assert at_in_words(30) == at_in_words("30") == "evaluation of round 30"
-    assert at_in_words("last-10") == "mean of the last ten rounds"
+    assert series.at_in_words("21-30") == "mean of rounds 21 to 30"
+    assert series.at_in_words(30) == series.at_in_words("30") == "evaluation of round 30"
+    assert series.at_in_words("last-10") == "mean of the last ten rounds"
 
 
 def test_what_cannot_be_reached_is_refused() -> None:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cohort.results import intervals
-from cohort.results.intervals import Sample, SignedRanks, agreement
+from cohort.results import statistics
+from cohort.results.statistics import Sample, SignedRanks, agreement
 
 MARGIN = 0.02  # two points
 OURS = (0.46, 0.47, 0.48, 0.47, 0.45)  # mean 0.466, variance 0.00013
@@ -47,7 +47,7 @@ def test_samples_without_any_spread() -> None:
 
 
 def test_only_seeds_that_both_have_are_compared() -> None:
-    result = intervals.paired_differences(
+    result = statistics.paired_differences(
         {"0": 5.0, "1": 7.0, "2": 1.0}, {"1": 4.0, "0": 4.0, "3": 0.0}
     )
     assert (result.mean, result.n) == (2, 2)
@@ -80,7 +80,7 @@ def test_a_word_needs_the_interval_and_the_signs(
     ],
 )
 def test_holm_by_hand(p_values: list[float], levels: list[float]) -> None:
-    assert intervals.holm_levels(p_values) == pytest.approx(levels)
+    assert statistics.holm_levels(p_values) == pytest.approx(levels)
 
 
 def signed_rank_p(values: np.ndarray) -> float:
@@ -190,7 +190,7 @@ def test_whether_a_papers_value_agrees(
     ],
 )
 def test_the_margin_by_hand(printed: float, unit: str, points: float) -> None:
-    assert intervals.margin_of(printed, unit) == pytest.approx(points / 100)
+    assert statistics.margin_of(printed, unit) == pytest.approx(points / 100)
 
 
 @pytest.mark.parametrize(

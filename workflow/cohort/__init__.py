@@ -8,7 +8,7 @@ from cohort.core.lazy import lazy
 
 if TYPE_CHECKING:
     from cohort.pipeline import frames
-    from cohort.results.release.tables import RunFrames
+    from cohort.results.release.folder import RunFrames
 else:  # `import cohort` imports neither pandas nor planning
     frames = lazy("cohort.pipeline.frames")
 

@@ -10,9 +10,8 @@ import pandas as pd
 from cohort.results.claims import CLAIMS, Claim, Matrix
 from cohort.results.claims.judged import Judgment, judge_paper, judge_runs, with_values
 from cohort.results.claims.values import measured_values
-from cohort.results.files import write_metrics
 from cohort.results.names import Names
-from cohort.results.series import read_metric
+from cohort.results.series import read_metric, write_metrics
 
 NAMES = Names(titles={"strategy": {"fedavg": "FedAvg"}})
 FRAME = {"says": "So it is.", "where": "Section 1", "experiment": "main", "metric": "test_accuracy"}

@@ -10,7 +10,7 @@ import pytest
 from cohort.core.errors import UserError
 from cohort.results.claims import judged
 from cohort.results.claims.judged import JudgedClaim, judged_claims
-from cohort.results.files import write_metrics
+from cohort.results.series import write_metrics
 from tests.results.claims.samples import FRAME, Cell, claim, final, frame, matrix
 
 HEAD = "item,source,doubtful,partition,J,strategy,seed,other,metric,at,round,value,sd\n"

@@ -9,7 +9,7 @@ import pytest
 
 from cohort.results.claims import judged
 from cohort.results.claims.judged import Numbers
-from cohort.results.intervals import Sample
+from cohort.results.statistics import Sample
 from tests.results.claims.samples import Cell, claim, final, verdict
 
 GAIN = claim("gain", along="strategy", pairs=[["turns", "fedavg"]])

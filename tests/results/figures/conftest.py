@@ -8,7 +8,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from cohort.results.figures.draw import make_figure
-from cohort.results.files import write_metrics
+from cohort.results.series import write_metrics
 from tests.results.figures.samples import LOOK, Fate, Runs, frame_of, sample
 
 

@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from cohort.results.figures.draw import make_figure
-from cohort.results.figures.kinds.curves import MOST_POINTS, CostCurves, Curves, mean_over_cost
+from cohort.results.figures.kinds.means import MOST_POINTS, CostCurves, Curves, mean_over_cost
 from cohort.results.figures.theme import COLORS
-from cohort.results.files import write_metrics
+from cohort.results.series import write_metrics
 from tests.results.figures.samples import (
     NAMES,
     Draw,

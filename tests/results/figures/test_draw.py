@@ -16,10 +16,9 @@ from matplotlib.figure import Figure
 from cohort.results.comparison import Comparison
 from cohort.results.figures import theme
 from cohort.results.figures.draw import draw, make_figure
-from cohort.results.figures.kinds import curves
-from cohort.results.figures.kinds.bars import PALE
-from cohort.results.figures.kinds.curves import STOPPED
-from cohort.results.report.items import alternative_text
+from cohort.results.figures.kinds import means
+from cohort.results.figures.kinds.means import PALE, STOPPED
+from cohort.results.report.page import alternative_text
 from tests.results.figures.samples import (
     NAMES,
     PARTITIONS,
@@ -97,7 +96,7 @@ def test_a_panel_without_runs_is_left_out_and_a_hue_says_so(spec: Spec, metrics:
 def test_the_note_says_what_a_band_is(
     spec: Spec, bars: Spec, metrics: Metrics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(curves, "FEW_CURVES", 2)
+    monkeypatch.setattr(means, "FEW_CURVES", 2)
     notes = [note(make_figure(each, metrics())) for each in (spec, bars)]
     assert "SD" not in notes[0], "of three curves none has a band"
     assert "; whisker: ± 1 SD over seeds" in notes[1]

@@ -12,8 +12,7 @@ import pytest
 from cohort.core.components import schema_of
 from cohort.core.errors import UserError
 from cohort.results.figures import KINDS
-from cohort.results.figures.kinds.bars import Bars
-from cohort.results.figures.kinds.curves import Curves
+from cohort.results.figures.kinds.means import Bars, Curves
 from cohort.results.figures.kinds.others import Interval, Scatter, Shards
 from cohort.results.names import METRICS, Names
 
@@ -22,7 +21,7 @@ def test_the_catalog_finds_every_kind_without_pandas_and_matplotlib() -> None:
     names = ["bars", "cost_curves", "curves", "interval", "lines", "scatter", "shards"]
     assert list(KINDS) == names and KINDS["curves"] is Curves
     heavy = "{'pandas', 'matplotlib', 'seaborn', 'pyarrow'}"
-    code = f"import sys, cohort.results.figures as it, cohort.results.tables.spec; list(it.KINDS); print({heavy} & set(sys.modules))"
+    code = f"import sys, cohort.results.figures as it, cohort.results.comparison; list(it.KINDS); print({heavy} & set(sys.modules))"
     program = [sys.executable, "-c", code]
     assert subprocess.run(program, capture_output=True, check=True).stdout.strip() == b"set()"
 

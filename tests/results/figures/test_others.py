@@ -13,13 +13,13 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from cohort.core.errors import UserError
-from cohort.results.across import Scores, interquartile_means
 from cohort.results.comparison import compare
 from cohort.results.figures import KINDS
 from cohort.results.figures.draw import make_figure
 from cohort.results.figures.kinds import others
 from cohort.results.figures.kinds.others import LARGEST
 from cohort.results.figures.theme import COLORS
+from cohort.results.statistics import Scores, interquartile_means
 from tests.results.figures.samples import (
     LOOK,
     NAMES,

@@ -17,8 +17,8 @@ import cohort
 from cohort.commands.cli import main
 from cohort.core.errors import UserError
 from cohort.records.record import read
-from cohort.results.intervals import paired_differences
-from cohort.results.release.tables import RunFrames
+from cohort.results.release.folder import RunFrames
+from cohort.results.statistics import paired_differences
 from cohort.settings import Settings
 from tests.conftest import ROOT
 

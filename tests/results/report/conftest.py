@@ -21,8 +21,8 @@ from cohort.results.claims.judged import (
     Numbers,
 )
 from cohort.results.comparison import Comparison, Result
-from cohort.results.files import write_metrics
 from cohort.results.report.page import write_page
+from cohort.results.series import write_metrics
 
 Spec = dict[str, Any]
 LOOK = {
@@ -59,7 +59,7 @@ def comparison(results: list[Result], **fields: Any) -> Comparison:
 
 def write(file: Path, content: Comparison) -> None:
     """Write the JSON file of a table or figure."""
-    file.write_text(to_sealed_json(content.as_json()))
+    file.write_text(to_sealed_json(dataclasses.asdict(content)))
 
 
 def write_claims(file: Path, *claims: JudgedClaim) -> None:

@@ -17,10 +17,9 @@ import pytest
 
 from cohort.core.sealed_json import write_sealed
 from cohort.results.claims.judged import Evidence, JudgedComparison
-from cohort.results.files import read_experiment, write_metrics
 from cohort.results.paper import PaperValue
-from cohort.results.report.items import hold_counts
-from cohort.results.report.render import write_index
+from cohort.results.report.page import hold_counts, write_index
+from cohort.results.series import read_experiment, write_metrics
 from tests.results.report.conftest import (
     CLAIM,
     PNG,

@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from cohort.results.files import write_metrics
+from cohort.results.series import write_metrics
 
 NAN = float("nan")
 CELLS = [  # partition, strategy, seed, status, final accuracy

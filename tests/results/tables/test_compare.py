@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from cohort.results.files import write_metrics
+from cohort.results.series import write_metrics
 from cohort.results.tables.tabulate import tabulate
 
 PAPER = """\

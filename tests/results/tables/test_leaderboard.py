@@ -11,11 +11,10 @@ import pandas as pd
 import pytest
 
 from cohort.core.errors import UserError
-from cohort.results.across import Standing
-from cohort.results.comparison import Comparison
-from cohort.results.files import write_metrics
+from cohort.results.comparison import Comparison, Leaderboard
 from cohort.results.names import Names
-from cohort.results.tables.spec import Leaderboard
+from cohort.results.series import write_metrics
+from cohort.results.statistics import Standing
 from cohort.results.tables.tabulate import lay_out_leaderboard, tabulate
 
 ACCURACY = {  # by strategy, setting and seed

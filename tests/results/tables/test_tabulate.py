@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,9 @@ import pytest
 
 from cohort.core.errors import UserError
 from cohort.core.sealed_json import to_sealed_json
-from cohort.results.comparison import Comparison
-from cohort.results.files import write_metrics
-from cohort.results.tables.layout import Layout, latex
-from cohort.results.tables.spec import Table
-from cohort.results.tables.tabulate import tabulate
+from cohort.results.comparison import Comparison, Table
+from cohort.results.series import write_metrics
+from cohort.results.tables.tabulate import Layout, latex, tabulate
 
 Spec = dict[str, Any]
 CLEAR = {"a": [0.80, 0.82, 0.84, 0.81, 0.83], "b": [0.60, 0.62, 0.64, 0.61, 0.63]}
@@ -172,7 +171,7 @@ def test_conditions_are_no_rivals_and_a_low_loss_is_best(
 def test_its_file_holds_a_comparison_whole_and_sealed(spec: Spec, metrics: Path) -> None:
     text = written(spec, metrics, ".json")
     file = metrics.parent / "table.json"
-    assert to_sealed_json(Comparison.read(file).as_json()) == text
+    assert to_sealed_json(asdict(Comparison.read(file))) == text
     content = json.loads(text)
     content["results"][0]["diverged"] += 1
     file.write_text(json.dumps(content))

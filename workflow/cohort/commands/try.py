@@ -24,9 +24,9 @@ from cohort.core.text import counted
 from cohort.pipeline import cell_states, preview, specs, stages
 from cohort.plan import load, yaml_files
 from cohort.results.comparison import Comparison, Result
-from cohort.results.intervals import ALPHA
 from cohort.results.names import METRICS, Names
 from cohort.results.series import FULL, NO_VALUE
+from cohort.results.statistics import ALPHA
 
 LONGEST = 60  # letters of the name of a study
 

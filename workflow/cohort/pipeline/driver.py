@@ -24,7 +24,7 @@ from cohort.pipeline import cell_states, slurm, specs, stages
 from cohort.plan import Plan
 from cohort.plan.loading import misnamed_studies
 from cohort.records.record import is_valid
-from cohort.results.report.render import write_index
+from cohort.results.report.page import write_index
 from cohort.settings import options_of, write_plan
 from cohort.training.cell import Cell
 from cohort.training.job.lease import FINISHED, publish

@@ -8,8 +8,13 @@ from cohort.core.paths import RELEASED, RESULTS
 from cohort.plan import load as load_plan
 from cohort.plan import require_study
 from cohort.records.record import read
-from cohort.results.release.folder import MANIFEST, read_tables, release_folders
-from cohort.results.release.tables import RunFrames, tables_of
+from cohort.results.release.folder import (
+    MANIFEST,
+    RunFrames,
+    read_tables,
+    release_folders,
+    tables_of,
+)
 
 
 def load(study: str, source: str = "results", **config: Any) -> RunFrames:

@@ -17,10 +17,9 @@ from cohort.pipeline import specs
 from cohort.pipeline.cell_states import failure_texts
 from cohort.pipeline.stages import exit_on_error
 from cohort.plan import Plan
-from cohort.results import collect, files
+from cohort.results import collect, series
 from cohort.results.claims.judged import write_judged
-from cohort.results.report.page import write_page
-from cohort.results.report.render import write_index
+from cohort.results.report.page import write_index, write_page
 from cohort.results.tables.tabulate import tabulate
 from cohort.training.job.lease import CHECKPOINT
 
@@ -64,7 +63,7 @@ def draw_study(plan: Plan, name: str) -> str:
     metrics = {key: collect_partial(plan, name, key) for key in study.experiments}
     for key, spec in study.drawn_items().items():
         table = metrics[spec["experiment"]]
-        runs = files.read_experiment(Path(table).with_suffix(".json"))["cells"]
+        runs = series.read_experiment(Path(table).with_suffix(".json"))["cells"]
         if key in study.figures and all(run["status"] == "missing" for run in runs):
             for file in layout.figure(name, key):  # the page names it in one line
                 Path(file).unlink(missing_ok=True)
@@ -107,7 +106,7 @@ def collect_partial(plan: Plan, study: str, experiment: str, folder: str = "") -
             if source.exists():
                 version = source.stat()
                 digest.update(f"{source} {version.st_mtime_ns} {version.st_size}\n".encode())
-    if files.read_sources_hash(target) != digest.hexdigest():
+    if series.read_sources_hash(target) != digest.hexdigest():
         target, frozen = str(Path(folder, target)), str(Path(folder, frozen))
         write_sealed(frozen, content, sync=False)
         collect.collect(frozen, target, result_of=_result_so_far, sources=digest.hexdigest())

@@ -11,7 +11,7 @@ from typing import Any
 from cohort.core import user_files
 from cohort.core.paths import Layout, experiment_plan_file
 from cohort.plan import Plan, Row, Study, cost
-from cohort.results.measure import BASELINE
+from cohort.results.names import BASELINE
 from cohort.results.paper import paper_files
 from cohort.results.series import FULL
 

@@ -16,8 +16,7 @@ from cohort.plan import items, matrix
 from cohort.plan.matrix import Values
 from cohort.plan.resolution import Resolver, check_required
 from cohort.plan.study import Experiment, Row, Study
-from cohort.results.measure import BASELINE
-from cohort.results.names import PANEL, SERIES
+from cohort.results.names import BASELINE, PANEL, SERIES
 
 Text = Mapping[str, Any]
 STATED = {"description", "source", "question", "methods", "key_figure", "findings"}

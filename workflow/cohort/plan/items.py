@@ -12,12 +12,10 @@ from cohort.core.paths import CLAIMS_TABLE
 from cohort.plan.matrix import Values
 from cohort.results import figures as drawing
 from cohort.results import paper
-from cohort.results.at import check_at
 from cohort.results.claims import CLAIMS, Comparison, Matrix
 from cohort.results.claims.values import paper_results
-from cohort.results.measure import Item
-from cohort.results.series import label_text
-from cohort.results.tables.spec import Leaderboard, Table
+from cohort.results.comparison import Item, Leaderboard, Table
+from cohort.results.series import check_at, label_text
 
 Axes = Mapping[str, list[Any]]
 FullScale = tuple[Axes, Sequence[Values]]
@@ -55,7 +53,7 @@ def checked_facets(
     kind = spec.get("kind")
     item = (kinds.get(kind) or drawing.KINDS[str(kind)]).from_spec(spec)
     item.check()
-    pooled = item.averaged() if isinstance(item, drawing.Kind) else []
+    pooled = getattr(item, "pooled", None) or []
     for label in (*item.shown(), *item.named(), *pooled):
         if label not in axes:
             near = suggest(label, axes)

@@ -27,9 +27,9 @@ from cohort.data.augmentations import AUGMENTATIONS
 from cohort.models import MODELS
 from cohort.plan.yaml_files import read_yaml
 from cohort.results.claims import CLAIMS
+from cohort.results.comparison import Leaderboard, Table
 from cohort.results.figures import KINDS
 from cohort.results.names import FREE
-from cohort.results.tables.spec import Leaderboard, Table
 from cohort.settings import Settings
 from cohort.training.cell import PARTS
 

@@ -17,8 +17,8 @@ from cohort.core import user_files
 from cohort.core.sealed_json import read_sealed
 from cohort.records.history import PROFILE, History
 from cohort.records.record import CLIENT_ARRAYS, PLAIN, Record, read
-from cohort.results.files import write_metrics
-from cohort.results.measure import BASELINE
+from cohort.results import series
+from cohort.results.names import BASELINE
 from cohort.results.series import finite_rows, label_columns, label_text, value_per_cell
 from cohort.selection.entropy import entropy_bits
 from cohort.settings import DEFAULTS, PLAN_FIX
@@ -75,15 +75,14 @@ def collect(
         head["generated"], head["share"] = cell.get("generated", False), cell.get("share", 1.0)
         heads.append(head)
     rows = np.repeat(np.arange(len(heads)), list(map(len, parts)))
-    labels = pd.DataFrame(heads).apply(_of_one_type).take(rows).reset_index(drop=True)
+    labels = pd.DataFrame(heads)
+    for name, column in labels.items():  # as text if of several types, which Parquet cannot hold
+        if column.dropna().map(type).nunique() > 1:
+            labels[name] = column.map(label_text)
+    labels = labels.take(rows).reset_index(drop=True)
     table = labels.join(pd.concat(parts, ignore_index=True)).astype(TYPES)
     table = pd.concat([table, costs_to_baseline(table).astype(TYPES)], ignore_index=True)
-    write_metrics(output, table, {**experiment, "cells": runs}, sources)
-
-
-def _of_one_type(column: pd.Series[Any]) -> pd.Series[Any]:
-    """The column, its values as text if they are of several types, which Parquet cannot hold."""
-    return column.map(label_text) if column.dropna().map(type).nunique() > 1 else column
+    series.write_metrics(output, table, {**experiment, "cells": runs}, sources)
 
 
 def read_result(path: str | Path) -> Result:
@@ -97,8 +96,8 @@ def result_of_record(record: Record) -> Result:
     by_step, profiled = step_metrics(history, len(counts))
     by_client = {name: record.clients[name] for name in CLIENT_ARRAYS} | profiled
     by_client |= client_metrics(history, counts)
-    by_run, by_class = run_metrics(history, len(counts)), class_metrics(record.classes)
-    by_run, last = by_run | label_baselines(counts, record.classes), [len(history.cohorts)]
+    by_class, baselines = class_metrics(counts, record.classes)
+    by_run, last = run_metrics(history, len(counts)) | baselines, [len(history.cohorts)]
     reached = record.clients["accuracy"][np.isfinite(record.clients["accuracy"])]
     if len(reached):  # of the final model on own samples: what nine in ten clients exceed
         by_run["tenth_percentile_accuracy"] = float(np.percentile(reached, 10))
@@ -288,20 +287,17 @@ def _shares(parts: np.ndarray, wholes: np.ndarray) -> np.ndarray:
     return np.divide(parts, wholes, out=np.full(len(wholes), np.nan), where=wholes > 0)
 
 
-def class_metrics(classes: Arrays) -> Arrays:
-    """The final model's accuracy on each class's test samples; NaN for a class without any."""
-    return {"class_accuracy": _shares(classes["right"], classes["tested"])} if classes else {}
-
-
-def label_baselines(label_counts: np.ndarray, classes: Arrays) -> dict[str, float]:
-    """Baselines that need no model: the entropy of the test labels, the lowest loss of a constant
-    prediction, and the accuracy of always predicting the class that clients hold most of."""
+def class_metrics(label_counts: np.ndarray, classes: Arrays) -> tuple[Arrays, dict[str, float]]:
+    """By class the final model's accuracy on its test samples, NaN without any; and baselines that
+    need no model: the entropy of the test labels, the lowest loss of a constant prediction, and the
+    accuracy of always predicting the class that clients hold most of."""
     if not classes:
-        return {}
+        return {}, {}
     tested = classes["tested"]
     majority = tested[label_counts.sum(axis=0).argmax()] / tested.sum()
     entropy = float(entropy_bits(tested) * np.log(2))
-    return {"target_entropy": entropy, "majority_accuracy": float(majority)}
+    by_class = {"class_accuracy": _shares(classes["right"], tested)}
+    return by_class, {"target_entropy": entropy, "majority_accuracy": float(majority)}
 
 
 def gini(counts: np.ndarray) -> float:

@@ -1,5 +1,5 @@
-"""What the runs behind a figure or table say, worked out once: every result with its runs, the
-paper's value, and the difference from FedAvg.
+"""What a study can set for a table, and what the runs behind a figure or table say, worked out once:
+every result with its runs, the paper's value, and the difference from FedAvg.
 
 The comparison is written as JSON beside the drawing. Tables, pages and the command line only render
 it, so that they agree.
@@ -7,24 +7,22 @@ it, so that they agree.
 
 from __future__ import annotations
 
-import dataclasses
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from cohort.core.components import Component, parameter
+from cohort.core.errors import UserError, suggest
 from cohort.core.sealed_json import from_json, read_sealed
-from cohort.results import intervals, series
-from cohort.results.across import Standings
-from cohort.results.at import at_in_words
-from cohort.results.intervals import Sample, paired_differences
-from cohort.results.measure import BASELINE, CLIENT, Measure
-from cohort.results.names import METRICS, Names
-from cohort.results.paper import PaperValue
+from cohort.results import series, statistics
+from cohort.results.names import BASELINE, BY_CLIENT, BY_ROUND, CLIENT, GAIN, METRICS, Names
+from cohort.results.paper import Cell, PaperMatch, PaperValue, match_values, read_paper
+from cohort.results.statistics import Sample, Standings, paired_differences
 from cohort.settings import SHARD_KEYS
 
 if TYPE_CHECKING:
@@ -38,7 +36,198 @@ Key = tuple[str, ...]
 Runs = dict[str, float]
 """The value of each run of a result, by its seed."""
 
+STRATEGY = "strategy"
+LABELS: dict[str, Any] = {"items": {"type": "string"}, "minItems": 1, "uniqueItems": True}
+PAIRS = {"type": "object", "minProperties": 1, "additionalProperties": {"type": "string"}}
+MINUS: dict[str, Any] = {"minProperties": 1, "maxProperties": 1, "additionalProperties": PAIRS}
+ALSO_HELP = "further measures: a metric, or a metric and an at"
 FIX = "delete it and run snakemake again, which works it out anew"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measure:
+    """A quantity by which runs are compared: the value of a metric `at` a round or range of rounds
+    of each run, by the labels that tell results apart.
+
+    `paper` names the items of the paper that hold its values: single ones, or the last points of
+    `curves`. `minus` maps values of a label to those whose results are subtracted. Results
+    `over_settings` have runs that differ in more than their seed, so that nothing is said of the
+    differences between them. Runs with a value of a label that is `left_out` do not count.
+    """
+
+    metric: str
+    at: int | str
+    labels: tuple[str, ...]
+    paper: str = ""
+    curves: bool = False
+    over_settings: bool = False
+    minus: Mapping[str, Mapping[str, str]] | None = None
+    left_out: Mapping[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def shown_metric(self) -> str:
+        """The metric of the results: the gain in `metric` if others are subtracted."""
+        return self.metric + GAIN if self.minus else self.metric
+
+    @property
+    def better(self) -> str:
+        """Which results are better: `high`, `low`, or neither."""
+        return "" if self.over_settings else METRICS[self.shown_metric].better
+
+    def matches(
+        self, file: str | Path, cells: Iterable[Cell], labels: Iterable[str]
+    ) -> list[PaperMatch]:
+        """Match the paper's values in a file with each combination of the measure's labels: one
+        value, or those of a curve. `labels` are all that the cells have."""
+        values = read_paper(file, self.paper, self.shown_metric)
+        at = "" if self.curves else str(self.at)
+        return match_values(values, cells, self.labels, labels, at=at)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Item(Component):
+    """Base of the kinds of figures and tables that show runs."""
+
+    def check(self) -> None:
+        """Raise UserError when the fields contradict each other."""
+
+    def check_cells(self, axes: Iterable[str], cells: Iterable[Mapping[str, Any]]) -> None:
+        """Raise UserError when an experiment with these axes and cells cannot be shown so."""
+
+    def shown(self) -> tuple[str, ...]:
+        """Every label by which the item distinguishes runs."""
+        raise NotImplementedError
+
+    def ignores(self, label: str) -> bool:
+        """Whether runs that differ only in this label may be shown as one."""
+        return False
+
+    def named(self) -> Mapping[str, Sequence[str]]:
+        """The label values that the item's fields mention, by label, for planning to check."""
+        return {}
+
+    def measures(self) -> list[Measure]:
+        """The measures by which the item's results are compared."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leaderboard(Item):
+    """Strategies ranked by their mean rank over all settings of an experiment, with the interval of
+    the rank, the interquartile mean, the probability to be ahead of FedAvg, and further means."""
+
+    name: ClassVar[str] = "leaderboard"
+
+    metric: str = parameter(enum=BY_ROUND, help="what strategies are ranked by")
+    at: int | str = parameter("last", help=series.AT_HELP, **series.AT_SCHEMA)
+    also: list[str] | None = parameter(None, items={"type": "string"}, help=ALSO_HELP)
+    without: dict[str, Any] | None = parameter(None, minProperties=1, help=statistics.WITHOUT_HELP)
+
+    def check(self) -> None:
+        statistics.check_better(self.metric)
+        check_measures(self.measures(), BY_ROUND)
+
+    def check_cells(self, axes: Iterable[str], cells: Iterable[Mapping[str, Any]]) -> None:
+        statistics.check_settings(STRATEGY, self.named(), axes, cells)
+
+    def shown(self) -> tuple[str, ...]:
+        return (STRATEGY,)
+
+    def ignores(self, label: str) -> bool:
+        return True
+
+    def named(self) -> dict[str, list[str]]:
+        return statistics.values_left_out(self.without)
+
+    def measures(self) -> list[Measure]:
+        left_out = self.named()
+        return [
+            Measure(metric=metric, at=at, labels=(STRATEGY,), over_settings=True, left_out=left_out)
+            for metric, at in metrics_with_at(self.metric, self.at, self.also)
+        ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table(Item):
+    """A table of means and deviations over seeds, by the labels of its rows and one of its columns.
+
+    With `client` among the rows it shows metrics of clients, those of the first seed only: the
+    client called 7 is another one for another seed.
+    """
+
+    name: ClassVar[str] = "table"
+
+    metric: str = parameter(enum=[*BY_ROUND, *BY_CLIENT], help="what is tabulated")
+    at: int | str = parameter("last", help=series.AT_HELP, **series.AT_SCHEMA)
+    also: list[str] | None = parameter(
+        None, items={"type": "string"}, help=f"{ALSO_HELP}; the measures are then the columns"
+    )
+    rows: list[str] = parameter(
+        help="labels whose combinations are the rows; client for metrics of clients", **LABELS
+    )
+    columns: str = parameter("strategy", help="the label whose values are the columns")
+    paper: str = parameter("", help="the item of resources/paper_values/{study}.csv beside ours")
+    minus: dict[str, Any] | None = parameter(
+        None, help="what to subtract by seed, as in {strategy: {loss: fedavg}}", **MINUS
+    )
+    joined: bool = parameter(
+        False, help="all measures, or else all values of columns, in one cell between slashes"
+    )
+
+    def facets(self) -> tuple[str, ...]:
+        """The labels of the rows and of the columns."""
+        return tuple(dict.fromkeys([*self.rows, self.columns]))
+
+    def shown(self) -> tuple[str, ...]:
+        return tuple(label for label in self.facets() if label != CLIENT)
+
+    def named(self) -> dict[str, list[str]]:
+        return {label: [*bases, *bases.values()] for label, bases in (self.minus or {}).items()}
+
+    def measures(self) -> list[Measure]:
+        labels = self.facets()
+        return [
+            Measure(metric=metric, at=at, labels=labels, paper=self.paper, minus=self.minus)
+            for metric, at in metrics_with_at(self.metric, self.at, self.also)
+        ]
+
+    def check(self) -> None:
+        is_by_client = CLIENT in self.rows
+        available = BY_CLIENT if is_by_client else BY_ROUND
+        if self.metric not in available:
+            wanted = "with" if self.metric in BY_CLIENT else "without"
+            raise UserError(f"{self.metric} is for a table {wanted} {CLIENT} among its rows")
+        if is_by_client and (self.paper or self.minus):
+            raise UserError("a table by client can have neither paper nor minus")
+        check_measures(self.measures(), available)
+        if unknown := set(self.minus or {}) - set(self.facets()):
+            raise UserError(
+                f"minus names '{unknown.pop()}', which is neither in rows nor columns "
+                f"({', '.join(self.facets())})"
+            )
+
+
+def metrics_with_at(metric: str, at: int | str, also: list[str] | None) -> list[tuple[str, Any]]:
+    """Pairs of a metric, `metric` and those of `also`, and its own `at` or the first one's."""
+    further = [text.partition(" ")[::2] for text in also or []]
+    return [(metric, at), *((name, own_at or at) for name, own_at in further)]
+
+
+def check_measures(measures: Sequence[Measure], available: Sequence[str]) -> None:
+    """Raise UserError for a measure that stands twice, or whose metric is not available."""
+    pairs = [(measure.metric, measure.at) for measure in measures]
+    if len(set(pairs)) < len(pairs):
+        raise UserError("also names a measure twice")
+    for metric, at in pairs:
+        if metric not in available:
+            raise UserError(
+                f"also names the metric '{metric}', which is not known{suggest(metric, available)}"
+            )
+        if at not in series.WORDS and not series.rounds_of(at):
+            raise UserError(f"also: '{at}' is not a value of at{suggest(str(at), series.WORDS)}")
+    for measure in measures:
+        if measure.shown_metric not in METRICS:
+            raise UserError(f"minus cannot subtract {measure.metric}, of which no gain is known")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +278,11 @@ class Result:
     def measure(self) -> str:
         """The metric's title with its unit, and the rounds at which it was taken."""
         metric = METRICS[self.metric]
-        return metric.label if metric.by == "client" else f"{metric.label}, {at_in_words(self.at)}"
+        return (
+            metric.label
+            if metric.by == "client"
+            else f"{metric.label}, {series.at_in_words(self.at)}"
+        )
 
     @property
     def key(self) -> Key:
@@ -110,10 +303,6 @@ class Comparison:
     generated: bool
     has_paper: bool
     standings: Standings | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the comparison as dicts, lists, texts and numbers, which JSON can hold."""
-        return dataclasses.asdict(self)
 
     @classmethod
     def read(cls, file: str | Path) -> Self:
@@ -138,7 +327,16 @@ def compare(
     for measure in measures:
         metrics = series.read_metric(metrics_file, measure.metric)
         generated = series.is_generated(metrics)
-        cells = run_values(measure, metrics)
+        metrics = series.runs_without(metrics, measure.left_out)
+        if CLIENT in measure.labels:
+            cells = series.values_by_client(metrics, measure.metric)
+        else:
+            cells = series.value_per_cell(metrics, measure.metric, measure.at)
+        diverged = cells["status"] == "diverged"
+        finished = diverged | (cells["status"] == "done")
+        value = cells["value"].where(finished)
+        cells = cells.assign(value=value, finished=finished, diverged=diverged)
+        cells = series.subtract_partners(cells, measure.minus) if measure.minus else cells
         own = list(_results(measure, cells))
         if measure.paper and not generated:
             own = _with_paper(own, measure, cells, spec)
@@ -156,20 +354,6 @@ def compare(
         generated=generated,
         has_paper=bool(measures[0].paper) and not generated,
     )
-
-
-def run_values(measure: Measure, metrics: DataFrame) -> DataFrame:
-    """One row per run, or per client, with its value if the run has ended."""
-    metrics = series.runs_without(metrics, measure.left_out)
-    if CLIENT in measure.labels:
-        cells = series.values_by_client(metrics, measure.metric)
-    else:
-        cells = series.value_per_cell(metrics, measure.metric, measure.at)
-    diverged = cells["status"] == "diverged"
-    finished = diverged | (cells["status"] == "done")
-    value = cells["value"].where(finished)
-    cells = cells.assign(value=value, finished=finished, diverged=diverged)
-    return series.subtract_partners(cells, measure.minus) if measure.minus else cells
 
 
 def _results(measure: Measure, cells: DataFrame) -> Iterator[Result]:
@@ -202,16 +386,16 @@ def _with_paper(
     matches = measure.matches(spec["paper_values"], records, labels)
     papers = {tuple(match.labels.values()): match.values[-1] for match in matches if match.values}
     unit = METRICS[measure.shown_metric].unit
-    has_verdict = spec.get("scale", series.FULL) == series.FULL and unit in intervals.JUDGED
+    has_verdict = spec.get("scale", series.FULL) == series.FULL and unit in statistics.JUDGED
     compared = []
     for result in (replace(result, paper=papers.get(result.key)) for result in results):
         runs, paper = list(result.values.values()), result.paper
         if has_verdict and paper and runs:
-            margin = intervals.margin_of(paper.value, unit)
+            margin = statistics.margin_of(paper.value, unit)
             printed = paper.value, paper.sd, paper.runs or 1
-            interval, agreed = intervals.agreement(runs, *printed, margin=margin)
+            interval, agreed = statistics.agreement(runs, *printed, margin=margin)
             is_whole = len(runs) == result.planned
-            verdict = (agreed or "one run") if is_whole else intervals.NOT_ENOUGH
+            verdict = (agreed or "one run") if is_whole else statistics.NOT_ENOUGH
             result = replace(result, margin=margin, difference_interval=interval, verdict=verdict)
         elif has_verdict:
             result = replace(result, verdict="no result" if paper else "no paper value")
@@ -250,7 +434,7 @@ def best_keys(results: Mapping[Key, Runs], labels: Sequence[str], better: str) -
     rival = labels.index("strategy" if "strategy" in labels else rivals[-1])
     contests: defaultdict[Key, dict[Key, Runs]] = defaultdict(dict)
     for key, runs in results.items():
-        if len(runs) >= intervals.ENOUGH_SEEDS:
+        if len(runs) >= statistics.ENOUGH_SEEDS:
             contests[key[:rival] + key[rival + 1 :]][key] = runs
     winners: set[Key] = set()
     for contest in contests.values():
@@ -258,7 +442,7 @@ def best_keys(results: Mapping[Key, Runs], labels: Sequence[str], better: str) -
         first = (max if better == "high" else min)(means, key=means.__getitem__)
         others = [key for key in contest if key != first]
         p_values = [paired_differences(contest[first], contest[key]).p_value() for key in others]
-        tested = zip(others, p_values, intervals.holm_levels(p_values), strict=True)
+        tested = zip(others, p_values, statistics.holm_levels(p_values), strict=True)
         if others:
             winners |= {first, *(key for key, p_value, level in tested if p_value > level)}
     return winners

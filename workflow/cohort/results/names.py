@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from cohort.core.errors import UserError
 from cohort.core.metric import Metric
 from cohort.core.text import counted
 from cohort.results.series import label_text
@@ -88,6 +87,9 @@ BY_CLASS = [name for name, metric in METRICS.items() if metric.by == "class"]
 
 SERIES, PANEL = FREE = ("series", "panel")
 """Labels that a study invents: they name curves and panels and are not settings."""
+BASELINE = "fedavg"  # the strategy that all others are compared with
+CLIENT = "client"
+"""The label of results that are clients' and not runs'."""
 LABELS = {"dataset": "Data set", "lr": "Learning rate", "cohort": "Clients in a round"}
 SPEAK_FOR_THEMSELVES = ("dataset", "model", "partition", "strategy", *FREE)
 
@@ -135,12 +137,6 @@ class Names:
         return value in self.titles.get(label, {})
 
 
-def check_better(metric: str, so: str = "nothing is ahead by it; choose another one") -> None:
-    """Raise UserError for a metric of which neither high nor low values are better."""
-    if not METRICS[metric].better:
-        raise UserError(f"metric is '{metric}', of which neither high nor low is better, so {so}")
-
-
 def word(label: str) -> str:
     """A label as it stands within a sentence: `selector.buffer` is `buffer`."""
     return label.rpartition(".")[2].replace("_", " ")
@@ -149,11 +145,6 @@ def word(label: str) -> str:
 def listed(words: Sequence[str]) -> str:
     """Join words for a sentence: `a`, `a and b`, `a, b and c`."""
     return " and ".join([*([", ".join(words[:-1])] if len(words) > 1 else []), words[-1]])
-
-
-def span(counts: Iterable[int]) -> str:
-    """The lowest and the highest count as text: `3 to 5`, or `5` if all are equal."""
-    return " to ".join(dict.fromkeys([str(min(counts)), str(max(counts))]))
 
 
 def _natural_key(text: str) -> list[Any]:

@@ -1,25 +1,37 @@
-"""What figures, tables and the report need of an experiment's metrics.
+"""An experiment's metrics: the files that hold them, and what figures, tables and the report need of
+them. `at` says at which rounds of a run a value is taken: a word, a round, or a range of rounds.
 
 The metrics are one tidy table with a row per cell, metric and round or client, and a row without a
-metric for each planned cell that has no result. Planning imports this module, so pandas is lazy.
+metric for each planned cell that has no result. It is a Parquet file; a JSON file beside it says
+what the runs are, and both are verified whenever either is read. Planning imports this module, so
+pandas is lazy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import io
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cohort.core.errors import FileAccessError, UserError, explain_errors
+from cohort.core.files import atomic_write, sha256
 from cohort.core.lazy import lazy
+from cohort.core.sealed_json import DAMAGED, read_sealed, write_sealed
 from cohort.core.text import counted
-from cohort.results.at import ENDED_EARLY, rounds_of
-from cohort.results.files import read_metrics
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 pd = lazy("pandas")
+PARQUET_SHA256, SOURCES = "parquet_sha256", "sources"
+KIND = "metrics"
+FIX = "delete it and run snakemake again, which collects it anew"
 CELL = ("digest", "study", "experiment", "status", "generated", "share")
 DERIVED = ("finished", "diverged", "classes")  # of a cell, worked out when metrics are read
 FIXED = (*CELL, *DERIVED, "metric", "round", "client", "label", "value")
@@ -34,6 +46,82 @@ NO_MODEL = "majority_accuracy"  # depends on the data only
 BELOW_CHANCE = (NO_MODEL, "tenth_percentile_accuracy", "holdout_worst_accuracy")
 """The accuracies that lie below chance level in sound runs too."""
 GENERATED = "generated stand-in data: no reproduction of any paper"
+
+WORDS = {
+    "last": "last evaluation",
+    "max": "highest evaluation",
+    "min": "lowest evaluation",
+    "mean": "mean of all evaluations",
+    "last-10": "mean of the last ten rounds",
+}
+RANGE = r"[1-9][0-9]*-[1-9][0-9]*"
+SIMPLE = "last, max, min, mean, last-10, a round"
+AT_HELP = f"{SIMPLE}, or a range such as 21-30 (the mean of these rounds)"
+AT_SCHEMA: dict[str, Any] = {"minimum": 1, "pattern": rf"^({'|'.join(WORDS)}|{RANGE})$"}
+
+# A run whose last evaluation is before this share of a round has no value at that round.
+ENDED_EARLY = 0.9
+
+
+def write_metrics(
+    file: str | Path, metrics: DataFrame, experiment: Mapping[str, Any], sources: str = ""
+) -> None:
+    """Write metrics to a Parquet file, and beside it as JSON the experiment, with the checksums of
+    both; `sources` is a hash of the files that the metrics were collected from."""
+    with atomic_write(file) as temporary:
+        metrics.to_parquet(temporary, index=False)
+        checksum = sha256(temporary)
+    header = {**experiment, PARQUET_SHA256: checksum} | ({SOURCES: sources} if sources else {})
+    write_sealed(Path(file).with_suffix(".json"), header)
+
+
+def read_metrics(file: str | Path) -> DataFrame:
+    """Read the metrics in a Parquet file. Raise UserError if it is missing or damaged."""
+    return pd.read_parquet(_verified_bytes(Path(file)))
+
+
+def read_experiment(file: str | Path) -> dict[str, Any]:
+    """Read the JSON file beside a metrics file. Raise UserError if it is missing or damaged."""
+    return read_sealed(file, KIND, FIX)
+
+
+def read_sources_hash(file: str | Path) -> str:
+    """Read the hash of the files behind metrics; empty if the metrics are missing or damaged."""
+    try:
+        _verified_bytes(Path(file))
+        return str(read_experiment(Path(file).with_suffix(".json")).get(SOURCES, ""))
+    except FileAccessError:
+        raise
+    except UserError:
+        return ""
+
+
+def _verified_bytes(file: Path) -> io.BytesIO:
+    """Read a Parquet file, which must have the checksum in the JSON file beside it."""
+    expected = read_experiment(file.with_suffix(".json"))[PARQUET_SHA256]
+    try:
+        with explain_errors(file):
+            content = file.read_bytes()
+    except FileNotFoundError:
+        raise UserError(f"{file}: is missing; start snakemake again, which writes it") from None
+    if hashlib.sha256(content).hexdigest() != expected:
+        raise UserError(f"{file}: cannot be read as {KIND} ({DAMAGED}); {FIX}")
+    return io.BytesIO(content)
+
+
+def restored_notes(files: Iterable[str | Path]) -> list[str]:
+    """A sentence for each release that runs behind these metrics files were restored from."""
+    experiments = (read_experiment(Path(file).with_suffix(".json")) for file in files)
+    return restored_sentences(cell for content in experiments for cell in content.get("cells", ()))
+
+
+def restored_sentences(cells: Iterable[Mapping[str, Any]]) -> list[str]:
+    """A sentence for each release that some of these cells' runs were restored from."""
+    finished = {cell["digest"]: cell for cell in cells if "settings" in cell}
+    names = (dict.fromkeys(cell.get("restored", ())) for cell in finished.values())
+    counts = Counter(" ".join(" and ".join(releases).split()) for releases in names)
+    runs = counted(len(finished), "finished run")
+    return [f"Restored from {name}: {n:,} of {runs}." for name, n in counts.items() if name]
 
 
 @dataclass(frozen=True)
@@ -122,7 +210,13 @@ def value_per_cell(metrics: DataFrame, metric: str, at: int | str) -> DataFrame:
     """
     rows = finite_rows(metrics, metric)
     if rounds_of(at):
-        values = _value_in_rounds(rows, at)
+        shares = shares_of(rows)
+        limits = {share: rounds_of(at, share) or (0, 0) for share in set(shares)}
+        first, last = (shares.map({it: limits[it][end] for it in limits}) for end in (0, 1))
+        reached = rows.groupby("digest")["round"].transform("max") >= ENDED_EARLY * last
+        inside = rows[reached & (rows["round"] >= first) & (rows["round"] <= last)]
+        runs = inside.sort_values("round").groupby("digest")["value"]
+        values = runs.last() if str(at).isdigit() else runs.mean()
     elif at in ("max", "min", "mean"):
         values = rows.groupby("digest")["value"].agg(str(at))
     else:
@@ -154,19 +248,6 @@ def _worst_value(cells: DataFrame, metrics: DataFrame, metric: str) -> Series:
     if not metric.endswith(LARGEST):
         return cells["value"]
     return cells.groupby(datasets)["value"].transform("max")
-
-
-def _value_in_rounds(rows: DataFrame, at: int | str) -> Series:
-    """The value of each run that lasts so long, by digest, at a round or over a range of rounds."""
-    shares = shares_of(rows)
-    limits = {share: rounds_of(at, share) or (0, 0) for share in set(shares)}
-    first = shares.map({share: limits[share][0] for share in limits})
-    last = shares.map({share: limits[share][1] for share in limits})
-    reached = rows.groupby("digest")["round"].transform("max") >= ENDED_EARLY * last
-    inside = rows[reached & (rows["round"] >= first) & (rows["round"] <= last)]
-    if isinstance(at, int) or at.isdigit():
-        return inside.sort_values("round").groupby("digest")["value"].last()
-    return inside.groupby("digest")["value"].mean()
 
 
 def shares_of(metrics: DataFrame) -> Series:
@@ -213,3 +294,46 @@ def label_text(value: Any) -> str:
     if isinstance(value, float):
         return NO_VALUE if value != value else f"{value:g}"
     return str(value)
+
+
+def rounds_of(at: int | str, share: float = 1.0) -> tuple[int, int] | None:
+    """The first and the last round of an `at`, a round or a range of rounds; None for a word.
+
+    In a run of a share of its full rounds, ten rounds become this share of ten, one at least. A
+    single round begins at 1, because the last evaluation up to it counts.
+    """
+    text = str(at)
+    if text.isdigit():
+        return 1, max(1, round(int(text) * share))
+    if not re.fullmatch(RANGE, text):
+        return None
+    first, last = map(int, text.split("-"))
+    end = max(1, round(last * share))
+    before = math.floor(round((first - 1) * share, 9))  # rounding: 100 * 0.29 is 28.999...
+    return min(before + 1, end), end
+
+
+def scaled_at(at: int | str, share: float) -> int | str:
+    """The `at` for a run that trains a share of its rounds: `21-30` becomes `3-3` for a tenth."""
+    rounds = rounds_of(at, share)
+    if rounds is None:
+        return at
+    return rounds[1] if str(at).isdigit() else f"{rounds[0]}-{rounds[1]}"
+
+
+def at_in_words(at: int | str) -> str:
+    """`at` in words, for the notes of tables."""
+    first, _, last = str(at).partition("-")
+    text = f"mean of rounds {first} to {last}" if last else f"evaluation of round {first}"
+    return WORDS.get(str(at), text)
+
+
+def check_at(at: int | str, rounds: int, owner: str) -> None:
+    """Raise UserError if `at` is a range that runs backwards, or if the runs of `owner`, which have
+    this many rounds, end before it."""
+    limits = rounds_of(at)
+    first, _, last = str(at).partition("-")
+    if first.isdigit() and last.isdigit() and int(first) > int(last):
+        raise UserError(f"at is '{at}', a range that ends before it begins")
+    if limits and rounds < ENDED_EARLY * limits[1]:
+        raise UserError(f"at is {at}, but {owner} end after {rounds} rounds")

@@ -12,10 +12,9 @@ import numpy as np
 
 from cohort.core.components import Component, parameter
 from cohort.core.errors import UserError, suggest
-from cohort.results import at as rounds
-from cohort.results.intervals import Sample
+from cohort.results import series
 from cohort.results.names import BY_ROUND, METRICS, Names, word
-from cohort.results.series import NO_VALUE, label_text
+from cohort.results.statistics import Sample
 
 Labels = dict[str, str]
 Given = Mapping[str, Any]
@@ -24,12 +23,12 @@ FIRST = "first "
 BEST_OF = f"{FIRST}best of "  # followed by a label and its value
 TIE = 1e-9  # below what the rounding to nine decimals can tell apart
 AT_HELP = (
-    f"{rounds.SIMPLE}, a range such as 21-30, or 'first 0.2' (the round that first reaches it)"
+    f"{series.SIMPLE}, a range such as 21-30, or 'first 0.2' (the round that first reaches it)"
 )
 AT_SCHEMA: dict[str, Any] = {
     "type": ["integer", "string"],
     "minimum": 1,
-    "pattern": rf"^({'|'.join(rounds.WORDS)}|{rounds.RANGE}|{FIRST}[0-9]*\.?[0-9]+)$",
+    "pattern": rf"^({'|'.join(series.WORDS)}|{series.RANGE}|{FIRST}[0-9]*\.?[0-9]+)$",
 }
 MARGIN_HELP = "by more than this, in the unit as shown; a negative one is a tolerance"
 
@@ -91,8 +90,10 @@ class Matrix:
             names = [axis for axis in axes if axis != "seed"]
             by_labels: defaultdict[tuple[str, ...], list[Given]] = defaultdict(list)
             for cell in cells:
-                by_labels[tuple(label_text(cell.get(axis)) for axis in names)].append(cell)
-            self._axes[experiment] = {axis: list(map(label_text, axes[axis])) for axis in names}
+                by_labels[tuple(series.label_text(cell.get(axis)) for axis in names)].append(cell)
+            self._axes[experiment] = {
+                axis: list(map(series.label_text, axes[axis])) for axis in names
+            }
             self._points[experiment] = [
                 Point(
                     experiment,
@@ -153,7 +154,7 @@ class Matrix:
     ) -> list[str]:
         """The values as text. Raise UserError, naming key `where`, if one is not on the axis."""
         axis = self._axis(experiment, label, "given names" if where == "given" else "along is")
-        texts = list(map(label_text, values))
+        texts = list(map(series.label_text, values))
         for value in texts:
             if value not in axis:
                 raise UserError(
@@ -249,7 +250,7 @@ class Claim(Component):
         """The rounds at which the claim is judged: its `at`, or each bucket of that range."""
         if not self.buckets:
             return [self.at]
-        limits = None if str(self.at).isdigit() else rounds.rounds_of(self.at)
+        limits = None if str(self.at).isdigit() else series.rounds_of(self.at)
         if limits is None or (limits[1] - limits[0] + 1) % self.buckets:
             raise UserError(
                 f"at is '{self.at}', but must be a range of rounds that buckets of {self.buckets} "
@@ -299,7 +300,7 @@ class Claim(Component):
     def number(self, value: float) -> str:
         """A value as text; a threshold that is not reached is `never`."""
         if not abs(value) < float("inf"):
-            return "never" if value == float("inf") else NO_VALUE
+            return "never" if value == float("inf") else series.NO_VALUE
         digits = METRICS[self.metric].digits
         if self.counts_rounds() or not digits:
             return f"{round(value, 1) + 0.0:.6g}"  # 0 for -0.0

@@ -20,18 +20,17 @@ from cohort.core.files import write_text
 from cohort.core.lazy import lazy
 from cohort.core.sealed_json import from_json, read_sealed, to_sealed_json
 from cohort.core.text import counted
-from cohort.results import intervals, series
-from cohort.results.at import scaled_at
+from cohort.results import series, statistics
 from cohort.results.claims import CLAIMS, values
 from cohort.results.claims.claim import Claim, Comparison, short_name
 from cohort.results.claims.values import NEVER, Value
 from cohort.results.comparison import FIX
-from cohort.results.files import restored_notes
-from cohort.results.intervals import ALPHA, ENOUGH_SEEDS, LEAST_SEEDS, NOT_ENOUGH, Sample
 from cohort.results.names import METRICS, Names
 from cohort.results.paper import doubts
-from cohort.results.tables import layout as layouts
-from cohort.results.tables.layout import DAGGER, DOUBLE_DAGGER, Entry, Layout
+from cohort.results.series import restored_notes
+from cohort.results.statistics import ALPHA, ENOUGH_SEEDS, LEAST_SEEDS, NOT_ENOUGH, Sample
+from cohort.results.tables import tabulate as tables
+from cohort.results.tables.tabulate import DAGGER, DOUBLE_DAGGER, Entry, Layout
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -195,8 +194,8 @@ def write_judged(spec: Mapping[str, Any], outputs: Sequence[str | Path]) -> None
         form.notes.extend(restored_notes(spec["metrics"].values()))
     formats = {
         ".csv": lambda: table.to_csv(index=False, lineterminator="\n"),
-        ".md": lambda: layouts.markdown(layout, TITLE, ""),
-        ".tex": lambda: layouts.latex(verdicts, TITLE, ""),
+        ".md": lambda: tables.markdown(layout, TITLE, ""),
+        ".tex": lambda: tables.latex(verdicts, TITLE, ""),
         ".json": lambda: to_sealed_json({"claims": list(map(asdict, claims))}),
     }
     for output in outputs:
@@ -219,7 +218,7 @@ def _judged_claim(
 ) -> JudgedClaim:
     names = Names(titles=dict(spec.get("titles", {})))
     claim, shares = CLAIMS[entry["kind"]].from_spec(entry), entry["rounds"]
-    scaled = replace(claim, at=scaled_at(claim.at, shares[claim.experiment]))
+    scaled = replace(claim, at=series.scaled_at(claim.at, shares[claim.experiment]))
     comparisons = from_json(list[Comparison], entry["comparisons"])
     points = [point for comparison in comparisons for point in comparison.points]
     printed = with_values(comparisons, values.paper_values(points, spec["study"], claim.paper))
@@ -270,7 +269,7 @@ def _at_scale(comparison: Comparison, shares: Mapping[str, float]) -> Comparison
     points = []
     for point in comparison.points:
         share = shares[point.experiment]
-        at, rounds = scaled_at(point.at, share), round(point.rounds * share)
+        at, rounds = series.scaled_at(point.at, share), round(point.rounds * share)
         points.append(replace(point, at=at, rounds=rounds))
     return replace(comparison, points=points)
 
@@ -336,7 +335,7 @@ def decide(
     refutations = []  # p-values of the hypothesis that some contrast of a clause is not below 0
     for clause in chain.from_iterable(comparisons):
         refutations.append(max((-contrast).p_above() for contrast in clause))
-    tests = zip(refutations, intervals.holm_levels(refutations), strict=True)
+    tests = zip(refutations, statistics.holm_levels(refutations), strict=True)
     return [_decided(own, list(islice(tests, len(own))), every_run) for own in comparisons]
 
 
@@ -484,10 +483,12 @@ def lay_out(claims: Sequence[JudgedClaim], scale: str) -> Layout:
     layout = Layout(["Claim", "Where"], columns, prose=True)
     for claim in claims:
         mark, runs = DAGGER * bool(claim.diverged), f"{claim.n} of {claim.planned} runs"
-        entries = [Entry(claim.measured + mark, runs, more=claim.measured_evidence)]
+        texts = [f"{claim.measured}{mark} ({runs})", claim.measured_evidence]
+        entries = [Entry(": ".join(filter(None, texts)))]
         if has_paper:
             mark = DOUBLE_DAGGER * bool(claim.doubtful)
-            entries.append(Entry(claim.paper + mark, more=claim.paper_evidence))
+            texts = [claim.paper + mark, claim.paper_evidence]
+            entries.append(Entry(": ".join(filter(None, texts))))
         layout.lines.append(([claim.says, claim.where], entries))
     verdicts = {claim.measured for claim in claims}
     papers = {claim.paper for claim in claims if has_paper}
@@ -501,7 +502,7 @@ def lay_out(claims: Sequence[JudgedClaim], scale: str) -> Layout:
         f"{CROSS}: what does not hold.": crossed,
         f"{OPEN}: what is undecided.": f"{OPEN} " in evidence,
         f"{EQUAL}: an exact tie.": TIE in verdicts | papers,
-        f"{DAGGER}: {layouts.DIVERGED}": any(claim.diverged for claim in claims),
+        f"{DAGGER}: {tables.DIVERGED}": any(claim.diverged for claim in claims),
         "No value: the paper and its authors' logs do not say.": NO_PAPER in papers,
         f"{DOUBLE_DAGGER} doubtful: {doubtful}.": bool(doubtful),
         f"Scale {scale} is a cheaper version of the paper's runs: what is measured here proves "

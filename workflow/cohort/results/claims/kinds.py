@@ -10,12 +10,11 @@ import numpy as np
 
 from cohort.core.components import parameter
 from cohort.core.errors import UserError
-from cohort.results import intervals
-from cohort.results.at import rounds_of
+from cohort.results import statistics
 from cohort.results.claims import claim as base
 from cohort.results.claims.claim import TIE, Comparison, Matrix, Number, Point, above, relation
-from cohort.results.names import BY_ROUND, METRICS, Names, check_better
-from cohort.results.series import label_text
+from cohort.results.names import BY_ROUND, METRICS, Names
+from cohort.results.series import label_text, rounds_of
 
 AT = "at"
 PAIR = {"type": "array", "minItems": 2, "maxItems": 2, "uniqueItems": True}
@@ -47,7 +46,8 @@ class Best(base.ClaimAlong):
 
     def check(self) -> None:
         if not self.counts_rounds():
-            check_better(self.metric, "none is best; use kind order, which states a direction")
+            so = "none is best; use kind order, which states a direction"
+            statistics.check_better(self.metric, so)
 
     def comparisons(self, matrix: Matrix) -> list[Comparison]:
         sweeps = super().comparisons(matrix)
@@ -201,7 +201,7 @@ class Slower(base.ClaimAlong):
     times: float = parameter(1.0, exclusiveMinimum=0, help="so many times as many rounds, at least")
 
     def check(self) -> None:
-        check_better(self.metric, "nothing can be reached")
+        statistics.check_better(self.metric, "nothing can be reached")
         if self.buckets:
             raise UserError("buckets are for other kinds: this one compares ranges itself")
         if self.counts_rounds():
@@ -397,13 +397,15 @@ class Average(Gain):
         pairs = zip(values[::2], values[1::2], strict=True)
         return [[np.array([np.mean(above(first, second, self.margin)) for first, second in pairs])]]
 
-    def contrast(self, difference: Number) -> intervals.SignedRanks:
-        return intervals.SignedRanks.of(np.round(difference, 9))
+    def contrast(self, difference: Number) -> statistics.SignedRanks:
+        return statistics.SignedRanks.of(np.round(difference, 9))
 
     def side(self, comparison: Comparison, values: Sequence[float]) -> int:
         """Whether the test of single values is for the claim (1), against it (-1), or neither."""
         ranks = self.contrast(self.clauses(comparison, values)[0][0])
-        return int(ranks.p_above() <= intervals.ALPHA) - int((-ranks).p_above() <= intervals.ALPHA)
+        return int(ranks.p_above() <= statistics.ALPHA) - int(
+            (-ranks).p_above() <= statistics.ALPHA
+        )
 
     def shown(self, comparison: Comparison, values: Sequence[float], names: Names) -> str:
         ranks = self.contrast(self.clauses(comparison, values)[0][0])

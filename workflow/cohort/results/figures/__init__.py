@@ -5,8 +5,7 @@ Planning imports this package, so its modules load pandas, matplotlib and seabor
 
 from cohort.core.components import Catalog
 from cohort.results.figures.kind import Kind
-from cohort.results.figures.kinds.bars import Bars, Lines
-from cohort.results.figures.kinds.curves import CostCurves, Curves
+from cohort.results.figures.kinds.means import Bars, CostCurves, Curves, Lines
 from cohort.results.figures.kinds.others import Interval, Scatter, Shards
 
 ALL = (Bars, CostCurves, Curves, Interval, Lines, Scatter, Shards)

@@ -2,7 +2,7 @@
 numbers always give the same bytes."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from math import ceil
 from pathlib import Path
 from textwrap import fill
@@ -18,7 +18,7 @@ from pandas import DataFrame
 from cohort.core.files import atomic_write
 from cohort.core.sealed_json import write_sealed
 from cohort.core.text import counted
-from cohort.results import across, series
+from cohort.results import series, statistics
 from cohort.results.comparison import compare
 from cohort.results.figures import KINDS, Kind, theme
 from cohort.results.figures.theme import LETTER, Style
@@ -45,7 +45,7 @@ def draw(spec: Mapping[str, Any], metrics_file: str | Path, outputs: Sequence[st
             if output.suffix == ".json":
                 measures = KINDS[spec["kind"]].from_spec(spec).measures()
                 comparison = compare(measures, spec, metrics_file)
-                write_sealed(output, comparison.as_json(), sync=False)
+                write_sealed(output, asdict(comparison), sync=False)
                 continue
             metadata = NO_DATES[output.suffix] | {"Title": spec.get("title", "")}
             with atomic_write(output) as temporary:
@@ -55,12 +55,20 @@ def draw(spec: Mapping[str, Any], metrics_file: str | Path, outputs: Sequence[st
 def make_figure(spec: Mapping[str, Any], metrics_file: str | Path) -> Figure:
     """Draw the figure of `spec` with matplotlib's current settings."""
     parts: list[Part] = []
+    scale = spec.get("scale", FULL)
     for kind in KINDS[spec["kind"]].from_spec(spec).by_metric():
         metrics = series.read_metric(metrics_file, *kind.metrics())
-        left_out = across.values_left_out(getattr(kind, "without", None))
+        left_out = statistics.values_left_out(getattr(kind, "without", None))
         metrics = series.runs_without(metrics, left_out)
-        parts.append((kind, metrics, _paper_matches(kind, spec, metrics)))
-    scale = spec.get("scale", FULL)
+        matches: list[PaperMatch] = []
+        if spec.get("paper") and not series.is_generated(metrics):
+            measure, cells = kind.measures()[0], series.cells_of(metrics).to_dict("records")
+            labels, rounds = series.label_columns(metrics), metrics["round"].dropna()
+            matches = measure.matches(spec["paper_values"], cells, labels)
+            if measure.curves and scale != FULL and len(rounds):  # then our curves are short
+                for own in (match.values for match in matches):
+                    own[:] = [value for value in own if (value.round or 0) <= rounds.max()]
+        parts.append((kind, metrics, matches))
     remarks = [f"scale {scale}: a cheaper version of the study"] if scale != FULL else []
     values = [value for *_, matches in parts for match in matches for value in match.values]
     if reasons := doubts(value.doubtful for value in values):
@@ -68,20 +76,6 @@ def make_figure(spec: Mapping[str, Any], metrics_file: str | Path) -> Figure:
     if series.is_generated(parts[0][1]):
         remarks = [GENERATED]
     return _sheet(parts, Style.of(spec["look"]), remarks)
-
-
-def _paper_matches(kind: Kind, spec: Mapping[str, Any], metrics: DataFrame) -> list[PaperMatch]:
-    """The paper's values to draw, up to our last round where a scale makes our curves short."""
-    if not spec.get("paper") or series.is_generated(metrics):
-        return []
-    measure, cells = kind.measures()[0], series.cells_of(metrics).to_dict("records")
-    matches = measure.matches(spec["paper_values"], cells, series.label_columns(metrics))
-    rounds = metrics["round"].dropna()
-    if measure.curves and spec.get("scale", FULL) != FULL and len(rounds):
-        for match in matches:
-            values = [value for value in match.values if (value.round or 0) <= rounds.max()]
-            match.values[:] = values
-    return matches
 
 
 def _sheet(parts: Sequence[Part], style: Style, remarks: Sequence[str]) -> Figure:

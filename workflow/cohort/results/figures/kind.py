@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from cohort.core.components import parameter
 from cohort.core.lazy import lazy
+from cohort.results.comparison import Item, Measure
 from cohort.results.figures import theme
 from cohort.results.figures.theme import Style
-from cohort.results.measure import CLIENT, Item, Measure
-from cohort.results.names import BY_ROUND, METRICS, listed, span, word
+from cohort.results.names import BY_ROUND, CLIENT, METRICS, listed, word
 from cohort.results.paper import PaperMatch
 
 if TYPE_CHECKING:
@@ -76,16 +76,7 @@ class Kind(Item):
         return tuple(dict.fromkeys((*self.panels(), self.hue)))
 
     def shown(self) -> tuple[str, ...]:
-        """Every label by which the figure distinguishes runs."""
         return self.facets()
-
-    def ignores(self, label: str) -> bool:
-        """Whether runs that differ only in this label may be drawn as one."""
-        return label in self.averaged()
-
-    def averaged(self) -> Sequence[str]:
-        """The labels, besides the seed, over which the study asks to average."""
-        return ()
 
     def metrics(self) -> tuple[str, ...]:
         """The names of the metrics to read for one part of the figure."""
@@ -142,8 +133,9 @@ class Kind(Item):
     def count(self, measured: DataFrame) -> str:
         """Text for the note below the figure: how many runs each mark has once all are done."""
         seeds = measured.groupby(list(self.shown()))["digest"].nunique()
-        noun = "run" if self.averaged() else "seed"
-        return f"n = {span(seeds)} {noun}{'' if seeds.max() == 1 else 's'} per {self.mark}"
+        noun = "run" if getattr(self, "pooled", None) else "seed"
+        span = " to ".join(dict.fromkeys([str(seeds.min()), str(seeds.max())]))
+        return f"n = {span} {noun}{'' if seeds.max() == 1 else 's'} per {self.mark}"
 
     def remarks(self, measured: DataFrame, style: Style) -> list[str]:
         """Texts for the note that explain the measured rows (diverged or unfinished runs, ...)."""
@@ -176,12 +168,12 @@ class Averaging(Kind):
     def of_metric(self, metric: str) -> Self:
         return replace(super().of_metric(metric), reference=None)
 
-    def averaged(self) -> Sequence[str]:
-        return self.pooled or ()
+    def ignores(self, label: str) -> bool:
+        return label in (self.pooled or ())
 
     def remarks(self, measured: DataFrame, style: Style) -> list[str]:
         """What is averaged, and what shows the standard deviation, if anything does."""
-        pooled = listed(list(map(word, self.averaged() or [""])))
+        pooled = listed(list(map(word, self.pooled or [""])))
         notes = [f"runs that differ in {pooled} are averaged"] if pooled else []
         runs = measured.groupby(list(self.shown()))["digest"].nunique()
         if self.has_deviations(style) and (runs > 1).any():

@@ -1,32 +1,187 @@
-"""Writes a study's page, one self-contained HTML file, and its card for the index.
+"""Writes a study's page, one self-contained HTML file, its card, and the index of all cards.
 
-The HTML is in `templates/`; this package gathers what the templates show.
+A page shows a study's runs, its figures and tables, under the numbers that their paper gives them,
+and its claims with their verdicts. The HTML is in `templates/`.
 """
 
+import base64
 import json
-from collections import Counter
-from collections.abc import Mapping, Sequence
+import os
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from functools import cached_property
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from cohort.core.files import write_text
-from cohort.results.names import Names
-from cohort.results.report import items
-from cohort.results.report.render import links, render
-from cohort.results.series import GENERATED
+from cohort.core.text import counted, duration_text
+from cohort.results import series
+from cohort.results.claims import judged
+from cohort.results.claims.judged import NOT_HELD, JudgedClaim
+from cohort.results.comparison import Comparison
+from cohort.results.figures import KINDS
+from cohort.results.names import METRICS, Names
+from cohort.results.series import NO_RUNS, NO_VALUE, STATUSES
+from cohort.results.statistics import NOT_ENOUGH
+from cohort.results.tables.tabulate import lay_out_table
 
 Spec = Mapping[str, Any]
+Item = dict[str, Any]
+"""What a template shows of a figure or table: a picture (`image`) or a `table`, or neither if there
+is nothing to show yet."""
+
+PLACE = ("dataset", "model", "partition", "J", "strategy")
+"""The settings that name a cell, as in the path of its record."""
+Cell = dict[str, Any]
+FIGURE = re.compile(r"fig0*(\d+)")
+SEPARATOR, EQUALS = " · ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"
+CONTRADICTED = "Contradicted by the paper's own numbers"
+REFUTED = "Contradicted by our runs"
+OTHERS, ALL = "All other claims", "All claims"
+SIDES = {"paper": "paper's numbers", "ours": "our runs"}
+
+
+PREVIEWS = "../partial/report"  # from the folder of the pages
+ADDRESS, BOLD = r"(https://[^\s()<>]*[^\s()<>.,;:])", r"\*\*(.+?)\*\*"
+CLASSES = {
+    **{"held": "good", "not held": "bad", "undecided": "open", "tie": "open"},
+    **{"leans towards held": "good leans", "leans towards not held": "bad leans"},
+}
+
+
+def render(template: str, **content: Any) -> str:
+    """Fill a template of the report with this content; return its HTML."""
+    environment = Environment(
+        loader=PackageLoader("cohort.results.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    marks = judged.MARKS | dict.fromkeys(judged.HOLDS, "✓")
+    environment.globals |= {"marks": marks, "classes": CLASSES}
+    environment.filters |= {"duration": duration_text, "counted": counted}
+    environment.filters["linked"] = lambda text: _tagged(text, ADDRESS, '<a href="{0}">{0}</a>')
+    environment.filters["bold"] = lambda text: _tagged(text, BOLD, "<strong>{}</strong>")
+    return environment.get_template(template).render(**content)
+
+
+def _tagged(text: str, pattern: str, html: str) -> Markup:
+    """The text as HTML, what the group of the pattern matches within this HTML."""
+    parts = enumerate(re.split(pattern, text))
+    return Markup("").join(
+        Markup(html).format(part) if index % 2 else part for index, part in parts
+    )
+
+
+def links(files: Iterable[str | Path], folder: Path) -> list[tuple[str, str]]:
+    """The relative URL of each file, and its format."""
+    paths = [Path(os.path.relpath(file, folder)) for file in files]
+    return [(quote(path.as_posix()), path.suffix.removeprefix(".")) for path in paths]
+
+
+def with_suffix(files: Iterable[str | Path], suffix: str) -> Path:
+    """The first of the files with this suffix, such as `.png`."""
+    return next(Path(file) for file in files if Path(file).suffix == suffix)
+
+
+class StudyRuns:
+    """The runs of a study's experiments, each once."""
+
+    def __init__(self, experiments: Mapping[str, Mapping[str, Any]], names: Names):
+        self._names = names
+        self.experiments: dict[str, list[Cell]] = {}
+        self.cells: dict[str, Cell] = {}
+        self._estimates: dict[str, float] = {}
+        for name, spec in experiments.items():
+            cells = series.read_experiment(spec["runs"])["cells"]
+            self.experiments[name] = [cell | {"labels": texts(cell["labels"])} for cell in cells]
+            self.cells |= {cell["digest"]: cell for cell in cells}
+            self._estimates |= spec["seconds"]
+        self._anchors: dict[Any, dict[tuple[str, ...], str]] = {}
+
+    def coverage(self, *experiments: str) -> dict[str, Any]:
+        """The runs of these experiments together, or of all, by status, the seconds that they took,
+        those estimated for the rest, and sentences on the releases that some were restored from.
+        """
+        names = experiments or tuple(self.experiments)
+        cells = {cell["digest"]: cell for name in names for cell in self.experiments[name]}
+        counts = Counter(cell["status"] for cell in cells.values())
+        runs = series.RunCounts(len(cells), *(counts[status] for status in STATUSES))
+        waiting = [key for key, cell in cells.items() if cell["status"] in STATUSES[2:]]
+        spent = sum(cell.get("seconds", 0.0) for cell in cells.values())
+        to_go = sum(self._estimates.get(digest, 0.0) for digest in waiting)
+        restored = series.restored_sentences(cells.values())
+        return {"runs": runs, "spent": spent, "to_go": to_go, "restored": restored}
+
+    def finished(self) -> list[Cell]:
+        """The cells that have a record."""
+        return [cell for cell in self.cells.values() if "settings" in cell]
+
+    def anchor(self, experiment: str, labels: Mapping[str, str]) -> str:
+        """The page anchor of the group with these label values; empty if none of its runs is
+        done."""
+        cells = self.experiments.get(experiment, [])
+        names = tuple(name for name in labels if cells and name in cells[0]["labels"])
+        if (experiment, names) not in self._anchors:
+            anchors = self._anchors[experiment, names] = {}
+            for cell in cells:
+                key = tuple(cell["labels"].get(name, NO_VALUE) for name in names)
+                if cell["digest"] in self._group_of:
+                    anchors.setdefault(key, self._group_of[cell["digest"]])
+        return self._anchors[experiment, names].get(tuple(labels[name] for name in names), "")
+
+    @cached_property
+    def _group_of(self) -> dict[str, str]:
+        """The first digest of each run's group."""
+        return {run["digest"]: it["runs"][0]["digest"] for it in self.groups for run in it["runs"]}
+
+    @cached_property
+    def common(self) -> dict[str, str]:
+        """The settings that all finished runs have, as text."""
+        first, *others = [texts(cell["settings"]) for cell in self.finished()] or [{}]
+        shared = set(first.items()).intersection(*(settings.items() for settings in others))
+        return {key: value for key, value in first.items() if (key, value) in shared}
+
+    @cached_property
+    def groups(self) -> list[dict[str, Any]]:
+        """The groups of finished runs that differ in their seed only, to which the numbers on the
+        page lead, those of one name together; `own` are the settings, besides those in its name,
+        that not every run of the study has."""
+        by_settings: dict[tuple[tuple[str, str], ...], list[Cell]] = {}
+        for cell in self.finished():
+            settings = texts(cell["settings"]) | {"seed": ""}
+            by_settings.setdefault(tuple(sorted(settings.items())), []).append(cell)
+        groups: dict[str, list[dict[str, Any]]] = {}
+        for items, cells in by_settings.items():
+            settings, shared = dict(items), {*PLACE, *self.common}
+            name = " · ".join(self._names.value(key, settings[key]) for key in PLACE)
+            own = {key: value for key, value in items if value and key not in shared}
+            runs = sorted(cells, key=lambda cell: cell["settings"]["seed"])
+            groups.setdefault(name, []).append({"name": name, "own": own, "runs": runs})
+        return [group for same in groups.values() for group in same]
 
 
 def write_page(spec: Spec, outputs: Sequence[str | Path]) -> None:
     """Write the page of a study to the first output, and its card as JSON to the second."""
     page, card_file = map(Path, outputs)
     names = Names(orders={}, titles={key: dict(value) for key, value in spec["titles"].items()})
-    runs = items.StudyRuns(spec["experiments"], names)
-    claims = items.page_claims(spec) if spec["claims"] else None
-    shown = items.sections(spec, runs, page.parent)
-    card = _card(spec, runs, claims)
+    runs = StudyRuns(spec["experiments"], names)
+    claims = page_claims(spec) if spec["claims"] else None
+    shown = sections(spec, runs, page.parent)
+    card, cells = _card(spec, runs, claims), runs.finished()
+    made = {
+        "Device": Counter(", ".join(cell["devices"]) for cell in cells),
+        "Trainer": Counter(cell["trainer"] for cell in cells),
+        "Commit": Counter(cell["commit"] for cell in cells),
+        "Versions": Counter(", ".join(map(" ".join, cell["versions"].items())) for cell in cells),
+    }
     html = render(
         "page.html.j2",
         spec=spec,
@@ -34,41 +189,210 @@ def write_page(spec: Spec, outputs: Sequence[str | Path]) -> None:
         claims=claims,
         claims_links=links(spec["claims"], page.parent),
         sections=shown,
-        key_figure=items.key_figure(spec, shown),
+        key_figure=key_figure(spec, shown),
         runs=runs,
         experiments=[(name, runs.coverage(name)) for name in runs.experiments],
-        made=_provenance_counts(runs),
-        generated=GENERATED if card["generated"] else "",
+        made=[(title, count.most_common()) for title, count in made.items() if count],
+        generated=series.GENERATED if card["generated"] else "",
     )
     write_text(page, html)
     write_text(card_file, json.dumps(card))
 
 
-def _provenance_counts(runs: items.StudyRuns) -> list[tuple[str, list[tuple[str, int]]]]:
-    """Count runs by device, trainer, commit and versions."""
-    cells = runs.finished()
-    counts = {
-        "Device": Counter(", ".join(cell["devices"]) for cell in cells),
-        "Trainer": Counter(cell["trainer"] for cell in cells),
-        "Commit": Counter(cell["commit"] for cell in cells),
-        "Versions": Counter(", ".join(map(" ".join, cell["versions"].items())) for cell in cells),
-    }
-    return [(title, count.most_common()) for title, count in counts.items() if count]
-
-
-def _card(spec: Spec, runs: items.StudyRuns, claims: Spec | None) -> dict[str, Any]:
+def _card(spec: Spec, runs: StudyRuns, claims: Spec | None) -> dict[str, Any]:
     """The card of a study, plain data that the index shows of it."""
     coverage, finished = runs.coverage(), runs.finished()
     return {
         **{key: spec[key] for key in ("name", "title", "question", "source", "scale", "command")},
         "left_out": spec["notes"],
-        "runs": asdict(coverage.runs),
-        "phrase": coverage.runs.phrase,
-        "restored": coverage.restored,
-        "spent": coverage.spent,
-        "to_go": coverage.to_go,
+        **coverage,
+        "runs": asdict(coverage["runs"]),
+        "phrase": coverage["runs"].phrase,
         "verdicts": claims["totals"] if claims else [],
         "date": max((cell["started"][:10] for cell in finished), default=""),
         "commits": list(dict(Counter(cell["commit"] for cell in finished).most_common())),
         "generated": any(cell.get("generated") for cell in runs.cells.values()),
     }
+
+
+def texts(labels: Mapping[str, Any]) -> dict[str, str]:
+    """Labels or settings as text, with nested ones as `selector.buffer`."""
+    flat: dict[str, str] = {}
+    for name, value in labels.items():
+        if isinstance(value, dict):
+            flat |= {f"{name}.{key}": text for key, text in texts(value).items()}
+        else:
+            flat[name] = series.label_text(value)
+    return flat
+
+
+def sections(spec: Spec, runs: StudyRuns, folder: Path) -> list[dict[str, Any]]:
+    """The sections of a page that are not empty: tables and figures; URLs are relative to a folder.
+    The notes of a section are those that several of its tables share."""
+    tables = [_item(item, spec, runs, folder) for item in spec["tables"]]
+    for shown, item in zip(tables, spec["tables"], strict=True):
+        table = shown_table(item)
+        shown["table"] = table if table["columns"] else None
+    figures = [_item(item, spec, runs, folder) for item in spec["figures"]]
+    for shown, item in zip(figures, spec["figures"], strict=True):
+        planned = shown["coverage"]["runs"]
+        if planned.missing < planned.planned:
+            picture = base64.b64encode(with_suffix(item["files"], ".png").read_bytes()).decode()
+            comparison = Comparison.read(with_suffix(item["files"], ".json"))
+            shown["image"] = f"data:image/png;base64,{picture}"
+            shown["seen"] = alternative_text(item, comparison)
+    counts = Counter(note for it in tables if it["table"] for note in it["table"]["notes"])
+    notes = [note for note, count in counts.items() if count > 1]
+    shown_sections = [
+        {"id": "tables", "title": "Tables", "noun": "table", "entries": tables, "notes": notes},
+        {"id": "figures", "title": "Figures", "noun": "figure", "entries": figures, "notes": []},
+    ]
+    return [section for section in shown_sections if section["entries"]]
+
+
+def key_figure(spec: Spec, shown: Sequence[Mapping[str, Any]]) -> Item | None:
+    """The picture that opens the page: of the figure that the study names, or else of the first
+    one; None if no figure has a picture."""
+    figures = [item for section in shown for item in section["entries"] if item["image"]]
+    chosen = [item for item in figures if item["id"] == spec["key_figure"]]
+    return next(iter([*chosen, *figures]), None)
+
+
+def alternative_text(item: Spec, comparison: Comparison) -> str:
+    """A picture's alternative text: its title and the mean of each value of its hue."""
+    kind, names = KINDS[item["kind"]].from_spec(item), Names.of(item["look"])
+    metric, texts = METRICS[kind.metric], [str(item["title"]).rstrip(".")]
+    values: defaultdict[str, list[float]] = defaultdict(list)
+    for result in comparison.results:
+        if result.metric == kind.metric and kind.hue in result.labels:
+            values[result.labels[kind.hue]] += result.values.values()
+    means = [
+        f"{names.value(kind.hue, value)} {metric.scale * sum(runs) / len(runs):.{metric.digits}f}"
+        for value, runs in values.items()
+        if runs
+    ]
+    if means:
+        texts.append(f"Means of {metric.label}: {'; '.join(means)}")
+    return ". ".join(texts) + "."
+
+
+def _item(item: Spec, spec: Spec, runs: StudyRuns, folder: Path) -> Item:
+    """What figures and tables share."""
+    figure = FIGURE.fullmatch(item["name"]) if spec["source"] else None
+    number = f"Fig. {figure[1]}: " if figure else ""  # fig05 of a paper is its Fig. 5
+    return {
+        **{key: item[key] for key in ("caption", "command", "experiment")},
+        "id": item["name"],
+        "heading": f"{number}{item['title']}",
+        "links": links(item["files"], folder),
+        "coverage": runs.coverage(item["experiment"]),
+        "image": "",
+        "table": None,
+    }
+
+
+def shown_table(item: Spec) -> dict[str, Any]:
+    """Read an item's table from the JSON file that `tabulate` writes; lay it out for the page."""
+    layout = lay_out_table(item, Comparison.read(with_suffix(item["files"], ".json")))
+    return {
+        "head": SEPARATOR.join(layout.heads),
+        "columns": layout.columns,
+        "lines": [
+            (SEPARATOR.join(words).replace(" = ", EQUALS), entries)
+            for words, entries in layout.lines
+        ],
+        "everywhere": layout.everywhere,
+        "notes": layout.notes,
+    }
+
+
+def page_claims(spec: Spec) -> dict[str, Any]:
+    """Read the claims of a page from the JSON file that `write_judged` writes: how many have each
+    verdict, how verdicts come about, and the claims below headings, contradicted ones first."""
+    claims = judged.read_judged(with_suffix(spec["claims"], ".json"))
+    totals = [(SIDES["ours"], _verdict_counts(map(_our_verdict, claims)))]
+    notes = [f"{judged.MEASURED} {judged.BRACKETS}", judged.TOO_FEW]
+    if has_paper := any(claim.paper != judged.NO_PAPER for claim in claims):
+        papers = _verdict_counts(claim.paper for claim in claims)
+        totals.insert(0, ("the paper's own numbers", papers))
+        notes.insert(1, judged.PAPER)
+    groups: dict[str, list[dict[str, Any]]] = {CONTRADICTED: [], REFUTED: [], OTHERS: []}
+    for claim in claims:
+        is_refuted = claim.measured in (NOT_HELD, judged.LEANS_NOT_HELD)
+        heading = CONTRADICTED if claim.paper == NOT_HELD else REFUTED if is_refuted else OTHERS
+        groups[heading].append(_claim(claim, spec["quotes"][claim.claim], has_paper))
+    shown = [(heading, group) for heading, group in groups.items() if group]
+    if [heading for heading, _ in shown] == [OTHERS]:
+        shown = [(ALL, groups[OTHERS])]
+    return {"totals": totals, "notes": notes, "groups": shown}
+
+
+def _verdict_counts(verdicts: Iterable[str]) -> list[tuple[str, int]]:
+    """Count the claims with each verdict: held first, then not held and the unclear ones."""
+    counts = Counter(verdicts)
+    ordered = dict.fromkeys([*judged.SHOWN_ORDER, *sorted(counts)])
+    return [(verdict, counts[verdict]) for verdict in ordered if verdict in counts]
+
+
+def _our_verdict(claim: JudgedClaim) -> str:
+    """The verdict by our runs, or NO_RUNS if there are none."""
+    return NO_RUNS if claim.measured == NOT_ENOUGH and not claim.n else claim.measured
+
+
+def _claim(claim: JudgedClaim, quotes: Spec, has_paper: bool) -> dict[str, Any]:
+    """A claim with the verdicts to show, and what it `quotes` of its paper."""
+    ours = _our_verdict(claim)
+    verdicts = [(SIDES["paper"], claim.paper)] if has_paper else []
+    if ours not in (NO_RUNS, judged.NOT_JUDGED):  # which the totals say once
+        verdicts.append((SIDES["ours"], ours))
+    lacks_seeds = bool(claim.gap) and claim.measured in judged.SHOWN_ORDER
+    notes = {
+        f"Our runs: {claim.gap}.": claim.gap and claim.n and not lacks_seeds,
+        f"Paper: {claim.paper_gap}.": claim.paper_gap,
+        f"{claim.diverged} runs diverged and count with the worst value.": claim.diverged,
+        f"Doubtful: {claim.doubtful}.": claim.doubtful,
+    }
+    parts = [part for comparison in claim.comparisons for part in comparison.sides.values()]
+    return {
+        "judged": claim,
+        "quotes": quotes,
+        "verdicts": verdicts,
+        "lacks_seeds": lacks_seeds,  # which is said above the numbers
+        "notes": [note for note, is_needed in notes.items() if is_needed],
+        "counts": hold_counts(claim),
+        "has_numbers": any(numbers.mean for part in parts for numbers in part.numbers),
+    }
+
+
+def hold_counts(claim: JudgedClaim) -> list[str]:
+    """Sentences on how many comparisons hold: by the paper's numbers, and in our runs."""
+    counts, total = [], len(claim.comparisons)
+    for side, whose in SIDES.items():
+        sides = [it.sides[side].verdict for it in claim.comparisons if side in it.sides]
+        if verdicts := list(filter(None, sides)):
+            rest = total - len(verdicts)
+            hold = sum(verdict in judged.HOLDS for verdict in verdicts)
+            lacking = f", {rest} without a verdict" if rest else ""
+            counts.append(f"{whose}: {hold} of {total} hold{lacking}")
+    return counts
+
+
+def write_index(output: str | Path, releases: Sequence[tuple[str, str, int]] = ()) -> None:
+    """Write the index of the pages in its folder, from their cards, those with the most finished
+    runs first; leave it if nothing changed.
+
+    A study without a page is shown by its preview. `releases` have a study's name, the name of the
+    file of its released runs, and their number.
+    """
+    output = Path(output)
+    cards = {}
+    for prefix in (f"{PREVIEWS}/", ""):
+        for file in (output.parent / prefix).glob("*.json"):
+            if file.with_suffix(".html").exists():
+                card = json.loads(file.read_text(encoding="utf-8"))
+                card["is_preview"] = file.parents[1].name == "partial"
+                cards[card["name"]] = f"{prefix}{card['name']}.html", card
+    ordered = sorted(cards.values(), key=lambda it: (-it[1]["runs"]["done"], it[1]["name"]))
+    html = render("index.html.j2", cards=ordered, releases=releases)
+    if not output.exists() or output.read_text(encoding="utf-8") != html:
+        write_text(output, html)

@@ -1,30 +1,48 @@
-"""Compares the runs of a table and writes it as JSON, CSV, Markdown and LaTeX: means as papers
-print them, or a leaderboard of strategies ranked across the settings of an experiment."""
+"""Compares the runs of a table and writes it as JSON, CSV, Markdown and LaTeX, rounded and titled for
+readers: means as papers print them, or a leaderboard of strategies ranked across settings."""
+
+from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from itertools import compress
 from pathlib import Path
-from typing import Any, get_args
-
-import pandas as pd
+from textwrap import fill
+from typing import TYPE_CHECKING, Any, get_args
 
 from cohort.core.files import write_text
+from cohort.core.lazy import lazy
 from cohort.core.metric import Metric
 from cohort.core.sealed_json import to_sealed_json
 from cohort.core.text import counted
-from cohort.results import across
-from cohort.results.across import Standing
-from cohort.results.comparison import Comparison, Result, compare
-from cohort.results.files import restored_notes
-from cohort.results.intervals import Verdict
+from cohort.results import series, statistics
+from cohort.results.comparison import STRATEGY, Comparison, Leaderboard, Result, Table, compare
 from cohort.results.names import METRICS, Names, listed
 from cohort.results.paper import doubts
-from cohort.results.series import FULL, GENERATED, NO_VALUE, read_metric, runs_without
-from cohort.results.tables import layout as layouts
-from cohort.results.tables.layout import DAGGER, DOUBLE_DAGGER, SLASH, Entry, Layout, rounded
-from cohort.results.tables.spec import STRATEGY, Leaderboard, Table
+from cohort.results.series import FULL, NO_VALUE
+from cohort.results.statistics import Standing, Verdict
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+pd = lazy("pandas")
+DAGGER, DOUBLE_DAGGER = "†", "‡"
+DIVERGED = (
+    "a run diverged; it counts with the worst value: the lowest accuracy, chance level at "
+    "most, the largest loss, never for a target."
+)
+NO_RESULT_YET = "no result yet"
+SLASH = " / "
+WIDE = 5  # columns
+LONGEST = 18  # letters of a line of a column's title
+MINUS = re.compile(r"(?<![\w-])-(?=\d|\$\\infty)")
+BOLD_TEXT = re.compile(r"\*\*(.+?)\*\*")
+LATEX = {letter: f"\\{letter}" for letter in "{}&%$#_"}
+LATEX |= {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+LATEX |= {"<": r"\textless{}", ">": r"\textgreater{}", "±": r"$\pm$", "✗": r"$\times$"}
+LATEX |= {NO_VALUE: "--", DAGGER: r"$^\dagger$", DOUBLE_DAGGER: r"$^\ddagger$", "∞": r"$\infty$"}
 AGREEMENT = (
     "Agrees: the 90 % interval of the difference lies within 2 points, near 0 and 100 % within "
     "half of the distance to them; differs: its 95 % interval lies outside."
@@ -39,6 +57,192 @@ NOTHING = "Nothing of it is planned at this scale."
 SHARE = Metric("Ahead of FedAvg", "%", 100, digits=0)
 
 
+@dataclass(frozen=True)
+class Entry:
+    """A cell as text: our `value`, between ** if it is the best, with the number of runs (`count`)
+    and its `interval`, then the paper's value and the `verdict` on the difference. Several results
+    in one cell are separated by slashes. `labels` say of which runs it is."""
+
+    value: str = ""
+    count: str = ""
+    interval: str = ""
+    paper: str = ""
+    verdict: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def has_runs(self) -> bool:
+        """Whether there is a result of our runs."""
+        values = {value.rstrip(DAGGER) for value in self.value.split(SLASH)}
+        return bool(values - {"", NO_VALUE, NO_RESULT_YET})
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no number."""
+        return not (self.has_runs or self.paper)
+
+    @property
+    def lines(self) -> list[str]:
+        """What a reader sees in the cell, line by line."""
+        count = f" ({self.count})" if self.count else ""
+        ours = [f"{self.value}{count}", self.interval]
+        paper = f"paper {self.paper}" if self.paper else ""
+        shown = [*(ours if self.has_runs or not paper else []), paper, self.verdict]
+        return [line for line in shown if line]
+
+
+def slashed(entries: Sequence[Entry]) -> Entry:
+    """Several results in one cell."""
+    counts = [entry.count for entry in entries if entry.has_runs] or [entries[0].count]
+    return Entry(
+        SLASH.join(entry.value for entry in entries),
+        counts[0] if len(set(counts)) == 1 else SLASH.join(counts),
+        paper=_joined([entry.paper for entry in entries]),
+        verdict=_joined([entry.verdict for entry in entries]),
+        labels=entries[0].labels,
+    )
+
+
+def _joined(texts: Sequence[str]) -> str:
+    """The texts separated by slashes, a dash for an empty one; empty if all are."""
+    return SLASH.join(text or NO_VALUE for text in texts) if any(texts) else ""
+
+
+def _are_empty(entries: Iterable[Entry]) -> bool:
+    return all(entry.is_empty for entry in entries)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A table whose lines have a text for each of `heads` and an entry for each of `columns`.
+
+    `constants` say what is the same in all lines. The cells of a `prose` table are texts that may
+    need several lines.
+    """
+
+    heads: list[str]
+    columns: list[str]
+    lines: list[tuple[list[str], list[Entry]]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    constants: list[str] = field(default_factory=list)
+    prose: bool = False
+
+    @property
+    def everywhere(self) -> str:
+        """The sentence on the constants."""
+        return f"Everywhere: {', '.join(self.constants)}." if self.constants else ""
+
+    def condensed(self) -> Layout:
+        """Without the rows and columns that have no number, and with what all rows share as a
+        constant."""
+        rows = [line for line in self.lines if not _are_empty(line[1])]
+        words, entries = zip(*rows, strict=True) if rows else ((), ())
+        has_number = [not _are_empty(column) for column in zip(*entries, strict=True)]
+        varies = [len(set(column)) > 1 for column in zip(*words, strict=True)]
+        varies = varies if any(varies) else [index == 0 for index in range(len(varies))]
+        counts = {entry.count for line in entries for entry in line if not entry.is_empty}
+        count = counts.pop() if len(counts) == 1 and min(counts).isdigit() else ""
+        lines = []
+        for line_words, line in rows:
+            shown = list(compress(line, has_number))
+            if count:
+                shown = [replace(it, count="") if it.count == count else it for it in shown]
+            lines.append((list(compress(line_words, varies)), shown))
+        same = zip(self.heads, rows[0][0] if rows else self.heads, varies, strict=False)
+        constants = [f"{head} {word}" for head, word, is_varied in same if not is_varied]
+        constants += [counted(int(count), "run")] if count else []
+        left_out = len(self.lines) - len(rows)
+        notes = [f"Rows without any number are left out ({left_out})."] if left_out else []
+        heads, columns = compress(self.heads, varies), compress(self.columns, has_number)
+        return Layout([*heads], [*columns], lines, [*notes, *self.notes], constants)
+
+
+def rounded(value: float, metric: Metric) -> str:
+    """A value of a metric as text, in its unit and with its digits."""
+    sign = "+" if metric.signed else ""
+    return NO_VALUE if math.isnan(value) else f"{value * metric.scale:{sign}.{metric.digits}f}"
+
+
+def short_titles(measures: Mapping[str, list[Result]]) -> list[str]:
+    """The titles of measures without where they were taken, if that tells them apart."""
+    short = [METRICS[results[0].metric].label for results in measures.values()]
+    return short if len(set(short)) == len(short) else list(measures)
+
+
+def markdown(layout: Layout, title: str, caption: str) -> str:
+    """Render a GitHub-flavored Markdown table under its title."""
+    rules = ["---"] * len(layout.heads) + ["---" if layout.prose else "---:"] * len(layout.columns)
+    lines = [[*layout.heads, *layout.columns], rules]
+    for words, entries in layout.lines:
+        lines.append([*words, *("<br>".join(entry.lines) for entry in entries)])
+    rows = "\n".join("| " + " | ".join(map(escape_markdown, line)) + " |" for line in lines)
+    parts = [
+        f"**{title}**" if title else "",
+        " ".join(filter(None, (caption, layout.everywhere))),
+        rows if layout.lines else "",
+        " ".join(layout.notes),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def latex(layout: Layout, title: str, caption: str) -> str:
+    """Render a LaTeX table, which needs the package booktabs; a wide one spans both columns of a
+    page, and one of prose, which needs longtable, several pages."""
+    heads, columns = len(layout.heads), len(layout.columns)
+    titles = (map(escape_latex, fill(word, LONGEST).splitlines()) for word in layout.columns)
+    header = [*map(escape_latex, layout.heads), *map(_stacked, titles)]
+    body = [
+        [*map(escape_latex, words), *map(_latex_entry, entries)] for words, entries in layout.lines
+    ]
+    sentences = [f"{it.removesuffix('.')}." for it in (title, caption, layout.everywhere) if it]
+    text = [rf"\caption{{{escape_latex(' '.join(sentences))}}}"] if sentences else []
+    outer, kind = "table" if columns < WIDE else "table*", "tabular"
+    aligned = "l" * heads + "r" * columns or "l"
+    if layout.prose:
+        outer, kind, text = "footnotesize", "longtable", [rf"{line} \\" for line in text]
+        aligned = rf"p{{{0.9 / (heads + columns):.2f}\linewidth}}" * (heads + columns)
+    begin = [rf"\begin{{{kind}}}{{{aligned}}}"]
+    lines = [
+        rf"% \usepackage{{booktabs{',longtable' if layout.prose else ''}}}",
+        rf"\begin{{{outer}}}",
+        r"\centering\footnotesize\setlength{\tabcolsep}{4pt}",
+        *([*begin, *text] if layout.prose else [*text, *begin]),
+        r"\toprule",
+        " & ".join(header) + r" \\",
+        r"\midrule",
+        *([r"\endhead"] if layout.prose else []),
+        *(" & ".join(line) + r" \\" for line in body),
+        r"\bottomrule",
+        rf"\end{{{kind}}}",
+        r"\par\smallskip " + escape_latex(" ".join(layout.notes)),
+        rf"\end{{{outer}}}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def escape_markdown(text: str) -> str:
+    """Escape what would end a cell of a Markdown table."""
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def escape_latex(text: str) -> str:
+    """Escape LaTeX's special characters; a minus is not a hyphen."""
+    return MINUS.sub("$-$", "".join(LATEX.get(letter, letter) for letter in text))
+
+
+def _latex_entry(entry: Entry) -> str:
+    first, *others = (
+        BOLD_TEXT.sub(r"\\textbf{\1}", escape_latex(line)) for line in entry.lines or [""]
+    )
+    return _stacked([first, *(rf"\scriptsize {line}" for line in others)])
+
+
+def _stacked(lines: Iterable[str]) -> str:
+    """Lines of LaTeX one below the other in one cell."""
+    stacked = r" \\ ".join(lines)
+    return rf"\shortstack[r]{{{stacked}}}" if r" \\ " in stacked else stacked
+
+
 def tabulate(
     spec: Mapping[str, Any], metrics_file: str | Path, outputs: Sequence[str | Path]
 ) -> None:
@@ -46,14 +250,14 @@ def tabulate(
     the whole comparison, or .csv for its unrounded numbers."""
     comparison = compare_table(spec, metrics_file)
     table = lay_out_table(spec, comparison)
-    table.notes.extend(restored_notes([metrics_file]))
+    table.notes.extend(series.restored_notes([metrics_file]))
     title, caption = spec.get("title", ""), spec.get("caption", "")
     csv: dict[str, Any] = {"index": False, "lineterminator": "\n", "float_format": "%.10g"}
     formats = {
-        ".json": lambda: to_sealed_json(comparison.as_json()),
+        ".json": lambda: to_sealed_json(asdict(comparison)),
         ".csv": lambda: numbers_of(comparison).to_csv(**csv),
-        ".md": lambda: layouts.markdown(table, title, caption),
-        ".tex": lambda: layouts.latex(table, title, caption),
+        ".md": lambda: markdown(table, title, caption),
+        ".tex": lambda: latex(table, title, caption),
     }
     for output in outputs:
         write_text(output, formats[Path(output).suffix]())
@@ -64,10 +268,12 @@ def compare_table(spec: Mapping[str, Any], metrics_file: str | Path) -> Comparis
     if spec.get("kind") != Leaderboard.name:
         return compare(Table.from_spec(spec).measures(), spec, metrics_file)
     board = Leaderboard.from_spec(spec)
-    metrics = runs_without(read_metric(metrics_file, board.metric), board.named())
-    runs = across.runs_by_setting(metrics, board.metric, board.at, board.shown())
+    metrics = series.runs_without(series.read_metric(metrics_file, board.metric), board.named())
+    runs = statistics.runs_by_setting(metrics, board.metric, board.at, board.shown())
     names, better = Names.of(spec["look"]), METRICS[board.metric].better
-    standings = across.standings_of(across.ordered_scores(runs, STRATEGY, names, better), runs)
+    standings = statistics.standings_of(
+        statistics.ordered_scores(runs, STRATEGY, names, better), runs
+    )
     return replace(compare(board.measures(), spec, metrics_file), standings=standings)
 
 
@@ -79,7 +285,7 @@ def lay_out_table(spec: Mapping[str, Any], comparison: Comparison) -> Layout:
     return lay_out(comparison, names, joined=spec.get("joined", False))
 
 
-def numbers_of(comparison: Comparison) -> pd.DataFrame:
+def numbers_of(comparison: Comparison) -> DataFrame:
     """A comparison as a table of unrounded numbers in the metrics' stored units: a row for each
     result, or for each strategy of a leaderboard its standing."""
     if comparison.standings:
@@ -118,6 +324,10 @@ def lay_out(comparison: Comparison, names: Names, *, joined: bool = False) -> La
     measured = f"{(SLASH if joined else '; ').join(measures)}: "
     measured = "" if set(table.columns) <= set(measures) else measured
     interval = "" if joined else "[95 % interval of the mean] "
+    papers = [result.paper for result in results if result.paper]
+    sources = dict.fromkeys(f"{paper.item} ({paper.source})" for paper in papers)
+    reasons, scale = doubts(paper.doubtful for paper in papers), comparison.scale
+    is_cheaper = comparison.has_paper and scale != FULL
     seeds = sorted(set().union(*(result.values for result in results)))
     note = f"{measured}mean ± standard deviation over seeds {interval}(number of runs)."
     if seeds and all(len(result.values) < 2 for result in results):
@@ -125,10 +335,14 @@ def lay_out(comparison: Comparison, names: Names, *, joined: bool = False) -> La
     notes = {
         note[0].upper() + note[1:]: True,
         BOLD: any(result.best for result in results),
-        f"{DAGGER}: {layouts.DIVERGED}": any(DAGGER in entry.value for entry in entries),
-        **dict.fromkeys(_paper_notes(comparison), comparison.has_paper),
+        f"{DAGGER}: {DIVERGED}": any(DAGGER in entry.value for entry in entries),
+        f"Paper: {', '.join(sources)}.": bool(sources),
+        "In parentheses after the paper's value: measured minus paper.": comparison.has_paper,
+        AGREEMENT: any(result.margin is not None for result in results),
+        f"No verdict: scale {scale} is a cheaper version of the paper's runs.": is_cheaper,
+        f"{DOUBLE_DAGGER} doubtful: {reasons}.": bool(reasons),
         DASH: any(NO_VALUE in entry.value for _, line in table.lines for entry in line),
-        GENERATED.capitalize() + ".": comparison.generated,
+        series.GENERATED.capitalize() + ".": comparison.generated,
     }
     table.notes.extend(note for note, is_needed in notes.items() if is_needed)
     return table
@@ -149,14 +363,14 @@ def _table(
     cells, notes = dict(zip(keys, entries, strict=True)), []
     if joined and len(labels) > 1:
         *labels, last = labels
-        cells = {row: layouts.slashed(line) for row, line in _lines(cells, values[last]).items()}
+        cells = {row: slashed(line) for row, line in _lines(cells, values[last]).items()}
         if last != MEASURE:
             words = SLASH.join(names.value(last, value) for value in values[last])
             notes.append(f"{names.title(last)}: {words}.")
     *heads, top = labels
     titles = [names.value(top, value) for value in values[top]]
     if top == MEASURE:
-        titles = layouts.short_titles(measures)
+        titles = short_titles(measures)
     lines = [
         (list(map(names.value, heads, row)), line)
         for row, line in _lines(cells, values[top]).items()
@@ -177,14 +391,20 @@ def _lines(
 def _entry(result: Result) -> Entry:
     """Our value of a result beside the paper's."""
     n, planned, metric = len(result.values), result.planned, METRICS[result.metric]
-    paper = _paper(result, metric) if result.paper else ""
+    paper = ""
+    if result.paper:  # its value with its deviation, and the difference of our mean from it
+        sd, doubt = result.paper.sd, DOUBLE_DAGGER if result.paper.doubtful else ""
+        spread = "" if sd is None else f" ± {rounded(sd, metric).lstrip('+')}"
+        difference = round(result.difference * metric.scale, metric.digits) + 0.0  # no -0.0
+        apart = f" ({difference:+.{metric.digits}f})" if result.values else ""
+        paper = f"{rounded(result.paper.value, metric)}{doubt}{spread}{apart}"
     if n > 1:  # the mean of whole numbers is none
         metric = replace(metric, digits=max(1, metric.digits))
     value, interval, mark = rounded(result.sample.mean, metric), "", DAGGER * bool(result.diverged)
     if not n and result.diverged == planned:
         value, mark = "diverged", ""
     elif not n:
-        value = NO_VALUE if result.finished == planned else layouts.NO_RESULT_YET
+        value = NO_VALUE if result.finished == planned else NO_RESULT_YET
     value = f"**{value}**{mark}" if result.best else f"{value}{mark}"
     if n > 1:
         low, high = (rounded(end, metric) for end in result.interval)
@@ -192,31 +412,7 @@ def _entry(result: Result) -> Entry:
         interval = f"[{low}, {high}]"
     count = f"{n}" if n == planned else f"n = {n} of {planned}"
     verdict = result.verdict if result.verdict in get_args(Verdict) else ""
-    return Entry(value, count, "", interval, paper, verdict, result.labels)
-
-
-def _paper(result: Result, metric: Metric) -> str:
-    """The paper's value with its deviation, and the difference of our mean from it."""
-    assert result.paper
-    sd, mark = result.paper.sd, DOUBLE_DAGGER if result.paper.doubtful else ""
-    spread = "" if sd is None else f" ± {rounded(sd, metric).lstrip('+')}"
-    difference = round(result.difference * metric.scale, metric.digits) + 0.0  # -0.0 is a plain 0
-    apart = f" ({difference:+.{metric.digits}f})" if result.values else ""
-    return f"{rounded(result.paper.value, metric)}{mark}{spread}{apart}"
-
-
-def _paper_notes(comparison: Comparison) -> list[str]:
-    papers = [result.paper for result in comparison.results if result.paper]
-    sources = dict.fromkeys(f"{paper.item} ({paper.source})" for paper in papers)
-    reasons, scale = doubts(paper.doubtful for paper in papers), comparison.scale
-    notes = {
-        f"Paper: {', '.join(sources)}.": bool(sources),
-        "In parentheses after the paper's value: measured minus paper.": True,
-        AGREEMENT: any(result.margin is not None for result in comparison.results),
-        f"No verdict: scale {scale} is a cheaper version of the paper's runs.": scale != FULL,
-        f"{DOUBLE_DAGGER} doubtful: {reasons}.": bool(reasons),
-    }
-    return [note for note, is_needed in notes.items() if is_needed]
+    return Entry(value, count, interval, paper, verdict, result.labels)
 
 
 def lay_out_leaderboard(comparison: Comparison, names: Names) -> Layout:
@@ -224,7 +420,7 @@ def lay_out_leaderboard(comparison: Comparison, names: Names) -> Layout:
     standings, measures = comparison.standings, comparison.by_measure()
     assert standings
     del measures[next(iter(measures))]  # by which the strategies are ranked
-    titles = layouts.short_titles(measures)
+    titles = short_titles(measures)
     table = Layout([names.title(STRATEGY)], ["Rank", "Mean rank", SHARE.label, *titles])
     for standing in standings.entries:
         own = {STRATEGY: standing.strategy}
@@ -277,6 +473,6 @@ def _notes(comparison: Comparison) -> list[str]:
         "Ahead: the share of seeds in which it is ahead of FedAvg, a tie half. Further columns are "
         "means over all runs.": True,
         f"{left_out} left out, since not all strategies have their seed.": standings.left_out > 0,
-        layouts.DIVERGED.capitalize(): any(result.diverged for result in comparison.results),
+        DIVERGED.capitalize(): any(result.diverged for result in comparison.results),
     }
     return [note for note, is_needed in notes.items() if is_needed]

@@ -18,19 +18,18 @@ from cohort.core.components import parameter
 from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
 from cohort.core.text import counted
-from cohort.results import across
-from cohort.results.at import AT_HELP, AT_SCHEMA
+from cohort.results import statistics
+from cohort.results.comparison import Measure
 from cohort.results.figures import theme
 from cohort.results.figures.kind import Kind
 from cohort.results.figures.theme import Style
-from cohort.results.measure import Measure
-from cohort.results.names import BY_CLIENT, BY_ROUND, METRICS, check_better
-from cohort.results.series import finite_rows
+from cohort.results.names import BY_CLIENT, BY_ROUND, METRICS
+from cohort.results.series import AT_HELP, AT_SCHEMA, finite_rows
 from cohort.settings import SHARD_KEYS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from pandas import DataFrame, Series
+    from pandas import DataFrame
 
 seaborn = lazy("seaborn")
 NOTHING_IN_COMMON = "no seed of a setting that all strategies have"
@@ -66,18 +65,18 @@ class Interval(Kind):
 
     metric: str = parameter(enum=BY_ROUND, help="what is compared")
     at: int | str = parameter("last", help=AT_HELP, **AT_SCHEMA)
-    without: dict[str, Any] | None = parameter(None, minProperties=1, help=across.WITHOUT_HELP)
+    without: dict[str, Any] | None = parameter(None, minProperties=1, help=statistics.WITHOUT_HELP)
 
     def check(self) -> None:
-        check_better(self.metric)
+        statistics.check_better(self.metric)
         if self.limits:
             raise UserError(f"a figure of kind {self.name} sets its own limits; leave out limits")
 
     def check_cells(self, axes: Iterable[str], cells: Iterable[Mapping[str, Any]]) -> None:
-        across.check_settings(self.hue, self.named(), axes, cells)
+        statistics.check_settings(self.hue, self.named(), axes, cells)
 
     def named(self) -> Mapping[str, list[str]]:
-        return across.values_left_out(self.without)
+        return statistics.values_left_out(self.without)
 
     def ignores(self, label: str) -> bool:
         return True
@@ -88,7 +87,7 @@ class Interval(Kind):
 
     def measure(self, metrics: DataFrame) -> DataFrame:
         """The finished runs, with the columns value and setting."""
-        runs = across.runs_by_setting(metrics, self.metric, self.at, self.facets())
+        runs = statistics.runs_by_setting(metrics, self.metric, self.at, self.facets())
         return runs.assign(value=runs["value"] * METRICS[self.metric].scale)
 
     def panel_size(self, width: float, hues: int) -> tuple[float, float]:
@@ -102,7 +101,7 @@ class Interval(Kind):
             if not self.panels():  # which share their x axis
                 axes.set_xticks([])
             return
-        estimates = across.interquartile_means(scores)
+        estimates = statistics.interquartile_means(scores)
         colors = style.colors(self.hue, list(estimates))
         if len(estimates) > MOST_COLORS:
             colors = dict.fromkeys(estimates, theme.COLORS[0])
@@ -140,9 +139,9 @@ class Interval(Kind):
         remarks = [common if settings else NOTHING_IN_COMMON] if len(measured) else []
         return [*remarks, *super().remarks(measured, style), INTERVALS]
 
-    def _scores(self, panel: DataFrame, style: Style) -> across.Scores:
+    def _scores(self, panel: DataFrame, style: Style) -> statistics.Scores:
         """The runs of one panel, with strategies in the study's order."""
-        return across.ordered_scores(panel, self.hue, style, METRICS[self.metric].better)
+        return statistics.ordered_scores(panel, self.hue, style, METRICS[self.metric].better)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,10 +176,13 @@ class Scatter(Kind):
         colors = self.colors(style)
         hues: dict[str, Any] = {"hue": self.hue, "hue_order": list(colors), "palette": colors}
         seaborn.scatterplot(panel, x="x", y="value", legend=False, ax=axes, **hues, **CLIENT_POINT)
-        correlations = {
-            self.handle(hue, style, color): f"{RHO} = {correlation(points['x'], points['value'])}"
-            for hue, color, points in self.runs_by_hue(panel, style)
-        }
+        correlations = {}
+        for hue, color, points in self.runs_by_hue(panel, style):
+            x, y = points["x"], points["value"]
+            is_defined = len(x) >= FEWEST_CLIENTS and x.nunique() > 1 and y.nunique() > 1
+            rho = f"{x.corr(y, method='spearman'):.2f}" if is_defined else "undefined"
+            handle = self.handle(hue, style, color)
+            correlations[handle] = f"{RHO} = {rho}".replace("-", "\N{MINUS SIGN}")
         axes.legend(list(correlations), list(correlations.values()), loc="best", **KEY)
 
     def x_title(self, style: Style) -> str:
@@ -191,14 +193,6 @@ class Scatter(Kind):
 
     def remarks(self, measured: DataFrame, style: Style) -> list[str]:
         return [f"{RHO}: Spearman's rank correlation of the points"]
-
-
-def correlation(first: Series[float], second: Series[float]) -> str:
-    """Spearman's rank correlation as text, or `undefined` for few or constant values."""
-    if len(first) < FEWEST_CLIENTS or first.nunique() < 2 or second.nunique() < 2:
-        return "undefined"
-    rho = first.corr(second, method="spearman")
-    return f"{rho:.2f}".replace("-", "\N{MINUS SIGN}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -255,8 +249,12 @@ class Shards(Kind):
         held = panel[panel["value"] > 0]
         areas = np.maximum(largest * held["value"] / most, SMALLEST**2)
         axes.scatter(held["client"], held["label"], areas, **look)
-        for value, name in legend_samples(most).items():
-            axes.scatter([], [], largest * value / most, label=name, **look)
+        samples = set()  # round numbers for the legend: about the most, a quarter, a sixteenth
+        for value in (most / part for part in (16, 4, 1) if most >= part):
+            power = 10 ** floor(log10(value))
+            samples.add(int(value // power * power))
+        for value in sorted(samples):
+            axes.scatter([], [], largest * value / most, label=counted(value, "sample"), **look)
         top = max(axes.get_ylim()[1], panel["label"].max() + 0.6)
         axes.set(xlim=(-0.6, clients - 0.4), ylim=(-0.6, top))
         theme.number_places(axes, "x", clients)
@@ -270,13 +268,3 @@ class Shards(Kind):
 
     def remarks(self, measured: DataFrame, style: Style) -> list[str]:
         return ["each panel shows its first seed"]
-
-
-def legend_samples(maximum: float) -> dict[int, str]:
-    """Round numbers of samples for the legend, with their texts: about the maximum, a quarter and a
-    sixteenth of it."""
-    values = set()
-    for value in (maximum / part for part in (16, 4, 1) if maximum >= part):
-        power = 10 ** floor(log10(value))
-        values.add(int(value // power * power))
-    return {value: counted(value, "sample") for value in sorted(values)}
