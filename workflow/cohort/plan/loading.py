@@ -196,12 +196,13 @@ class Availability:
                 named = ", ".join(dict.fromkeys(stand_ins))
                 warning = "their numbers are no reproduction of any paper"
                 notes.append(f"{where}: {of} ({named}): {warning}")
-        figures, tables = (
-            {key: spec for key, spec in drawn.items() if spec["experiment"] in experiments}
-            for drawn in (study.figures, study.tables)
-        )
-        left = replace(study, experiments=experiments, figures=figures, tables=tables)
-        return replace(left, skipped=skipped), notes
+
+        def left(drawn: Mapping[str, Any]) -> dict[str, Any]:
+            return {key: drawn[key] for key in drawn if drawn[key]["experiment"] in experiments}
+
+        figures, tables = left(study.figures), left(study.tables)
+        changed = replace(study, experiments=experiments, figures=figures, tables=tables)
+        return replace(changed, skipped=skipped), notes
 
     def _lacks(self, cell: Cell, data: PlannedFile) -> Iterator[str]:
         """Yield what a cell needs to run here and lacks."""
