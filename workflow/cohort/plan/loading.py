@@ -196,10 +196,11 @@ class Availability:
                 named = ", ".join(dict.fromkeys(stand_ins))
                 warning = "their numbers are no reproduction of any paper"
                 notes.append(f"{where}: {of} ({named}): {warning}")
-        figures, tables = (
-            {key: spec for key, spec in drawn.items() if spec["experiment"] in experiments}
-            for drawn in (study.figures, study.tables)
-        )
+
+        def remaining(specs: dict[str, Any]) -> dict[str, Any]:
+            return {key: spec for key, spec in specs.items() if spec["experiment"] in experiments}
+
+        figures, tables = remaining(study.figures), remaining(study.tables)
         left = replace(study, experiments=experiments, figures=figures, tables=tables)
         return replace(left, skipped=skipped), notes
 
