@@ -58,9 +58,7 @@ class Settings:
     optimizer: Literal["sgd", "adam"] = parameter("sgd", help="clients' optimizer, new each round")
     clip: float = parameter(0.0, minimum=0, help="largest norm of a step's gradient, 0: no limit")
     schedule: str = parameter(
-        "constant",
-        help="a centralized run's learning-rate schedule, e.g. onecycle, step-30, "
-        "plateau-patience3",
+        "constant", help="learning rate of centralized runs, e.g. onecycle, plateau-patience3"
     )
     lr_decay: float = parameter(
         1.0, exclusiveMinimum=0, maximum=1, help="factor of the learning rate after each round"

@@ -133,10 +133,8 @@ class ReflectCropFlip(CropFlip):
 
     def check(self, shape: tuple[int, ...]) -> None:
         if len(shape) != 3 or min(shape[1:]) <= BORDER:
-            least = f"{BORDER + 1}x{BORDER + 1}"
-            raise ValueError(
-                f"needs images of at least {least} pixels, not samples of shape {shape}"
-            )
+            least = f"{BORDER + 1}x{BORDER + 1} pixels"
+            raise ValueError(f"needs images of at least {least}, not samples of shape {shape}")
 
 
 ORDERS = [(*blends, before) for blends in permutations(range(3)) for before in range(4)]
@@ -247,11 +245,8 @@ def hue_shifted(images: Tensor, shift: Tensor) -> Tensor:
     is_green = _equal(brightest, green) * (1 - is_red)
     is_blue = 1 - is_red - is_green
     sixths = (is_red * (green - blue)).addcmul_(is_green, blue - red).addcmul_(is_blue, red - green)
-    sixths = (
-        sixths.div_(spread + _equal(spread, torch.zeros_like(spread)))
-        .add_(is_green, alpha=2)
-        .add_(is_blue, alpha=4)
-    )
+    divisor = spread + _equal(spread, torch.zeros_like(spread))
+    sixths = sixths.div_(divisor).add_(is_green, alpha=2).add_(is_blue, alpha=4)
     angles = sixths + 6 * shift.to(images.dtype).view(-1, 1, 1)
     # Per channel, in turns from where it is darkest.
     starts = torch.arange(3, -2, -2, dtype=angles.dtype, device=angles.device)

@@ -98,11 +98,9 @@ def _copy_file(file: RawFile, path: Path, target: Path) -> None:
     if not path.exists():
         raise UserError(f"{path}, the source of {dataset}, does not exist")
     if file.sha256 and sha256(path) != file.sha256:
-        raise UserError(
-            f"{path} has changed since {user_files.folder() / 'datasets.yaml'} declared it as "
-            f"{dataset}; add what it is now as another data set (cohort data add), "
-            "or bring the old file back"
-        )
+        since = f"{user_files.folder() / 'datasets.yaml'} declared it as {dataset}"
+        fix = "add what it is now as another data set (cohort data add), or bring the old file back"
+        raise UserError(f"{path} has changed since {since}; {fix}")
     _copy_or_unpack(file, path, target, str(path))
 
 

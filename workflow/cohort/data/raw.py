@@ -85,9 +85,7 @@ def files_in_mirror(mirror: str, names: set[str]) -> list[Path]:
         return []
     check_mirror(mirror)
     folders = os.walk(Path(mirror).expanduser())
-    return sorted(
-        Path(top, name) for top, _, files in folders for name in names.intersection(files)
-    )
+    return sorted(Path(top, name) for top, _, files in folders for name in names & {*files})
 
 
 def check_mirror(mirror: str) -> None:

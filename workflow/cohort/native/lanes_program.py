@@ -147,9 +147,8 @@ def emit_gather(emit: Emitter, layout: LanesLayout, shape: Shape, kind: str) -> 
             line = emit.pointer("%memory", *strided, goal.offset)
             for column, value in _gathered_columns(emit, sources, offsets, kind, length):
                 at = *offsets, column
-                scale, shift = (
-                    emit.broadcast(emit.load_number(name, *at)) for name in ("%scale", "%shift")
-                )
+                names = "%scale", "%shift"
+                scale, shift = (emit.broadcast(emit.load_number(name, *at)) for name in names)
                 emit.store(emit.fma(value, scale, shift), line, (column, goal.strides[3]))
 
 

@@ -51,9 +51,8 @@ class SingleSampleLayout:
         self.listed = [arena.allocate(pixels) for pixels, _ in outputs]
         self.counts = [arena.allocate(1) for _ in layers]
         pairs = [before * after for before, after in pairwise(self.widths)]
-        self.by_input = [
-            arena.allocate(layer.taps * count) for layer, count in zip(layers, pairs, strict=True)
-        ]
+        sizes = (layer.taps * count for layer, count in zip(layers, pairs, strict=True))
+        self.by_input = list(map(arena.allocate, sizes))
         self._lay_out_weights(target)
 
     def strides(self, number: int) -> tuple[int, int]:

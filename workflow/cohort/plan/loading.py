@@ -197,12 +197,12 @@ class Availability:
                 warning = "their numbers are no reproduction of any paper"
                 notes.append(f"{where}: {of} ({named}): {warning}")
 
-        def left(drawn: Mapping[str, Any]) -> dict[str, Any]:
-            return {key: drawn[key] for key in drawn if drawn[key]["experiment"] in experiments}
+        def remaining(specs: dict[str, Any]) -> dict[str, Any]:
+            return {key: spec for key, spec in specs.items() if spec["experiment"] in experiments}
 
-        figures, tables = left(study.figures), left(study.tables)
-        changed = replace(study, experiments=experiments, figures=figures, tables=tables)
-        return replace(changed, skipped=skipped), notes
+        figures, tables = remaining(study.figures), remaining(study.tables)
+        left = replace(study, experiments=experiments, figures=figures, tables=tables)
+        return replace(left, skipped=skipped), notes
 
     def _lacks(self, cell: Cell, data: PlannedFile) -> Iterator[str]:
         """Yield what a cell needs to run here and lacks."""

@@ -52,15 +52,11 @@ def derived_schemas(names: Mapping[str, list[str]]) -> dict[str, Schema]:
     settings = _settings_schema({**components, **names})
     labels = settings | dict.fromkeys(FREE, NAME)
     full = {"type": "array", "minItems": 1}
-    lists = {key: full | {"items": schema, "uniqueItems": True} for key, schema in labels.items()}
-    paired = {
-        key: full | {"items": {"if": {"type": "null"}, "else": schema}}
-        for key, schema in labels.items()
-    }
-    match = {
-        key: {"if": {"type": "array"}, "then": lists[key], "else": schema}
-        for key, schema in labels.items()
-    }
+    is_list, is_null = {"type": "array"}, {"type": "null"}
+    pairs = labels.items()
+    lists = {key: full | {"items": schema, "uniqueItems": True} for key, schema in pairs}
+    paired = {key: full | {"items": {"if": is_null, "else": schema}} for key, schema in pairs}
+    match = {key: {"if": is_list, "then": lists[key], "else": schema} for key, schema in pairs}
     titles = {key: {"type": "object", "additionalProperties": NAME} for key in labels}
     words = {word: names.get(word, []) for word in ("dataset", "strategy", "study", "scale")}
     words["added"] = [f"+{name}" for name in words["strategy"]]

@@ -75,9 +75,8 @@ class Study:
     def claimed(self) -> list[str]:
         """The names of the experiments that the study's claims compare."""
         claims = self.claims.values()
-        comparisons = (comparison for claim in claims for comparison in claim["comparisons"])
-        points = (point for comparison in comparisons for point in comparison["points"])
-        named = (point["experiment"] for point in points)
+        compared = [comparison for claim in claims for comparison in claim["comparisons"]]
+        named = [point["experiment"] for comparison in compared for point in comparison["points"]]
         return [name for name in dict.fromkeys(named) if name in self.experiments]
 
 

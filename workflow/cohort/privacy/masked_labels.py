@@ -84,10 +84,8 @@ class Client:
         """The position of a label of the client in the server's list, from such differences."""
         values = [self.decrypt(difference) for difference in differences]
         if values.count(0) != 1:
-            raise ProtocolError(
-                f"a client finds its label {values.count(0)} times in the server's list, which "
-                "must contain it once: some client lied"
-            )
+            times = f"a client finds its label {values.count(0)} times in the server's list"
+            raise ProtocolError(f"{times}, which must contain it once: some client lied")
         return values.index(0)
 
 

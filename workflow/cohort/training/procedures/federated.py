@@ -96,8 +96,8 @@ class FederatedRounds(Rounds):
         works = self.local_work(state, responders, pool, round)
         updates = self.train(state, works, pool, ledger)
         reports = self.report(state, works, updates, pool, ledger)
-        kept = self.keep(updates, reports)
-        weights, memory = self.merge(state, updates, kept, responders, ledger)
+        kept = self.keep(updates, reports, responders, ledger)
+        weights, memory = self.merge(state, updates, kept, ledger)
         selector = self.observe(state, responders, reports, pool, ledger)
         self.charge_transfers(1, ledger)
         return replace(state, weights=weights, server=memory, selector=selector)
@@ -236,26 +236,24 @@ class FederatedRounds(Rounds):
             evaluating = FORWARD * samples / self.speeds.samples[clients]
             ledger.waited(float((seconds + evaluating).max(initial=0.0)))
 
-    def keep(self, updates: Updates, reports: Reports) -> np.ndarray:
+    def keep(
+        self, updates: Updates, reports: Reports, responders: Responders, ledger: Ledger
+    ) -> np.ndarray:
         """The rows of the updates that count: not those of clients without samples, nor those that
         the selector filters out."""
         sizes = updates.sizes.cpu().numpy()
-        return np.flatnonzero(self.selector.keep(reports, sizes) & (sizes > 0))
-
-    def merge(
-        self,
-        state: RunState,
-        updates: Updates,
-        kept: np.ndarray,
-        responders: Responders,
-        ledger: Ledger,
-    ) -> tuple[Weights, Weights]:
-        """Apply the server rule: return the new global weights and the rule's new memory, both
-        unchanged if no update counts."""
+        kept = np.flatnonzero(self.selector.keep(reports, sizes) & (sizes > 0))
         labels = responders.label_counts[responders.responds][kept].sum(axis=0)
         ledger.measured(cohort_entropy=float(entropy_bits(labels)))
         if len(kept) < len(responders.cohort):
             ledger.measured(updates_used=len(kept))
+        return kept
+
+    def merge(
+        self, state: RunState, updates: Updates, kept: np.ndarray, ledger: Ledger
+    ) -> tuple[Weights, Weights]:
+        """Apply the server rule: return the new global weights and the rule's new memory, both
+        unchanged if no update counts."""
         if not len(kept):
             return state.weights, state.server
         counted, before = updates.select_rows(kept.tolist()), self.task.trainable(state.weights)

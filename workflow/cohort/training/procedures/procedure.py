@@ -246,10 +246,8 @@ class Concat(Procedure):
             raise ValueError(f"has no use for participation '{settings.participation}'")
         refused = abilities.Allocating | abilities.Filtering | abilities.Screening
         if isinstance(selector, refused) or selector.needs - {"label_counts"}:
-            taken = "a selector that sees label counts at most"
-            raise ValueError(
-                f"takes {taken}, not '{selector.name}': it has no global model to show"
-            )
+            taken = f"a selector that sees label counts at most, not '{selector.name}'"
+            raise ValueError(f"takes {taken}: it has no global model to show")
 
     def cluster_rounds(self, rounds: int) -> int:
         """How many of so many rounds train the clusters' networks, before the classifier's."""
