@@ -1,5 +1,5 @@
-"""What a study can set for a table, and what the runs behind a figure or table say, worked out once:
-every result with its runs, the paper's value, and the difference from FedAvg.
+"""What a study can set for a table, and what the runs behind a figure or table say, worked out
+once: every result with its runs, the paper's value, and the difference from FedAvg.
 
 The comparison is written as JSON beside the drawing. Tables, pages and the command line only render
 it, so that they agree.

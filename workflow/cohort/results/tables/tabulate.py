@@ -1,5 +1,5 @@
-"""Compares the runs of a table and writes it as JSON, CSV, Markdown and LaTeX, rounded and titled for
-readers: means as papers print them, or a leaderboard of strategies ranked across settings."""
+"""Compares the runs of a table and writes it as JSON, CSV, Markdown and LaTeX, rounded and titled
+for readers: means as papers print them, or a leaderboard of strategies ranked across settings."""
 
 from __future__ import annotations
 
