@@ -1,5 +1,5 @@
-"""An experiment's metrics: the files that hold them, and what figures, tables and the report need of
-them. `at` says at which rounds of a run a value is taken: a word, a round, or a range of rounds.
+"""An experiment's metrics: the files that hold them, and what figures, tables and the report need
+of them. `at` says at which rounds of a run a value is taken: a word, a round, or a range of rounds.
 
 The metrics are one tidy table with a row per cell, metric and round or client, and a row without a
 metric for each planned cell that has no result. It is a Parquet file; a JSON file beside it says
@@ -212,7 +212,8 @@ def value_per_cell(metrics: DataFrame, metric: str, at: int | str) -> DataFrame:
     if rounds_of(at):
         shares = shares_of(rows)
         limits = {share: rounds_of(at, share) or (0, 0) for share in set(shares)}
-        first, last = (shares.map({it: limits[it][end] for it in limits}) for end in (0, 1))
+        first = shares.map({share: limits[share][0] for share in limits})
+        last = shares.map({share: limits[share][1] for share in limits})
         reached = rows.groupby("digest")["round"].transform("max") >= ENDED_EARLY * last
         inside = rows[reached & (rows["round"] >= first) & (rows["round"] <= last)]
         runs = inside.sort_values("round").groupby("digest")["value"]
