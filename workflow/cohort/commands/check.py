@@ -24,7 +24,7 @@ def check_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("claim", metavar="CLAIM", help=text)
     text = "print the evidence for each claim of a study"
     parser.add_argument("--details", action="store_true", help=text)
-    shared.add_json(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON, for other programs")
 
 
 def check_command(options: argparse.Namespace) -> None:

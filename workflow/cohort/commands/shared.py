@@ -61,11 +61,6 @@ def add_studies(
     parser.add_argument("studies", nargs="*", metavar="STUDY", help=f"a study (default: {default})")
 
 
-def add_json(parser: argparse.ArgumentParser) -> None:
-    """Add --json."""
-    parser.add_argument("--json", action="store_true", help="print JSON, for other programs")
-
-
 def positive(text: str) -> int:
     """The value of an argument that must be a whole number from 1 on."""
     if not text.isdecimal() or not int(text):

@@ -49,13 +49,11 @@ module cohort:
 
 use rule * from cohort
 '''
-COPIED = (str(CONFIG_FILE), "profiles")
 LINK = "slurm"  # to the profile of that name, for --profile slurm
 FORMS = (
     "an .npz with x and y (or x_train, y_train, x_test, y_test), or a folder with a folder of "
     "pictures for each class (perhaps below train and test)"
 )
-LOCAL = ("package:", "file:")  # sources of data that nobody downloads
 
 
 def init_arguments(parser: argparse.ArgumentParser) -> None:
@@ -67,7 +65,7 @@ def init_arguments(parser: argparse.ArgumentParser) -> None:
 def init_command(options: argparse.Namespace) -> None:
     """Write a Snakefile, the config and the profiles into a folder; keep what exists."""
     folder: Path = options.folder
-    for name in (str(SNAKEFILE), "Snakefile", *COPIED, LINK):
+    for name in (SNAKEFILE, "Snakefile", CONFIG_FILE, "profiles", LINK):
         if (folder / name).exists():
             raise UserError(f"{folder / name} exists already; name another folder")
     with explain_errors(folder):
@@ -205,7 +203,7 @@ def check_raw_files(plan: Plan) -> Iterator[tuple[str, str]]:
         raw = plan.datasets[dataset]["files"]
         missing = (item for item in planned.inputs.items() if not Path(item[1]).exists())
         absent = [(Path(path).name, RawFile(**raw[name])) for name, path in missing]
-        fetched = [pair for pair in absent if not pair[1].source.startswith(LOCAL)]
+        fetched = [item for item in absent if not item[1].source.startswith(("package:", "file:"))]
         names = ({name, file.source_name} for name, file in fetched)
         if prepared or not fetched:
             yield "ok", f"{dataset} is {'prepared' if prepared else 'here'}"

@@ -56,7 +56,7 @@ def status_arguments(parser: argparse.ArgumentParser) -> None:
     instead.add_argument("--cost", action="store_true", help=text)
     text = "follow the cells until all are done"
     instead.add_argument("--follow", action="store_true", help=text)
-    shared.add_json(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON, for other programs")
 
 
 def status_command(options: argparse.Namespace) -> None:
