@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cohort.core.paths import CLAIMS_TABLE, RELEASED
 from cohort.core.sealed_json import write_sealed
-from cohort.pipeline.specs import claims_spec, experiment_plan, spec_of
+from cohort.pipeline.stages import claims_spec, experiment_plan, spec_of
 from cohort.plan import Plan
 from cohort.results.claims.judged import JudgedClaim, judged_claims, write_judged
 from cohort.results.collect import EMPTY, Result, collect, result_of_record

@@ -27,7 +27,7 @@ def imported(*arguments: str) -> set[str]:
     return set(done.stdout.splitlines()[-1].split())
 
 
-@pytest.mark.parametrize("command", ["--help", "run --help", "show --help", "status --cost"])
+@pytest.mark.parametrize("command", ["--help", "run --help", "status --cost"])
 def test_help_and_status_import_no_heavy_package(command: str, project: Path):
     """Nor does help plan anything."""
     planning = {"cohort.plan", "cohort.pipeline"} if "help" in command else set()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cohort.commands import doctor
+from cohort.commands import start
 from cohort.plan import Plan, load
 
 
@@ -18,7 +18,7 @@ def test_a_healthy_machine_and_one_without_the_gpu_that_it_should_have(
     text = output_of("doctor")
     assert "ok       SLURM: not on this machine" in text and "data: digits is here" in text
     assert "ok       GPU: PyTorch sees none" in text and " locks: work" in text
-    monkeypatch.setattr(doctor, "is_locked", lambda path: False)
+    monkeypatch.setattr(start.files, "is_locked", lambda path: False)
     text = output_of("doctor", "--config", "device=cuda", fails=True)
     assert text.endswith("error: cells cannot be trained here: locks, GPU")
 
@@ -31,13 +31,13 @@ def test_slurm_that_answers_or_not(
         (tmp_path / name).write_text(f"#!/bin/sh\necho Slurmctld is {answer}\n")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    assert {name: ended for name, ended, _ in doctor.findings(plan)}["SLURM"] == state
+    assert {name: ended for name, ended, _ in start.findings(plan)}["SLURM"] == state
 
 
 def test_data_in_the_mirror_or_not(project: Path):
     Path("mirror").mkdir()
     plan = load({"studies": "fedentopt", "only": "", "data_mirror": "mirror"})
     sentence = "cifar10 has to be downloaded; not in the mirror, mirror"
-    assert ("warning", sentence) in doctor.check_raw_files(plan)
+    assert ("warning", sentence) in start.check_raw_files(plan)
     Path("mirror/cifar-10-python.tar.gz").touch()
-    assert ("ok", "cifar10 is in the mirror, mirror") in doctor.check_raw_files(plan)
+    assert ("ok", "cifar10 is in the mirror, mirror") in start.check_raw_files(plan)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cohort.core.paths import RELEASED, state_folder
-from cohort.pipeline.frames import load as load_frames
+from cohort.pipeline.preview import load as load_frames
 from cohort.plan import Plan, load
 from cohort.records.record import read
 from cohort.results.release.folder import read_manifest, write_release
@@ -58,5 +58,5 @@ def test_runs_of_more_seeds_stay(plan: Plan, output_of: Callable[..., str]):
         file.parent.mkdir(parents=True)
         file.touch()
     assert "in 1 records" in output_of("prune", "--delete")
-    assert "(cohort prune --restored --delete)" in output_of("prune", "--restored")
+    assert "(cohort prune --delete)" in output_of("prune")
     assert not old.exists() and all(file.exists() for file in kept) and len(kept) == 5

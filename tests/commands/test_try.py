@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cohort.commands.cli import main
-from cohort.commands.show import Item
+from cohort.commands.status import Item
 from cohort.core.files import write_text
 from cohort.plan import load
 

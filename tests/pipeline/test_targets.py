@@ -1,4 +1,4 @@
-"""What Snakemake's command line asks for, what a page is told, and previews that are out of date."""
+"""What a page is told, unknown files and names, and previews that are out of date."""
 
 import json
 from pathlib import Path
@@ -9,34 +9,8 @@ import pytest
 from cohort.core.errors import UserError
 from cohort.core.paths import Layout
 from cohort.pipeline.driver import remove_previews
-from cohort.pipeline.specs import page_spec
-from cohort.pipeline.stages import Stages, requested_items, targets
+from cohort.pipeline.stages import Stages, page_spec, targets
 from cohort.plan import cost, load
-
-
-@pytest.mark.parametrize(
-    ("targets", "asked"),
-    [
-        ([], [("demo", ""), ("ucb", "")]),
-        (["all"], [("demo", ""), ("ucb", "")]),
-        (["aml_written", "aml"], [("aml_written", ""), ("aml", "")]),
-        (["demo_fig1", "demo_claims"], [("demo", "fig1"), ("demo", "claims")]),
-        (["results/full/figures/demo/fig1.png"], [("demo", "fig1")]),
-        (["results/full/report/aml.html", "aml"], [("aml", "")]),
-        (["results/full/report/index.html"], [("demo", ""), ("ucb", "")]),
-        (["results/full/metrics/demo/main.parquet", "demo_fig99", "train"], []),
-    ],
-)
-def test_what_was_asked_for(targets: list[str], asked: list[tuple[str, str]]):
-    assert requested_items(load({"studies": ["demo", "ucb"]}), targets) == asked
-
-
-def test_what_a_workflow_with_other_names_asked_for():
-    plan = load({"studies": ["demo"]})
-    targets = ["cohort_ucb", "cohort_demo_fig1", "demo"]
-    assert requested_items(plan, targets, "cohort_{}".format) == [("ucb", ""), ("demo", "fig1")]
-    assert requested_items(plan, [], "cohort_{}".format) == [("demo", "")]
-
 
 CARD = {"title": "T", "source": {}, "scale": "full", "phrase": "", "spent": 0.0, "to_go": 0.0}
 CARD |= {"verdicts": [], "date": "", "commits": [], "generated": False, "command": ""}
@@ -55,16 +29,12 @@ def test_previews_of_what_is_finished_go_and_others_stay(
         for file in files[study]:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(json.dumps(CARD | {"name": study}))
-    remove_previews("full", [("aml", "fig1")])
-    assert all(file.exists() for file in files["demo"])
-    gone = [str(file) for file in files["aml"] if not file.exists()]
-    assert gone == layout.figure("aml", "fig1")
-    remove_previews("full", [("demo", "")])
+    remove_previews("full", ["demo"])
     assert not any(file.exists() for file in files["demo"])
-    assert all(Path(file).exists() for file in layout.page("aml"))
+    assert all(file.exists() for file in files["aml"])
     index = Path(layout.index()).read_text()
     assert "aml" in index and "demo" not in index
-    remove_previews("full", [("aml", "")])
+    remove_previews("full", ["aml"])
     assert not Path(layout.folder).exists()
 
 

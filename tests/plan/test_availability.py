@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cohort.pipeline.specs import experiment_plan, page_spec
+from cohort.pipeline.stages import experiment_plan, page_spec
 from cohort.plan import Plan
 from tests.data.picture_publishers import zip_of
 

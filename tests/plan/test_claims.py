@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from cohort.core.errors import UserError
-from cohort.pipeline.specs import claims_spec
-from cohort.pipeline.stages import Stages, targets
+from cohort.pipeline.stages import Stages, claims_spec, targets
 from cohort.plan import Plan, drawn_names
 
 HEAD = "item,source,doubtful,dataset,partition,J,strategy,other,metric,at,round,value,sd\n"

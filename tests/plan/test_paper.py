@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from cohort.pipeline.specs import spec_of
-from cohort.pipeline.stages import Stages
+from cohort.pipeline.stages import Stages, spec_of
 from cohort.plan import Plan
 
 HEAD = "item,source,doubtful,dataset,model,partition,J,strategy,other,metric,at,round,value,sd\n"

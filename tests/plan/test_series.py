@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from cohort.core.errors import UserError
-from cohort.pipeline.specs import look_of, page_spec, spec_of
-from cohort.pipeline.stages import record_files
+from cohort.pipeline.stages import look_of, page_spec, record_files, spec_of
 from cohort.plan import Plan
 
 PlanOf = Callable[..., Plan]

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from cohort.commands.verify import differences_of
+from cohort.commands.verify import compare
 from cohort.records.history import History
 from cohort.records.record import read, write
 from tests.workflow.commands import files
@@ -56,8 +56,8 @@ def test_histories_that_differ():
     for round, one, other in ((1, 1.0, 1.0), (2, 2.0, 2.125), (3, 3.0, 2.5)):
         before.add_metrics(round, loss=one, seconds_here=one, bad=float("nan"))
         after.add_metrics(round, loss=other, seconds_here=-one, bad=float("nan"))
-    assert list(differences_of(before, after, 1)) == []
-    assert list(differences_of(before, after, None)) == [
+    assert compare(before, after, 1) == ([], [])
+    assert compare(before, after, None)[0] == [
         "cohorts differ in 2 of 3 rounds, first in round 2",
         "loss differs in 2 of 3 rounds, first in round 2, by at most 0.5",
     ]

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 from cohort.core.lazy import lazy
 
 if TYPE_CHECKING:
-    from cohort.pipeline import frames
+    from cohort.pipeline import preview
     from cohort.results.release.folder import RunFrames
 else:  # `import cohort` imports neither pandas nor planning
-    frames = lazy("cohort.pipeline.frames")
+    preview = lazy("cohort.pipeline.preview")
 
 __version__ = "0.1.0"
 
@@ -22,4 +22,4 @@ def load(study: str, source: str = "results", **config: Any) -> RunFrames:
     with the repository, with another folder from the release in it. Keywords override keys of
     config/config.yaml where records are read: `cohort.load("demo", scale="reduced")`.
     """
-    return frames.load(study, source, **config)
+    return preview.load(study, source, **config)

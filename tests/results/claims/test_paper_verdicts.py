@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cohort.pipeline.specs import claims_spec
+from cohort.pipeline.stages import claims_spec
 from cohort.results.claims.judged import judged_claims
 from cohort.results.names import METRICS
 from tests.conftest import ROOT

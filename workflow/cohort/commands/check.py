@@ -1,34 +1,36 @@
-"""`cohort check`: claims, judged at once by the paper's own values and the records that exist."""
+"""What the records say that exist: `cohort check` judges claims by them and by the paper's own
+values, `cohort draw` previews a study."""
 
 import argparse
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
+from functools import partial
 
-from cohort.commands.shared import add_config, add_json, load_plan, prose, report, table
+from cohort.commands import shared
 from cohort.core.errors import UserError, closest_choice, suggest
-from cohort.pipeline.preview import collect_partial
-from cohort.pipeline.specs import claims_spec
+from cohort.pipeline.preview import collect_partial, draw_studies
+from cohort.pipeline.stages import claims_spec
 from cohort.plan import Plan, all_studies, require_study
 from cohort.plan.loading import claim_names
 from cohort.results.claims.judged import NOT_HELD, JudgedClaim, judged_claims
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def check_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the claim or study, --details and --json."""
-    add_config(parser)
+    shared.add_config(parser)
     text = "a claim (STUDY.CLAIM where two studies have one of that name), or a whole study"
     parser.add_argument("claim", metavar="CLAIM", help=text)
     text = "print the evidence for each claim of a study"
     parser.add_argument("--details", action="store_true", help=text)
-    add_json(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON, for other programs")
 
 
-def run(options: argparse.Namespace) -> None:
+def check_command(options: argparse.Namespace) -> None:
     """Print what the paper's values and our runs say of a claim, or of each claim of a study."""
     study, names = find_claims(options.claim)
-    plan = load_plan(options, studies=study, only="")
+    plan = shared.load_plan(options, studies=study, only="")
     spec = claims_spec(plan, study)
     spec["claims"] = {name: spec["claims"][name] for name in names}
     comparisons = (part for claim in spec["claims"].values() for part in claim["comparisons"])
@@ -38,7 +40,7 @@ def run(options: argparse.Namespace) -> None:
         spec["metrics"] = {name: collect_partial(plan, study, name, folder) for name in used}
         claims = judged_claims(spec)
     lines = _details if options.details or options.claim != study else _overview
-    report(
+    shared.report(
         lines(plan, study, claims, reproduces=spec["reproduces"]),
         lambda: {"study": study, "scale": plan.scale, "claims": list(map(asdict, claims))},
         as_json=options.json,
@@ -78,12 +80,16 @@ def _overview(
     for claim in claims:
         paper = [claim.paper] if reproduces else []
         rows.append([claim.claim, *paper, claim.measured, f"{claim.n} of {claim.planned}"])
-    yield from table(["claim", *(["paper"] if reproduces else []), "our runs", "finished"], rows)
-    yield prose(f"our runs, scale {plan.scale}: {_counts(claim.measured for claim in claims)}")
+    yield from shared.table(
+        ["claim", *(["paper"] if reproduces else []), "our runs", "finished"], rows
+    )
+    yield shared.prose(
+        f"our runs, scale {plan.scale}: {_counts(claim.measured for claim in claims)}"
+    )
     if reproduces:
-        yield prose(f"the paper's own values: {_counts(claim.paper for claim in claims)}")
+        yield shared.prose(f"the paper's own values: {_counts(claim.paper for claim in claims)}")
         if contradicted := [claim.claim for claim in claims if claim.paper == NOT_HELD]:
-            yield prose(f"the paper contradicts itself: {', '.join(contradicted)}")
+            yield shared.prose(f"the paper contradicts itself: {', '.join(contradicted)}")
 
 
 def _counts(verdicts: Iterable[str]) -> str:
@@ -106,3 +112,12 @@ def _details(
         )
     for name in (claim.claim for claim in claims if claim.paper == NOT_HELD):
         yield f"the paper contradicts itself: its own values do not bear out {study}.{name}"
+
+
+draw_arguments = partial(shared.add_studies, whole=True)
+
+
+def draw_command(options: argparse.Namespace) -> None:
+    """Draw the studies from what exists and print the paths of their pages."""
+    plan = shared.load_plan(options)
+    print(*draw_studies(plan, list(dict.fromkeys(plan.listed))), sep="\n")

@@ -33,6 +33,12 @@ GROUPS = {
     },
 }
 COMMANDS = {name: text for group in GROUPS.values() for name, text in group.items()}
+MODULES = {
+    **dict.fromkeys(("init", "data", "doctor", "schema"), "start"),
+    **dict.fromkeys(("restore", "export", "prune"), "records"),
+    **{"draw": "check", "show": "status"},
+}
+"""The module of a command, where it has not the command's name."""
 INTRODUCTION = """\
 Which clients should train next? Plan, inspect, compare and clean up runs.
 To train whole studies, use snakemake.
@@ -59,7 +65,25 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Parse a command line. A mistake ends the program with the usage of the command, and with the
     command or option that was probably meant."""
     named = next((word for word in arguments if not word.startswith("-")), "")
-    parser = _parser_of(named)
+    listed = INTRODUCTION
+    for title, group in GROUPS.items():
+        rows = (f"  {name:9} {text}\n" for name, text in group.items())
+        listed += f"\n{title}:\n{''.join(rows)}"
+    parser = argparse.ArgumentParser(
+        prog="cohort",
+        usage="cohort [-h] [--version] COMMAND ...",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description=listed,
+    )
+    parser.add_argument("--version", action="version", version=f"cohort {cohort.__version__}")
+    kind = {"metavar": "COMMAND", "help": argparse.SUPPRESS}
+    commands = parser.add_subparsers(prog="cohort", required=True, **kind)
+    for name, text in COMMANDS.items():
+        command = commands.add_parser(name, description=f"{text[0].upper()}{text[1:]}.")
+        if name == named:
+            module = importlib.import_module(f"cohort.commands.{MODULES.get(name, name)}")
+            getattr(module, f"{name}_arguments")(command)
+            command.set_defaults(run=getattr(module, f"{name}_command"), parser=command)
     if named and named not in COMMANDS:
         parser.error(f"there is no command '{named}'{suggest(named, COMMANDS)}")
     options, unknown = parser.parse_known_args(arguments)
@@ -81,27 +105,3 @@ def config_last(arguments: Sequence[str]) -> list[str]:
         in_config = word == "--config" or (in_config and is_value)
         (moved if in_config else kept).append(word)
     return [*kept, *moved, *arguments[end:]]
-
-
-def _parser_of(named: str) -> argparse.ArgumentParser:
-    """Make the parser of all commands' names, with the arguments of the one that is named."""
-    listed = INTRODUCTION
-    for title, group in GROUPS.items():
-        rows = (f"  {name:9} {text}\n" for name, text in group.items())
-        listed += f"\n{title}:\n{''.join(rows)}"
-    parser = argparse.ArgumentParser(
-        prog="cohort",
-        usage="cohort [-h] [--version] COMMAND ...",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        description=listed,
-    )
-    parser.add_argument("--version", action="version", version=f"cohort {cohort.__version__}")
-    kind = {"metavar": "COMMAND", "help": argparse.SUPPRESS}
-    commands = parser.add_subparsers(prog="cohort", required=True, **kind)
-    for name, text in COMMANDS.items():
-        command = commands.add_parser(name, description=f"{text[0].upper()}{text[1:]}.")
-        if name == named:
-            module = importlib.import_module(f"cohort.commands.{name}")
-            module.add_arguments(command)
-            command.set_defaults(run=module.run, parser=command)
-    return parser

@@ -16,6 +16,7 @@ from cohort.core.files import relative_path
 from cohort.core.lazy import lazy
 from cohort.core.paths import plan_file, state_folder
 from cohort.settings import options_of, write_plan
+from cohort.training.cell import Cell, read_cell
 from cohort.training.job.lease import FINISHED
 from cohort.training.job.machine import freeze_objects
 
@@ -24,15 +25,14 @@ if TYPE_CHECKING:
     from cohort.data import download as downloading
     from cohort.data import prepare as preparing
     from cohort.partition import deal as dealing
-    from cohort.training import cell as cells
     from cohort.training.job import train as job
 else:  # a cell imports only what it uses
-    planning, cells = lazy("cohort.plan"), lazy("cohort.training.cell")
+    planning, dealing = lazy("cohort.plan"), lazy("cohort.partition.deal")
     downloading, preparing = lazy("cohort.data.download"), lazy("cohort.data.prepare")
-    dealing, job = lazy("cohort.partition.deal"), lazy("cohort.training.job.train")
+    job = lazy("cohort.training.job.train")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def run_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the cell, where to stop and the device."""
     add_config(parser)
     text = "the path of a record, a digest or the beginning of one, or a plan file"
@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--options", type=json.loads, default={}, help=argparse.SUPPRESS)
 
 
-def run(options: argparse.Namespace) -> None:
+def run_command(options: argparse.Namespace) -> None:
     """Train the cell of a plan file. Plan any other cell here, make its data and shards, and become
     the process that trains it."""
     file = Path(options.cell)
@@ -79,14 +79,14 @@ def check_cell_text(text: str) -> None:
         raise UserError(f"'{text}' is no cell: give the path of its record, or its digest")
 
 
-def require_cell(plan: "planning.Plan", text: str) -> "cells.Cell":
+def require_cell(plan: "planning.Plan", text: str) -> Cell:
     """The cell that `find_cell` finds. Raise UserError if there is none."""
     if cell := find_cell(plan, text):
         return cell
     raise UserError(f"no study has a cell '{text}' at scale {plan.scale}")
 
 
-def find_cell(plan: "planning.Plan", text: str) -> "cells.Cell | None":
+def find_cell(plan: "planning.Plan", text: str) -> Cell | None:
     """Find the cell whose path ends with this text or whose digest begins with it; None if no study
     has it. Raise UserError if several match. The listed studies are searched before all others."""
     path = relative_path(text)
@@ -105,7 +105,7 @@ def find_cell(plan: "planning.Plan", text: str) -> "cells.Cell | None":
 def run_cell(file: Path, until: int | None = None, **options: Any) -> None:
     """Train the cell of a plan file, whose data and shards must exist, with a progress bar. `until`
     stops after that round; the other options are those of `train`."""
-    cell = cells.read_cell(file)
+    cell = read_cell(file)
     if Path(cell.path).exists():
         print(f"{cell.path} exists: delete it to train the cell again")
         return
@@ -134,7 +134,7 @@ def make_data(plan: "planning.Plan", path: str) -> None:
     preparing.prepare(plan_file(data.digest), path)
 
 
-def make_inputs(plan: "planning.Plan", cell: "cells.Cell") -> None:
+def make_inputs(plan: "planning.Plan", cell: Cell) -> None:
     """Make the data and shards of a cell, unless they exist."""
     make_data(plan, cell.inputs["data"])
     shards = next(item for item in plan.shards.values() if item.path == cell.inputs["shards"])

@@ -3,7 +3,6 @@ columns, with colors in a terminal only."""
 
 import argparse
 import json
-import math
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -53,22 +52,13 @@ def add_only(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", metavar="LABEL=VALUE", help=text)
 
 
-def add_studies(parser: argparse.ArgumentParser) -> None:
-    """Add --config, --scale, --seeds, --only and the names of studies."""
-    add_only(parser)
-    parser.add_argument("studies", nargs="*", metavar="STUDY", help=f"a study (default: {LISTED})")
-
-
-def add_whole_studies(parser: argparse.ArgumentParser, default: str = LISTED) -> None:
-    """Add --config, --scale, --seeds and the names of studies; `default` says which ones are meant
-    without a name."""
-    add_config(parser)
+def add_studies(
+    parser: argparse.ArgumentParser, *, whole: bool = False, default: str = LISTED
+) -> None:
+    """Add the names of studies and the options that plan them, --only unless they are `whole`;
+    `default` says which ones are meant without a name."""
+    (add_config if whole else add_only)(parser)
     parser.add_argument("studies", nargs="*", metavar="STUDY", help=f"a study (default: {default})")
-
-
-def add_json(parser: argparse.ArgumentParser) -> None:
-    """Add --json."""
-    parser.add_argument("--json", action="store_true", help="print JSON, for other programs")
 
 
 def positive(text: str) -> int:
@@ -117,12 +107,6 @@ def prose(text: str) -> str:
     return fill(text, WIDTH, break_on_hyphens=False, break_long_words=False)
 
 
-def columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    """A line for each row, with its texts in left-aligned columns."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [GAP.join(map(str.ljust, row, widths)).rstrip() for row in rows]
-
-
 def table(
     titles: Sequence[str], rows: Sequence[Sequence[object]], colors: Sequence[str] = ()
 ) -> Iterator[str]:
@@ -144,14 +128,8 @@ def table(
 def report(lines: Iterable[str], data: Callable[[], Any], *, as_json: bool) -> None:
     """Print lines for people or, `as_json`, data for other programs, in which numbers that are not
     finite are null."""
-    for line in [json.dumps(_finite(data()), indent=1)] if as_json else lines:
+    if as_json:
+        finite = json.loads(json.dumps(data()), parse_constant=lambda name: None)
+        lines = [json.dumps(finite, indent=1)]
+    for line in lines:
         print(line)
-
-
-def _finite(value: Any) -> Any:
-    """The value with None for each number that is not finite, which JSON does not know."""
-    if isinstance(value, dict):
-        return {key: _finite(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_finite(inner) for inner in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,22 +1,31 @@
-"""`cohort status`: how many cells are done, running, stopped, failed, waiting and missing, and what
-the missing ones cost."""
+"""Where things stand: `cohort status` counts the cells that are done, running, stopped, failed,
+waiting and missing, and says what these cost; `cohort show` says what stands behind a figure or
+table, or what a record holds and why its cell would be trained."""
 
 import argparse
 import contextlib
+import json
+import re
+import shlex
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from cohort.commands import shared
-from cohort.commands.shared import prose
+from cohort.commands.run import check_cell_text, find_cell
+from cohort.core.errors import UserError, suggest
+from cohort.core.files import relative_path
 from cohort.core.lazy import lazy
-from cohort.core.paths import CELLS
+from cohort.core.paths import CELLS, records_in, records_matching
 from cohort.core.text import counted, duration_text
-from cohort.pipeline import cell_states, slurm
+from cohort.pipeline import cell_states, slurm, stages
 from cohort.pipeline.cell_states import STATES, CellStatus
-from cohort.plan import Plan, all_studies, cost
+from cohort.plan import Plan, all_studies, cost, require_study
+from cohort.records.record import Record, read
 from cohort.results.release.folder import release_folders, released_digests
 from cohort.results.series import FULL
 from cohort.training.cell import Cell
@@ -24,18 +33,22 @@ from cohort.training.cell import Cell
 if TYPE_CHECKING:
     from rich import live
     from rich import text as rich_text
-else:  # only in a terminal
+
+    from cohort.results import collect
+else:  # only in a terminal, and pandas
     live, rich_text = lazy("rich.live"), lazy("rich.text")
+    collect = lazy("cohort.results.collect")
 
 Statuses = dict[tuple[str, str], list[CellStatus]]
 """The states of the cells of each experiment, by study and experiment."""
 
 ALWAYS = ("done", "missing")  # the states that have a column even if no cell is in them
 MOST_LISTED = 20  # cells of a state
+MOST_RECORDS = 5  # other records of a folder that are held against the cell
 EVERY = 2.0  # seconds between two looks of --follow
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def status_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the studies, what to print instead of their status, and --json."""
     shared.add_studies(parser)
     instead = parser.add_mutually_exclusive_group()
@@ -43,10 +56,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     instead.add_argument("--cost", action="store_true", help=text)
     text = "follow the cells until all are done"
     instead.add_argument("--follow", action="store_true", help=text)
-    shared.add_json(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON, for other programs")
 
 
-def run(options: argparse.Namespace) -> None:
+def status_command(options: argparse.Namespace) -> None:
     """Print the status of the studies, or their cost."""
     plan = shared.load_plan(options)
     if options.cost:
@@ -62,30 +75,26 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _follow(plan: Plan) -> None:
-    """Show the status in place or, in a pipe, print it whenever the state of a cell changes."""
-    if shared.is_terminal():
-        with live.Live(auto_refresh=False) as display:
-            for by_experiment in snapshots(plan):
+    """Show the status every few seconds, in place or, in a pipe, whenever the state of a cell has
+    changed, until all cells that can run here are done."""
+    finished: dict[str, CellStatus] = {}
+    before: list[str] = []
+    in_place = shared.is_terminal()
+    with live.Live(auto_refresh=False) if in_place else contextlib.nullcontext() as display:
+        while True:
+            by_experiment = statuses(plan, cell_states.find_slurm_logs(), finished)
+            cells = unique_cells(by_experiment)
+            states = [status.state for status in cells]
+            if display:
                 shown = rich_text.Text.from_ansi("\n".join(status_lines(plan, by_experiment)))
                 display.update(shown, refresh=True)
-        return
-    before: list[str] = []
-    for by_experiment in snapshots(plan):
-        if before != (states := [cell.state for cell in unique_cells(by_experiment)]):
-            print(*status_lines(plan, by_experiment), sep="\n", flush=True)
-        before = states
-
-
-def snapshots(plan: Plan) -> Iterator[Statuses]:
-    """Yield the states of all cells every few seconds, until all that can be run here are done."""
-    finished: dict[str, CellStatus] = {}
-    while True:
-        yield (by_experiment := statuses(plan, cell_states.find_slurm_logs(), finished))
-        cells = unique_cells(by_experiment)
-        finished = {status.cell.digest: status for status in cells if status.is_finished}
-        if all(status.is_finished or status.state == "waiting" for status in cells):
-            return
-        time.sleep(EVERY)
+            elif states != before:
+                print(*status_lines(plan, by_experiment), sep="\n", flush=True)
+            if all(status.is_finished or status.state == "waiting" for status in cells):
+                return
+            finished = {status.cell.digest: status for status in cells if status.is_finished}
+            before = states
+            time.sleep(EVERY)
 
 
 def statuses(
@@ -135,9 +144,9 @@ def status_lines(plan: Plan, by_experiment: Statuses) -> Iterator[str]:
         here = [status for status in cells if status.state == state]
         for status in here[:MOST_LISTED]:
             rate = f"{status.rate:.3g} rounds/s  " if status.rate else ""
-            line = f"{state} {_progress(status)}  {rate}"
-            name = shared.shortened(_name(status), shared.WIDTH - len(line))
-            yield shared.paint(line + name, state)
+            line = f"{state} {status.round}/{status.cell.settings.rounds}  {rate}"
+            name = status.cell.path.removeprefix(f"{CELLS}/").removesuffix(".h5")
+            yield shared.paint(line + shared.shortened(name, shared.WIDTH - len(line)), state)
         if len(here) > MOST_LISTED:
             yield f"{state}: {len(here) - MOST_LISTED} more (--json lists all)"
     yield from map(str, slurm.held_jobs())
@@ -145,7 +154,7 @@ def status_lines(plan: Plan, by_experiment: Statuses) -> Iterator[str]:
         yield f"restored from releases, not trained here: {restored}"
     yield from time_left_lines(plan, cells)
     yield from released_lines(plan, [cell.cell for cell in cells if not cell.is_finished])
-    yield from map(prose, [*plan.notes, *cell_states.changed_sentences(cells)])
+    yield from map(shared.prose, [*plan.notes, *cell_states.changed_sentences(cells)])
     slurm_logs = cell_states.find_slurm_logs()
     for status in cells:
         if status.state == "failed":
@@ -161,11 +170,8 @@ def summarize(plan: Plan, by_experiment: Statuses) -> dict[str, Any]:
         counts = dict.fromkeys(STATES, 0) | Counter(status.state for status in group)
         experiments.append({"study": study, "experiment": experiment, "cells": len(group)} | counts)
     unfinished = [
-        {
-            **{"digest": status.cell.digest, "path": status.cell.path, "state": status.state},
-            **{"round": status.round, "rounds": status.cell.settings.rounds},
-            "reason": status.reason,
-        }
+        {"digest": status.cell.digest, "path": status.cell.path, "state": status.state}
+        | {"round": status.round, "rounds": status.cell.settings.rounds, "reason": status.reason}
         for status in cells
         if not status.is_finished
     ]
@@ -183,15 +189,6 @@ def summarize(plan: Plan, by_experiment: Statuses) -> dict[str, Any]:
             if status.changed
         ],
     }
-
-
-def _name(status: CellStatus) -> str:
-    """A cell's name for people: its path without the folder of all cells and the suffix."""
-    return status.cell.path.removeprefix(f"{CELLS}/").removesuffix(".h5")
-
-
-def _progress(status: CellStatus) -> str:
-    return f"{status.round}/{status.cell.settings.rounds}"
 
 
 def time_left_lines(plan: Plan, cells: Iterable[CellStatus]) -> Iterator[str]:
@@ -225,14 +222,10 @@ def summarize_cost(plan: Plan) -> dict[str, Any]:
             {"count": len(row), "megabytes": mb, "minutes": minutes, "resumed": max(row) - 1}
             for (mb, minutes), row in sorted(jobs.items())
         ]
-        experiments.append(
-            {
-                **{"study": study, "experiment": name, "cells": len(own), "missing": len(missing)},
-                "rounds": sum(cell.settings.rounds for cell in missing),
-                "core_hours": cell_states.core_hours(plan, missing),
-                "jobs": requested,
-            }
-        )
+        hours, rounds = cell_states.core_hours(plan, missing), (c.settings.rounds for c in missing)
+        counts = {"cells": len(own), "missing": len(missing), "rounds": sum(rounds)}
+        summary = {"study": study, "experiment": name, **counts, "core_hours": hours}
+        experiments.append(summary | {"jobs": requested})
     missing = [status.cell for status in by_digest.values() if not status.is_finished]
     return {
         "scale": plan.scale,
@@ -247,14 +240,11 @@ def summarize_cost(plan: Plan) -> dict[str, Any]:
 def cost_lines(costs: Mapping[str, Any]) -> Iterator[str]:
     """Yield each experiment's missing cells, their estimated time and the jobs that they request,
     and the time of all at the pace of the cells that have finished."""
-    rows = [
-        (
-            f"{experiment['study']}.{experiment['experiment']}",
-            *(experiment["cells"], experiment["missing"]),
-            duration_text(3600 * experiment["core_hours"]),
-        )
-        for experiment in costs["experiments"]
-    ]
+    rows = []
+    for experiment in costs["experiments"]:
+        name, hours = f"{experiment['study']}.{experiment['experiment']}", experiment["core_hours"]
+        counts = experiment["cells"], experiment["missing"]
+        rows.append((name, *counts, duration_text(3600 * hours)))
     titles, *lines = shared.table(("experiment", "cells", "missing", "one core"), rows)
     yield titles
     for line, experiment in zip(lines, costs["experiments"], strict=True):
@@ -265,23 +255,25 @@ def cost_lines(costs: Mapping[str, Any]) -> Iterator[str]:
                 f"  {counted(job['count'], 'job')} of {job['megabytes']} MB and {job['minutes']} "
                 f"minutes on a cluster{f', resumed in up to {resumed}' if job['resumed'] else ''}"
             )
-    yield from map(prose, [*costs["notes"], core_sentence(costs["core_hours"], costs["missing"])])
+    yield from map(
+        shared.prose, [*costs["notes"], core_sentence(costs["core_hours"], costs["missing"])]
+    )
     for device, hours in costs["hours_left"].items():
         if device and hours:
             pace = f"at the pace of the cells done on {device}"
-            yield prose(f"or {duration_text(3600 * hours)} {pace}")
+            yield shared.prose(f"or {duration_text(3600 * hours)} {pace}")
 
 
 def released_lines(plan: Plan, missing: Iterable[Cell]) -> Iterator[str]:
     """Yield a line on how many missing cells are released here, if any, and how to take them."""
     rest = every = {cell.digest for cell in missing}
     folders = release_folders(all_studies()) if every else {}
-    released = {study: every & released_digests(folder) for study, folder in folders.items()}
+    released = [(every & released_digests(file), study) for study, file in folders.items()]
     studies = []
-    for study in sorted(released, key=lambda name: -len(released[name])):
-        if released[study] & rest:
+    for digests, study in sorted(released, key=lambda pair: -len(pair[0])):
+        if digests & rest:
             studies.append(study)
-            rest = rest - released[study]
+            rest = rest - digests
     if count := len(every) - len(rest):
         scale = "" if plan.scale == FULL else f" --scale {plan.scale}"
         yield (
@@ -296,3 +288,178 @@ def core_sentence(hours: float, missing: int) -> str:
         return "no cell is missing"
     cells = "1 cell is" if missing == 1 else f"{missing} cells are"
     return f"{cells} missing: about {duration_text(3600 * hours)} of one CPU core"
+
+
+class Item(NamedTuple):
+    """A figure or table of a study, planned with these KEY=VALUE texts for the config."""
+
+    plan: Plan
+    study: str
+    name: str
+    config: Sequence[str] = ()
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """The study's entry of the figure or table."""
+        return self.plan.study(self.study).drawn_items()[self.name]
+
+    @property
+    def command(self) -> str:
+        """The Snakemake command that rebuilds this item; empty if its study has no file."""
+        if self.study not in all_studies():
+            return ""
+        others = [text for text in self.config if not text.startswith("scale=")]
+        config = ["--config", f"scale={self.plan.scale}", *others]
+        return shlex.join(["snakemake", f"{self.study}_{self.name}", *config])
+
+    def cells(self) -> list[CellStatus]:
+        """The states of the cells that the item shows, of those that can be run here."""
+        logs = cell_states.find_slurm_logs()
+        rows = self.plan.rows([self.study]).get((self.study, self.spec["experiment"]), [])
+        return [cell_states.status_of(self.plan.cells[row.digest], logs) for row in rows]
+
+
+def find_item(
+    text: str, options: argparse.Namespace, study: str = "", content: dict[str, Any] | None = None
+) -> Item:
+    """Find the figure or table `STUDY.NAME` in the plan of these options, or `NAME` in `study`
+    instead, which has this content. Raise UserError if there is none."""
+    named, _, name = text.partition(".")
+    plan = shared.load_plan(options, studies=require_study(named))
+    if content:
+        plan.add(study, content)
+    item = Item(plan, study or named, name, shared.config_texts(options))
+    expanded = plan.study(item.study)
+    if name not in (drawn := expanded.drawn_items()):
+        for note in expanded.notes:
+            if re.search(rf"[(, ]{re.escape(name)}[, ].*cannot be drawn", note):
+                raise UserError(f"'{text}' waits: {note}")
+        raise UserError(f"'{text}': {named} has no figure or table '{name}'{suggest(name, drawn)}")
+    return item
+
+
+def show_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what to show, and the options that plan it."""
+    text = "a figure or table, e.g. fedentopt.tab1, or a cell: its record's path, or its digest"
+    parser.add_argument("what", metavar="WHAT", help=text)
+    shared.add_config(parser)
+
+
+def show_command(options: argparse.Namespace) -> None:
+    """Print what stands behind a figure or table, or a record and the state of its cell."""
+    text = options.what
+    if "." in text and "/" not in text and not text.endswith(".h5"):
+        print(*_item_lines(find_item(text, options)), sep="\n")
+        return
+    check_cell_text(text)
+    file = find_record(text)
+    if file:
+        print(*_record_lines(read(file)), sep="\n", flush=True)
+    plan = shared.load_plan(options)
+    if cell := find_cell(plan, str(file) if file else text):
+        print(*_cell_lines(plan, cell), sep="\n")
+    elif file:
+        print(f"{file}: no study has this cell at scale {plan.scale} (see cohort prune)")
+    else:
+        where = f"no study has it at scale {plan.scale}"
+        hint = "give the path of a record, or its digest"
+        raise UserError(f"there is no record of a cell '{text}', and {where}; {hint}")
+
+
+def _item_lines(item: Item) -> Iterator[str]:
+    """Yield lines on a figure or table: its files, cells, time left and command."""
+    plan, spec, cells = item.plan, item.spec, item.cells()
+    yield f"{item.study}.{item.name} at scale {plan.scale}: {spec.get('title') or 'no title'}"
+    for file in stages.output_files(plan, plan.study(item.study), item.name):
+        missing = "" if Path(file).exists() else shared.paint("(not drawn yet)", "missing")
+        yield f"  {file}  {missing}".rstrip()
+    counts = Counter(cell.state for cell in cells)
+    states = (f"{counts[state]} {state}" for state in STATES if counts[state])
+    yield f"{counted(len(cells), 'cell')} of {spec['experiment']}: {', '.join(states)}"
+    yield from time_left_lines(plan, cells)
+    yield from released_lines(plan, [cell.cell for cell in cells if not cell.is_finished])
+    yield f"$ {item.command}"
+
+
+def _record_lines(record: Record) -> Iterator[str]:
+    """Yield a record's header with its settings, summaries of its metrics, and what was sent."""
+    yield json.dumps(record.header, indent=1)
+    rows = []
+    for name, pairs in (record.history.metrics | record.history.cost).items():
+        values = np.array(pairs)[:, 1]
+        numbers = (f"{value:.6g}" for value in (values[-1], values.min(), values.max()))
+        rows.append((name, len(values), *numbers))
+    yield from shared.table(("metric", "values", "last", "lowest", "highest"), rows)
+    for what, sizes in record.history.traffic.items():
+        up, down, between = sizes / 1e6
+        yield f"{what:18} sent in MB: {up:.6g} up, {down:.6g} down, {between:.6g} between clients"
+
+
+def find_record(text: str) -> Path | None:
+    """The path of the record with this path or this beginning of a digest; None if no digest
+    begins so. Raise UserError if several do."""
+    if "/" in text or text.endswith(".h5"):
+        file = Path(relative_path(text))
+        return file if file.exists() else None
+    matches = records_matching(text)
+    if len(matches) > 1:
+        raise UserError(f"'{text}' is the beginning of {len(matches)} digests; give more of it")
+    return matches[0] if matches else None
+
+
+def _cell_lines(plan: Plan, cell: Cell) -> Iterator[str]:
+    """Yield the state of a cell and, if it is not done, how other records in its folder differ
+    from it."""
+    state = cell_states.status_of(cell, cell_states.find_slurm_logs())
+    here = f"round {state.round} of {cell.settings.rounds}"
+    skipped = (rows for study in plan.studies.values() for rows in study.skipped.values())
+    lacks = [why for rows in skipped for row, why in rows if row.digest == cell.digest]
+    sentences = {
+        "done": "it is done",
+        "diverged": "it is done, and diverged",
+        "running": f"it is being trained, at {here}",
+        "stopped": f"its record is missing; it stopped at {here} and resumes there",
+        "failed": f"its record is missing; its last job failed: {state.reason or 'no log'}",
+        "missing": "its record is missing",
+    }
+    waits = f"its record is missing, but it waits: {lacks[0]}" if lacks else ""
+    yield f"{cell.path}: {waits or sentences[state.state]}"
+    yield from cell_states.changed_sentences([state])
+    if state.is_finished:
+        return
+    folder, own = Path(cell.path).parent, f"seed{cell.settings.seed}-"
+    others = [file for file in records_in(folder) if file != Path(cell.path)]
+    same_seed = [file for file in others if file.name.startswith(own)]
+    for file in (same_seed or others)[:MOST_RECORDS]:
+        try:
+            neighbor = read(file)
+        except UserError as error:
+            yield f"  {error}"
+            continue
+        for difference in differences_from(neighbor, cell):
+            yield f"  {file.name} has {difference}"
+    if not others:
+        yield f"  there is no other record in {folder}"
+
+
+def differences_from(record: Record, cell: Cell) -> Iterator[str]:
+    """Describe how a record differs from a cell: settings, parameters, science versions."""
+    there = _flat(collect.settings_with_defaults(record.header["settings"]))
+    here, science = _flat(cell.plain_settings()), record.header["science"]
+    keys = [key for key in dict.fromkeys([*there, *here]) if there.get(key) != here.get(key)]
+    for key in keys:
+        yield f"{key} {there.get(key, 'unset')}, the cell {here.get(key, 'unset')}"
+    bumped = [key for key in science if science[key] != cell.science.get(key, science[key])]
+    for key in bumped:
+        yield f"science version {science[key]} of {key}, the cell {cell.science[key]}"
+    if not keys and not bumped:
+        yield "the settings of the cell, but data of another checksum or scaling"
+
+
+def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings, with parameters of a strategy's parts under keys like `selector.buffer`."""
+    by_name: dict[str, Any] = {}
+    for key, value in settings.items():
+        parameters = value.items() if isinstance(value, dict) else ()
+        by_name |= {f"{key}.{name}": inner for name, inner in parameters} or {key: value}
+    return by_name

@@ -14,14 +14,13 @@ from typing import Any
 
 import yaml
 
-from cohort.commands import status
-from cohort.commands.shared import add_only, columns
-from cohort.commands.show import Item, find_item
+from cohort.commands import shared, status
+from cohort.commands.status import Item, find_item
 from cohort.core import user_files
 from cohort.core.errors import UserError, errors_at, suggest
 from cohort.core.files import write_text
 from cohort.core.text import counted
-from cohort.pipeline import cell_states, preview, specs, stages
+from cohort.pipeline import cell_states, preview, stages
 from cohort.plan import load, yaml_files
 from cohort.results.comparison import Comparison, Result
 from cohort.results.names import METRICS, Names
@@ -31,17 +30,17 @@ from cohort.results.statistics import ALPHA
 LONGEST = 60  # letters of the name of a study
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def try_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the strategies, what to try them on, and whether to run."""
     text = "a strategy, e.g. of my/strategies.yaml; without one, the paper's numbers are compared"
     parser.add_argument("strategies", nargs="*", metavar="STRATEGY", help=text)
     text = "a figure or table, e.g. fedentopt.tab1"
     parser.add_argument("--on", required=True, metavar="STUDY.NAME", help=text)
-    add_only(parser)
+    shared.add_only(parser)
     parser.add_argument("-n", "--dry-run", action="store_true", help="only say what it would cost")
 
 
-def run(options: argparse.Namespace) -> None:
+def try_command(options: argparse.Namespace) -> None:
     """Say which cells the figure or table shows and what the missing ones cost, train them, and
     print the results, compared with FedAvg if strategies are named, else with the paper.
 
@@ -152,7 +151,7 @@ def _outcome(item: Item, *, is_complete: bool, against: bool) -> Iterator[str]:
     if comparison.standings:
         yield "\n" + Path(file[".md"]).read_text(encoding="utf-8")
     else:
-        names = Names.of(specs.look_of(item.plan, item.study, item.spec["experiment"]))
+        names = Names.of(stages.look_of(item.plan, item.study, item.spec["experiment"]))
         yield from result_lines(comparison, names, against=against)
     yield "drawn: " + ", ".join(files)
 
@@ -173,7 +172,8 @@ def result_lines(comparison: Comparison, names: Names, *, against: bool) -> Iter
             groups.setdefault(setting, []).append(index)
             name = f"  {_phrases(result, own, names)}"
             rows.append([name, *_numbers(result, comparison.scale, against=against)])
-        head, *lines = columns(rows)
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        head, *lines = (shared.GAP.join(map(str.ljust, row, widths)).rstrip() for row in rows)
         yield head
         for setting, indices in groups.items():
             yield from [setting] if setting else []

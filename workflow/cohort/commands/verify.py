@@ -37,7 +37,7 @@ POINTS, SHARE = 5.0, 0.1  # of an accuracy, and of a loss, where bits may differ
 DECIDING_VERSIONS = ("torch", "numpy")  # the packages whose versions may change bits
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def verify_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the cell or --released, and where to stop."""
     add_config(parser)
     which = parser.add_mutually_exclusive_group()
@@ -49,17 +49,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--until", type=positive, metavar="R", help=text)
 
 
-def run(options: argparse.Namespace) -> None:
+def verify_command(options: argparse.Namespace) -> None:
     """Train cells again and print what differs. Raise UserError on unexplained differences."""
     if options.cell is not None:
         training.check_cell_text(options.cell)
     plan = load_plan(options)
-    for cell, record in _chosen(plan, options):
-        check_reproduced(plan, cell, record, options.until)
-
-
-def _chosen(plan: Plan, options: argparse.Namespace) -> list[tuple[Cell, Record]]:
-    """The cells to verify, with their records or released runs."""
     listed = {digest: plan.cells[digest] for digest in plan.digests(*plan.listed)}
     if options.released is not None:
         folders = release_folders(plan.listed).values()
@@ -67,8 +61,9 @@ def _chosen(plan: Plan, options: argparse.Namespace) -> list[tuple[Cell, Record]
         runs = [run for run in records if run.header["digest"] in listed]
         if not runs:
             raise UserError(f"{paths.RELEASED} has no run of the listed studies")
-        drawn = random.sample(runs, min(options.released, len(runs)))
-        return [(listed[run.header["digest"]], run) for run in drawn]
+        for run in random.sample(runs, min(options.released, len(runs))):
+            check_reproduced(plan, listed[run.header["digest"]], run, options.until)
+        return
     if options.cell is not None:
         cell = training.require_cell(plan, options.cell)
     else:
@@ -76,7 +71,7 @@ def _chosen(plan: Plan, options: argparse.Namespace) -> list[tuple[Cell, Record]
         if not done:
             raise UserError("no cell of the listed studies is done; name a record, or train first")
         cell = random.choice(done)
-    return [(cell, read(cell.path))]
+    check_reproduced(plan, cell, read(cell.path), options.until)
 
 
 def check_reproduced(plan: Plan, cell: Cell, before: Record, until: int | None) -> None:
@@ -91,14 +86,14 @@ def check_reproduced(plan: Plan, cell: Cell, before: Record, until: int | None) 
     reasons = list(differing_conditions(before.header["provenance"], sessions))
     for reason in reasons:
         print(f"bits may differ: {reason}")
-    changes = list(differences_of(before.history, history, until))
+    changes, far = compare(before.history, history, until)
     if weights_sha256 not in ("", before.header["weights_sha256"]):
         changes.append("the final weights differ")
     for difference in changes:
         print(paint(difference, "" if reasons else "failed"))
     if changes and not reasons:
         raise UserError(f"{cell.path}: a second run is not the same, and nothing explains it")
-    if far := list(beyond_tolerance(before.history, history, until)):
+    if far:
         raise UserError(f"{cell.path}: a second run ends elsewhere: {', '.join(far)}")
     if changes:
         print(f"the same within {POINTS:g} points of every accuracy and {SHARE:.0%} of every loss")
@@ -153,42 +148,33 @@ def differing_conditions(
             yield f"it was trained with {package} {then}, and now with {now}"
 
 
-def differences_of(before: History, after: History, until: int | None) -> Iterator[str]:
-    """Describe how two histories differ, up to round `until` if given. Times are not compared, and
-    NaN equals NaN."""
-    for name, rows in _rounds_of(before, after, until):
+def compare(before: History, after: History, until: int | None) -> tuple[list[str], list[str]]:
+    """Describe how two histories differ, up to round `until` if given, and which accuracies and
+    losses differ by more than `POINTS` and `SHARE` allow in their means over the last tenth.
+
+    Times are not compared, and NaN equals NaN.
+    """
+    changes, far = [], []
+    first, second = map(_by_round, (before, after))
+    for name in first | second:
+        was, now = first.get(name, {}), second.get(name, {})
+        rounds = [round for round in sorted(was | now) if until is None or round <= until]
+        rows = [(round, was.get(round, nan), now.get(round, nan)) for round in rounds]
         differ = [row for row in rows if repr(row[1]) != repr(row[2])]
         if not differ or name.startswith("seconds"):
             continue
         where = f"in {len(differ)} of {len(rows)} rounds, first in round {differ[0][0]}"
         if name == "cohorts":
-            yield f"cohorts differ {where}"
-        else:
-            most = max(abs(was - now) for _, was, now in differ)
-            yield f"{name} differs {where}, by at most {most:.3g}"
-
-
-def beyond_tolerance(before: History, after: History, until: int | None) -> Iterator[str]:
-    """Describe accuracies and losses of which the means over the last tenth of the two runs, up to
-    round `until`, differ by more than `POINTS` and `SHARE` allow."""
-    for name, rows in _rounds_of(before, after, until):
-        if not name.endswith(("_accuracy", "_loss")):
+            changes.append(f"cohorts differ {where}")
             continue
-        _, was, now = map(fmean, zip(*rows[-max(1, len(rows) // 10) :], strict=True))
-        allowed = POINTS / 100 if name.endswith("_accuracy") else SHARE * abs(was)
-        if not abs(was - now) <= allowed and repr(was) != repr(now):
-            yield f"{name} {was:.4g} before and {now:.4g} now"
-
-
-def _rounds_of(
-    before: History, after: History, until: int | None
-) -> Iterator[tuple[str, list[tuple[int, Any, Any]]]]:
-    """Yield the cohorts and each metric by name: each round with its values before and now."""
-    first, second = map(_by_round, (before, after))
-    for name in first | second:
-        was, now = first.get(name, {}), second.get(name, {})
-        rounds = [round for round in sorted(was | now) if until is None or round <= until]
-        yield name, [(round, was.get(round, nan), now.get(round, nan)) for round in rounds]
+        most = max(abs(old - new) for _, old, new in differ)
+        changes.append(f"{name} differs {where}, by at most {most:.3g}")
+        _, old, new = map(fmean, zip(*rows[-max(1, len(rows) // 10) :], strict=True))
+        allowed = POINTS / 100 if name.endswith("_accuracy") else SHARE * abs(old)
+        is_bounded = name.endswith(("_accuracy", "_loss"))
+        if is_bounded and not abs(old - new) <= allowed and repr(old) != repr(new):
+            far.append(f"{name} {old:.4g} before and {new:.4g} now")
+    return changes, far
 
 
 def _by_round(history: History) -> dict[str, dict[int, Any]]:

@@ -141,7 +141,7 @@ def _from_url(file: RawFile, url: str, target: Path) -> None:
     archive wait meanwhile."""
     if not file.is_archive:
         with atomic_write(target) as temporary:
-            fetch(url, temporary)
+            _fetch(url, temporary)
             check(file, temporary, url)
         return
     folder = PACKED / (file.md5 or file.sha256)  # (Fashion-)MNIST's files have the same names
@@ -151,17 +151,16 @@ def _from_url(file: RawFile, url: str, target: Path) -> None:
             check(file, archive, str(archive), packed=True)
         except (UserError, FileNotFoundError):
             with atomic_write(archive) as temporary:
-                fetch(url, temporary)
+                _fetch(url, temporary)
                 check(file, temporary, url, packed=True)
     _copy_or_unpack(file, archive, target, url)
 
 
-def fetch(url: str, target: Path, advice: str = ADVICE, limit: int | None = None) -> None:
-    """Fetch a URL of at most `limit` bytes (default: LIMIT) over HTTP to `target`; every try starts
-    from the beginning. `advice` ends the sentence of a failure."""
+def _fetch(url: str, target: Path) -> None:
+    """Fetch a URL over HTTP to `target`; every try starts from the beginning."""
     for number, wait in enumerate((*WAITS, None), start=1):
         try:
-            _fetch_once(url, target, LIMIT if limit is None else limit)
+            _fetch_once(url, target)
             return
         except (OSError, HTTPException, ValueError) as error:
             if refusal(error):  # the disk's, not the network's
@@ -170,7 +169,7 @@ def fetch(url: str, target: Path, advice: str = ADVICE, limit: int | None = None
             if wait is None or _is_final(error):
                 tries = "1 try" if number == 1 else f"{number} tries"
                 reason = f"could not be fetched in {tries} ({str(cause) or repr(cause)})"
-                raise UserError(f"{url}: {reason}; {advice}") from None
+                raise UserError(f"{url}: {reason}; {ADVICE}") from None
             print(f"{url}: {str(cause) or repr(cause)}; next try in {wait:g} s")
             time.sleep(wait)
 
@@ -184,7 +183,7 @@ def _is_final(error: Exception) -> bool:
     return unknown or isinstance(error, (InvalidURL, ValueError))
 
 
-def _fetch_once(url: str, target: Path, limit: int) -> None:
+def _fetch_once(url: str, target: Path) -> None:
     request = Request(url, headers={"User-Agent": "cohort"})
     with urlopen(request, timeout=TIMEOUT) as response, open(target, "wb") as file:
         expected = response.length or 0  # 0 if the server does not say
@@ -192,8 +191,8 @@ def _fetch_once(url: str, target: Path, limit: int) -> None:
         checked_bytes = 0
         while block := response.read1(1 << 20):  # what has come, not waiting for a whole block
             file.write(block)
-            if file.tell() > limit:
-                raise UserError(f"{url}: more than {limit} bytes came, which it cannot have")
+            if file.tell() > LIMIT:
+                raise UserError(f"{url}: more than {LIMIT} bytes came, which it cannot have")
             now = time.monotonic()
             if now - checked > TIMEOUT:
                 if file.tell() - checked_bytes < SLOWEST * (now - checked):

@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from cohort.core import user_files
 from cohort.core.errors import UserError
@@ -54,10 +53,10 @@ class CellStatus:
 def status_of(cell: Cell, slurm_logs: Mapping[str, Path]) -> CellStatus:
     """Read the state of a cell from its record, its state folder and the log of its last job."""
     if Path(cell.path).exists():
-        return _status_by_record(cell)
+        return _recorded_status(cell)
     folder, log = state_folder(cell.path), last_log(cell, slurm_logs)
     header = saved_header(folder)
-    saved, changed = header.get("round"), _changed_files(header)
+    saved, changed = header.get("round"), tuple(user_files.changed_files(header))
     if is_held(folder):
         # the latest round in its log, if the last job wrote any
         matches = PROGRESS.findall(last_session(train_log(cell.path)))
@@ -75,7 +74,7 @@ def status_of(cell: Cell, slurm_logs: Mapping[str, Path]) -> CellStatus:
     return CellStatus(cell, state, round=saved or 0, changed=changed)
 
 
-def _status_by_record(cell: Cell) -> CellStatus:
+def _recorded_status(cell: Cell) -> CellStatus:
     try:
         record = read(cell.path)
     except UserError as error:
@@ -87,14 +86,9 @@ def _status_by_record(cell: Cell) -> CellStatus:
         record.header["status"],
         seconds=sum(value for _, value in record.history.cost["seconds"]),
         device="" if restored or len(devices) > 1 else devices[0],
-        changed=_changed_files(provenance),
+        changed=tuple(user_files.changed_files(provenance)),
         restored=restored,
     )
-
-
-def _changed_files(provenance: Mapping[str, Any]) -> tuple[str, ...]:
-    """The user's own files that changed after a run of this provenance."""
-    return tuple(user_files.changed_files(provenance))
 
 
 def changed_sentences(cells: Iterable[CellStatus]) -> list[str]:

@@ -20,7 +20,7 @@ from cohort.core.errors import UserError, explain_errors
 from cohort.core.files import check_writable, try_lock
 from cohort.core.lazy import lazy
 from cohort.core.sealed_json import write_sealed
-from cohort.pipeline import cell_states, slurm, specs, stages
+from cohort.pipeline import cell_states, slurm, stages
 from cohort.plan import Plan
 from cohort.plan.loading import misnamed_studies
 from cohort.records.record import is_valid
@@ -58,7 +58,6 @@ class Driver:
         self.lock: IO[str] | None = None
         self.already_recorded: list[Cell] = []
         self.in_module = not workflow.modifier.is_main_snakefile()
-        self.renamed = workflow.modifier.modify_rulename  # in a workflow that uses this module
 
     def set_up(self) -> None:
         """Prepare this process: PYTHONPATH for jobs, memory for local jobs; print the plan's notes.
@@ -136,15 +135,15 @@ class Driver:
         self.stopping.uninstall()
         with _errors_printed():
             remove_published_originals(self.plan.cells.values())
-        remove_previews(self.plan.scale, self._requested())
+        remove_previews(self.plan.scale, self.stages.reported)
         if self.stages.reported:
             write_index(self.plan.layout.index())
         for study in self.stages.reported:
             print(f"{study}: {self.plan.layout.page(study)[0]}", file=sys.stderr)
 
     def on_error(self) -> None:
-        """Restore records that Snakemake deleted, print failed cells, and draw what was asked for
-        from what exists. A driver that a signal stopped draws nothing."""
+        """Restore records that Snakemake deleted, print failed cells, and draw the studies that
+        were asked for from what exists. A driver that a signal stopped draws nothing."""
         if self.plan is None or self.lock is None:
             return
         self.stopping.uninstall()
@@ -158,14 +157,11 @@ class Driver:
             self.stopping.finish()
             return
         with _errors_printed():
-            for file in preview.draw_requested(self.plan, self._requested()):
-                print(f"drawn from the records that exist: {file}", file=sys.stderr)
+            for study in self.stages.requested:
+                page = preview.draw_study(self.plan, study)
+                print(f"drawn from the records that exist: {page}", file=sys.stderr)
+            write_index(self.plan.previews.index())
             write_index(self.plan.layout.index())
-
-    def _requested(self) -> list[tuple[str, str]]:
-        """Pairs of a study and a figure or table (empty for all) that Snakemake was asked for."""
-        assert self.plan is not None, "only the driver plans"
-        return stages.requested_items(self.plan, self.workflow.dag_settings.targets, self.renamed)
 
 
 @contextlib.contextmanager
@@ -185,7 +181,7 @@ def freeze_plan(plan: Plan) -> None:
         write_plan(planned)
     for study in plan.studies.values():
         for experiment in study.experiments:
-            write_sealed(*specs.experiment_plan(plan, study.name, experiment), sync=False)
+            write_sealed(*stages.experiment_plan(plan, study.name, experiment), sync=False)
     write_sealed(paths.RUN_OPTIONS, options_of(plan.config), sync=False)
 
 
@@ -221,18 +217,13 @@ def lock_directory() -> IO[str]:
     return file
 
 
-def remove_previews(scale: str, finished: Iterable[tuple[str, str]]) -> None:
-    """Delete the previews of these pairs of a study and a figure or table (empty for the whole
-    study), which are out of date, and their cards in the index."""
+def remove_previews(scale: str, finished: Iterable[str]) -> None:
+    """Delete the previews of these studies, which are out of date, and their cards in the index."""
     layout = paths.Layout(scale, partial=True)
-    for study, name in finished:
-        if name:
-            files = [*layout.figure(study, name), *layout.table(study, name)]
-        else:
-            files = layout.page(study)
-            for kind in ("metrics", "figures", "tables"):
-                shutil.rmtree(Path(layout.folder, kind, study), ignore_errors=True)
-        for file in files:
+    for study in finished:
+        for kind in ("metrics", "figures", "tables"):
+            shutil.rmtree(Path(layout.folder, kind, study), ignore_errors=True)
+        for file in layout.page(study):
             Path(file).unlink(missing_ok=True)
     if any(Path(layout.pages).glob("*.json")):
         write_index(layout.index())

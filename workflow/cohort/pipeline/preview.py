@@ -1,24 +1,32 @@
-"""Draw a study's figures, tables and page from the records and checkpoints that exist, into
-results/{scale}/partial."""
+"""What exists of a study: drawn from its records and checkpoints, as figures, tables and a page in
+results/{scale}/partial, or loaded as pandas frames."""
 
 import contextlib
 import hashlib
 import multiprocessing
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cohort.core.errors import UserError
 from cohort.core.files import code_hash
 from cohort.core.lazy import lazy
-from cohort.core.paths import CLAIMS_TABLE, state_folder
+from cohort.core.paths import RELEASED, RESULTS, state_folder
 from cohort.core.sealed_json import write_sealed
-from cohort.pipeline import specs
+from cohort.pipeline import stages
 from cohort.pipeline.cell_states import failure_texts
-from cohort.pipeline.stages import exit_on_error
-from cohort.plan import Plan
+from cohort.plan import Plan, require_study
+from cohort.plan import load as load_plan
+from cohort.records.record import read
 from cohort.results import collect, series
 from cohort.results.claims.judged import write_judged
+from cohort.results.release.folder import (
+    MANIFEST,
+    RunFrames,
+    read_tables,
+    release_folders,
+    tables_of,
+)
 from cohort.results.report.page import write_index, write_page
 from cohort.results.tables.tabulate import tabulate
 from cohort.training.job.lease import CHECKPOINT
@@ -34,7 +42,7 @@ else:  # matplotlib, and torch, which only unfinished cells need
 def draw_studies(plan: Plan, studies: Sequence[str]) -> list[str]:
     """Draw studies as `draw_study` does, each in a process of its own; return their pages."""
     fork = multiprocessing.get_context("fork")  # the plan is shared, not copied
-    drawn = exit_on_error(draw_study)
+    drawn = stages.exit_on_error(draw_study)
     processes = {study: fork.Process(target=drawn, args=(plan, study)) for study in studies}
     for process in processes.values():
         process.start()
@@ -44,16 +52,6 @@ def draw_studies(plan: Plan, studies: Sequence[str]) -> list[str]:
         raise UserError(f"{', '.join(failed)} could not be drawn")
     write_index(plan.previews.index())
     return [plan.previews.page(study)[0] for study in studies]
-
-
-def draw_requested(plan: Plan, requested: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Draw these pairs of a study and an item (empty for all) from what exists; yield each path."""
-    for study, name in requested:
-        if not name:
-            yield draw_study(plan, study)
-        elif name == CLAIMS_TABLE or name in plan.study(study).drawn_items():
-            yield draw_item(plan, study, name)[0]  # unless all its cells are skipped
-    write_index(plan.previews.index())
 
 
 def draw_study(plan: Plan, name: str) -> str:
@@ -70,8 +68,8 @@ def draw_study(plan: Plan, name: str) -> str:
         else:
             draw_item(plan, name, key, table)
     if study.claims:
-        write_judged(specs.claims_spec(plan, name, layout), layout.claims(name))
-    page = specs.page_spec(plan, name, layout)
+        write_judged(stages.claims_spec(plan, name, layout), layout.claims(name))
+    page = stages.page_spec(plan, name, layout)
     rows = [row for experiment in study.experiments.values() for row in experiment.rows]
     cells = {row.digest: plan.cells[row.digest] for row in rows}
     page["notes"] = [*page["notes"], *failure_texts(cells.values())]
@@ -80,15 +78,10 @@ def draw_study(plan: Plan, name: str) -> str:
 
 
 def draw_item(plan: Plan, study: str, name: str, metrics: str = "") -> list[str]:
-    """Draw one figure or table of a study, or its table of claims, from what exists, or from these
-    metrics; return its files."""
+    """Draw one figure or table of a study from what exists, or from these metrics; return its
+    files."""
     layout, expanded = plan.previews, plan.study(study)
-    if name == CLAIMS_TABLE:
-        for experiment in expanded.claimed():
-            collect_partial(plan, study, experiment)
-        write_judged(specs.claims_spec(plan, study, layout), layout.claims(study))
-        return layout.claims(study)
-    spec = specs.spec_of(plan, study, name)
+    spec = stages.spec_of(plan, study, name)
     outputs = (layout.figure if name in expanded.figures else layout.table)(study, name)
     draw = drawing.draw if name in expanded.figures else tabulate
     draw(spec, metrics or collect_partial(plan, study, spec["experiment"]), outputs)
@@ -98,7 +91,7 @@ def draw_item(plan: Plan, study: str, name: str, metrics: str = "") -> list[str]
 def collect_partial(plan: Plan, study: str, experiment: str, folder: str = "") -> str:
     """Collect the metrics of an experiment from what exists, in a folder if one is given, and
     return their file; keep a file that the current code collected from just that."""
-    frozen, content = specs.experiment_plan(plan, study, experiment)
+    frozen, content = stages.experiment_plan(plan, study, experiment)
     target = plan.previews.metrics(study, experiment)
     digest = hashlib.sha256(f"{frozen} {code_hash('records/**/*', 'results/*')}".encode())
     for record in (Path(cell["path"]) for cell in content["cells"]):
@@ -123,3 +116,23 @@ def _result_so_far(record: str) -> collect.Result:
     if history is None:
         return collect.Result("missing", collect.EMPTY.iloc[:0])
     return collect.Result("unfinished", collect.rows_by_round(history))
+
+
+def load(study: str, source: str = "results", **config: Any) -> RunFrames:
+    """Load the finished runs of a study as pandas frames, from its records (`results`), the
+    repository's releases (`released`), or the release in another folder. `config` overrides keys of
+    config/config.yaml."""
+    if source == RESULTS:
+        plan = load_plan({"studies": require_study(study), **config})
+        paths = (Path(plan.cells[digest].path) for digest in plan.digests(study))
+        records = [read(path) for path in paths if path.exists()]
+        if not records:
+            hint = ', or load its release with source="released"'
+            more = hint if study in release_folders([study]) else ""
+            where = f"{study} has no finished run at scale {plan.scale}"
+            raise UserError(f"{where}; train it first{more}")
+        return RunFrames.of(tables_of(records))
+    if source == "released":
+        return RunFrames.of(read_tables(release_folders([study]).get(study, Path(RELEASED, study))))
+    root = Path(source)
+    return RunFrames.of(read_tables(root if (root / MANIFEST).exists() else root / study))

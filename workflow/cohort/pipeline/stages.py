@@ -1,5 +1,6 @@
-"""The input functions and params of the rules, and the named targets: `all`, each study, and its
-figures and tables.
+"""The input functions and params of the rules, the named targets (`all`, each study, and its
+figures and tables), and the specs that drawing, tabulating, judging and reporting get: plain data,
+ready for JSON.
 
 Snakemake's main process, the driver, holds the plan. A job on a cluster reads the Snakefile anew,
 but has no plan: it reads only the plan files that the driver froze, so that a study can be edited,
@@ -7,6 +8,7 @@ or broken, while its jobs wait.
 """
 
 import functools
+import hashlib
 import json
 import os
 import re
@@ -14,24 +16,22 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from cohort.core import paths
+from cohort.core import paths, user_files
 from cohort.core.errors import UserError, suggest
 from cohort.core.files import code_hash
 from cohort.data.parsers import DatasetInfo
-from cohort.pipeline import specs
-from cohort.plan import Plan, Study, all_studies, cost, drawn_names
+from cohort.plan import Plan, Row, Study, all_studies, cost, drawn_names
 from cohort.plan.loading import study_file
+from cohort.results.names import BASELINE
 from cohort.results.paper import paper_files
+from cohort.results.series import FULL
 from cohort.settings import PlannedFile, options_of, read_plan, run_options
 from cohort.training.cell import Cell, read_cell
 
 Wildcards = Any
 Files = list[str]
+Spec = dict[str, Any]
 T = TypeVar("T")
-DRAWN_FILE = re.compile(
-    rf"{paths.RESULTS}/\w+/(?:(?:figures|tables)/(\w+)/(\w+)\.\w+|"
-    r"report/(?!index\.)(\w+)\.(?:html|json))"
-)
 
 
 def exit_on_error(function: Callable[..., T]) -> Callable[..., T]:
@@ -56,7 +56,8 @@ class Stages:
 
     def __init__(self, plan: Plan | None, local: bool = False):
         self._plan = plan
-        self.reported: dict[str, None] = {}  # the studies whose pages were asked for
+        self.requested: dict[str, None] = {}  # the studies of which any file was asked for
+        self.reported: dict[str, None] = {}  # those whose pages were
         options = options_of(plan.config)["request"] if plan else run_options("request")
         self._local, self._longest = local, options.get("max_runtime", cost.MAX_RUNTIME)
 
@@ -133,7 +134,7 @@ class Stages:
 
     def collect_plan(self, wildcards: Wildcards) -> str:
         """The path of an experiment's plan: a new name, and so a rerun, when its cells change."""
-        return specs.experiment_plan(self.plan, wildcards.study, wildcards.experiment)[0]
+        return experiment_plan(self.plan, wildcards.study, wildcards.experiment)[0]
 
     @exit_on_error
     def unknown(self, wildcards: Wildcards) -> Files:
@@ -150,6 +151,7 @@ class Stages:
         if wildcards.study not in (names := all_studies()):
             choices = suggest(wildcards.study, names)
             raise UserError(f"there is no study '{wildcards.study}'{choices}")
+        self.requested[wildcards.study] = None
         return self.plan.study(wildcards.study)
 
     @exit_on_error
@@ -163,7 +165,7 @@ class Stages:
 
     def spec(self, wildcards: Wildcards) -> str:
         """The spec of a figure or table as JSON, a param: a rerun when any of it changes."""
-        return _as_param(specs.spec_of(self.plan, wildcards.study, wildcards.name))
+        return _as_param(spec_of(self.plan, wildcards.study, wildcards.name))
 
     @exit_on_error
     def claim_inputs(self, wildcards: Wildcards) -> Files:
@@ -174,7 +176,7 @@ class Stages:
 
     def claims(self, wildcards: Wildcards) -> str:
         """The spec of a study's claims as JSON, a param."""
-        return _as_param(specs.claims_spec(self.plan, wildcards.study))
+        return _as_param(claims_spec(self.plan, wildcards.study))
 
     @exit_on_error
     def page_inputs(self, wildcards: Wildcards) -> Files:
@@ -187,7 +189,7 @@ class Stages:
 
     def page_spec(self, wildcards: Wildcards) -> str:
         """The spec of a study's page as JSON, a param."""
-        return _as_param(specs.page_spec(self.plan, wildcards.study))
+        return _as_param(page_spec(self.plan, wildcards.study))
 
     def cards(self, wildcards: Wildcards) -> Files:
         """Snakemake's input for the report: the cards of the listed studies."""
@@ -216,7 +218,7 @@ def literal_rst(text: str) -> str:
     return escaped.replace(r"\<", r"\ |lt|\ ")
 
 
-def _as_param(spec: specs.Spec) -> str:
+def _as_param(spec: Spec) -> str:
     """Convert a spec to JSON without `<`: Snakemake's report shows params inside a script element,
     which `</script>` would end."""
     return json.dumps(spec).replace("<", r"\u003c")
@@ -253,7 +255,8 @@ def targets(
     """Yield each target's name and the function that returns its files; none in a cluster's job.
 
     Snakemake calls such a function before it considers any job, and only for the targets that were
-    asked for: then their study is planned, and `check` is called.
+    asked for: then their study is planned, and `check` is called. Raise a UserError for a name of
+    two targets.
     """
     if plan is None:
         return
@@ -261,87 +264,184 @@ def targets(
     @exit_on_error
     def files_of(studies: list[str] | None, item: str, wildcards: Wildcards) -> Files:
         check()
-        if item and studies:
-            return _item_files(plan, studies[0], item)
         index = [] if studies or plan.config.get("only") else [plan.layout.index()]
-        return [*index, *_study_files(plan, studies or plan.listed)]
+        return [*index, *_target_files(plan, studies or plan.listed, item)]
 
     yield "all", functools.partial(files_of, None, "")
-    for name, (study, item) in _target_names().items():
-        yield name, functools.partial(files_of, [study], item)
-
-
-def _target_names() -> dict[str, tuple[str, str]]:
-    """Each target's name with its study, and with its figure or table (empty for the whole study).
-    Raise a UserError for a name of two targets."""
-    names: dict[str, tuple[str, str]] = {}
+    owners: dict[str, str] = {}
     for study in all_studies():
         for item in ("", *drawn_names(study)):
-            name = f"{study}_{item}" if item else study
-            if name in names:
-                first, second = (
-                    f"'{key}' of {study_file(owner)}" if key else f"the study {study_file(owner)}"
-                    for owner, key in (names[name], (study, item))
-                )
-                raise UserError(f"the target {name} is that of {first} and of {second}; rename one")
-            names[name] = study, item
-    return names
+            name, what = (f"{study}_{item}", f"'{item}' of ") if item else (study, "the study ")
+            owner = f"{what}{study_file(study)}"
+            if name in owners:
+                both = f"{owners[name]} and of {owner}"
+                raise UserError(f"the target {name} is that of {both}; rename one")
+            owners[name] = owner
+            yield name, functools.partial(files_of, [study], item)
 
 
-def requested_items(
-    plan: Plan, targets: Iterable[str], renamed: Callable[[str], str] = str
-) -> list[tuple[str, str]]:
-    """Pairs of a study and a figure or table that these targets of a command line make; the latter
-    is empty where a whole study is asked for. `renamed` gives a target the name that it has in a
-    workflow that uses Cohort as a module."""
-    names = {renamed(name): pair for name, pair in _target_names().items()}
-    items = []
-    for target in targets or [renamed("all")]:
-        if target in (renamed("all"), plan.layout.index()):
-            items += [(study, "") for study in plan.listed]
-        elif file := DRAWN_FILE.fullmatch(target):
-            items.append((file[1] or file[3], file[2] or ""))
-        elif target in names:
-            items.append(names[target])
-    return list(dict.fromkeys(items))
-
-
-def _study_files(plan: Plan, names: list[str]) -> Files:
-    """The pages, metrics, figures, tables and claims of these studies, and missing records; with
-    `only`, the records that it allows and nothing else."""
-    if plan.config.get("only"):
-        return [plan.cells[digest].path for digest in plan.digests(*names)]
-    files = []
+def _target_files(plan: Plan, names: list[str], item: str) -> Files:
+    """The pages, metrics, figures, tables and claims of these studies, or the files of one item of
+    theirs, and missing records; with `only`, the records that it allows and nothing else."""
+    experiments, drawn = list[tuple[str, str]](), list[str]()
     for study in map(plan.study, names):
-        files += _measured(plan, study.name, study.experiments)
-        files += drawn_files(plan, study) + plan.layout.page(study.name)
-    return files
+        spec = study.drawn_items().get(item)
+        if not item:
+            shown: Iterable[str] = study.experiments
+            drawn += drawn_files(plan, study) + plan.layout.page(study.name)
+        elif (
+            spec or item == paths.CLAIMS_TABLE
+        ):  # or else all its cells are skipped, as a note says
+            shown = [spec["experiment"]] if spec else study.claimed()
+            drawn += output_files(plan, study, item)
+        else:
+            continue
+        experiments += [(study.name, key) for key in shown]
+    if not plan.config.get("only"):
+        return _measured(plan, experiments) + drawn
+    rows = plan.rows(names)
+    digests = (row.digest for key in experiments for row in rows.get(key, []))
+    return [plan.cells[digest].path for digest in dict.fromkeys(digests)]
 
 
-def _item_files(plan: Plan, study_name: str, item: str) -> Files:
-    """The files of a figure, a table or the claims of a study, and its experiments' metrics and
-    missing records; with `only`, the records that it allows and nothing else."""
-    study = plan.study(study_name)
-    spec = study.drawn_items().get(item)
-    if spec is None and item != paths.CLAIMS_TABLE:  # all its cells are skipped, as a note says
-        return []
-    experiments = study.claimed() if spec is None else [spec["experiment"]]
-    if plan.config.get("only"):
-        rows = plan.rows([study_name])
-        wanted = [row for key in experiments for row in rows.get((study_name, key), [])]
-        return list(dict.fromkeys(plan.cells[row.digest].path for row in wanted))
-    return _measured(plan, study_name, experiments) + output_files(plan, study, item)
-
-
-def _measured(plan: Plan, study: str, experiments: Iterable[str]) -> Files:
+def _measured(plan: Plan, experiments: Iterable[tuple[str, str]]) -> Files:
     """The metrics of these experiments, and the missing records under metrics that exist.
 
     Snakemake would not notice those: it asks for a record only to make the metrics.
     """
     files = []
-    for experiment in experiments:
+    for study, experiment in experiments:
         files.append(plan.layout.metrics(study, experiment))
         if os.path.exists(files[-1]):
             records = record_files(plan, study, experiment)
             files += [record for record in records if not os.path.exists(record)]
     return files
+
+
+def experiment_plan(plan: Plan, study: str, experiment: str) -> tuple[str, Spec]:
+    """The plan of an experiment for `collect`, its cells with their labels, and the path to freeze
+    it at, whose name holds a digest of the content."""
+    cells = []
+    for row in plan.study(study).experiments[experiment].rows:
+        planned = plan.cells[row.digest]
+        cell: Spec = {"digest": row.digest, "path": planned.path, "labels": row.labels}
+        cell |= {"generated": True} if planned.generated else {}
+        cells.append(cell | ({"share": row.share} if row.share != 1 else {}))
+    content = {"study": study, "experiment": experiment, "cells": cells}
+    digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:12]
+    return paths.experiment_plan_file(study, experiment, digest), content
+
+
+def spec_of(plan: Plan, study: str, name: str) -> Spec:
+    """The spec of a figure or table: its entry in the study, and how to show its values."""
+    spec = plan.study(study).drawn_items()[name]
+    paper = plan.study(study).paper_file(spec)
+    return {
+        **spec,
+        "study": study,
+        "name": name,
+        "scale": plan.scale,
+        "look": look_of(plan, study, spec["experiment"]),
+        **({"paper_values": str(paper)} if paper else {}),
+    }
+
+
+def look_of(plan: Plan, study: str, experiment: str) -> Spec:
+    """How a figure or table shows an experiment's labels: order, titles, colors; word for a round.
+
+    Strategies have the order and the colors of the whole study: FedAvg the first one, then those of
+    its figures.
+    """
+    expanded = plan.study(study)
+    in_order = expanded.strategies(expanded.experiments)
+    drawn = [figure["experiment"] for figure in expanded.figures.values()]
+    strategies = expanded.strategies([*drawn, *expanded.experiments])
+    axes, rows = expanded.experiments[experiment].axes, expanded.experiments[experiment].rows
+    names = sorted(axes["strategy"], key=in_order.index)
+    round_names = {plan.cells[row.digest].procedure.round_name for row in rows}
+    return {
+        "orders": axes | {"strategy": names},
+        "strategies": sorted(strategies, key=lambda name: name != BASELINE),
+        "methods": expanded.methods,
+        "titles": _titles_of(plan, expanded, names),
+        "round": round_names.pop() if len(round_names) == 1 else "Round",
+    }
+
+
+def _titles_of(plan: Plan, study: Study, strategies: Iterable[str]) -> dict[str, dict[str, str]]:
+    """The titles of label values: the study's own, and config/strategies.yaml's for others."""
+    defaults = {name: plan.strategies[name]["title"] for name in strategies}
+    return study.titles | {"strategy": defaults | study.titles.get("strategy", {})}
+
+
+def claims_spec(plan: Plan, name: str, layout: paths.Layout | None = None) -> Spec:
+    """The spec by which a study's claims are judged, by files of this layout or the plan's."""
+    study, layout = plan.study(name), layout or plan.layout
+    return {
+        "study": name,
+        "scale": plan.scale,
+        "reproduces": any(file.exists() for file in paper_files(name)),
+        "claims": study.claims,
+        "titles": _titles_of(plan, study, study.strategies(study.claimed())),
+        "metrics": {key: layout.metrics(name, key) for key in study.claimed()},
+    }
+
+
+def page_spec(plan: Plan, name: str, layout: paths.Layout | None = None) -> Spec:
+    """The spec of a study's page, with files of this layout or the plan's own."""
+    study, layout = plan.study(name), layout or plan.layout
+    items = {}
+    for key, spec in study.drawn_items().items():
+        files = layout.figure if key in study.figures else layout.table
+        items[key] = spec_of(plan, name, key) | {
+            "title": spec.get("title", key),
+            "caption": spec.get("caption", ""),
+            "metrics": layout.metrics(name, spec["experiment"]),
+            "files": files(name, key),
+            "command": _target_command(plan, f"{name}_{key}"),
+        }
+    return {
+        "name": name,
+        "title": study.title,
+        "question": study.question,
+        "findings": [finding["text"] for finding in study.findings],
+        "key_figure": study.key_figure,
+        "description": study.description,
+        "source": study.source,
+        "scale": plan.scale,
+        "notes": study.notes,
+        "my": {module: user_files.version_of(module) for module in user_files.modules()},
+        "titles": _titles_of(plan, study, study.strategies(study.experiments)),
+        "experiments": {
+            key: {"runs": layout.runs(name, key), "seconds": _seconds(plan, experiment.rows)}
+            for key, experiment in study.experiments.items()
+        },
+        "figures": [items[key] for key in study.figures],
+        "tables": [items[key] for key in study.tables],
+        "claims": layout.claims(name) if study.claims else [],
+        "quotes": {key: _quotes(claim) for key, claim in study.claims.items()},
+        "claims_command": _target_command(plan, f"{name}_claims"),
+        "command": _target_command(plan, name),
+    }
+
+
+def _target_command(plan: Plan, target: str) -> str:
+    """The Snakemake command that makes a target at the plan's scale, with as many seeds."""
+    config = [f"scale={plan.scale}"] if plan.scale != FULL else []
+    config += [f"seeds={plan.config['seeds']}"] if plan.config.get("seeds") else []
+    return " ".join(["snakemake", target, *(["--config", *config] if config else [])])
+
+
+def _quotes(claim: Spec) -> dict[str, str]:
+    """The paper's sentence that a claim quotes, the paper's numbers against it, and a reading."""
+    return {key: str(claim.get(key, "")) for key in ("quote", "against", "reading")}
+
+
+def _seconds(plan: Plan, rows: Iterable[Row]) -> dict[str, float]:
+    """Estimate the seconds of each cell on one CPU core, to three digits, by digest."""
+    estimates = {}
+    for row in rows:
+        cell = plan.cells[row.digest]
+        seconds = cost.START_SECONDS + cost.round_seconds(cell, plan.dataset_info(cell))
+        estimates[row.digest] = float(f"{seconds:.3g}")
+    return estimates

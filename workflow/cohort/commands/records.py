@@ -1,0 +1,183 @@
+"""Finished runs as files: `cohort export` releases them, `cohort restore` turns released ones into
+records, `cohort prune` deletes what no study has any more."""
+
+import argparse
+import contextlib
+import re
+import shutil
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from cohort.commands import shared
+from cohort.core.errors import UserError
+from cohort.core.paths import CELLS, RELEASED, SHARDS, digest_in, record_file
+from cohort.core.process import tracked
+from cohort.core.shipped import shipped
+from cohort.core.text import counted
+from cohort.pipeline.driver import lock_directory
+from cohort.plan import Plan, all_studies, load
+from cohort.records.record import Record, read
+from cohort.results.names import METRICS
+from cohort.results.release import folder as releases
+from cohort.results.release.restoring import RestoreOutcome, restore
+from cohort.settings import DIGEST, PlannedFile, digest_of, shard_identity
+from cohort.training.cell import Cell
+from cohort.training.job.lease import is_held
+
+NAME = re.compile(rf"(?:clients\d+-)?seed(\d+)-({DIGEST})")
+SHOWN = 5  # runs that are named
+METRIC = "test_accuracy"
+
+
+def planned_files(plans: Iterable[Plan]) -> Callable[[Path], bool]:
+    """Make a function that says whether plans have the record or shards of a path, or would have
+    them with further seeds: `--seeds 5` trains more than studies name."""
+    by_folder: defaultdict[Path, dict[Path, Cell | PlannedFile]] = defaultdict(dict)
+    for plan in plans:
+        every: list[Cell | PlannedFile] = [*plan.cells.values(), *plan.shards.values()]
+        for planned in every:
+            path = Path(planned.path)
+            by_folder[path.parent][path] = planned
+
+    @cache
+    def identities(folder: Path) -> list[tuple[dict[str, Any], Mapping[str, int]]]:
+        """What the digests in a folder are made from, besides the seed, each once."""
+        by_digest = {}
+        for planned in by_folder[folder].values():
+            if isinstance(planned, Cell):
+                identity = planned.identity()
+            else:
+                identity = shard_identity(planned.settings, digest_in(planned.inputs["data"]))
+            identity = identity | {"seed": 0}
+            by_digest[digest_of(identity, planned.science)] = identity, planned.science
+        return list(by_digest.values())
+
+    def is_planned(path: Path) -> bool:
+        name = NAME.fullmatch(path.stem)
+        return path in by_folder[path.parent] or any(
+            name and digest_of(identity | {"seed": int(name[1])}, science) == name[2]
+            for identity, science in identities(path.parent)
+        )
+
+    return is_planned
+
+
+def prune_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add --config and --delete."""
+    shared.add_overrides(parser)
+    parser.add_argument("--delete", action="store_true", help="delete them")
+
+
+def prune_command(options: argparse.Namespace) -> None:
+    """Print, and with --delete delete, what no study has, whatever the scale and the seeds."""
+    names = {"studies": all_studies(), "only": ""}
+    scales = shared.load_plan(options).scales
+    is_planned = planned_files(shared.load_plan(options, scale=scale, **names) for scale in scales)
+    every = (path for folder in (CELLS, SHARDS) for path in Path(folder).rglob("*.h5"))
+    files = {path for path in every if path.parent.suffix != ".state"}
+    paths, total = [path for path in files if not is_planned(path)], 0.0
+    for state in Path(CELLS).rglob("*.state"):  # of unplanned or finished cells
+        record = state.with_suffix(".h5")
+        if (record in files or not is_planned(record)) and not is_held(state):
+            paths.append(state)
+    # A driver may be working on what studies had when it started.
+    with lock_directory() if options.delete else contextlib.nullcontext():
+        for path in sorted(paths):
+            parts = [path] if path.is_file() else path.rglob("*")
+            size = sum(file.stat().st_size for file in parts if file.is_file()) / 2**20
+            total += size
+            print(f"{size:10.2f} MB  {path}")
+            if options.delete:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+    verb = "deleted" if options.delete else "could be deleted (cohort prune --delete)"
+    print(f"{total:10.2f} MB in {len(paths)} records, shards and checkpoints {verb}")
+
+
+def export_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the studies, and --to."""
+    shared.add_studies(parser)
+    text = f"output folder (default: {RELEASED})"
+    parser.add_argument("--to", type=Path, default=Path(RELEASED), metavar="DIR", help=text)
+
+
+def export_command(options: argparse.Namespace) -> None:
+    """Write a release for each study and print a line on it: the runs that have records, and those
+    that an earlier release in the folder holds and the study still has at some scale."""
+    plan = shared.load_plan(options)
+    for study in plan.listed:
+        folder = options.to / study
+        earlier = shipped(folder / releases.MANIFEST)  # else the one that ships with Cohort
+        released = releases.read_release(earlier.parent) if earlier.exists() else []
+        # The runs that the study has at some scale and number of seeds, asked for here or not.
+        whole = plan.config | {"studies": study, "only": ""}
+        is_planned = planned_files(load(whole | {"scale": scale}) for scale in plan.scales)
+        runs = {}
+        for run in released:
+            digest = run.header["digest"]
+            if is_planned(Path(record_file(run.header["settings"], digest))):
+                runs[digest] = run
+        paths = (Path(plan.cells[digest].path) for digest in plan.digests(study))
+        finished = (read(path) for path in paths if path.exists())
+        runs |= {run.header["digest"]: run for run in finished}
+        if not runs:
+            raise UserError(f"{study} has no finished run at scale {plan.scale}; train it first")
+        releases.write_release(folder, study, runs.values())
+        size = sum(file.stat().st_size for file in folder.iterdir()) / 1e6
+        before, total = {run.header["digest"] for run in released}, {*plan.digests(study), *runs}
+        added, dropped = len(runs.keys() - before), len(before - runs.keys())
+        line = f"{folder}: {len(runs)} of {counted(len(total), 'run')}, {added} of them new"
+        lost = f"; {dropped} dropped that {study} no longer has" if dropped else ""
+        print(f"{line}, {size:.2f} MB{lost}")
+
+
+def restore_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the studies, and --from."""
+    shared.add_studies(parser, whole=True, default="all that have a release")
+    text = f"a folder with releases, one for each study (default: {RELEASED})"
+    parser.add_argument("--from", dest="source", metavar="DIR", default=RELEASED, help=text)
+
+
+def restore_command(options: argparse.Namespace) -> None:
+    """Turn the released runs of these studies, or of all that a release exists of, into records,
+    and print how many of each release were restored."""
+    source, ours = Path(options.source), dict[str, Path]()
+    if options.source == RELEASED:
+        ours = releases.release_folders(all_studies())
+    files = [*source.glob(releases.MANIFEST), *sorted(source.glob(f"*/{releases.MANIFEST}"))]
+    every = list(ours.values()) or [file.parent for file in files]
+    plan = shared.load_plan(options)
+    for study in tracked(all_studies(), "planning"):
+        plan.study(study)
+    if not (folders := [ours.get(study, source / study) for study in options.studies] or every):
+        raise UserError(f"{source} holds no release; cohort export writes one")
+    with lock_directory():
+        for folder in folders:
+            outcome = restore(folder, str(folder), plan.cells)
+            print(*_outcome_lines(str(folder), outcome), sep="\n")
+
+
+def _outcome_lines(address: str, outcome: RestoreOutcome) -> Iterator[str]:
+    counts = {
+        "restored": outcome.restored,
+        "here already, bit by bit the same": outcome.present,
+        "here already, with other numbers": outcome.different,
+        "that no study plans, not restored": outcome.unplanned,
+        "that a process here is training, not restored": outcome.training,
+    }
+    texts = (f"{counted(len(runs), 'run')} {text}" for text, runs in counts.items() if runs)
+    yield f"{address}: {'; '.join(texts)}"
+    for digest, (here, released) in [*outcome.different.items()][:SHOWN]:
+        yield f"  {digest}: {_run_text(here)} here, {_run_text(released)} in the release"
+    if outcome.unplanned:
+        more = ", ..." if len(outcome.unplanned) > SHOWN else ""
+        yield f"  not planned: {', '.join(outcome.unplanned[:SHOWN])}{more}"
+
+
+def _run_text(record: Record) -> str:
+    """A run's last accuracy and where it was trained: `52.69 % (native on AMD EPYC)`."""
+    value = METRICS[METRIC].scale * record.history.last(METRIC)
+    provenance = record.header["provenance"]
+    return f"{value:.2f} % ({provenance['trainer']} on {', '.join(provenance['devices'])})"
