@@ -72,13 +72,20 @@ RECORDED = {
 """What every run records, and what follows from records. Components declare the rest."""
 
 
-METRICS: dict[str, Metric] = {}
 PARTS: list[Mapping[str, Any]] = [EVALUATORS, PROCEDURES, SELECTORS, SERVERS, PARTICIPATIONS]
-for _component in itertools.chain.from_iterable(catalog.values() for catalog in PARTS):
-    for _name, _metric in _component.metrics.items():
-        if METRICS.setdefault(_name, _metric) != _metric or _name in RECORDED:
-            raise ValueError(f"{_component.__name__} declares the metric {_name} anew")
-METRICS |= RECORDED
+
+
+def _declared() -> dict[str, Metric]:
+    """The metrics of all runs and of the components that record their own, each declared once."""
+    metrics: dict[str, Metric] = {}
+    for component in itertools.chain.from_iterable(catalog.values() for catalog in PARTS):
+        for name, metric in component.metrics.items():
+            if metrics.setdefault(name, metric) != metric or name in RECORDED:
+                raise ValueError(f"{component.__name__} declares the metric {name} anew")
+    return metrics | RECORDED
+
+
+METRICS = _declared()
 GAIN = "_gain"  # ends the name of a difference of two results
 BY_ROUND = [name for name, metric in METRICS.items() if metric.by == "round"]
 BY_STEP = [name for name, metric in METRICS.items() if metric.by == "step"]
