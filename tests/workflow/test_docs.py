@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import os
 import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -25,6 +27,7 @@ from cohort.selection import selector as abilities
 from cohort.training.objectives import OBJECTIVES
 from cohort.training.participation import PARTICIPATIONS
 from cohort.training.procedures import PROCEDURES
+from cohort.training.procedures.federated import FederatedRounds
 from cohort.training.schedules import SCHEDULES
 from cohort.training.servers import SERVERS
 from tests.conftest import ROOT
@@ -219,3 +222,8 @@ def test_the_picture_of_the_rules_has_them_all():
     rules = re.findall(r"^rule (\w+):", text, re.M)
     shown = re.findall(r"<text[^>]*>(\w+)</text>", (ROOT / "docs/images/rulegraph.svg").read_text())
     assert sorted(shown) == sorted({*rules, "all"} - {"unknown"})  # which only reports a mistake
+
+
+def test_the_page_on_the_design_shows_a_round_as_it_is():
+    play = textwrap.dedent(inspect.getsource(FederatedRounds.play))
+    assert play in (ROOT / "docs/design.md").read_text()

@@ -1,4 +1,6 @@
-"""What a cell is: its settings, the rounds that it evaluates, and the plan file of each output."""
+"""What a cell is: its settings, the rounds that it evaluates, and the plan file of each output.
+
+Planning writes these files (`plan/resolution.py`); `training/cell.py` reads a cell from its own."""
 
 import functools
 import hashlib

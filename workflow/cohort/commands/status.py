@@ -449,9 +449,12 @@ def differences_from(record: Record, cell: Cell) -> Iterator[str]:
     keys = [key for key in dict.fromkeys([*there, *here]) if there.get(key) != here.get(key)]
     for key in keys:
         yield f"{key} {there.get(key, 'unset')}, the cell {here.get(key, 'unset')}"
-    bumped = [key for key in science if science[key] != cell.science.get(key, science[key])]
-    for key in bumped:
-        yield f"science version {science[key]} of {key}, the cell {cell.science[key]}"
+    versions = {
+        key: (science.get(key, 1), cell.science.get(key, 1)) for key in science | cell.science
+    }
+    bumped = {key: pair for key, pair in versions.items() if pair[0] != pair[1]}
+    for key, (old, new) in bumped.items():
+        yield f"science version {old} of {key}, the cell {new}"
     if not keys and not bumped:
         yield "the settings of the cell, but data of another checksum or scaling"
 

@@ -196,7 +196,7 @@ class Expansion:
         """Plan the experiments, with notes; `facets` are their figures' panels and hues."""
         own_choices, experiments, notes = matrix.ScaleChoices(), {}, []
         for key, (every, axes, chosen, earlier) in full.items():
-            choices = matrix.ScaleChoices() if earlier else own_choices
+            choices = matrix.ScaleChoices() if key in self.extended else own_choices
             for previous in earlier:
                 choices.trained(previous.cells, previous.scale)
             with errors_at(f"experiments.{key}"):
@@ -238,7 +238,8 @@ def with_strategies(cells: list[Values], added: Iterable[str], default: str | No
     """
     names = list(dict.fromkeys(cell.get("strategy", default) for cell in cells))
     reference = BASELINE if BASELINE in names else names[0]
-    shared = {cell.get(SERIES) for cell in cells if cell.get("strategy") != reference}
+    others = (cell for cell in cells if cell.get("strategy", default) != reference)
+    shared = {cell.get(SERIES) for cell in others}
     extended = list(cells)
     for name in added:
         if name in names:
