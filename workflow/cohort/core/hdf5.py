@@ -59,8 +59,9 @@ def new_hdf5(path: str | Path) -> Iterator[h5py.File]:
             with h5py.File(stream, "w", userblock_size=SEAL_BYTES) as file:
                 yield file
                 file.flush()
-                arrays = _arrays(file).items()
-                large = {name: array for name, array in arrays if array.nbytes >= LARGE}
+                is_small = os.fstat(stream.fileno()).st_size < LARGE  # so it has no large array
+                arrays = {} if is_small else _arrays(file)
+                large = {name: array for name, array in arrays.items() if array.nbytes >= LARGE}
                 ranges = {name: (a.id.get_offset(), a.nbytes) for name, a in large.items()}
             sums = {name: [*pair, _crc(stream, *pair)] for name, pair in ranges.items()}
             seal = json.dumps({"sha256": _sha256_of_rest(stream, sums), "large": sums}).encode()
