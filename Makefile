@@ -32,7 +32,7 @@ test-slow: setup  # those that start Snakemake again and again: reruns, kills, b
 	$(BIN)/pytest -m "alone and slow" --ignore tests/slurm --ignore tests/stress
 
 test-slurm: setup  # on Debian's SLURM, started for it; skipped where it is not installed (tests/slurm/cluster/install.sh)
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest -n 4 -rs tests/slurm
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest -n 4 --dist loadgroup -rs tests/slurm
 
 test-all: test test-slow test-slurm  # what CI runs
 
