@@ -35,7 +35,7 @@ class Player:
     def __init__(self, given: Work, trainer: str, device: torch.device):
         before = _reset_peak(device)
         task = task_of(given, trainer, device)
-        self.trainer = task.trainer  # serial where the other refuses the network
+        self.trainer = task.trainer.name  # serial where the other refuses the network
         self.states: Iterator[RunState] = task.procedure.rounds(task, task.procedure.begin(task))
         self.weights = flat(next(self.states).weights.values())
         self.memory_mb = _peak_mb(device, before)

@@ -15,11 +15,11 @@ from cohort.data.shards import Shards
 from cohort.selection.simple import Random
 from cohort.settings import Settings
 from cohort.training.job.machine import set_up
+from cohort.training.job.train import choose_trainer
 from cohort.training.objectives import CrossEntropy
 from cohort.training.procedures import parse_procedure
 from cohort.training.servers import Average
 from cohort.training.task import Task
-from cohort.training.trainers import choose_trainer
 
 ENDLESS = 10**6  # rounds, also between evaluations
 CPU = torch.device("cpu")

@@ -195,7 +195,7 @@ def whole_runs_are_equal(device: torch.device, folder: Path) -> str:
             "participation": "dropout-0.3",
         }
         states = []
-        for kind in ("serial", "batched"):
+        for kind in (SerialTrainer, StackedTrainer):
             task = on(small_task(server=server, sizes=SIZES, momentum=0.5, **settings), device)
             states.append(run(replace(task, trainer=kind)))
         serial, batched = states

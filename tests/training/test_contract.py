@@ -21,6 +21,7 @@ from cohort.core.metric import Metric
 from cohort.selection.selector import Allocating, MetricRecording, Reports, State, View
 from cohort.selection.simple import Random
 from cohort.training.job import checkpoint
+from cohort.training.job.train import TRAINERS
 from cohort.training.objectives import Objective
 from cohort.training.servers import Merged, ServerRule
 from cohort.training.updates import Updates, Weights
@@ -157,7 +158,7 @@ class Losses(Objective):
 )
 def test_an_objective_gives_one_loss_per_sample(trainer: str, of: Callable, shape: str):
     task = small_task(objective=Losses(of=of), **{**SMALL, "sizes": (8, 8, 8)})
-    object.__setattr__(task, "trainer", trainer)
+    object.__setattr__(task, "trainer", TRAINERS[trainer])
     with pytest.raises(UserError, match=f"a tensor of shape {shape}, not one loss for each of 4"):
         run(task)
 

@@ -15,6 +15,7 @@ from torch import nn
 from cohort.selection.pools import Probe
 from cohort.training.evaluation import fingerprint
 from cohort.training.job import checkpoint
+from cohort.training.job.train import TRAINERS
 from cohort.training.ledger import Cursor
 from cohort.training.servers import Momentum, Scaffold
 from cohort.training.task import RunState, Task
@@ -34,7 +35,7 @@ def random_network() -> nn.Module:
 
 def task_of(trainer: str = "serial", **changes: Any) -> Task:
     """Three rounds of two epochs by three of five clients."""
-    return replace(small_task(**({"sizes": SIZES} | USUAL | changes)), trainer=trainer)
+    return replace(small_task(**({"sizes": SIZES} | USUAL | changes)), trainer=TRAINERS[trainer])
 
 
 def probed(trainer: str) -> Task:

@@ -19,6 +19,7 @@ from cohort.selection.selector import Probing, Reports, State, View
 from cohort.selection.simple import FixedProbability, HighestLoss, HighestTrainingLoss, Random, Ucb
 from cohort.training.evaluation import fingerprint
 from cohort.training.evaluators import EVALUATORS
+from cohort.training.job.train import TRAINERS
 from cohort.training.task import RunState, Task
 from cohort.training.trainers.serial import SerialTrainer
 from cohort.training.updates import Weights
@@ -170,7 +171,7 @@ class Shrinking(Selector, Probing):
 @pytest.mark.parametrize("trainer", ["serial", "native", "batched"])
 def test_cohorts_and_pools_of_changing_size_are_recorded(trainer: str):
     settings = {"rounds": 3, "cohort": 3, "J": "J2", "seed": 3}
-    state = run(replace(small_task(selector=Shrinking(), **settings), trainer=trainer))
+    state = run(replace(small_task(selector=Shrinking(), **settings), trainer=TRAINERS[trainer]))
     history = History.from_arrays(state.history.arrays())
     assert [len(cohort) for cohort in history.cohorts] == [3, 1, 2]
     assert {len(pool) for pool in history.pools} == {3, 4}
@@ -187,7 +188,7 @@ def test_a_probe_that_leaves_no_steps_gives_the_training_loss(trainer: str):
     settings = {"rounds": 1, "cohort": 2, "J": "J1e", "batch": 100, "lr": 0.3}
     task = small_task(selector=Probe(pool=2.0, batches=1), **settings)
     start = task.initial_weights()
-    state = run(replace(task, trainer=trainer))
+    state = run(replace(task, trainer=TRAINERS[trainer]))
     (cohort,) = state.history.cohorts
     given, held = (task, start, task.train_samples), task.shards.indices
     losses = [by_hand(*given, held[client])[0] for client in cohort]

@@ -51,7 +51,7 @@ def test_a_run_is_valid(name: str):
     task = small_task(**settings)
     rounds, begun = task.procedure.rounds_of(task), task.procedure.begin(task)
     run = Run(task, rounds, torch.device("cpu"), begun, {}, Path())
-    run.state.sessions.append(describe_session(run.device, task.trainer, 0))
+    run.state.sessions.append(describe_session(run.device, task.trainer.name, 0))
     *_, run.state = run.rounds.run(run.state)
     record = run.record()
     assert (record.header["status"] == "diverged") == name.startswith("diverged")

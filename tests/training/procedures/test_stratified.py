@@ -16,6 +16,7 @@ from torch.nn.functional import cross_entropy
 from cohort.core.randomness import generator
 from cohort.records.history import History
 from cohort.training import rounds as training_rounds
+from cohort.training.job.train import TRAINERS
 from cohort.training.procedures.label_schedule import (
     Epoch,
     label_frequencies,
@@ -75,7 +76,7 @@ def take_single_steps(model: nn.Module, task: Task, samples: np.ndarray, lr: flo
 @pytest.mark.parametrize("trainer", ["serial", "native"])
 def test_single_samples_are_steps_of_sgd_in_the_order_of_the_schedule(trainer: str):
     """Each client that is asked takes a step on one sample and hands the model on."""
-    task, model = replace(single(), trainer=trainer), small_model()
+    task, model = replace(single(), trainer=TRAINERS[trainer]), small_model()
     state = run(task)
     transfers = []
     for epoch in range(1, EPOCHS + 1):
@@ -140,7 +141,7 @@ def test_hybrid_begins_with_batches_and_goes_on_with_single_samples(trainer: str
     ways = {"momentum": 0.9, "weight_decay": 0.01, "schedule": "onecycle", "clip": 1.0}
     begun = run(batch(rounds=2, **ways))
     hybrid = batch(procedure="stratified-hybrid-2-chunk3", rounds=4, **ways)
-    results, model = run(replace(hybrid, trainer=trainer)), small_model()
+    results, model = run(replace(hybrid, trainer=TRAINERS[trainer])), small_model()
     model.load_state_dict(begun.weights)
     epochs = [scheduled_singly(hybrid, epoch) for epoch in (3, 4)]
     for epoch in epochs:

@@ -13,6 +13,7 @@ from cohort.selection.selector import Screening
 from cohort.selection.simple import Random
 from cohort.training import evaluation
 from cohort.training.evaluators import EVALUATORS
+from cohort.training.job.train import TRAINERS
 from cohort.training.updates import Weights
 from tests.training.small_task import run, small_task
 
@@ -44,7 +45,7 @@ def run_everything(trainer: str, **settings: Any) -> set[str]:
     shards = replace(
         task.shards, holdouts=[np.array([client]) for client in range(task.settings.clients)]
     )
-    return set(run(replace(task, shards=shards, trainer=trainer)).history.metrics)
+    return set(run(replace(task, shards=shards, trainer=TRAINERS[trainer])).history.metrics)
 
 
 @pytest.mark.parametrize("procedure", ["federated", "federated-profiled1"])

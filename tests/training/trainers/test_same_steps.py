@@ -17,10 +17,10 @@ from cohort.models import MODELS
 from cohort.native import network as native_network
 from cohort.selection import SELECTORS
 from cohort.training.evaluation import evaluate, fingerprint
+from cohort.training.job.train import TRAINERS, choose_trainer
 from cohort.training.objectives import CrossEntropy, FedLC, FedProx, FedRS, Objective
 from cohort.training.servers import SERVERS
 from cohort.training.task import Task
-from cohort.training.trainers import TRAINERS, choose_trainer
 from cohort.training.trainers.base import Trainer
 from cohort.training.trainers.native import NativeTrainer
 from cohort.training.trainers.serial import SerialTrainer
@@ -231,7 +231,7 @@ RUNS: dict[str, dict[str, Any]] = {
 def test_whole_runs(name: str):
     settings = {"sizes": SIZES, "rounds": 3, "J": "J2e", **RUNS[name]}
     serial, *others = (
-        run(replace(small_task(**settings), trainer=trainer))
+        run(replace(small_task(**settings), trainer=TRAINERS[trainer]))
         for trainer in small_task(**settings).procedure.usable_trainers()
     )
     for state in others:
@@ -329,11 +329,12 @@ def test_which_trainer_is_chosen(
 ):
     samples = plain_samples(torch.zeros(21, 3, 32, 32), torch.arange(21) % 3)
     parts = {"model": network(model, (3, 32, 32)).float(), "train": samples, "test": samples}
-    assert choose_trainer(wish, device, small_task(**parts)) == (chosen, reason)
+    assert choose_trainer(wish, device, small_task(**parts)) == (TRAINERS[chosen], reason)
     for procedure in ("centralized", "concat-2", "federated-profiled1"):
         task = small_task(**parts, procedure=procedure)
         allowed = task.procedure.usable_trainers()
-        assert choose_trainer(wish, device, task)[0] == (chosen if chosen in allowed else "serial")
+        trainer = TRAINERS[chosen if chosen in allowed else "serial"]
+        assert choose_trainer(wish, device, task)[0] is trainer
     assert small_task().procedure.usable_trainers() == tuple(TRAINERS)
 
 

@@ -26,11 +26,11 @@ from cohort.training.cell import Cell
 from cohort.training.job.lease import CHECKPOINT, saved_header
 
 if TYPE_CHECKING:
-    from cohort.training import trainers
     from cohort.training.job import checkpoint, machine
+    from cohort.training.job import train as job
 else:  # these import PyTorch
     machine = lazy("cohort.training.job.machine")
-    trainers = lazy("cohort.training.trainers")
+    job = lazy("cohort.training.job.train")
     checkpoint = lazy("cohort.training.job.checkpoint")
 
 POINTS, SHARE = 5.0, 0.1  # of an accuracy, and of a loss, where bits may differ
@@ -109,7 +109,7 @@ def _train_again(
     """Train the cell in a temporary folder, by the trainer and kind of device of `before` where
     this machine has them; return the run's history, its sessions, and its weights' hash if any."""
     provenance = before.header["provenance"]
-    trainer = provenance["trainer"] if provenance["trainer"] in trainers.TRAINERS else "serial"
+    trainer = provenance["trainer"] if provenance["trainer"] in job.TRAINERS else "serial"
     on_cpu = trainer == "native" or provenance["devices"][-1] == machine.cpu_name()
     with tempfile.TemporaryDirectory(prefix="cohort-verify-") as folder:
         record, file = Path(folder, Path(cell.path).name), Path(folder, f"{cell.digest}.json")

@@ -26,16 +26,22 @@ from cohort.core.lazy import lazy
 from cohort.core.paths import state_folder
 from cohort.core.text import duration_text
 from cohort.records.record import FORMAT, Record, is_valid, write
-from cohort.training import contract, evaluation, trainers
+from cohort.training import contract, evaluation
 from cohort.training.cell import Cell, read_cell
 from cohort.training.job import checkpoint, lease, machine
 from cohort.training.ledger import Cursor
 from cohort.training.rounds import Rounds
 from cohort.training.task import RunState, Task, load_task
+from cohort.training.trainers.base import Trainer
+from cohort.training.trainers.native import NativeTrainer
+from cohort.training.trainers.serial import SerialTrainer
+from cohort.training.trainers.stacked import StackedTrainer
 from cohort.training.updates import Weights
 
 rich = lazy("rich.progress")  # only needed in a terminal
 Watch = Callable[[RunState], None]
+_TRAINERS: tuple[type[Trainer], ...] = SerialTrainer, NativeTrainer, StackedTrainer
+TRAINERS = {trainer.name: trainer for trainer in _TRAINERS}
 PROGRESS_SECONDS = 10.0  # between two lines of a log
 PATIENCE_SECONDS = 10  # from a signal until a run that cannot be saved in time is given up
 
@@ -84,6 +90,20 @@ class GivenUp(Stopped):
     """A signal came, and for `PATIENCE_SECONDS` no client was done."""
 
 
+def choose_trainer(wish: str, device: torch.device, task: Task) -> tuple[type[Trainer], str]:
+    """The trainer to use, and a reason: the wished one and no reason, or the serial one and why the
+    other cannot train. `auto` wishes for the stacked trainer on a GPU and for the native one on a
+    CPU."""
+    if wish == "auto":
+        wish = StackedTrainer.name if device.type == "cuda" else NativeTrainer.name
+    trainer, reason = TRAINERS[wish], ""
+    if wish not in task.procedure.usable_trainers():
+        reason = f"procedure {task.procedure} has no {wish} training"
+    else:
+        reason = trainer.refusal(task)
+    return (SerialTrainer if reason else trainer), reason
+
+
 @dataclass
 class Run:
     """A cell in training: its task, its state, and where checkpoints go."""
@@ -107,11 +127,11 @@ class Run:
         state, cursor = checkpoint.load(path, cell.digest, begun, device) or (begun, {})
         if state.sessions:
             trainer = state.sessions[-1]["trainer"]
-        trainer, reason = trainers.choose_trainer(trainer, device, task)
-        task = replace(task, trainer=trainer)
+        kind, reason = choose_trainer(trainer, device, task)
+        task = replace(task, trainer=kind)
         if reason:
             print(f"trained by plain PyTorch: {reason}", flush=True)
-        state.sessions.append(describe_session(device, task.trainer, state.round))
+        state.sessions.append(describe_session(device, kind.name, state.round))
         beginning = f"resume at round {state.round}" if state.round else "start at round 0"
         beginning = f"resume inside round {state.round + 1}" if cursor else beginning
         print(f"{beginning}: {cell.path}", flush=True)

@@ -20,7 +20,7 @@ from cohort.training.procedures import federated, gathering
 from cohort.training.procedures.procedure import Concat
 from cohort.training.rounds import Rounds
 from cohort.training.task import RunState, Task
-from cohort.training.trainers import TRAINERS, serial
+from cohort.training.trainers import serial
 from cohort.training.updates import Updates, Weights, local_steps, size_in_bytes, stack
 
 NONE = -1  # the cluster of a client without samples
@@ -46,7 +46,7 @@ class ConcatRounds(Rounds):
         clusters = int(self.cluster_of_client.max()) + 1
         self.concatenated = Concatenated(task.model, clusters, torch_seed(seed, "classifier"))
         few_steps = replace(task.settings, J=f"J{procedure.steps}")
-        self.trainer = TRAINERS[task.trainer](task)
+        self.trainer = task.trainer(task)
         self.classifier_trainer = serial.SerialTrainer(task, self.concatenated, few_steps)
 
     def network(self, round: int) -> "Concatenated":

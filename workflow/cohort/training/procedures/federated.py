@@ -16,7 +16,7 @@ from cohort.training.procedures.gathering import NeedGatherer, scatter_rows
 from cohort.training.procedures.procedure import Federated
 from cohort.training.rounds import Rounds
 from cohort.training.task import RunState, Task
-from cohort.training.trainers import TRAINERS, serial
+from cohort.training.trainers import serial
 from cohort.training.updates import LocalWork, Updates, Weights, local_steps, size_in_bytes
 
 NORM_BYTES = 8  # of the number that a probed client sends
@@ -76,8 +76,8 @@ class FederatedRounds(Rounds):
         self.needs = NeedGatherer(task.selector.needs, task)
         rng = generator(task.settings.seed, "devices")
         self.speeds = task.client_devices.speeds(task.settings.clients, rng)
-        kind = serial.StepRecordingTrainer if procedure.profiled else TRAINERS[task.trainer]
-        self.trainer = kind(task)
+        trainer = serial.StepRecordingTrainer if procedure.profiled else task.trainer
+        self.trainer = trainer(task)
 
     def begin(self) -> RunState:
         task = self.task

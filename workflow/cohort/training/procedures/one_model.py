@@ -16,7 +16,7 @@ from cohort.training.procedures import label_schedule, procedure
 from cohort.training.procedures.fedtan import charge_exchange
 from cohort.training.rounds import Rounds
 from cohort.training.task import RunState, Task
-from cohort.training.trainers import TRAINERS, serial
+from cohort.training.trainers import serial
 from cohort.training.updates import LocalWork, Weights, local_steps, size_in_bytes
 
 LABEL_BYTES = 4  # of a placeholder
@@ -87,7 +87,7 @@ class HandoffRounds(Rounds):
 
     def __init__(self, task: Task):
         super().__init__(task)
-        self.trainer = TRAINERS[task.trainer](task)
+        self.trainer = task.trainer(task)
 
     def train_work(self, work: LocalWork, ledger: Ledger) -> tuple[Weights, float]:
         """Train by this work; return the weights after it and its mean loss."""

@@ -1,9 +1,11 @@
 """The base of all trainers: local work in, stacked updates out. Which samples make which step is
 decided by the local work itself, so trainers do the same steps and differ in rounding only."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from functools import partial
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import torch
@@ -15,8 +17,10 @@ from cohort.data.samples import Samples
 from cohort.settings import Settings
 from cohort.training.evaluation import evaluate
 from cohort.training.ledger import Cursor
-from cohort.training.task import Task
 from cohort.training.updates import LocalWork, Updates, Weights, local_steps
+
+if TYPE_CHECKING:
+    from cohort.training.task import Task
 
 Trained = tuple[Weights, Tensor, list[int]]
 """The stacked models of some clients after their work, mean losses and numbers of steps."""

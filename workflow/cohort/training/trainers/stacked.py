@@ -1,10 +1,12 @@
 """The stacked trainer, `batched` in config and records: a cohort as one program with a client axis,
 because a single client does not use a GPU to capacity."""
 
+from __future__ import annotations
+
 import gc
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -18,9 +20,11 @@ from cohort.training.contract import losses_of
 from cohort.training.evaluation import evaluation_batches
 from cohort.training.ledger import Cursor, strip_prefix
 from cohort.training.objectives import Objective, output_bias
-from cohort.training.task import Task
 from cohort.training.trainers.base import Trained, Trainer
 from cohort.training.updates import LocalWork, Updates, Weights, local_steps, stack
+
+if TYPE_CHECKING:
+    from cohort.training.task import Task
 
 WARM_UP = 2  # runs before a CUDA graph is captured, in which libraries initialize themselves
 HEIGHTS = 8  # the number of heights to which the stack shrinks as clients finish their steps

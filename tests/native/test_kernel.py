@@ -12,9 +12,9 @@ from torch import nn
 
 from cohort.core import files
 from cohort.core.files import write_text
-from cohort.native import compiler, kernel
-from cohort.native.compiler import compile_function
+from cohort.native import kernel
 from cohort.native.emitter import Emitter
+from cohort.native.kernel import compile_function
 from cohort.native.layers import layers_of
 from cohort.native.target import host
 
@@ -31,13 +31,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def times(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """Record each compilation: the list grows by one entry per call of LLVM."""
     done: list[str] = []
-    original = compiler._compile
+    original = kernel._compile
 
     def compile(*arguments: object) -> bytes:
         done.append("compiled")
         return original(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(compiler, "_compile", compile)
+    monkeypatch.setattr(kernel, "_compile", compile)
     yield done
 
 
@@ -95,7 +95,7 @@ def test_a_folder_that_cannot_be_written(times: list[str], folder: Path):
 
 
 def test_the_oldest_entries_go(folder: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(compiler, "MOST", 2)
+    monkeypatch.setattr(kernel, "CACHED", 2)
     for number in range(4):
         call(number)
         for age, file in enumerate(
@@ -107,7 +107,7 @@ def test_the_oldest_entries_go(folder: Path, monkeypatch: pytest.MonkeyPatch):
 
 HOLES = """
 import mmap
-from cohort.native.compiler import compile_function
+from cohort.native.kernel import compile_function
 from cohort.native.emitter import Emitter
 from cohort.native.target import host
 
