@@ -1,0 +1,313 @@
+"""Convolutions and linear layers, which are convolutions of a single pixel: forward with bias, ReLU
+and 2x2 max pooling in one kernel, and the gradients of inputs and weights."""
+
+from dataclasses import dataclass
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A convolution of one client: images (batch, height, width, channels), `outputs` filters of
+    `rows` x `columns`, which put out images of `out_height` x `out_width`."""
+
+    batch: int
+    height: int
+    width: int
+    channels: int
+    outputs: int
+    rows: int
+    columns: int
+    stride: int
+    padding: int
+
+    @property
+    def out_height(self) -> int:
+        return (self.height + 2 * self.padding - self.rows) // self.stride + 1
+
+    @property
+    def out_width(self) -> int:
+        return (self.width + 2 * self.padding - self.columns) // self.stride + 1
+
+    @property
+    def out_pixels(self) -> int:
+        """Pixels of the outputs of a whole batch."""
+        return self.batch * self.out_height * self.out_width
+
+    @property
+    def taps(self) -> int:
+        """Weights of one filter."""
+        return self.rows * self.columns * self.channels
+
+
+def float32_products(shape: Shape) -> str:
+    """How Triton multiplies float32 numbers on tensor cores without losing digits: as six products
+    of three bfloat16 parts, or, faster for narrow layers, as three products of TF32 parts."""
+    is_wide = min(shape.channels, shape.outputs) >= 32 and shape.out_pixels >= 64
+    return "bf16x6" if is_wide else "tf32x3"
+
+
+@triton.jit
+def _dot(left, right, sums, PRECISION: tl.constexpr):
+    if PRECISION == "bfloat16":
+        return tl.dot(left.to(tl.bfloat16), right.to(tl.bfloat16), sums)
+    return tl.dot(left, right, sums, input_precision=PRECISION)
+
+
+@triton.jit
+def _convolve(
+    images, weights, bias, results, winners, weight_row,
+    B: tl.constexpr, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, K: tl.constexpr,
+    R: tl.constexpr, S: tl.constexpr, P: tl.constexpr, Q: tl.constexpr,
+    STRIDE: tl.constexpr, PADDING: tl.constexpr, BACKWARD: tl.constexpr,
+    BIAS: tl.constexpr, RELU: tl.constexpr, POOL: tl.constexpr, PRECISION: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+):  # fmt: skip
+    """Images (B, H, W, C) to results (B, P, Q, K), as a product of matrices whose left one is read
+    from the images. BACKWARD: the images are the gradient of a convolution's outputs, and the
+    results that of its inputs. POOL: a row of the product is a pixel, ordered by pooling window;
+    `winners` gets the pixel of each window that is its maximum, or 4 if none is positive."""
+    client = tl.program_id(2).to(tl.int64)
+    pixel = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    output = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
+    taps = tl.arange(0, BLOCK_K)
+    if POOL:
+        HALF_P: tl.constexpr = P // 2
+        HALF_Q: tl.constexpr = Q // 2
+        PIXELS: tl.constexpr = B * HALF_P * HALF_Q * 4
+        window = pixel // 4
+        column = window % HALF_Q * 2 + pixel % 2
+        row = window // HALF_Q % HALF_P * 2 + pixel % 4 // 2
+        sample = window // (HALF_P * HALF_Q)
+    else:
+        PIXELS: tl.constexpr = B * P * Q
+        column = pixel % Q
+        row = pixel // Q % P
+        sample = pixel // (P * Q)
+    is_pixel = pixel < PIXELS
+    is_output = output < K
+    own_images = images + client * (B * H * W * C)
+    own_weights = weights + client * weight_row
+    sums = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+    for first in range(0, R * S * C, BLOCK_K):
+        if C % BLOCK_K == 0:  # one tap for the whole block
+            tap = first // C
+            channel = first % C + taps
+            is_tap = taps >= 0
+        else:
+            tap = (first + taps)[None, :] // C
+            channel = (first + taps) % C
+            is_tap = first + taps < R * S * C
+        if BACKWARD:
+            down = row[:, None] + PADDING - tap // S
+            right = column[:, None] + PADDING - tap % S
+            inside = (down >= 0) & (right >= 0) & (down % STRIDE == 0) & (right % STRIDE == 0)
+            down = down // STRIDE
+            right = right // STRIDE
+            at = channel[:, None] * (R * S * K) + output[None, :]
+            if C % BLOCK_K == 0:
+                at += tap * K
+            else:
+                at += ((first + taps) // C * K)[:, None]
+        else:
+            down = row[:, None] * STRIDE - PADDING + tap // S
+            right = column[:, None] * STRIDE - PADDING + tap % S
+            inside = (down >= 0) & (right >= 0)
+            at = output[None, :] * (R * S * C) + (first + taps)[:, None]
+        inside = inside & (down < H) & (right < W) & is_pixel[:, None] & is_tap[None, :]
+        source = ((sample[:, None] * H + down) * W + right) * C + channel[None, :]
+        left = tl.load(own_images + source, mask=inside, other=0.0)
+        factors = tl.load(own_weights + at, mask=is_tap[:, None] & is_output[None, :], other=0.0)
+        sums = _dot(left, factors, sums, PRECISION)
+    if BIAS:
+        sums += tl.load(bias + client * K + output, mask=is_output, other=0.0)[None, :]
+    if POOL:
+        grouped = tl.reshape(sums, (BLOCK_M // 4, 4, BLOCK_N))
+        best, winner = tl.max(grouped, axis=1, return_indices=True)
+        window = tl.program_id(0) * (BLOCK_M // 4) + tl.arange(0, BLOCK_M // 4)
+        place = client * (PIXELS // 4 * K) + window[:, None] * K + output[None, :]
+        is_window = (window < PIXELS // 4)[:, None] & is_output[None, :]
+        positive = tl.maximum(best, 0.0, propagate_nan=tl.PropagateNan.ALL)
+        tl.store(results + place, positive, mask=is_window)
+        tl.store(winners + place, tl.where(best > 0, winner, 4).to(tl.int8), mask=is_window)
+    else:
+        if RELU:
+            sums = tl.maximum(sums, 0.0, propagate_nan=tl.PropagateNan.ALL)
+        place = client * (PIXELS * K) + pixel[:, None] * K + output[None, :]
+        tl.store(results + place, sums, mask=is_pixel[:, None] & is_output[None, :])
+
+
+@triton.jit
+def _weight_gradient(
+    images, gradients, of_weights, of_bias, clients,
+    B: tl.constexpr, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, K: tl.constexpr,
+    R: tl.constexpr, S: tl.constexpr, P: tl.constexpr, Q: tl.constexpr,
+    STRIDE: tl.constexpr, PADDING: tl.constexpr, SHARE: tl.constexpr, PRECISION: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+):  # fmt: skip
+    """Gradients of weights (split, client, K, R, S, C) and bias (split, client, K) from those of the
+    outputs (B, P, Q, K). Each split sums over a SHARE of the pixels."""
+    client = tl.program_id(1).to(tl.int64)
+    split = tl.program_id(2)
+    WEIGHTS: tl.constexpr = R * S * C
+    BLOCKS: tl.constexpr = (WEIGHTS + BLOCK_N - 1) // BLOCK_N
+    output = tl.program_id(0) // BLOCKS * BLOCK_M + tl.arange(0, BLOCK_M)
+    weight = tl.program_id(0) % BLOCKS * BLOCK_N + tl.arange(0, BLOCK_N)
+    is_output = output < K
+    is_weight = weight < WEIGHTS
+    tap = weight // C
+    own_images = images + client * (B * H * W * C)
+    own_gradients = gradients + client * (B * P * Q * K)
+    sums = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+    bias_sums = tl.zeros((BLOCK_M,), dtype=tl.float32)
+    for first in range(0, SHARE, BLOCK_K):
+        pixel = split * SHARE + first + tl.arange(0, BLOCK_K)
+        is_pixel = pixel < B * P * Q
+        down = (pixel // Q % P * STRIDE - PADDING)[:, None] + (tap // S)[None, :]
+        right = (pixel % Q * STRIDE - PADDING)[:, None] + (tap % S)[None, :]
+        inside = (down >= 0) & (right >= 0) & (down < H) & (right < W)
+        inside = inside & is_pixel[:, None] & is_weight[None, :]
+        source = (((pixel // (P * Q))[:, None] * H + down) * W + right) * C + (weight % C)[None, :]
+        values = tl.load(own_images + source, mask=inside, other=0.0)
+        at = pixel[None, :] * K + output[:, None]
+        factors = tl.load(
+            own_gradients + at, mask=is_pixel[None, :] & is_output[:, None], other=0.0
+        )
+        sums = _dot(factors, values, sums, PRECISION)
+        bias_sums += tl.sum(factors, axis=1)
+    part = split * clients + client
+    at = part * (K * WEIGHTS) + output[:, None] * WEIGHTS + weight[None, :]
+    tl.store(of_weights + at, sums, mask=is_output[:, None] & is_weight[None, :])
+    if tl.program_id(0) % BLOCKS == 0:
+        tl.store(of_bias + part * K + output, bias_sums, mask=is_output)
+
+
+@triton.jit
+def _activation_gradient(
+    gradients, results, winners, before, COUNT,
+    P: tl.constexpr, Q: tl.constexpr, K: tl.constexpr, POOL: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """The gradient before ReLU and pooling, of COUNT numbers (client and sample, P, Q, K)."""
+    place = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    exists = place < COUNT
+    if POOL:
+        row = place // (Q * K) % P
+        column = place // K % Q
+        exists_pooled = exists & (row < P // 2 * 2) & (column < Q // 2 * 2)
+        window = (place // (P * Q * K) * (P // 2) + row // 2) * (Q // 2) + column // 2
+        at = window * K + place % K
+        winner = tl.load(winners + at, mask=exists_pooled, other=4)
+        passes = winner == row % 2 * 2 + column % 2
+        value = tl.load(gradients + at, mask=exists_pooled, other=0.0)
+    else:
+        passes = tl.load(results + place, mask=exists, other=0.0) > 0
+        value = tl.load(gradients + place, mask=exists, other=0.0)
+    tl.store(before + place, tl.where(passes, value, 0.0), mask=exists)
+
+
+@triton.jit
+def _sum_splits(parts, total, COUNT, SPLITS: tl.constexpr, BLOCK: tl.constexpr):
+    place = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    exists = place < COUNT
+    sums = tl.zeros((BLOCK,), dtype=tl.float32)
+    for split in range(0, SPLITS):
+        sums += tl.load(parts + split * COUNT + place, mask=exists, other=0.0)
+    tl.store(total + place, sums, mask=exists)
+
+
+def convolve(
+    images: Tensor, weights: Tensor, bias: Tensor | None, shape: Shape, precision: str,
+    relu: bool = False, pool: bool = False,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """Outputs (client, sample, row, column, output) of a convolution, and the winners of pooling,
+    which has a ReLU too."""
+    height, width = shape.out_height, shape.out_width
+    height, width = (height // 2, width // 2) if pool else (height, width)
+    results = images.new_empty(len(images), shape.batch, height, width, shape.outputs)
+    winners = torch.empty_like(results, dtype=torch.int8) if pool else results
+    pixels = shape.batch * height * width * (4 if pool else 1)
+    sizes = shape.height, shape.width, shape.channels, shape.outputs
+    grid = shape.out_height, shape.out_width
+    flags = {"BACKWARD": False, "BIAS": bias is not None, "RELU": relu, "POOL": pool}
+    _launch(images, weights, bias, results, winners, shape, sizes, grid, pixels, flags, precision)
+    return results, winners
+
+
+def input_gradient(gradients: Tensor, weights: Tensor, shape: Shape, precision: str) -> Tensor:
+    """The gradient of a convolution's images from that of its outputs."""
+    given = len(gradients), shape.batch, shape.height, shape.width, shape.channels
+    results = gradients.new_empty(given)
+    sizes = shape.out_height, shape.out_width, shape.outputs, shape.channels
+    pixels, grid = shape.batch * shape.height * shape.width, (shape.height, shape.width)
+    flags = {"BACKWARD": True, "BIAS": False, "RELU": False, "POOL": False}
+    given = gradients, weights, None, results, results, shape, sizes, grid, pixels, flags
+    _launch(*given, precision)
+    return results
+
+
+def _launch(images, weights, bias, results, winners, shape, sizes, grid, pixels, flags, precision):
+    """Start the kernel of a convolution or of the gradient of its images."""
+    taps, outputs = shape.rows * shape.columns * sizes[2], sizes[3]
+    block_n = min(64, max(16, triton.next_power_of_2(outputs)))
+    block_m = 128 if pixels > 64 else max(16, triton.next_power_of_2(pixels))
+    block_k = 32 if taps > 16 else 16
+    tiles = triton.cdiv(pixels, block_m), triton.cdiv(outputs, block_n), len(images)
+    _convolve[tiles](
+        images, weights, weights if bias is None else bias, results, winners, weights.stride(0),
+        shape.batch, *sizes, shape.rows, shape.columns, *grid, shape.stride, shape.padding,
+        **flags, PRECISION=precision, BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=block_k,
+        num_warps=4, num_stages=3,
+    )  # fmt: skip
+
+
+def weight_gradients(
+    images: Tensor, gradients: Tensor, shape: Shape, precision: str
+) -> tuple[Tensor, Tensor]:
+    """Gradients of weights (client, output, row, column, channel) and of the bias."""
+    block_m = min(64, max(16, triton.next_power_of_2(shape.outputs)))
+    block_n = min(64, max(16, triton.next_power_of_2(shape.taps)))
+    block_k = min(32, max(16, triton.next_power_of_2(shape.out_pixels)))
+    tiles = triton.cdiv(shape.outputs, block_m) * triton.cdiv(shape.taps, block_n)
+    splits = max(1, min(64, shape.out_pixels // (4 * block_k), triton.cdiv(TILES, tiles)))
+    share = triton.cdiv(triton.cdiv(shape.out_pixels, splits), block_k) * block_k
+    splits, clients = triton.cdiv(shape.out_pixels, share), len(images)
+    parts = images.new_empty(splits, clients, shape.outputs, shape.rows, shape.columns, shape.channels)
+    bias_parts = images.new_empty(splits, clients, shape.outputs)
+    _weight_gradient[tiles, clients, splits](
+        images, gradients, parts, bias_parts, clients,
+        shape.batch, shape.height, shape.width, shape.channels, shape.outputs, shape.rows,
+        shape.columns, shape.out_height, shape.out_width, shape.stride, shape.padding,
+        SHARE=share, PRECISION=precision, BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=block_k,
+        num_warps=4, num_stages=3,
+    )  # fmt: skip
+    return sum_splits(parts), sum_splits(bias_parts)
+
+
+TILES = 64  # of one client's weight gradient, at least: ten clients fill a large GPU
+
+
+def activation_gradient(
+    gradients: Tensor, results: Tensor, winners: Tensor, shape: Shape, pool: bool
+) -> Tensor:
+    """The gradient before ReLU, and before pooling if `pool`, from that of the results."""
+    grid = shape.out_height, shape.out_width, shape.outputs
+    before = gradients.new_empty(len(gradients), shape.batch, *grid)
+    blocks, count = (triton.cdiv(before.numel(), BLOCK),), before.numel()
+    _activation_gradient[blocks](gradients, results, winners, before, count, *grid, pool, BLOCK)
+    return before
+
+
+BLOCK = 1024  # numbers that a program of an elementwise kernel takes
+
+
+def sum_splits(parts: Tensor) -> Tensor:
+    """Add up the parts (split, ...) in their order."""
+    if len(parts) == 1:
+        return parts[0]
+    total = torch.empty_like(parts[0])
+    blocks = (triton.cdiv(total.numel(), BLOCK),)
+    _sum_splits[blocks](parts, total, total.numel(), len(parts), BLOCK)
+    return total
