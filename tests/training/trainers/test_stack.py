@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from cohort.training.ledger import Cursor
 from cohort.training.objectives import CrossEntropy, FedLC, FedProx, FedRS, Objective
 from cohort.training.trainers.base import Trained
 from cohort.training.trainers.stacked import Part, Stack, StackedTrainer
@@ -33,7 +34,7 @@ def part_of(objective: Objective, changes: dict[str, Any], **common: Any) -> Par
     works[0] = replace(works[0], end=1, correction=task.initial_weights)
     weights = {name: tensor + 0.1 for name, tensor in task.initial_weights().items()}
     works[1] = replace(works[1], weights=weights, begin=1)
-    return Part(trainer, works, weights)
+    return Part(trainer, works, weights, Cursor())
 
 
 def same(one: Trained, other: Trained) -> bool:
@@ -49,9 +50,9 @@ def test_cells_do_not_depend_on_who_else_is_in_their_stack(augmentation: str):
     common = {"model": network(), "augmentation": augmentation}
     parts = [part_of(*cell, **common) for cell in CELLS]
     alone = [part.trainer.train_part(part) for part in parts]
-    stack = Stack(parts[0].trainer).fitting(parts)
+    stack = Stack(parts[0].trainer, parts)
     for chosen in ([0, 1, 2, 3, 4], [2, 4], [3]):
-        assert stack.fitting([parts[number] for number in chosen]) is stack
+        assert stack.fits([parts[number] for number in chosen])
         together = stack.train([parts[number] for number in chosen])
         assert all(map(same, together, [alone[number] for number in chosen])), chosen
 
@@ -69,6 +70,6 @@ def test_a_cell_with_infinite_losses_harms_none():
     for work in parts[1].works:
         work.weights["7.bias"][:] = 0
     alone = [part.trainer.train_part(part) for part in parts]
-    together = Stack(parts[0].trainer).fitting(parts).train(parts)
+    together = Stack(parts[0].trainer, parts).train(parts)
     assert together[1][1].isnan().all()
     assert same(together[0], alone[0]) and same(together[2], alone[2])

@@ -35,6 +35,7 @@ class Part(NamedTuple):
     trainer: StackedTrainer
     works: Sequence[LocalWork]
     anchor: Weights
+    cursor: Cursor
 
 
 class StackedTrainer(Trainer):
@@ -58,7 +59,7 @@ class StackedTrainer(Trainer):
     def _train(self, works: Sequence[LocalWork], anchor: Weights, cursor: Cursor) -> Trained:
         if done := cursor.next_call():  # all clients finish together
             return strip_prefix(done, "weights/"), done["losses"], done["steps"].tolist()
-        weights, losses, steps = self.train_part(Part(self, works, anchor))
+        weights, losses, steps = self.train_part(Part(self, works, anchor, cursor))
         results = {f"weights/{name}": tensor for name, tensor in weights.items()}
         results |= {"losses": losses, "steps": torch.tensor(steps)}
         cursor.client_done(lambda: results)
@@ -66,7 +67,8 @@ class StackedTrainer(Trainer):
 
     def train_part(self, part: Part) -> Trained:
         """Train what this trainer was asked to."""
-        self.stack = self.stack.fitting([part])
+        if not self.stack.fits([part]):
+            self.stack = Stack(self, [part])
         return self.stack.train([part])[0]
 
     @torch.no_grad()
@@ -94,18 +96,21 @@ class Stack:
     """
 
     def __init__(
-        self, trainer: StackedTrainer, objectives: Sequence[Objective] = (), height: int = 0
+        self,
+        trainer: StackedTrainer,
+        parts: Sequence[Part] = (),
+        objectives: Sequence[Objective] = (),
     ):
         self.model, self.settings, self.batch = trainer.model, trainer.settings, trainer.batch
         self.samples, self.augmentation = trainer.samples, trainer.augmentation
-        self.objectives, self.height = objectives, height
+        all_objectives = *objectives, *(part.trainer.objective for part in parts)
+        self.objectives = [*dict.fromkeys(all_objectives)]
+        self.height = height = sum(len(part.works) for part in parts)
         bias = output_bias(self.model).detach()
-        self.weights = {
-            name: parameter.detach().new_zeros(height, *parameter.shape)
-            for name, parameter in self.model.named_parameters()
-        }
+        parameters = dict(self.model.named_parameters())
+        self.weights = {name: own.new_zeros(height, *own.shape) for name, own in parameters.items()}
         self.velocity, self.correction = _copy(self.weights), _copy(self.weights)
-        is_proximal = any(objective.is_proximal for objective in objectives)
+        is_proximal = any(objective.is_proximal for objective in self.objectives)
         self.anchor = _copy(self.weights) if is_proximal else {}
         self.statistics, self.lr = bias.new_zeros(height, len(bias)), bias.new_zeros(height)
         self.objective_numbers = self.samples.labels.new_zeros(height)
@@ -114,13 +119,11 @@ class Stack:
         if self.samples.values.is_cuda:
             self.inputs = CudaGraphFunction(self._inputs)
 
-    def fitting(self, parts: Sequence[Part]) -> Stack:
-        """This stack if it has room for these parts, else a new one."""
-        objectives = tuple(dict.fromkeys(part.trainer.objective for part in parts))
+    def fits(self, parts: Sequence[Part]) -> bool:
+        """Whether this stack was made for these parts' objectives, and has room for them."""
         height = sum(len(part.works) for part in parts)
-        if height <= self.height and {*objectives} <= {*self.objectives}:
-            return self
-        return Stack(parts[0].trainer, objectives, height)
+        objectives = {part.trainer.objective for part in parts}
+        return height <= self.height and objectives <= {*self.objectives}
 
     def train(self, parts: Sequence[Part]) -> list[Trained]:
         """Do the works of all parts."""
@@ -154,14 +157,12 @@ class Stack:
         filled, classes, statistics = slice(len(rows)), self.statistics.shape[1], []
         begun = stack([work.weights for _, work in rows])
         corrected = [work.correction() for _, work in rows]
+        zeros = {name: tensor.new_zeros(tensor.shape[1:]) for name, tensor in self.weights.items()}
         for name, tensor in self.weights.items():
             tensor[filled] = begun[name]
             self.velocity[name].zero_()
-            self.correction[name].zero_()
-            if any(corrected):
-                zero = tensor.new_zeros(tensor.shape[1:])
-                own = [correction.get(name, zero) for correction in corrected]
-                self.correction[name][filled] = torch.stack(own)
+            own = [correction.get(name, zeros[name]) for correction in corrected]
+            self.correction[name][filled] = torch.stack(own)
             if self.anchor:
                 self.anchor[name][filled] = torch.stack([part.anchor[name] for part, _ in rows])
         objectives = [part.trainer.objective for part, _ in rows]
@@ -218,20 +219,19 @@ class Stack:
         all weigh 0 does not change, and its loss is 0."""
         settings, rows = self.settings, slice(len(inputs))
         before = [tensor[rows] for tensor in self.weights.values()]
-        own = {
-            name: tensor[rows].detach().requires_grad_() for name, tensor in self.weights.items()
-        }
+        leaves = [tensor.detach().requires_grad_() for tensor in before]
         with torch.enable_grad():
+            own = dict(zip(self.weights, leaves, strict=True))
             outputs = vmap(partial(functional_call, self.model))(own, (inputs,))
             losses = self._losses(own, outputs, targets, sample_weights)
             # rows are independent, so the gradient of the sum is that of each
-            changes = list(torch.autograd.grad(losses.sum(), list(own.values())))
+            changes = [*torch.autograd.grad(losses.sum(), leaves, materialize_grads=True)]
         if settings.clip:
             squares = [change.flatten(1).square().sum(dim=1) for change in changes]
             norms = sum(squares[1:], squares[0]).sqrt()  # each row's in the same order always
             factors = (settings.clip / (norms + 1e-6)).clamp(max=1)  # as in clip_grad_norm_
             changes = [change * _broadcast_rows(factors, change) for change in changes]
-        is_active, lr = sample_weights.any(dim=1), self.lr[rows]
+        active = partial(_only_rows, sample_weights.any(dim=1))
         velocity = [tensor[rows] for tensor in self.velocity.values()]
         correction = [tensor[rows] for tensor in self.correction.values()]
         # each operation on all tensors is one kernel on a GPU
@@ -239,12 +239,9 @@ class Stack:
         decayed = torch._foreach_add(changes, before, alpha=settings.weight_decay)
         torch._foreach_add_(velocity, decayed)
         steps = torch._foreach_sub(correction, velocity)
-        moves = [
-            (step * _broadcast_rows(lr, step)).where(_broadcast_rows(is_active, step), 0)
-            for step in steps
-        ]
+        moves = [active(step * _broadcast_rows(self.lr[rows], step)) for step in steps]
         torch._foreach_add_(before, moves)
-        return losses.detach().where(is_active, 0)
+        return active(losses.detach())
 
     def _losses(
         self, own: Weights, outputs: Tensor, targets: Tensor, sample_weights: Tensor
@@ -254,16 +251,15 @@ class Stack:
         rows, total = slice(len(outputs)), sample_weights.new_zeros(len(outputs))
         *_, bias = own.values()
         for number, objective in enumerate(self.objectives):
-            is_own = self.objective_numbers[rows] == number
-            only = partial(_only_rows, is_own) if len(self.objectives) > 1 else _unchanged
+            is_own = self.objective_numbers[rows] == number if len(self.objectives) > 1 else None
+            only = partial(_only_rows, is_own)
             of_sample = vmap(partial(losses_of, objective))
             losses = of_sample(only(outputs), targets, self.statistics[rows], only(bias))
             loss = (sample_weights * losses).sum(dim=1)
             if objective.is_proximal:
-                pairs = [
-                    (only(tensor), only(self.anchor[name][rows])) for name, tensor in own.items()
-                ]
-                loss = loss + vmap(objective.proximal_term)(*map(list, zip(*pairs, strict=True)))
+                term = vmap(objective.proximal_term)
+                starts = [self.anchor[name][rows] for name in own]
+                loss = loss + term([*map(only, own.values())], [*map(only, starts)])
             total = total + only(loss)
         return total
 
@@ -272,13 +268,9 @@ def _copy(weights: Weights) -> Weights:
     return {name: tensor.clone() for name, tensor in weights.items()}
 
 
-def _only_rows(is_own: Tensor, tensor: Tensor) -> Tensor:
-    """The tensor with zeros in all rows but some."""
-    return tensor.where(_broadcast_rows(is_own, tensor), 0)
-
-
-def _unchanged(tensor: Tensor) -> Tensor:
-    return tensor
+def _only_rows(chosen: Tensor | None, tensor: Tensor) -> Tensor:
+    """The tensor with zeros in all rows but the chosen ones; None chooses all."""
+    return tensor if chosen is None else tensor.where(_broadcast_rows(chosen, tensor), 0)
 
 
 def _broadcast_rows(rows: Tensor, like: Tensor) -> Tensor:
