@@ -20,12 +20,13 @@ from cohort.data.samples import Samples
 from cohort.models import MODELS
 from cohort.training.evaluation import fingerprint
 from cohort.training.job.machine import set_up
+from cohort.training.ledger import Cursor
 from cohort.training.objectives import OBJECTIVES
 from cohort.training.servers import Average, Scaffold
 from cohort.training.task import Task
 from cohort.training.trainers.base import Trainer
 from cohort.training.trainers.serial import SerialTrainer
-from cohort.training.trainers.stacked import CudaGraphFunction, StackedTrainer
+from cohort.training.trainers.stacked import CudaGraphFunction, Part, Stack, StackedTrainer
 from cohort.training.updates import Updates
 from tests.training.small_task import plain_samples, run, small_task, train
 
@@ -126,6 +127,25 @@ def batched_equals_serial(device: torch.device, folder: Path) -> str:
             task = on(small_task(objective=objective(), **settings), device)
             results[f"{name}, {kind.name}"] = difference(a_round(task, kind, cohort), expected)
     return at_most(EXACT, results)
+
+
+def cells_equal_themselves_in_a_stack(device: torch.device, folder: Path) -> str:
+    """Cells of all objectives in float64, with seeds and learning rates of their own: trained as one stack, and alone."""
+    set_up("float64", device)
+    parts, errors = [], {}
+    for seed, objective in enumerate(OBJECTIVES.values()):
+        settings: dict[str, Any] = {"sizes": SIZES, "J": "J2e", "momentum": 0.9, "clip": 0.2}
+        task = small_task(objective=objective(), seed=seed, lr=0.1 / (1 + seed), **settings)
+        trainer, start = StackedTrainer(on(task, device)), on(task, device).initial_weights()
+        works = trainer.full_work(start, range(seed, len(SIZES)), 3)
+        parts.append(Part(trainer, works, start, Cursor()))
+    together = Stack(parts[0].trainer, parts).train(parts)
+    for part, (stacked, *_) in zip(parts, together, strict=True):
+        alone = part.trainer.train_part(part)[0]
+        for name, tensor in alone.items():
+            ratio = (stacked[name] - tensor).norm() / tensor.norm()
+            errors[f"{part.trainer.objective.name}, {name}"] = float(ratio)
+    return at_most(EXACT, errors)
 
 
 def augmented_batched_equals_serial(device: torch.device, folder: Path) -> str:
