@@ -2,6 +2,7 @@
 and 2x2 max pooling in one kernel, and the gradients of inputs and weights."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import triton
@@ -74,16 +75,15 @@ def _convolve(
     pixel = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
     output = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
     taps = tl.arange(0, BLOCK_K)
+    PIXELS: tl.constexpr = B * (P // 2) * (Q // 2) * 4 if POOL else B * P * Q
     if POOL:
         HALF_P: tl.constexpr = P // 2
         HALF_Q: tl.constexpr = Q // 2
-        PIXELS: tl.constexpr = B * HALF_P * HALF_Q * 4
         window = pixel // 4
         column = window % HALF_Q * 2 + pixel % 2
         row = window // HALF_Q % HALF_P * 2 + pixel % 4 // 2
         sample = window // (HALF_P * HALF_Q)
     else:
-        PIXELS: tl.constexpr = B * P * Q
         column = pixel % Q
         row = pixel // Q % P
         sample = pixel // (P * Q)
@@ -220,45 +220,51 @@ def _sum_splits(parts, total, COUNT, SPLITS: tl.constexpr, BLOCK: tl.constexpr):
 
 def convolve(
     images: Tensor, weights: Tensor, bias: Tensor | None, shape: Shape, precision: str,
-    relu: bool = False, pool: bool = False,
+    rectifies: bool, pools: bool,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Outputs (client, sample, row, column, output) of a convolution, and the winners of pooling,
     which has a ReLU too."""
-    height, width = shape.out_height, shape.out_width
-    height, width = (height // 2, width // 2) if pool else (height, width)
-    results = images.new_empty(len(images), shape.batch, height, width, shape.outputs)
-    winners = torch.empty_like(results, dtype=torch.int8) if pool else results
-    pixels = shape.batch * height * width * (4 if pool else 1)
-    sizes = shape.height, shape.width, shape.channels, shape.outputs
     grid = shape.out_height, shape.out_width
-    flags = {"BACKWARD": False, "BIAS": bias is not None, "RELU": relu, "POOL": pool}
-    _launch(images, weights, bias, results, winners, shape, sizes, grid, pixels, flags, precision)
+    height, width = (side // 2 for side in grid) if pools else grid
+    results = images.new_empty(len(images), shape.batch, height, width, shape.outputs)
+    winners = torch.empty_like(results, dtype=torch.int8) if pools else results
+    tensors = images, weights, weights if bias is None else bias, results, winners
+    sizes = shape.height, shape.width, shape.channels, shape.outputs, *grid
+    pixels = shape.batch * height * width * (4 if pools else 1)
+    flags = {"BACKWARD": False, "BIAS": bias is not None, "RELU": rectifies, "POOL": pools}
+    _launch(tensors, shape, sizes, pixels, PRECISION=precision, **flags)
     return results, winners
 
 
 def input_gradient(gradients: Tensor, weights: Tensor, shape: Shape, precision: str) -> Tensor:
     """The gradient of a convolution's images from that of its outputs."""
-    given = len(gradients), shape.batch, shape.height, shape.width, shape.channels
-    results = gradients.new_empty(given)
-    sizes = shape.out_height, shape.out_width, shape.outputs, shape.channels
-    pixels, grid = shape.batch * shape.height * shape.width, (shape.height, shape.width)
+    grid = shape.height, shape.width
+    results = gradients.new_empty(len(gradients), shape.batch, *grid, shape.channels)
+    tensors = gradients, weights, weights, results, results
+    sizes = shape.out_height, shape.out_width, shape.outputs, shape.channels, *grid
     flags = {"BACKWARD": True, "BIAS": False, "RELU": False, "POOL": False}
-    given = gradients, weights, None, results, results, shape, sizes, grid, pixels, flags
-    _launch(*given, precision)
+    pixels = shape.batch * shape.height * shape.width
+    _launch(tensors, shape, sizes, pixels, PRECISION=precision, **flags)
     return results
 
 
-def _launch(images, weights, bias, results, winners, shape, sizes, grid, pixels, flags, precision):
-    """Start the kernel of a convolution or of the gradient of its images."""
-    taps, outputs = shape.rows * shape.columns * sizes[2], sizes[3]
-    block_n = min(64, max(16, triton.next_power_of_2(outputs)))
-    block_m = 128 if pixels > 64 else max(16, triton.next_power_of_2(pixels))
-    block_k = 32 if taps > 16 else 16
-    tiles = triton.cdiv(pixels, block_m), triton.cdiv(outputs, block_n), len(images)
-    _convolve[tiles](
-        images, weights, weights if bias is None else bias, results, winners, weights.stride(0),
-        shape.batch, *sizes, shape.rows, shape.columns, *grid, shape.stride, shape.padding,
-        **flags, PRECISION=precision, BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=block_k,
+def _launch(
+    tensors: tuple[Tensor, ...], shape: Shape, sizes: tuple[int, ...], pixels: int, **flags: Any
+) -> None:
+    """Start the kernel for these sizes: height, width and channels of the images that it reads,
+    then channels, height and width of its results. `pixels` are the rows of its product."""
+    *images, channels, outputs, height, width = sizes
+    taps = shape.rows * shape.columns * channels
+    blocks = {
+        "BLOCK_M": 128 if pixels > 64 else max(16, triton.next_power_of_2(pixels)),
+        "BLOCK_N": min(64, max(16, triton.next_power_of_2(outputs))),
+        "BLOCK_K": 32 if taps > 16 else 16,
+    }
+    clients = len(tensors[0])
+    grid = triton.cdiv(pixels, blocks["BLOCK_M"]), triton.cdiv(outputs, blocks["BLOCK_N"]), clients
+    _convolve[grid](
+        *tensors, tensors[1].stride(0), shape.batch, *images, channels, outputs, shape.rows,
+        shape.columns, height, width, shape.stride, shape.padding, **flags, **blocks,
         num_warps=4, num_stages=3,
     )  # fmt: skip
 
@@ -274,7 +280,9 @@ def weight_gradients(
     splits = max(1, min(64, shape.out_pixels // (4 * block_k), triton.cdiv(TILES, tiles)))
     share = triton.cdiv(triton.cdiv(shape.out_pixels, splits), block_k) * block_k
     splits, clients = triton.cdiv(shape.out_pixels, share), len(images)
-    parts = images.new_empty(splits, clients, shape.outputs, shape.rows, shape.columns, shape.channels)
+    parts = images.new_empty(
+        splits, clients, shape.outputs, shape.rows, shape.columns, shape.channels
+    )
     bias_parts = images.new_empty(splits, clients, shape.outputs)
     _weight_gradient[tiles, clients, splits](
         images, gradients, parts, bias_parts, clients,

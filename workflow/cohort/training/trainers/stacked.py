@@ -4,6 +4,7 @@ because a single client does not use a GPU to capacity."""
 from __future__ import annotations
 
 import gc
+import importlib.util
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from torch.nn.functional import cross_entropy
 
+from cohort.core.lazy import lazy
 from cohort.data.samples import Samples
 from cohort.training.contract import losses_of
 from cohort.training.evaluation import evaluation_batches
@@ -23,7 +25,10 @@ from cohort.training.trainers.base import Trained, Trainer
 from cohort.training.updates import LocalWork, Updates, Weights, local_steps, stack
 
 if TYPE_CHECKING:
+    from cohort.kernels import layers
     from cohort.training.task import Task
+else:
+    layers = lazy("cohort.kernels.layers")  # needs Triton, which comes with PyTorch for GPUs
 
 WARM_UP = 2  # runs before a CUDA graph is captured, in which libraries initialize themselves
 HEIGHTS = 8  # the number of heights to which the stack shrinks as clients finish their steps
@@ -47,6 +52,7 @@ class StackedTrainer(Trainer):
     def prepare(self) -> None:
         self.batch = min(self.settings.batch, max(map(len, self.shards)))
         self.labels = self.samples.labels.cpu()
+        self.network = network_on_device(self.model, self.samples, self.settings.precision)
         self.stack = Stack(self)
 
     @classmethod
@@ -102,6 +108,7 @@ class Stack:
         objectives: Sequence[Objective] = (),
     ):
         self.model, self.settings, self.batch = trainer.model, trainer.settings, trainer.batch
+        self.network = trainer.network
         self.samples, self.augmentation = trainer.samples, trainer.augmentation
         all_objectives = *objectives, *(part.trainer.objective for part in parts)
         self.objectives = [*dict.fromkeys(all_objectives)]
@@ -222,7 +229,7 @@ class Stack:
         leaves = [tensor.detach().requires_grad_() for tensor in before]
         with torch.enable_grad():
             own = dict(zip(self.weights, leaves, strict=True))
-            outputs = vmap(partial(functional_call, self.model))(own, (inputs,))
+            outputs = vmap(partial(functional_call, self.network))(own, (inputs,))
             losses = self._losses(own, outputs, targets, sample_weights)
             # rows are independent, so the gradient of the sum is that of each
             changes = [*torch.autograd.grad(losses.sum(), leaves, materialize_grads=True)]
@@ -335,6 +342,23 @@ class CudaGraphFunction:
         finally:
             if was_enabled:
                 gc.enable()
+
+
+def network_on_device(model: nn.Module, samples: Samples, precision: str) -> nn.Module:
+    """The network that a stack calls: on a GPU a copy with kernels for many clients, if Triton is
+    there and they are right on this GPU."""
+    if not samples.labels.is_cuda or precision == "float64" or samples.scale is None:
+        return model
+    if importlib.util.find_spec("triton") is None:
+        reason = "Triton is not installed"
+    else:
+        network = layers.with_kernels(model, precision)
+        indices = torch.arange(min(2, len(samples.labels)), device=samples.labels.device)
+        reason = layers.check(model, network, samples.inputs(indices))
+        if not reason:
+            return network
+    print(f"trained without kernels for many clients: {reason}", flush=True)
+    return model
 
 
 def unbatchable_layer(network: nn.Module) -> str:
