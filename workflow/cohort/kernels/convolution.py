@@ -59,6 +59,56 @@ def _dot(left, right, sums, PRECISION: tl.constexpr):
 
 
 @triton.jit
+def _positions(pixel, P: tl.constexpr, Q: tl.constexpr, POOL: tl.constexpr):
+    """Sample, row and column of pixels, which are in the order of pooling windows if POOL."""
+    if POOL:
+        window = pixel // 4
+        column = window % (Q // 2) * 2 + pixel % 2
+        row = window // (Q // 2) % (P // 2) * 2 + pixel % 4 // 2
+        sample = window // ((P // 2) * (Q // 2))
+    else:
+        column = pixel % Q
+        row = pixel // Q % P
+        sample = pixel // (P * Q)
+    return sample, row, column
+
+
+@triton.jit
+def _operands(
+    images, weights, sample, row, column, output, first,
+    H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, K: tl.constexpr, R: tl.constexpr,
+    S: tl.constexpr, STRIDE: tl.constexpr, PADDING: tl.constexpr, BACKWARD: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+):  # fmt: skip
+    """Blocks (pixel, tap) of the images and (tap, output) of the weights, from tap `first` on."""
+    taps = first + tl.arange(0, BLOCK_K)
+    channel = taps % C
+    is_tap = taps < R * S * C
+    if C % BLOCK_K == 0:  # all taps of the block are of one place in the filter
+        place = first // C
+        weight_place = place
+    else:
+        place = taps[None, :] // C
+        weight_place = taps[:, None] // C
+    if BACKWARD:
+        down = row[:, None] + PADDING - place // S
+        right = column[:, None] + PADDING - place % S
+        inside = (down >= 0) & (right >= 0) & (down % STRIDE == 0) & (right % STRIDE == 0)
+        down = down // STRIDE
+        right = right // STRIDE
+        at = channel[:, None] * (R * S * K) + weight_place * K + output[None, :]
+    else:
+        down = row[:, None] * STRIDE - PADDING + place // S
+        right = column[:, None] * STRIDE - PADDING + place % S
+        inside = (down >= 0) & (right >= 0)
+        at = output[None, :] * (R * S * C) + taps[:, None]
+    inside = inside & (down < H) & (right < W) & (row >= 0)[:, None] & is_tap[None, :]
+    source = ((sample[:, None] * H + down) * W + right) * C + channel[None, :]
+    left = tl.load(images + source, mask=inside, other=0.0)
+    return left, tl.load(weights + at, mask=is_tap[:, None] & (output < K)[None, :], other=0.0)
+
+
+@triton.jit
 def _convolve(
     images, weights, bias, results, winners, weight_row,
     B: tl.constexpr, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, K: tl.constexpr,
@@ -69,75 +119,48 @@ def _convolve(
 ):  # fmt: skip
     """Images (B, H, W, C) to results (B, P, Q, K), as a product of matrices whose left one is read
     from the images. BACKWARD: the images are the gradient of a convolution's outputs, and the
-    results that of its inputs. POOL: a row of the product is a pixel, ordered by pooling window;
-    `winners` gets the pixel of each window that is its maximum, or 4 if none is positive."""
+    results that of its inputs. POOL: `winners` gets the pixel of each window that is its maximum,
+    or 4 if none is positive."""
     client = tl.program_id(2).to(tl.int64)
     pixel = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
     output = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
-    taps = tl.arange(0, BLOCK_K)
     PIXELS: tl.constexpr = B * (P // 2) * (Q // 2) * 4 if POOL else B * P * Q
-    if POOL:
-        HALF_P: tl.constexpr = P // 2
-        HALF_Q: tl.constexpr = Q // 2
-        window = pixel // 4
-        column = window % HALF_Q * 2 + pixel % 2
-        row = window // HALF_Q % HALF_P * 2 + pixel % 4 // 2
-        sample = window // (HALF_P * HALF_Q)
-    else:
-        column = pixel % Q
-        row = pixel // Q % P
-        sample = pixel // (P * Q)
-    is_pixel = pixel < PIXELS
-    is_output = output < K
-    own_images = images + client * (B * H * W * C)
-    own_weights = weights + client * weight_row
+    sample, row, column = _positions(pixel, P, Q, POOL)
+    row = tl.where(pixel < PIXELS, row, -1)  # nothing is read for pixels that don't exist
+    images += client * (B * H * W * C)
+    weights += client * weight_row
     sums = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
     for first in range(0, R * S * C, BLOCK_K):
-        if C % BLOCK_K == 0:  # one tap for the whole block
-            tap = first // C
-            channel = first % C + taps
-            is_tap = taps >= 0
-        else:
-            tap = (first + taps)[None, :] // C
-            channel = (first + taps) % C
-            is_tap = first + taps < R * S * C
-        if BACKWARD:
-            down = row[:, None] + PADDING - tap // S
-            right = column[:, None] + PADDING - tap % S
-            inside = (down >= 0) & (right >= 0) & (down % STRIDE == 0) & (right % STRIDE == 0)
-            down = down // STRIDE
-            right = right // STRIDE
-            at = channel[:, None] * (R * S * K) + output[None, :]
-            if C % BLOCK_K == 0:
-                at += tap * K
-            else:
-                at += ((first + taps) // C * K)[:, None]
-        else:
-            down = row[:, None] * STRIDE - PADDING + tap // S
-            right = column[:, None] * STRIDE - PADDING + tap % S
-            inside = (down >= 0) & (right >= 0)
-            at = output[None, :] * (R * S * C) + (first + taps)[:, None]
-        inside = inside & (down < H) & (right < W) & is_pixel[:, None] & is_tap[None, :]
-        source = ((sample[:, None] * H + down) * W + right) * C + channel[None, :]
-        left = tl.load(own_images + source, mask=inside, other=0.0)
-        factors = tl.load(own_weights + at, mask=is_tap[:, None] & is_output[None, :], other=0.0)
+        left, factors = _operands(
+            images, weights, sample, row, column, output, first,
+            H, W, C, K, R, S, STRIDE, PADDING, BACKWARD, BLOCK_K,
+        )  # fmt: skip
         sums = _dot(left, factors, sums, PRECISION)
     if BIAS:
-        sums += tl.load(bias + client * K + output, mask=is_output, other=0.0)[None, :]
+        sums += tl.load(bias + client * K + output, mask=output < K, other=0.0)[None, :]
     if POOL:
-        grouped = tl.reshape(sums, (BLOCK_M // 4, 4, BLOCK_N))
-        best, winner = tl.max(grouped, axis=1, return_indices=True)
-        window = tl.program_id(0) * (BLOCK_M // 4) + tl.arange(0, BLOCK_M // 4)
-        place = client * (PIXELS // 4 * K) + window[:, None] * K + output[None, :]
-        is_window = (window < PIXELS // 4)[:, None] & is_output[None, :]
-        positive = tl.maximum(best, 0.0, propagate_nan=tl.PropagateNan.ALL)
-        tl.store(results + place, positive, mask=is_window)
-        tl.store(winners + place, tl.where(best > 0, winner, 4).to(tl.int8), mask=is_window)
+        _store_pooled(sums, results, winners, client, output, PIXELS // 4, K, BLOCK_M, BLOCK_N)
     else:
         if RELU:
             sums = tl.maximum(sums, 0.0, propagate_nan=tl.PropagateNan.ALL)
-        place = client * (PIXELS * K) + pixel[:, None] * K + output[None, :]
-        tl.store(results + place, sums, mask=is_pixel[:, None] & is_output[None, :])
+        at = client * (PIXELS * K) + pixel[:, None] * K + output[None, :]
+        tl.store(results + at, sums, mask=(pixel < PIXELS)[:, None] & (output < K)[None, :])
+
+
+@triton.jit
+def _store_pooled(
+    sums, results, winners, client, output,
+    WINDOWS: tl.constexpr, K: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+):  # fmt: skip
+    """Store the maxima of pooling windows, at least 0, and where they are."""
+    grouped = tl.reshape(sums, (BLOCK_M // 4, 4, BLOCK_N))
+    best, winner = tl.max(grouped, axis=1, return_indices=True)
+    window = tl.program_id(0) * (BLOCK_M // 4) + tl.arange(0, BLOCK_M // 4)
+    at = client * (WINDOWS * K) + window[:, None] * K + output[None, :]
+    exists = (window < WINDOWS)[:, None] & (output < K)[None, :]
+    positive = tl.maximum(best, 0.0, propagate_nan=tl.PropagateNan.ALL)
+    tl.store(results + at, positive, mask=exists)
+    tl.store(winners + at, tl.where(best > 0, winner, 4).to(tl.int8), mask=exists)
 
 
 @triton.jit
@@ -148,8 +171,8 @@ def _weight_gradient(
     STRIDE: tl.constexpr, PADDING: tl.constexpr, SHARE: tl.constexpr, PRECISION: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
 ):  # fmt: skip
-    """Gradients of weights (split, client, K, R, S, C) and bias (split, client, K) from those of the
-    outputs (B, P, Q, K). Each split sums over a SHARE of the pixels."""
+    """Gradients of weights (split, client, K, R, S, C) and bias (split, client, K) from those of
+    the outputs (B, P, Q, K). Each split sums over a SHARE of the pixels."""
     client = tl.program_id(1).to(tl.int64)
     split = tl.program_id(2)
     WEIGHTS: tl.constexpr = R * S * C
