@@ -130,7 +130,7 @@ def batched_equals_serial(device: torch.device, folder: Path) -> str:
 
 
 def cells_equal_themselves_in_a_stack(device: torch.device, folder: Path) -> str:
-    """Cells of all objectives in float64, with seeds and learning rates of their own: trained as one stack, and alone."""
+    """Train cells of all objectives, seeds and learning rates in one stack and alone, in float64."""
     set_up("float64", device)
     parts, errors = [], {}
     for seed, objective in enumerate(OBJECTIVES.values()):

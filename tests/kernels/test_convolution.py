@@ -35,12 +35,17 @@ def assert_close(result: Tensor, expected: Tensor) -> None:
     assert (result.to(expected) - expected).abs().max() <= 1e-5 * expected.abs().max()
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("follows", ["nothing", "relu", "relu and pooling"])
-def test_results_and_gradients(shape: Shape, follows: str):
-    pools, rectifies = follows == "relu and pooling", follows != "nothing"
-    if pools and min(shape.out_height, shape.out_width) < 2:
-        return
+POOLED = [shape for shape in SHAPES if min(shape.out_height, shape.out_width) > 1]
+
+
+@pytest.mark.parametrize(
+    ("shape", "rectifies", "pools"),
+    [
+        *((shape, rectifies, False) for shape in SHAPES for rectifies in (False, True)),
+        *((shape, True, True) for shape in POOLED),
+    ],
+)
+def test_results_and_gradients(shape: Shape, rectifies: bool, pools: bool):
     clients = 2
     images = torch.randn(clients, shape.batch, shape.height, shape.width, shape.channels)
     weights = torch.randn(clients, shape.outputs, shape.rows, shape.columns, shape.channels)

@@ -10,7 +10,6 @@ from cohort.data.samples import Samples
 from cohort.kernels import convolution, layers
 from cohort.models import MODELS, residual
 from cohort.training.task import Task
-from cohort.training.trainers import stacked
 from cohort.training.trainers.serial import SerialTrainer
 from cohort.training.trainers.stacked import Stack, StackedTrainer
 from tests.kernels.test_convolution import DEVICE
@@ -18,7 +17,7 @@ from tests.training.small_task import small_task, train
 
 SIZES = (3, 1, 5, 0, 4)
 SHAPE = (3, 16, 16)
-USUAL: dict[str, Any] = {"batch": 4, "lr": 0.1, "J": "J1", "momentum": 0.9, "weight_decay": 0.1}
+SETTINGS: dict[str, Any] = {"batch": 4, "lr": 0.1, "J": "J1", "momentum": 0.9, "weight_decay": 0.1}
 
 
 @pytest.fixture(autouse=True)
@@ -40,14 +39,14 @@ def network(name: str) -> nn.Module:
 
 
 def task_with(model: nn.Module, **settings: Any) -> Task:
-    """Clients of unequal size, one without samples, on this machine's device."""
+    """Clients of unequal size, the fourth without samples, on this machine's device."""
     torch.manual_seed(2)
     count, kind = sum(SIZES), next(model.parameters()).dtype
     mean, std = torch.tensor([0.1, 1.5], dtype=kind, device=DEVICE)
     values, labels = torch.randn(count, *SHAPE), torch.arange(count) % 3
     samples = Samples(values.to(DEVICE), labels.to(DEVICE), 1.0, mean, std)
     parts = {"model": model.to(DEVICE), "train": samples, "test": samples, "sizes": SIZES}
-    return small_task(**parts, classes=3, **USUAL | settings)
+    return small_task(**parts, classes=3, **SETTINGS | settings)
 
 
 def trainer_with_kernels(task: Task) -> StackedTrainer:
@@ -70,7 +69,7 @@ def test_a_step_is_that_of_the_serial_trainer_in_float64(name: str):
 
 
 def test_a_client_does_not_depend_on_the_others():
-    """To the bit, however many are computed beside it."""
+    """To the bit, alone and in a stack of five."""
     task = task_with(network("lenet5"), J="J2e")
     weights, names = task.initial_weights(), dict(task.model.named_parameters())
     all_updates = train(trainer_with_kernels(task), weights, range(len(SIZES)))
@@ -101,9 +100,3 @@ def test_kernels_that_are_wrong_or_fail_are_not_used(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(convolution, "convolve", fail)
     error = layers.check(model, layers.with_kernels(model), inputs)
     assert error == "RuntimeError: no such instruction"
-
-
-def test_without_a_gpu_the_network_stays_as_it_is():
-    task = task_with(network("small-mlp").cpu())
-    if DEVICE.type == "cpu":
-        assert stacked.network_on_device(task.model, task.train_samples, "float32") is task.model

@@ -262,7 +262,7 @@ def test_fewer_cells_at_once_if_the_memory_is_too_small(group, monkeypatch: pyte
 def test_a_signal_saves_all_cells(
     owner: type, method: str, call: int, seconds: int, group, monkeypatch: pytest.MonkeyPatch
 ):
-    """Those that resume from there end as undisturbed ones."""
+    """Cells that resume from these checkpoints end with the numbers of an undisturbed run."""
     monkeypatch.setattr(job, "PATIENCE_SECONDS", 1)
     expected = [alone(planned(**changes)) for changes in UNEQUAL]
     plans, original, calls = group(*UNEQUAL), getattr(owner, method), []

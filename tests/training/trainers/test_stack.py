@@ -37,10 +37,11 @@ def part_of(objective: Objective, changes: dict[str, Any], **common: Any) -> Par
     return Part(trainer, works, weights, Cursor())
 
 
-def same(one: Trained, other: Trained) -> bool:
-    names = one[0].keys() | other[0].keys()
-    equal = [torch.equal(one[0][name], other[0][name]) for name in names]
-    return all(equal) and torch.equal(one[1], other[1]) and one[2] == other[2]
+def same(first: Trained, second: Trained) -> bool:
+    """Whether weights, losses and numbers of steps are equal to the bit."""
+    names = first[0].keys() | second[0].keys()
+    equal = [torch.equal(first[0][name], second[0][name]) for name in names]
+    return all(equal) and torch.equal(first[1], second[1]) and first[2] == second[2]
 
 
 @pytest.mark.parametrize("augmentation", ["none", "crop-flip"])

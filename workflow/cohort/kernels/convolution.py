@@ -9,6 +9,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+BLOCK = 1024  # numbers that a program of an elementwise kernel takes
+TILES = 64  # programs per client among which a weight gradient is split, or more
+
 
 @dataclass(frozen=True)
 class Shape:
@@ -84,22 +87,22 @@ def _operands(
     taps = first + tl.arange(0, BLOCK_K)
     channel = taps % C
     is_tap = taps < R * S * C
-    if C % BLOCK_K == 0:  # all taps of the block are of one place in the filter
-        place = first // C
-        weight_place = place
+    if C % BLOCK_K == 0:  # all taps of the block are at one position in the filter
+        position = first // C
+        weight_position = position
     else:
-        place = taps[None, :] // C
-        weight_place = taps[:, None] // C
+        position = taps[None, :] // C
+        weight_position = taps[:, None] // C
     if BACKWARD:
-        down = row[:, None] + PADDING - place // S
-        right = column[:, None] + PADDING - place % S
+        down = row[:, None] + PADDING - position // S
+        right = column[:, None] + PADDING - position % S
         inside = (down >= 0) & (right >= 0) & (down % STRIDE == 0) & (right % STRIDE == 0)
         down = down // STRIDE
         right = right // STRIDE
-        at = channel[:, None] * (R * S * K) + weight_place * K + output[None, :]
+        at = channel[:, None] * (R * S * K) + weight_position * K + output[None, :]
     else:
-        down = row[:, None] * STRIDE - PADDING + place // S
-        right = column[:, None] * STRIDE - PADDING + place % S
+        down = row[:, None] * STRIDE - PADDING + position // S
+        right = column[:, None] * STRIDE - PADDING + position % S
         inside = (down >= 0) & (right >= 0)
         at = output[None, :] * (R * S * C) + taps[:, None]
     inside = inside & (down < H) & (right < W) & (row >= 0)[:, None] & is_tap[None, :]
@@ -214,31 +217,31 @@ def _activation_gradient(
     P: tl.constexpr, Q: tl.constexpr, K: tl.constexpr, POOL: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """The gradient before ReLU and pooling, of COUNT numbers (client and sample, P, Q, K)."""
-    place = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    exists = place < COUNT
+    offset = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    exists = offset < COUNT
     if POOL:
-        row = place // (Q * K) % P
-        column = place // K % Q
+        row = offset // (Q * K) % P
+        column = offset // K % Q
         exists_pooled = exists & (row < P // 2 * 2) & (column < Q // 2 * 2)
-        window = (place // (P * Q * K) * (P // 2) + row // 2) * (Q // 2) + column // 2
-        at = window * K + place % K
+        window = (offset // (P * Q * K) * (P // 2) + row // 2) * (Q // 2) + column // 2
+        at = window * K + offset % K
         winner = tl.load(winners + at, mask=exists_pooled, other=4)
         passes = winner == row % 2 * 2 + column % 2
         value = tl.load(gradients + at, mask=exists_pooled, other=0.0)
     else:
-        passes = tl.load(results + place, mask=exists, other=0.0) > 0
-        value = tl.load(gradients + place, mask=exists, other=0.0)
-    tl.store(before + place, tl.where(passes, value, 0.0), mask=exists)
+        passes = tl.load(results + offset, mask=exists, other=0.0) > 0
+        value = tl.load(gradients + offset, mask=exists, other=0.0)
+    tl.store(before + offset, tl.where(passes, value, 0.0), mask=exists)
 
 
 @triton.jit
 def _sum_splits(parts, total, COUNT, SPLITS: tl.constexpr, BLOCK: tl.constexpr):
-    place = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    exists = place < COUNT
+    offset = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    exists = offset < COUNT
     sums = tl.zeros((BLOCK,), dtype=tl.float32)
     for split in range(0, SPLITS):
-        sums += tl.load(parts + split * COUNT + place, mask=exists, other=0.0)
-    tl.store(total + place, sums, mask=exists)
+        sums += tl.load(parts + split * COUNT + offset, mask=exists, other=0.0)
+    tl.store(total + offset, sums, mask=exists)
 
 
 def convolve(
@@ -317,9 +320,6 @@ def weight_gradients(
     return sum_splits(parts), sum_splits(bias_parts)
 
 
-TILES = 64  # of one client's weight gradient, at least: ten clients fill a large GPU
-
-
 def activation_gradient(
     gradients: Tensor, results: Tensor, winners: Tensor, shape: Shape, pool: bool
 ) -> Tensor:
@@ -329,9 +329,6 @@ def activation_gradient(
     blocks, count = (triton.cdiv(before.numel(), BLOCK),), before.numel()
     _activation_gradient[blocks](gradients, results, winners, before, count, *grid, pool, BLOCK)
     return before
-
-
-BLOCK = 1024  # numbers that a program of an elementwise kernel takes
 
 
 def sum_splits(parts: Tensor) -> Tensor:

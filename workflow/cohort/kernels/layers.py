@@ -74,11 +74,10 @@ def _fuse(sequence: nn.Sequential) -> None:
         if not _has_kernel(layer):
             continue
         kinds = [_kind(sequence, follower) for follower in followers]
-        if isinstance(layer, nn.Conv2d) and sorted(kinds) == ["pool", "relu"]:
-            taken, layer.pools = followers, True  # type: ignore[assignment]
-        else:
-            taken, layer.rectifies = followers[:1] if kinds[0] == "relu" else [], kinds[0] == "relu"  # type: ignore[assignment]
-        for follower in taken:
+        vars(layer)["pools"] = isinstance(layer, nn.Conv2d) and sorted(kinds) == ["pool", "relu"]
+        vars(layer)["rectifies"] = vars(layer)["pools"] or kinds[0] == "relu"
+        fused = vars(layer)["rectifies"] + vars(layer)["pools"]
+        for follower in followers[:fused]:
             sequence._modules[follower] = nn.Identity()
 
 

@@ -40,8 +40,8 @@ class Stopped(BaseException):  # no error, so that no component that handles err
 
 
 class GivenUp(Stopped):
-    """The run ends without the work in hand: a signal came, and for `PATIENCE_SECONDS` no client
-    was done; or its cell leaves a stack."""
+    """The run stops before the client in training is done: none was done for `PATIENCE_SECONDS`
+    after a signal, or the cell leaves its stack."""
 
 
 def become_host(folder: Path, digest: str, is_done: Callable[[], bool]) -> IO[str] | None:

@@ -213,7 +213,7 @@ class Run:
         if state.sessions:
             trainer = state.sessions[-1]["trainer"]
         kind, reason = choose_trainer(trainer, device, task)
-        if member is not None:
+        if member is not None and kind is StackedTrainer:
             hosted = {"train_part": lambda self, part: member.ask(part)}
             kind = type(kind.__name__, (kind,), hosted)
         task = replace(task, trainer=kind)
