@@ -18,12 +18,12 @@ from torch.nn.functional import cross_entropy
 
 from cohort.core.errors import UserError
 from cohort.core.metric import Metric
-from cohort.selection.selector import Allocating, MetricRecording, Reports, State, View
+from cohort.selection.selector import Allocating, Filtering, MetricRecording, Reports, State, View
 from cohort.selection.simple import Random
 from cohort.training.job import checkpoint
 from cohort.training.job.train import TRAINERS
 from cohort.training.objectives import Objective
-from cohort.training.servers import Merged, ServerRule
+from cohort.training.servers import Average, Merged, ServerRule
 from cohort.training.updates import Updates, Weights
 from tests.training.small_task import run, small_task
 
@@ -82,7 +82,10 @@ class Wrong(Random, Allocating, MetricRecording):
         ("select", [0, 7], r"select returned \[0, 7\], but client 7 is not a candidate"),
         ("select", [0.5, 1], r"select returned \[0.5, 1.0\], not a row of client numbers"),
         ("measure", {"faith": 1.0}, "measure returned 'faith', which is not declared in metrics"),
+        ("measure", None, "measure returned None, not values by name"),
+        ("measure", {"doubt": None}, "measure returned None as 'doubt', not a number"),
         ("observe", {"seen": "much"}, "observe returned 'much' as seen, not an array of numbers"),
+        ("observe", None, "observe returned None, not values by name"),
     ],
 )
 def test_every_procedure_checks_what_its_selector_returns(
@@ -91,6 +94,20 @@ def test_every_procedure_checks_what_its_selector_returns(
     selector = Wrong(method=method, instead=lambda *_: answer)
     actual = sentence_of(selector=selector, procedure=procedure)
     assert re.fullmatch(f"strategy 'none', round 1: {sentence}", actual)
+
+
+def test_begin_returns_a_state():
+    selector = Wrong(method="begin", instead=lambda *_: "state")
+    assert sentence_of(selector=selector).endswith("begin returned 'state', not values by name")
+
+
+@pytest.mark.parametrize("kept", [None, np.ones(1, dtype=bool), np.ones(2)])
+def test_keep_says_of_each_client_whether_it_is_kept(kept: Any):
+    class Keeping(Wrong, Filtering):
+        def keep(self, reports: Any, sizes: np.ndarray) -> Any:
+            return kept
+
+    assert sentence_of(selector=Keeping()).endswith("not 2 times true or false")
 
 
 @pytest.mark.parametrize("quotas", [np.ones((2, 2), int), np.ones((2, 3)), -np.ones((2, 3), int)])
@@ -154,6 +171,21 @@ class Losses(Objective):
 
 @pytest.mark.parametrize("trainer", ["serial", "batched"])
 @pytest.mark.parametrize(
+    ("of", "sentence"),
+    [
+        (lambda *_: None, "losses returned None, not one loss for each of 4 samples"),
+        (lambda outputs, _: outputs.detach()[:, 0], "losses returned values without gradients"),
+    ],
+)
+def test_losses_have_gradients(trainer: str, of: Callable, sentence: str):
+    task = small_task(objective=Losses(of=of), **{**SMALL, "sizes": (8, 8, 8)})
+    object.__setattr__(task, "trainer", TRAINERS[trainer])
+    with pytest.raises(UserError, match=f"objective 'losses': {sentence}"):
+        run(task)
+
+
+@pytest.mark.parametrize("trainer", ["serial", "batched"])
+@pytest.mark.parametrize(
     ("of", "shape"), [(cross_entropy, r"\(\)"), (lambda outputs, _: outputs, r"\(4, 3\)")]
 )
 def test_an_objective_gives_one_loss_per_sample(trainer: str, of: Callable, shape: str):
@@ -171,6 +203,26 @@ class Rule(ServerRule):
     def apply(self, weights: Weights, updates: Updates, memory: Weights) -> Merged:
         mean = updates.mean(updates.shares())
         return Merged(mean, memory, self.change(mean, weights, updates) or {})
+
+
+@pytest.mark.parametrize(
+    ("method", "answer", "sentence"),
+    [
+        ("begin", None, "round 0: begin returned None, not values by name"),
+        ("apply", None, "round 1: apply returned None, not weights, memory and metrics (Merged)"),
+        ("apply", Merged({}, None, {}), "round 1: apply returned None, not values by name"),
+        ("apply", Merged({}, {}, None), "round 1: apply returned"),
+    ],
+)
+def test_a_server_rule_returns_what_it_must(method: str, answer: Any, sentence: str):
+    class Forgetful(Average):
+        def begin(self, *given: Any) -> Any:
+            return answer if method == "begin" else super().begin(*given)
+
+        def apply(self, *given: Any) -> Any:
+            return answer if method == "apply" else super().apply(*given)
+
+    assert sentence_of(server=Forgetful()).startswith(f"strategy 'none', {sentence}")
 
 
 @pytest.mark.parametrize(

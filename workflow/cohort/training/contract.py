@@ -20,13 +20,14 @@ from cohort.core.process import unchanged_process
 from cohort.selection import Selector
 from cohort.selection import selector as abilities
 from cohort.selection.selector import Reports, State, View
+from cohort.training.servers import Merged
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
     from cohort.training.objectives import Objective
-    from cohort.training.servers import Merged, ServerRule
+    from cohort.training.servers import ServerRule
     from cohort.training.updates import Updates, Weights
 else:
     torch = lazy("torch")
@@ -145,7 +146,10 @@ class CheckedSelector:
     def keep(self, reports: Reports, sizes: np.ndarray) -> np.ndarray:
         if not isinstance(self.selector, abilities.Filtering):
             return np.ones(len(sizes), dtype=bool)
-        return self.selector.keep(read_only(reports), read_only(sizes))
+        kept = self.selector.keep(read_only(reports), read_only(sizes))
+        if not isinstance(kept, np.ndarray) or kept.dtype != bool or kept.shape != sizes.shape:
+            raise WrongAnswer(f"keep returned {kept!r:.80}, not {len(sizes)} times true or false")
+        return kept
 
     def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
         given = map(read_only, (state, cohort, reports, view))
@@ -170,13 +174,26 @@ def _checked_clients(answer: Any, candidates: np.ndarray, method: str) -> np.nda
 
 def _checked_state(state: State, method: str) -> State:
     """Return a copy of a state; raise WrongAnswer unless it is arrays of numbers by name."""
-    for name, array in state.items():
+    for name, array in by_name(state, method).items():
         if not isinstance(array, np.ndarray | np.generic) or array.dtype.kind not in "fiub":
             raise WrongAnswer(f"{method} returned {array!r:.80} as {name}, not an array of numbers")
     return dict(state)
 
 
+def by_name(answer: Any, method: str) -> Mapping[str, Any]:
+    """Return an answer; raise WrongAnswer unless it is a mapping."""
+    if not isinstance(answer, Mapping):
+        raise WrongAnswer(f"{method} returned {answer!r:.80}, not values by name")
+    return answer
+
+
 def _declared(metrics: dict[str, float], names: Mapping[str, Any], method: str) -> dict[str, float]:
+    for name, value in by_name(metrics, method).items():
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            wrong = f"{method} returned {value!r:.80} as '{name}', not a number"
+            raise WrongAnswer(wrong) from None
     if strangers := sorted(metrics.keys() - names.keys()):
         raise WrongAnswer(f"{method} returned '{strangers[0]}', which is not declared in metrics")
     return metrics
@@ -186,12 +203,23 @@ def losses_of(
     objective: Objective, outputs: Tensor, targets: Tensor, statistics: Tensor, bias: Tensor
 ) -> Tensor:
     """The objective's loss of each sample of a batch."""
-    losses = objective.losses(outputs, targets, statistics, bias)
-    if losses.shape != targets.shape:
-        returned = f"a tensor of shape {tuple(losses.shape)}, not one loss for each of"
-        where = f"objective '{objective.name}'"
-        raise WrongAnswer(f"{where}: losses returned {returned} {len(targets)} samples")
+    losses, returned = objective.losses(outputs, targets, statistics, bias), ""
+    if not isinstance(losses, torch.Tensor):
+        returned = f"{losses!r:.80}"
+    elif losses.shape != targets.shape:
+        returned = f"a tensor of shape {tuple(losses.shape)}"
+    if returned:
+        wanted = f"one loss for each of {len(targets)} samples"
+        raise WrongAnswer(f"objective '{objective.name}': losses returned {returned}, not {wanted}")
+    if outputs.requires_grad:  # not seen under vmap
+        check_gradients(objective, losses)
     return losses
+
+
+def check_gradients(objective: Objective, losses: Tensor) -> None:
+    """Raise WrongAnswer if losses do not depend on the network."""
+    if not losses.requires_grad:
+        raise WrongAnswer(f"objective '{objective.name}': losses returned values without gradients")
 
 
 def merge(rule: ServerRule, weights: Weights, updates: Updates, memory: Weights) -> Merged:
@@ -203,6 +231,12 @@ def merge(rule: ServerRule, weights: Weights, updates: Updates, memory: Weights)
         merged = rule.apply(dict(weights), updates, dict(memory))
     if [tensor._version for tensor in given] != versions:
         raise WrongAnswer("apply changed a tensor in place; work on a copy (tensor.clone())")
+    if not isinstance(merged, Merged):
+        raise WrongAnswer(
+            f"apply returned {merged!r:.80}, not weights, memory and metrics (Merged)"
+        )
+    for part in (merged.weights, merged.memory):
+        by_name(part, "apply")
     for name in sorted(weights.keys() | merged.weights.keys()):
         before, after = (_form_of(tensors.get(name)) for tensors in (weights, merged.weights))
         if before != after:
