@@ -83,7 +83,7 @@ class Wrong(Random, Allocating, MetricRecording):
         ("select", [0.5, 1], r"select returned \[0.5, 1.0\], not a row of client numbers"),
         ("measure", {"faith": 1.0}, "measure returned 'faith', which is not declared in metrics"),
         ("measure", None, "measure returned None, not values by name"),
-        ("measure", {"doubt": None}, "measure returned None as 'doubt', not a number"),
+        ("measure", {"doubt": "much"}, "measure returned 'much' as 'doubt', not a number"),
         ("observe", {"seen": "much"}, "observe returned 'much' as seen, not an array of numbers"),
         ("observe", None, "observe returned None, not values by name"),
     ],
@@ -174,10 +174,14 @@ class Losses(Objective):
     ("of", "sentence"),
     [
         (lambda *_: None, "losses returned None, not one loss for each of 4 samples"),
+        (
+            lambda *_: [0.5] * 4,
+            r"losses returned \[0.5, 0.5, 0.5, 0.5\], not one loss for each of 4",
+        ),
         (lambda outputs, _: outputs.detach()[:, 0], "losses returned values without gradients"),
     ],
 )
-def test_losses_have_gradients(trainer: str, of: Callable, sentence: str):
+def test_losses_are_a_tensor_with_gradients(trainer: str, of: Callable, sentence: str):
     task = small_task(objective=Losses(of=of), **{**SMALL, "sizes": (8, 8, 8)})
     object.__setattr__(task, "trainer", TRAINERS[trainer])
     with pytest.raises(UserError, match=f"objective 'losses': {sentence}"):
@@ -191,7 +195,9 @@ def test_losses_have_gradients(trainer: str, of: Callable, sentence: str):
 def test_an_objective_gives_one_loss_per_sample(trainer: str, of: Callable, shape: str):
     task = small_task(objective=Losses(of=of), **{**SMALL, "sizes": (8, 8, 8)})
     object.__setattr__(task, "trainer", TRAINERS[trainer])
-    with pytest.raises(UserError, match=f"a tensor of shape {shape}, not one loss for each of 4"):
+    with pytest.raises(
+        UserError, match=rf"returned torch\.float\d\d of shape {shape}, not one loss"
+    ):
         run(task)
 
 
@@ -206,30 +212,51 @@ class Rule(ServerRule):
 
 
 @pytest.mark.parametrize(
-    ("method", "answer", "sentence"),
+    ("answer", "sentence"),
     [
-        ("begin", None, "round 0: begin returned None, not values by name"),
-        ("apply", None, "round 1: apply returned None, not weights, memory and metrics (Merged)"),
-        ("apply", Merged({}, None, {}), "round 1: apply returned None, not values by name"),
-        ("apply", Merged({}, {}, None), "round 1: apply returned"),
+        (None, "None, not values by name"),
+        ({"m": [0.0]}, r"[0.0] as m, not a tensor"),
     ],
 )
-def test_a_server_rule_returns_what_it_must(method: str, answer: Any, sentence: str):
+def test_a_server_rule_begins_with_a_memory(answer: Any, sentence: str):
     class Forgetful(Average):
         def begin(self, *given: Any) -> Any:
-            return answer if method == "begin" else super().begin(*given)
+            return answer
 
-        def apply(self, *given: Any) -> Any:
-            return answer if method == "apply" else super().apply(*given)
-
-    assert sentence_of(server=Forgetful()).startswith(f"strategy 'none', {sentence}")
+    actual = sentence_of(server=Forgetful())
+    assert actual == f"strategy 'none', round 0: begin returned {sentence}"
 
 
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (lambda mean, *_: mean.__delitem__("1.bias"), "the weights '1.bias' as nothing, not"),
-        (lambda mean, *_: mean.update(more=torch.ones(1)), "float32 of shape (1,), not nothing"),
+        (lambda merged: None, "None, not weights, memory and metrics (Merged)"),
+        (lambda merged: merged.weights, "{'1.weight': tensor("),
+        (lambda merged: merged._replace(weights=None), "None, not values by name"),
+        (
+            lambda merged: merged._replace(weights=merged.weights | {"1.bias": 0.0}),
+            "the weights '1.bias' as 0.0, not torch.float64 of shape (64,)",
+        ),
+        (lambda merged: merged._replace(memory=None), "None, not values by name"),
+        (lambda merged: merged._replace(memory={"m": 1.0}), "1.0 as m, not a tensor"),
+        (lambda merged: merged._replace(measured=None), "None, not values by name"),
+        (lambda merged: merged._replace(measured={"n": torch.ones(2)}), "not a number"),
+    ],
+)
+def test_a_server_rule_returns_weights_memory_and_metrics(change: Callable, sentence: str):
+    class Wrong(Average):
+        def apply(self, *given: Any) -> Any:
+            return change(super().apply(*given))
+
+    actual = sentence_of(server=Wrong())
+    assert actual.startswith("strategy 'none', round 1: apply returned ") and sentence in actual
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda mean, *_: mean.__delitem__("1.bias"), "the weights '1.bias' as None, not"),
+        (lambda mean, *_: mean.update(more=torch.ones(1)), "float32 of shape (1,), not None"),
         (lambda mean, *_: mean.update({"1.bias": torch.ones(1, 64)}), "(1, 64), not torch.float64"),
         (lambda mean, weights, _: weights["1.bias"].zero_(), "a tensor in place"),
         (lambda mean, _, updates: updates.weights["1.bias"].zero_(), "in place"),

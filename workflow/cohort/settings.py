@@ -206,7 +206,7 @@ def resolve_last(every: int | str, rounds: int) -> int | str:
 
 
 DIGEST = r"k[0-9a-f]{12}"
-PLAN_FIX = "start snakemake again, which writes it anew where a record is missing"
+PLAN_FIX = "start snakemake again, which writes it anew"
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ def status_of(cell: Cell, slurm_logs: Mapping[str, Path]) -> CellStatus:
     if not stopped and (failed or was_abandoned(folder)):
         if not failed and words:
             strategy = cell.settings.strategy
-            when = "in its first second" if words.startswith(SESSION) else f"after: {words}"
+            when = "before it printed anything" if words.startswith(SESSION) else f"after: {words}"
             words = f"strategy '{strategy}' was killed (or called os._exit) {when}"
         return CellStatus(cell, "failed", round=saved or 0, reason=words, changed=changed)
     state = "missing" if saved is None else "stopped"

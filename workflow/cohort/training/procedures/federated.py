@@ -87,7 +87,7 @@ class FederatedRounds(Rounds):
         reports = self.needs.gather("once", range(len(steps)), Ledger(), seconds=seconds)
         selector = self.selector.begin(task.view(reports), rng)
         memory = self.server.begin(task.trainable(weights), task.other_initial_weights)
-        memory = dict(contract.by_name(memory, "begin"))
+        memory = contract.checked_memory(memory, "begin")
         return RunState(weights, memory, selector, reports=reports)
 
     def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
