@@ -38,8 +38,8 @@ COMPONENTS = (
     *("cohort.data.augmentations", "cohort.models", "cohort.needs", "cohort.selection"),
     *(f"cohort.training.{kind}" for kind in ("objectives", "participation", "servers")),
 )
-# modules that use what components return
-USERS = (__name__, "cohort.records.history")
+# modules that read what components return
+READERS = (__name__, "cohort.records.history")
 
 
 class WrongAnswer(Exception):
@@ -50,7 +50,7 @@ class WrongAnswer(Exception):
 def locate_errors(strategy: str, round: int) -> Iterator[None]:
     """Turn a wrong answer, an exception or sys.exit inside a component, and a change of the process
     into an error that names the strategy, the round, and for an exception the file and line.
-    Exceptions from elsewhere pass, unless they come from code that uses answers."""
+    Exceptions from elsewhere pass, unless they come from code that reads answers."""
     where = f"strategy '{strategy}', round {round}"
     try:
         with unchanged_process(f"{where}: a component"):
@@ -66,7 +66,7 @@ def locate_errors(strategy: str, round: int) -> Iterator[None]:
             if module.startswith(COMPONENTS):
                 code = frame.f_code
                 lines.append(f"{relative_path(code.co_filename)}, line {line}, in {code.co_name}")
-        if module in USERS:  # of the innermost frame
+        if module in READERS:  # of the innermost frame
             lines.append("a component returned what cannot be used")
         if not lines:
             raise
