@@ -102,8 +102,8 @@ class Updates:
         squares = []
         for name, rows in self.weights.items():
             if rows.is_floating_point():  # row by row, to save memory
-                changes = (row - weights[name] for row in rows)
-                norms = [torch.linalg.vector_norm(row, dtype=torch.float64) for row in changes]
+                before, norm = weights[name], torch.linalg.vector_norm
+                norms = [norm(row - before, dtype=torch.float64) for row in rows]
                 squares.append(torch.stack(norms).square())
         return torch.stack(squares).sum(dim=0).sqrt()
 

@@ -43,12 +43,16 @@ class NativeTrainer(Trainer):
         self.steps_at_once = 8  # as long as it is not known how long they take
 
     def empty_rows(self, count: int) -> Weights:
-        rows = np.empty((count, self.network.size), self.network.dtype)  # (client, weight)
-        return network.unflatten(rows, self.model)
+        self.rows = np.empty(0)  # so that the memory of the last round's can be used again
+        self.rows = np.empty((count, self.network.size), self.network.dtype)  # (client, weight)
+        return network.unflatten(self.rows, self.model)
 
     def train_client(self, work: LocalWork, anchor: Weights, stacked: Weights, row: int) -> Tensor:
         steps = list(work.steps(self.settings))
         losses = np.empty(0, self.network.dtype)
+        if not steps:
+            self.rows[row] = network.flatten(work.weights, self.model)
+            return torch.from_numpy(losses)
         self._begin(work, anchor)
         draws = self.augmentation_draws(len(work.samples), work.client, work.round)
         while len(losses) < len(steps):
@@ -57,9 +61,7 @@ class NativeTrainer(Trainer):
             losses = np.concatenate([losses, self._train_steps(taken, work, draws)])
             seconds = time.perf_counter() - started
             self.steps_at_once = max(1, min(4 * len(taken), int(SECONDS * len(taken) / seconds)))
-        trained = network.unflatten(self.network.weights()[np.newaxis], self.model)
-        for name, (weights,) in trained.items():
-            stacked[name][row] = weights
+        self.rows[row] = self.network.weights()
         return torch.from_numpy(losses)
 
     def _begin(self, work: LocalWork, anchor: Weights) -> None:
