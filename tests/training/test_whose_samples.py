@@ -34,6 +34,14 @@ def test_own_samples_are_those_of_the_client_not_of_its_row():
     assert state.history.metrics["own_samples_accuracy"] == [(1, pytest.approx((2 / 3 + 1) / 2))]
 
 
+def test_the_aggregated_model_on_the_samples_of_its_cohort():
+    """Of five samples two each are of classes 1 and 2, and the bias decides for 2: right in 2 of 3
+    cases at client 2 and never at client 1."""
+    settings = {"cohort": 2, "evaluators": "cohort_samples 1"}
+    state = played(task_by_hand(Last(), bias=(0, 0, 0.01), **settings))
+    assert state.history.metrics["cohort_samples_accuracy"] == [(1, pytest.approx(1 / 3))]
+
+
 @dataclass(frozen=True, kw_only=True)
 class ExpectedSpy(Spy):
     needs: ClassVar[frozenset[str]] = frozenset({"expected_duration"})
