@@ -21,7 +21,7 @@ LAYERS = (
     ("core",),
     ("settings",),
     ("data", "models", "partition", "privacy"),
-    ("native",),
+    ("native", "kernels"),
     ("selection",),
     ("needs",),
     ("records",),

@@ -15,6 +15,7 @@ Check = Callable[[torch.device, Path], str]
 CHECKS: tuple[Check, ...] = (
     trainers.captured_steps_equal_calls,
     trainers.batched_equals_serial,
+    trainers.cells_equal_themselves_in_a_stack,
     trainers.augmented_batched_equals_serial,
     trainers.convolutions_batched_equal_serial,
     trainers.a_step_in_float32,

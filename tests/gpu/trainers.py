@@ -20,12 +20,13 @@ from cohort.data.samples import Samples
 from cohort.models import MODELS
 from cohort.training.evaluation import fingerprint
 from cohort.training.job.machine import set_up
+from cohort.training.ledger import Cursor
 from cohort.training.objectives import OBJECTIVES
 from cohort.training.servers import Average, Scaffold
 from cohort.training.task import Task
 from cohort.training.trainers.base import Trainer
 from cohort.training.trainers.serial import SerialTrainer
-from cohort.training.trainers.stacked import CudaGraphFunction, StackedTrainer
+from cohort.training.trainers.stacked import CudaGraphFunction, Part, Stack, StackedTrainer
 from cohort.training.updates import Updates
 from tests.training.small_task import plain_samples, run, small_task, train
 
@@ -128,6 +129,25 @@ def batched_equals_serial(device: torch.device, folder: Path) -> str:
     return at_most(EXACT, results)
 
 
+def cells_equal_themselves_in_a_stack(device: torch.device, folder: Path) -> str:
+    """Train cells of all objectives, seeds and learning rates in one stack and alone, in float64."""
+    set_up("float64", device)
+    parts, errors = [], {}
+    for seed, objective in enumerate(OBJECTIVES.values()):
+        settings: dict[str, Any] = {"sizes": SIZES, "J": "J2e", "momentum": 0.9, "clip": 0.2}
+        task = small_task(objective=objective(), seed=seed, lr=0.1 / (1 + seed), **settings)
+        trainer, start = StackedTrainer(on(task, device)), on(task, device).initial_weights()
+        works = trainer.full_work(start, range(seed, len(SIZES)), 3)
+        parts.append(Part(trainer, works, start, Cursor()))
+    together = Stack(parts[0].trainer, parts).train(parts)
+    for part, (stacked, *_) in zip(parts, together, strict=True):
+        alone = part.trainer.train_part(part)[0]
+        for name, tensor in alone.items():
+            ratio = (stacked[name] - tensor).norm() / tensor.norm()
+            errors[f"{part.trainer.objective.name}, {name}"] = float(ratio)
+    return at_most(EXACT, errors)
+
+
 def augmented_batched_equals_serial(device: torch.device, folder: Path) -> str:
     """Compare the two trainers under every augmentation, in float64."""
     set_up("float64", device)
@@ -175,7 +195,10 @@ def a_step_in_float32(device: torch.device, folder: Path) -> str:
         for kind in (SerialTrainer, StackedTrainer):
             task = image_task(name, device, "float32")
             start = task.initial_weights()
-            updates = train(kind(task), start, [0, 1, 2], 1, end=1)
+            trainer = kind(task)
+            if device.type == "cuda" and isinstance(trainer, StackedTrainer):
+                assert trainer.network is not task.model, "kernels for many clients are not used"
+            updates = train(trainer, start, [0, 1, 2], 1, end=1)
             rows = [(updates.weights[key] - start[key]).flatten() for key in start]
             moved.append(torch.cat(rows))
         serial, batched = moved

@@ -48,6 +48,25 @@ def test_very_small_cells(lab: Lab, packed: bool):
     assert all(read(path).header["status"] == "done" for path in lab.records())
 
 
+def test_a_pack_of_the_batched_trainer_is_one_stack(lab: Lab):
+    """Three cells that differ in their strategies train together, and one with another J alone."""
+    study = lab.study()
+    axes = study["experiments"]["one"]["axes"]
+    axes |= {"J": ["J2"], "strategy": ["fedavg", "fedprox", "fedentopt"]}
+    study["experiments"]["other"] = {"axes": axes | {"J": ["J3"], "strategy": ["fedavg"]}}
+    study["figures"]["fig1"]["hue"] = "strategy"
+    lab.write(study)
+    lab.replace("config/config.yaml", "trainer: auto", "trainer: batched")
+    lab.profile(**PACKED)
+    output = lab.run()
+    assert len(lab.records()) == 4, output
+    assert len(lab.jobs()) == 1, output
+    assert all(read(path).header["provenance"]["trainer"] == "batched" for path in lab.records())
+    logs = [log.read_text() for log in (lab.root / "results/logs/train").rglob("*.log")]
+    # each process has a log of its own: two cells were done when theirs began
+    assert sorted(log.count("start at round 0") for log in logs) == [0, 0, 1, 1]
+
+
 def test_a_failed_member_of_a_pack_costs_no_record(lab: Lab):
     """Snakemake deletes what the others of the pack made; what they had finished is put back, and is not trained again."""
     lab.cells(4)

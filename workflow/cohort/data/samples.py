@@ -1,6 +1,7 @@
 """Samples on a device."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import torch
@@ -43,6 +44,7 @@ class Samples:
         return self.values[indices.to(self.values.device)].to(self.labels.device)
 
 
+@lru_cache(maxsize=6)  # cells of one process share their data
 def load(path: str | Path, split: str, device: torch.device, dtype: torch.dtype) -> Samples:
     """Load a split, `train` or `test`, from a file of prepared data."""
     stored, attributes = read(path, split)

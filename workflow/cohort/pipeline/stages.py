@@ -27,6 +27,7 @@ from cohort.results.paper import paper_files
 from cohort.results.series import FULL
 from cohort.settings import PlannedFile, options_of, read_plan, run_options
 from cohort.training.cell import Cell, read_cell
+from cohort.training.job.lease import GROUP
 
 Wildcards = Any
 Files = list[str]
@@ -109,6 +110,8 @@ class Stages:
         Nothing where the record exists: it stays valid when shards or data were deleted.
         """
         cell = self.cell(wildcards.digest)
+        if self._plan is None:  # note the cells of this job, for the processes that train them
+            os.environ[GROUP] = f"{os.environ.get(GROUP, '')} {cell.digest}"
         needed = [] if os.path.exists(cell.path) else [cell.inputs["shards"], cell.inputs["data"]]
         return [file for file in needed if not os.path.exists(file)][:1]
 

@@ -90,6 +90,12 @@ class Ledger:
         finally:
             self.add("seconds_scoring", time.thread_time() - started)
 
+    def exclude(self, seconds: float) -> None:
+        """Leave out seconds that have just passed: the process worked on another run."""
+        self._started += seconds
+        for purpose in self._timed_since:
+            self._timed_since[purpose] += seconds
+
     def seconds(self) -> dict[str, float]:
         """Seconds of this round so far, by purpose, and since its start as `total`."""
         now, seconds = time.perf_counter(), self._seconds.copy()
@@ -130,15 +136,15 @@ class Cursor:
         self.is_due, self._write = is_due, write
         self._saved: Mapping[str, torch.Tensor] = saved or {}
         self._collectors: list[Callable[[], Weights]] = []  # one for each call of a trainer
-        self._ledger = Ledger()
+        self.ledger = Ledger()
 
     def begin_round(self, costs: tuple[str, ...]) -> Ledger:
         """Begin a round, or resume the interrupted one: return a new ledger for its costs and
         metrics, with the seconds that the round took before. `costs` are recorded even if zero."""
         seconds = strip_prefix(self._saved, "seconds/")
-        self._ledger = Ledger(costs, {name: float(value) for name, value in seconds.items()})
+        self.ledger = Ledger(costs, {name: float(value) for name, value in seconds.items()})
         self._collectors = []
-        return self._ledger
+        return self.ledger
 
     def end_round(self) -> None:
         """Forget the work of a round that is over."""
@@ -160,7 +166,7 @@ class Cursor:
 
     def save(self) -> None:
         """Write a checkpoint inside the round."""
-        seconds = self._ledger.seconds().items()
+        seconds = self.ledger.seconds().items()
         tensors = {f"seconds/{name}": torch.tensor(value).double() for name, value in seconds}
         for number, collect in enumerate(self._collectors):
             results = collect().items()

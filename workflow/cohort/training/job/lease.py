@@ -21,6 +21,7 @@ from cohort.core.files import atomic_write, is_locked, lock
 
 LEASE, FINISHED = "lease", "finished.h5"
 CHECKPOINT, PREVIOUS = "checkpoint.safetensors", "checkpoint.previous.safetensors"
+GROUP = "COHORT_GROUP"  # an environment variable: the digests of a cluster job's cells
 LONGEST_HEADER = 10_000_000  # bytes
 
 

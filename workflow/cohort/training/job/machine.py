@@ -51,7 +51,6 @@ def acquire_device(device: str, jobs_per_gpu: int) -> Iterator[torch.device]:
         return
     waiting = partial(print, "all GPUs are busy: waiting for one", flush=True)
     with hold_slot(gpus, jobs_per_gpu, waiting) as index:
-        torch.cuda.set_device(index)
         yield torch.device("cuda", index)
 
 
@@ -113,13 +112,16 @@ def cpu_name() -> str:
 
 
 def set_up(precision: str, device: torch.device) -> None:
-    """Set PyTorch up for this process: one thread, deterministic algorithms, and products of
-    exactly this precision (by default, PyTorch computes convolutions on a GPU in tf32): a mantissa
-    of 10 bits at `tf32`, which only a GPU has, and of 7 at `bfloat16`, not the 23 of float32."""
+    """Set PyTorch up for this thread and process: the device, one thread, deterministic algorithms,
+    and products of exactly this precision (by default, PyTorch computes convolutions on a GPU in
+    tf32): a mantissa of 10 bits at `tf32`, which only a GPU has, and of 7 at `bfloat16`, not the 23
+    of float32."""
     if precision == "tf32" and device.type != "cuda":
         why = f"but a {device.type.upper()} computes in float32 all the same"
         fix = "train this cell on a GPU, or set precision to float32 or bfloat16"
         raise UserError(f"precision is tf32, {why}: {fix}")
+    if device.index is not None:
+        torch.cuda.set_device(device)
     torch.set_num_threads(1)
     # else glibc returns the tensors of each step to the system and gets zeroed pages back
     if mallopt := getattr(ctypes.CDLL(None), "mallopt", None):

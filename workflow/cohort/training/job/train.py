@@ -1,11 +1,16 @@
 """One cell as a job, from its plan file to its record: lease, GPU, checkpoints, publication."""
 
 import contextlib
+import hashlib
+import json
+import os
 import platform
 import resource
 import signal
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -23,12 +28,14 @@ import cohort
 from cohort.core import shipped, user_files
 from cohort.core.errors import UserError
 from cohort.core.lazy import lazy
-from cohort.core.paths import state_folder
+from cohort.core.paths import plan_file, state_folder, train_log
+from cohort.core.process import log_output
 from cohort.core.text import duration_text
 from cohort.records.record import FORMAT, Record, is_valid, write
 from cohort.training import contract, evaluation
 from cohort.training.cell import Cell, read_cell
-from cohort.training.job import checkpoint, lease, machine
+from cohort.training.job import checkpoint, lease, machine, stacking
+from cohort.training.job.stacking import GivenUp, Member, Stopped
 from cohort.training.ledger import Cursor
 from cohort.training.rounds import Rounds
 from cohort.training.task import RunState, Task, load_task
@@ -40,8 +47,11 @@ from cohort.training.updates import Weights
 
 rich = lazy("rich.progress")  # only needed in a terminal
 Watch = Callable[[RunState], None]
+Slot = contextlib.AbstractContextManager[torch.device]
 _TRAINERS: tuple[type[Trainer], ...] = SerialTrainer, NativeTrainer, StackedTrainer
 TRAINERS = {trainer.name: trainer for trainer in _TRAINERS}
+# settings in which the cells of a stack agree, besides their data set
+COMMON = ("model", "J", "batch", "momentum", "weight_decay", "clip", "augmentation", "precision")
 PROGRESS_SECONDS = 10.0  # between two lines of a log
 PATIENCE_SECONDS = 10  # from a signal until a run that cannot be saved in time is given up
 
@@ -58,8 +68,54 @@ def train(
     watch: Watch | None = None,
 ) -> None:
     """Train a cell, from its checkpoint if there is one, and publish its record; with `until`, stop
-    at a checkpoint after that round."""
-    cell = read_cell(plan)
+    at a checkpoint after that round. With several jobs to a GPU, or in a SLURM job of several
+    cells, the batched trainer trains compatible cells in one process."""
+    cell, signals = read_cell(plan), list[int]()
+    slot: Slot = machine.acquire_device(device, jobs_per_gpu)
+    options: dict[str, Any] = {"trainer": trainer, "checkpoint_seconds": checkpoint_seconds}
+    group = {*os.environ.get(lease.GROUP, "").split()} - {cell.digest}
+    is_alone = until is not None or (jobs_per_gpu == 1 and not group)
+    if is_alone or lease.is_held(state_folder(record)) or is_done(cell, record):
+        train_cell(cell, record, slot, **options, until=until, watch=watch)
+        return
+
+    def train_member(member: Member) -> None:
+        if not member.is_guest:
+            train_cell(cell, record, slot, **options, watch=watch, member=member)
+            return
+        guest = read_cell(plan_file(member.name))
+        is_free = not lease.is_held(state_folder(guest.path))
+        if is_free and meeting_folder(guest, guest.path, where, trainer) == folder:
+            with log_output(train_log(guest.path)):
+                train_cell(guest, guest.path, slot, **options, member=member)
+
+    with slot as where:
+        slot = contextlib.nullcontext(where)
+        folder = meeting_folder(cell, record, where, trainer)
+        done = partial(is_done, cell, record)
+        host_lock = folder and stacking.become_host(folder, cell.digest, done)
+        if folder is None or host_lock is None:
+            train_cell(cell, record, slot, **options, watch=watch)
+            return
+        machine.set_up(cell.settings.precision, where)
+        room = max(jobs_per_gpu, len(group) + 1)
+        with host_lock, _stop_signals(signals):
+            stacking.Host(folder, train_member, room, group, signals).run(cell.digest)
+
+
+def train_cell(
+    cell: Cell,
+    record: str | Path,
+    slot: Slot,
+    *,
+    trainer: str,
+    checkpoint_seconds: float,
+    until: int | None = None,
+    watch: Watch | None = None,
+    member: Member | None = None,
+) -> None:
+    """Train a cell under its lease, on the device of `slot`, alone or as a member of a stack, and
+    publish its record, or leave that to the cell's own process."""
     folder = state_folder(record)
     waiting = partial(print, "another process trains this cell: waiting for it", flush=True)
     with lease.lease(folder, waiting):
@@ -70,24 +126,45 @@ def train(
         finished = folder / lease.FINISHED
         if not is_valid(finished, cell.digest):
             finished.unlink(missing_ok=True)
-            with machine.acquire_device(device, jobs_per_gpu) as where:
-                run = Run.begin(cell, folder / lease.CHECKPOINT, where, trainer)
+            with slot as where:
+                run = Run.begin(cell, folder / lease.CHECKPOINT, where, trainer, member)
                 watch = watch or LogLines(run.last_round, cell.digest)
                 run.train(checkpoint_seconds, until or run.last_round, watch)
                 if not run.is_over:
                     return
                 write(finished, run.record())
+        if member is not None and member.is_guest:
+            return
         lease.publish(finished, record)
         lease.tidy(folder, lease.LEASE, lease.FINISHED)
         print(f"record {record}", flush=True)
 
 
-class Stopped(BaseException):  # no error, so that no component that handles errors catches it
-    """A signal stopped the run after a client, and a checkpoint inside the round was saved."""
+def is_done(cell: Cell, record: str | Path) -> bool:
+    """Whether a cell has its record, or only lacks its publication."""
+    finished = state_folder(record) / lease.FINISHED
+    return is_valid(record, cell.digest) or is_valid(finished, cell.digest)
 
 
-class GivenUp(Stopped):
-    """A signal came, and for `PATIENCE_SECONDS` no client was done."""
+def meeting_folder(
+    cell: Cell, record: str | Path, device: torch.device, trainer: str
+) -> Path | None:
+    """Where the processes meet that can train this cell in one stack, a folder for temporary files
+    of this machine; None if it will not be trained by the batched trainer."""
+    sessions = lease.saved_header(state_folder(record)).get("sessions")
+    wish = sessions[-1]["trainer"] if sessions else trainer
+    if (wish, device.type) != ("auto", "cuda") and wish != StackedTrainer.name:
+        return None
+    with contract.locate_errors(cell.settings.strategy, 0):
+        task = load_task(cell, torch.device("cpu"))
+    if choose_trainer(wish, device, task)[0] is not StackedTrainer:
+        return None
+    gpu = machine.visible_gpus()[device.index] if device.type == "cuda" else "cpu"
+    width = min(cell.settings.batch, int(task.sizes.max()))
+    common = [getattr(cell.settings, key) for key in COMMON], width, cell.inputs["data"]
+    here = gpu, str(Path.cwd()), os.environ.get("SLURM_JOB_ID")
+    key = hashlib.sha256(json.dumps([common, here]).encode()).hexdigest()[:16]
+    return Path(tempfile.gettempdir(), f"cohort-stacks-{os.getuid()}", key)
 
 
 def choose_trainer(wish: str, device: torch.device, task: Task) -> tuple[type[Trainer], str]:
@@ -118,8 +195,16 @@ class Run:
     saved_at: float = field(default_factory=time.monotonic)
 
     @classmethod
-    def begin(cls, cell: Cell, path: Path, device: torch.device, trainer: str) -> Self:
-        """Resume a run from the checkpoint at `path`, with its trainer, or begin the run."""
+    def begin(
+        cls,
+        cell: Cell,
+        path: Path,
+        device: torch.device,
+        trainer: str,
+        member: Member | None = None,
+    ) -> Self:
+        """Resume a run from the checkpoint at `path`, with its trainer, or begin the run. A member
+        of a stack is trained by its host."""
         with contract.locate_errors(cell.settings.strategy, 0):  # the user's model may fail
             task = load_task(cell, device)
         machine.set_up(task.settings.precision, device)
@@ -128,6 +213,9 @@ class Run:
         if state.sessions:
             trainer = state.sessions[-1]["trainer"]
         kind, reason = choose_trainer(trainer, device, task)
+        if member is not None and kind is StackedTrainer:
+            hosted = {"train_part": lambda self, part: member.ask(part)}
+            kind = type(kind.__name__, (kind,), hosted)
         task = replace(task, trainer=kind)
         if reason:
             print(f"trained by plain PyTorch: {reason}", flush=True)
@@ -136,7 +224,8 @@ class Run:
         beginning = f"resume inside round {state.round + 1}" if cursor else beginning
         print(f"{beginning}: {cell.path}", flush=True)
         rounds = task.procedure.rounds_of(task)
-        return cls(task, rounds, device, state, cursor, path)
+        signals = [] if member is None else member.signals
+        return cls(task, rounds, device, state, cursor, path, signals)
 
     @property
     def last_round(self) -> int:
@@ -158,7 +247,8 @@ class Run:
             return bool(self.signals) or time.monotonic() - self.saved_at >= checkpoint_seconds
 
         cursor, where = Cursor(self.cursor, is_due, self._save_inside), "at a checkpoint"
-        with _stop_signals(self.signals):
+        is_main = threading.current_thread() is threading.main_thread()
+        with _stop_signals(self.signals) if is_main else contextlib.nullcontext():
             try:
                 for state in self.rounds.run(self.state, cursor):
                     self.state = state
@@ -182,7 +272,8 @@ class Run:
         print(f"stopped {where}: {progress}", flush=True)
 
     def _save(self, cursor: Weights | None = None) -> None:
-        signal.alarm(0)
+        if threading.current_thread() is threading.main_thread():
+            signal.alarm(0)
         checkpoint.save(self.checkpoint, self.state, self.task.digest, cursor)
         self.saved_at = time.monotonic()
 

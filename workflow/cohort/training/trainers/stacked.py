@@ -4,18 +4,19 @@ because a single client does not use a GPU to capacity."""
 from __future__ import annotations
 
 import gc
+import importlib.util
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call, grad_and_value, vmap
+from torch.func import functional_call, vmap
 from torch.nn.functional import cross_entropy
 
+from cohort.core.lazy import lazy
 from cohort.data.samples import Samples
-from cohort.settings import Settings
 from cohort.training.contract import losses_of
 from cohort.training.evaluation import evaluation_batches
 from cohort.training.ledger import Cursor, strip_prefix
@@ -24,26 +25,35 @@ from cohort.training.trainers.base import Trained, Trainer
 from cohort.training.updates import LocalWork, Updates, Weights, local_steps, stack
 
 if TYPE_CHECKING:
+    from cohort.kernels import layers
     from cohort.training.task import Task
+else:
+    layers = lazy("cohort.kernels.layers")  # needs Triton, which comes with PyTorch for GPUs
 
 WARM_UP = 2  # runs before a CUDA graph is captured, in which libraries initialize themselves
 HEIGHTS = 8  # the number of heights to which the stack shrinks as clients finish their steps
 
 
+class Part(NamedTuple):
+    """What one cell gives to a stack: its trainer, and what this was asked to train."""
+
+    trainer: StackedTrainer
+    works: Sequence[LocalWork]
+    anchor: Weights
+    cursor: Cursor
+
+
 class StackedTrainer(Trainer):
-    """Trains all clients at once, step by step. Clients with the most steps come first in the
-    stack. A batch that is shorter than the others is padded with one of the client's samples, which
-    has weight 0 in the batch mean."""
+    """Trains all clients at once, step by step: those of its own cell, or of several cells, if
+    another `train_part` is set that collects their parts."""
 
     name: ClassVar[str] = "batched"
 
     def prepare(self) -> None:
         self.batch = min(self.settings.batch, max(map(len, self.shards)))
         self.labels = self.samples.labels.cpu()
-        self.stack = Stack(self.model, self.settings, self.objective, height=0)
-        self.inputs_of: Callable[..., Tensor] = self._inputs
-        if self.samples.values.is_cuda:
-            self.inputs_of = CudaGraphFunction(self._inputs)
+        self.network = network_on_device(self.model, self.samples, self.settings.precision)
+        self.stack = Stack(self)
 
     @classmethod
     def refusal(cls, task: Task) -> str:
@@ -55,28 +65,17 @@ class StackedTrainer(Trainer):
     def _train(self, works: Sequence[LocalWork], anchor: Weights, cursor: Cursor) -> Trained:
         if done := cursor.next_call():  # all clients finish together
             return strip_prefix(done, "weights/"), done["losses"], done["steps"].tolist()
-        steps = [list(work.steps(self.settings)) for work in works]
-        counts = np.array([len(own) for own in steps])
-        rows = np.argsort(-counts, kind="stable")
-        ordered = [works[row] for row in rows]
-        if len(works) > self.stack.height:
-            self.stack = Stack(self.model, self.settings, self.objective, len(works))
-        self.stack.fill(ordered, anchor, self.labels)
-        samples, shares, draws = self._lay_out(ordered, [steps[row] for row in rows])
-        losses = torch.zeros_like(shares[:, :, 0])
-        for step in range(len(samples)):
-            height = self._height(int((counts > step).sum()))
-            chosen = samples[step, :height]
-            inputs = self.inputs_of(chosen, *(drawn[step, :height] for drawn in draws))
-            targets, weights = self.samples.labels[chosen], shares[step, :height]
-            losses[step, :height] = self.stack.step(inputs, targets, weights)
-        back = torch.from_numpy(np.argsort(rows)).to(losses.device)
-        means = losses.sum(dim=0)[back] / torch.from_numpy(counts).to(losses)
-        trained = {name: tensor[back] for name, tensor in self.stack.weights.items()}
-        results = {f"weights/{name}": tensor for name, tensor in trained.items()}
-        results |= {"losses": means, "steps": torch.from_numpy(counts)}
+        weights, losses, steps = self.train_part(Part(self, works, anchor, cursor))
+        results = {f"weights/{name}": tensor for name, tensor in weights.items()}
+        results |= {"losses": losses, "steps": torch.tensor(steps)}
         cursor.client_done(lambda: results)
-        return trained, means, counts.tolist()
+        return weights, losses, steps
+
+    def train_part(self, part: Part) -> Trained:
+        """Train what this trainer was asked to."""
+        if not self.stack.fits([part]):
+            self.stack = Stack(self, [part])
+        return self.stack.train([part])[0]
 
     @torch.no_grad()
     def losses(self, updates: Updates, samples: Samples, indices: Tensor) -> np.ndarray:
@@ -90,18 +89,110 @@ class StackedTrainer(Trainer):
             sums += by_client(outputs, targets)
         return (sums / len(indices)).cpu().numpy()
 
+
+class Stack:
+    """The tensors of up to `height` clients, one row each: weights, velocities, corrections (of
+    SCAFFOLD), learning rates, numbers of their objectives, these objectives' statistics, and for a
+    proximal term the global weights (`anchor`). They keep their memory from round to round, as CUDA
+    graphs require. Clients with the most steps come first. A batch that is shorter than the others
+    is padded with one of the client's samples, which has weight 0 in the batch mean.
+
+    The cells of all rows have the network, data set, batch and optimizer of `trainer`, and nothing
+    in a row depends on the other rows.
+    """
+
+    def __init__(
+        self,
+        trainer: StackedTrainer,
+        parts: Sequence[Part] = (),
+        objectives: Sequence[Objective] = (),
+    ):
+        self.model, self.settings, self.batch = trainer.model, trainer.settings, trainer.batch
+        self.network = trainer.network
+        self.samples, self.augmentation = trainer.samples, trainer.augmentation
+        all_objectives = *objectives, *(part.trainer.objective for part in parts)
+        self.objectives = [*dict.fromkeys(all_objectives)]
+        self.height = height = sum(len(part.works) for part in parts)
+        bias = output_bias(self.model).detach()
+        parameters = dict(self.model.named_parameters())
+        self.weights = {name: own.new_zeros(height, *own.shape) for name, own in parameters.items()}
+        self.velocity, self.correction = _copy(self.weights), _copy(self.weights)
+        is_proximal = any(objective.is_proximal for objective in self.objectives)
+        self.anchor = _copy(self.weights) if is_proximal else {}
+        self.statistics, self.lr = bias.new_zeros(height, len(bias)), bias.new_zeros(height)
+        self.objective_numbers = self.samples.labels.new_zeros(height)
+        self.step = CudaGraphFunction(self._step, [*self.weights.values(), *self.velocity.values()])
+        self.inputs: Callable[..., Tensor] = self._inputs
+        if self.samples.values.is_cuda:
+            self.inputs = CudaGraphFunction(self._inputs)
+
+    def fits(self, parts: Sequence[Part]) -> bool:
+        """Whether this stack was made for these parts' objectives, and has room for them."""
+        height = sum(len(part.works) for part in parts)
+        objectives = {part.trainer.objective for part in parts}
+        return height <= self.height and objectives <= {*self.objectives}
+
+    def train(self, parts: Sequence[Part]) -> list[Trained]:
+        """Do the works of all parts."""
+        rows = [(part, work) for part in parts for work in part.works]
+        all_steps = [list(work.steps(part.trainer.settings)) for part, work in rows]
+        counts = np.array([len(steps) for steps in all_steps])
+        order = np.argsort(-counts, kind="stable")
+        ordered = [rows[row] for row in order]
+        self._fill(ordered)
+        samples, shares, draws = self._lay_out(ordered, [all_steps[row] for row in order])
+        losses = torch.zeros_like(shares[:, :, 0])
+        for step in range(len(samples)):
+            height = self._height(int((counts > step).sum()))
+            chosen = samples[step, :height]
+            inputs = self.inputs(chosen, *(drawn[step, :height] for drawn in draws))
+            targets, weights = self.samples.labels[chosen], shares[step, :height]
+            losses[step, :height] = self.step(inputs, targets, weights)
+        back, trained, end = np.argsort(order), list[Trained](), 0
+        for part in parts:
+            begin, end = end, end + len(part.works)
+            steps = counts[begin:end]
+            own = torch.from_numpy(back[begin:end]).to(losses.device)
+            means = losses[: steps.max(), own].sum(dim=0) / torch.from_numpy(steps).to(losses)
+            weights_of = {name: tensor[own] for name, tensor in self.weights.items()}
+            trained.append((weights_of, means, steps.tolist()))
+        return trained
+
+    def _fill(self, rows: Sequence[tuple[Part, LocalWork]]) -> None:
+        """Set each client's row for a round: its own weights and correction, statistics of its
+        label counts, and velocity 0."""
+        filled, classes, statistics = slice(len(rows)), self.statistics.shape[1], []
+        begun = stack([work.weights for _, work in rows])
+        corrected = [work.correction() for _, work in rows]
+        zeros = {name: tensor.new_zeros(tensor.shape[1:]) for name, tensor in self.weights.items()}
+        for name, tensor in self.weights.items():
+            tensor[filled] = begun[name]
+            self.velocity[name].zero_()
+            own = [correction.get(name, zeros[name]) for correction in corrected]
+            self.correction[name][filled] = torch.stack(own)
+            if self.anchor:
+                self.anchor[name][filled] = torch.stack([part.anchor[name] for part, _ in rows])
+        objectives = [part.trainer.objective for part, _ in rows]
+        for objective, (part, work) in zip(objectives, rows, strict=True):
+            counts = part.trainer.labels[work.samples].bincount(minlength=classes)
+            statistics.append(objective.label_statistics(counts.to(self.statistics.dtype)))
+        self.statistics[filled] = torch.stack(statistics).to(self.statistics)
+        numbers = [self.objectives.index(objective) for objective in objectives]
+        self.objective_numbers[filled] = torch.tensor(numbers).to(self.objective_numbers)
+        self.lr[filled] = torch.tensor([work.lr for _, work in rows], dtype=self.lr.dtype)
+
     def _lay_out(
-        self, works: Sequence[LocalWork], steps: Sequence[list[tuple[int, np.ndarray]]]
+        self, rows: Sequence[tuple[Part, LocalWork]], steps: Sequence[list[tuple[int, np.ndarray]]]
     ) -> tuple[Tensor, Tensor, list[Tensor]]:
         """Tensors by step, client and place in the batch: the index of each sample, its weight in
         the mean of its batch and, if there is an augmentation, the random numbers for it."""
-        shape = max(map(len, steps)), self.stack.height, self.batch
+        shape = max(map(len, steps)), self.height, self.batch
         samples, shares = np.zeros(shape, dtype=np.int64), np.zeros(shape)
         draws = np.zeros((*shape, self.augmentation.numbers))
-        for row, (work, own) in enumerate(zip(works, steps, strict=True)):
+        for row, ((part, work), own) in enumerate(zip(rows, steps, strict=True)):
             indices, drawn = work.samples, None
             if own and self.augmentation.numbers:
-                drawn = self.augmentation_draws(len(indices), work.client, work.round)
+                drawn = part.trainer.augmentation_draws(len(indices), work.client, work.round)
             per_epoch = local_steps(len(indices), self.settings)[1]
             samples[:, row] = indices[:1] if len(indices) else 0  # what batches are padded with
             for position, (step, batch) in enumerate(own):
@@ -116,8 +207,8 @@ class StackedTrainer(Trainer):
     def _height(self, active: int) -> int:
         """The height of the stack for this many clients that still train: one of HEIGHTS, because a
         CUDA graph is captured for each height."""
-        unit = -(-self.stack.height // HEIGHTS)
-        return min(-(-active // unit) * unit, self.stack.height)
+        unit = -(-self.height // HEIGHTS)
+        return min(-(-active // unit) * unit, self.height)
 
     def _inputs(self, chosen: Tensor, *draws: Tensor) -> Tensor:
         """The network's inputs of a step, augmented if there are random numbers for that."""
@@ -129,82 +220,64 @@ class StackedTrainer(Trainer):
             inputs = self.samples.standardized(self.augmentation.apply(images, numbers))
         return inputs.unflatten(0, chosen.shape)
 
-
-class Stack:
-    """The tensors of up to `height` clients, one row each: weights, velocities, corrections (of
-    SCAFFOLD) and the objective's statistics; and the `anchor`, the global weights of a proximal
-    term. They keep their memory from round to round, as CUDA graphs require."""
-
-    def __init__(self, model: nn.Module, settings: Settings, objective: Objective, height: int):
-        self.model, self.settings, self.objective, self.height = model, settings, objective, height
-        parameters = {name: parameter.detach() for name, parameter in model.named_parameters()}
-        bias = output_bias(model).detach()
-        zeros = {name: own.new_zeros(height, *own.shape) for name, own in parameters.items()}
-        self.weights, self.velocity, self.correction = zeros, _copy(zeros), _copy(zeros)
-        self.anchor = _copy(parameters)
-        self.statistics, self.lr = bias.new_zeros(height, len(bias)), bias.new_zeros(())
-        self.step = CudaGraphFunction(self._step, [*self.weights.values(), *self.velocity.values()])
-
-    def fill(self, works: Sequence[LocalWork], anchor: Weights, labels: Tensor) -> None:
-        """Set each client's row for a round: its own weights and correction, statistics of its
-        label counts, and velocity 0."""
-        rows = slice(len(works))
-        begun = stack([work.weights for work in works])
-        corrected = stack([work.correction() for work in works])
-        for name, tensor in self.anchor.items():
-            tensor.copy_(anchor[name])
-            self.weights[name][rows] = begun[name]
-            self.velocity[name].zero_()
-            self.correction[name][rows] = corrected.get(name, 0)
-        classes = self.statistics.shape[1]
-        counts = [labels[work.samples].bincount(minlength=classes) for work in works]
-        by_client = torch.stack(counts).to(self.statistics)
-        self.statistics[rows] = torch.stack(list(map(self.objective.label_statistics, by_client)))
-        self.lr.fill_(works[0].lr)
-
     def _step(self, inputs: Tensor, targets: Tensor, sample_weights: Tensor) -> Tensor:
         """Take one SGD step with the first clients, one per row of `inputs`; return their losses.
         `sample_weights` weigh the samples in the mean loss of their batch; a client whose samples
         all weigh 0 does not change, and its loss is 0."""
         settings, rows = self.settings, slice(len(inputs))
-        own = {name: tensor[rows] for name, tensor in self.weights.items()}
-        of_each = vmap(grad_and_value(self._loss), in_dims=(0, None, 0, 0, 0, 0))
-        batch = inputs, targets, sample_weights, self.statistics[rows]
-        gradients, losses = of_each(own, self.anchor, *batch)
+        before = [tensor[rows] for tensor in self.weights.values()]
+        leaves = [tensor.detach().requires_grad_() for tensor in before]
+        with torch.enable_grad():
+            own = dict(zip(self.weights, leaves, strict=True))
+            outputs = vmap(partial(functional_call, self.network))(own, (inputs,))
+            losses = self._losses(own, outputs, targets, sample_weights)
+            # rows are independent, so the gradient of the sum is that of each
+            changes = [*torch.autograd.grad(losses.sum(), leaves, materialize_grads=True)]
         if settings.clip:
-            squares = [change.flatten(1).square().sum(dim=1) for change in gradients.values()]
-            norms = torch.stack(squares).sum(dim=0).sqrt()
+            squares = [change.flatten(1).square().sum(dim=1) for change in changes]
+            norms = sum(squares[1:], squares[0]).sqrt()  # each row's in the same order always
             factors = (settings.clip / (norms + 1e-6)).clamp(max=1)  # as in clip_grad_norm_
-            for name, change in gradients.items():
-                gradients[name] = change * _broadcast_rows(factors, change)
-        is_active = sample_weights.any(dim=1)
-        before, changes = list(own.values()), [gradients[name] for name in own]
-        velocity = [self.velocity[name][rows] for name in own]
-        correction = [self.correction[name][rows] for name in own]
+            changes = [change * _broadcast_rows(factors, change) for change in changes]
+        active = partial(_only_rows, sample_weights.any(dim=1))
+        velocity = [tensor[rows] for tensor in self.velocity.values()]
+        correction = [tensor[rows] for tensor in self.correction.values()]
         # each operation on all tensors is one kernel on a GPU
         torch._foreach_mul_(velocity, settings.momentum)
         decayed = torch._foreach_add(changes, before, alpha=settings.weight_decay)
         torch._foreach_add_(velocity, decayed)
         steps = torch._foreach_sub(correction, velocity)
-        torch._foreach_mul_(steps, self.lr)
-        active = [step.where(_broadcast_rows(is_active, step), 0) for step in steps]
-        torch._foreach_add_(before, active)
-        return losses.where(is_active, 0)
+        moves = [active(step * _broadcast_rows(self.lr[rows], step)) for step in steps]
+        torch._foreach_add_(before, moves)
+        return active(losses.detach())
 
-    def _loss(self, weights: Weights, anchor: Weights, *batch: Tensor) -> Tensor:
-        """The loss of one client's batch: its inputs, targets, weights of samples, statistics."""
-        inputs, targets, sample_weights, statistics = batch
-        *_, bias = weights.values()
-        outputs = functional_call(self.model, weights, (inputs,))
-        losses = losses_of(self.objective, outputs, targets, statistics, bias)
-        loss = (sample_weights * losses).sum()
-        if self.objective.is_proximal:
-            loss = loss + self.objective.proximal_term(weights.values(), anchor.values())
-        return loss
+    def _losses(
+        self, own: Weights, outputs: Tensor, targets: Tensor, sample_weights: Tensor
+    ) -> Tensor:
+        """The loss of each row's batch, by its own objective. Every objective sees all rows, those
+        of others without their values, so that it neither fails on them nor changes them."""
+        rows, total = slice(len(outputs)), sample_weights.new_zeros(len(outputs))
+        *_, bias = own.values()
+        for number, objective in enumerate(self.objectives):
+            is_own = self.objective_numbers[rows] == number if len(self.objectives) > 1 else None
+            only = partial(_only_rows, is_own)
+            of_sample = vmap(partial(losses_of, objective))
+            losses = of_sample(only(outputs), targets, self.statistics[rows], only(bias))
+            loss = (sample_weights * losses).sum(dim=1)
+            if objective.is_proximal:
+                term = vmap(objective.proximal_term)
+                starts = [self.anchor[name][rows] for name in own]
+                loss = loss + term([*map(only, own.values())], [*map(only, starts)])
+            total = total + only(loss)
+        return total
 
 
 def _copy(weights: Weights) -> Weights:
     return {name: tensor.clone() for name, tensor in weights.items()}
+
+
+def _only_rows(chosen: Tensor | None, tensor: Tensor) -> Tensor:
+    """The tensor with zeros in all rows but the chosen ones; None chooses all."""
+    return tensor if chosen is None else tensor.where(_broadcast_rows(chosen, tensor), 0)
 
 
 def _broadcast_rows(rows: Tensor, like: Tensor) -> Tensor:
@@ -269,6 +342,23 @@ class CudaGraphFunction:
         finally:
             if was_enabled:
                 gc.enable()
+
+
+def network_on_device(model: nn.Module, samples: Samples, precision: str) -> nn.Module:
+    """The network that a stack calls: on a GPU a copy with kernels for many clients, if Triton is
+    there and they are right on this GPU."""
+    if not samples.labels.is_cuda or precision == "float64" or samples.scale is None:
+        return model
+    if importlib.util.find_spec("triton") is None:
+        reason = "Triton is not installed"
+    else:
+        network = layers.with_kernels(model, precision)
+        indices = torch.arange(min(2, len(samples.labels)), device=samples.labels.device)
+        reason = layers.check(model, network, samples.inputs(indices))
+        if not reason:
+            return network
+    print(f"trained without kernels for many clients: {reason}", flush=True)
+    return model
 
 
 def unbatchable_layer(network: nn.Module) -> str:

@@ -1,0 +1,102 @@
+"""Networks whose layers call the kernels, in a stack of clients."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from cohort.data.samples import Samples
+from cohort.kernels import convolution, layers
+from cohort.models import MODELS, residual
+from cohort.training.task import Task
+from cohort.training.trainers.serial import SerialTrainer
+from cohort.training.trainers.stacked import Stack, StackedTrainer
+from tests.kernels.test_convolution import DEVICE
+from tests.training.small_task import small_task, train
+
+SIZES = (3, 1, 5, 0, 4)
+SHAPE = (3, 16, 16)
+SETTINGS: dict[str, Any] = {"batch": 4, "lr": 0.1, "J": "J1", "momentum": 0.9, "weight_decay": 0.1}
+
+
+@pytest.fixture(autouse=True)
+def exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The interpreter multiplies float32 numbers, and doesn't split them."""
+    monkeypatch.setattr(convolution, "float32_products", lambda shape: "ieee")
+
+
+def network(name: str) -> nn.Module:
+    torch.manual_seed(1)
+    if name in MODELS:
+        return MODELS[name]().build(SHAPE, 3)
+    inner = nn.Conv2d(4, 4, 3, padding=1), nn.ReLU(), nn.Conv2d(4, 6, 1, stride=2, bias=False)
+    return nn.Sequential(
+        *(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.MaxPool2d(2)),
+        *(residual(*inner, stride=2, new_channels=2), nn.ReLU()),
+        *(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(6, 3)),
+    )
+
+
+def task_with(model: nn.Module, **settings: Any) -> Task:
+    """Clients of unequal size, the fourth without samples, on this machine's device."""
+    torch.manual_seed(2)
+    count, kind = sum(SIZES), next(model.parameters()).dtype
+    mean, std = torch.tensor([0.1, 1.5], dtype=kind, device=DEVICE)
+    values, labels = torch.randn(count, *SHAPE), torch.arange(count) % 3
+    samples = Samples(values.to(DEVICE), labels.to(DEVICE), 1.0, mean, std)
+    parts = {"model": model.to(DEVICE), "train": samples, "test": samples, "sizes": SIZES}
+    return small_task(**parts, classes=3, **SETTINGS | settings)
+
+
+def trainer_with_kernels(task: Task) -> StackedTrainer:
+    trainer = StackedTrainer(task)
+    trainer.network = layers.with_kernels(task.model)
+    trainer.stack = Stack(trainer)
+    return trainer
+
+
+@pytest.mark.parametrize("name", ["lenet5", "small-mlp", "residual"])
+def test_a_step_is_that_of_the_serial_trainer_in_float64(name: str):
+    task, exact = task_with(network(name)), task_with(network(name).double())
+    weights = exact.initial_weights()
+    expected = train(SerialTrainer(exact), weights, range(len(SIZES)))
+    updates = train(trainer_with_kernels(task), task.initial_weights(), range(len(SIZES)))
+    for key, tensor in expected.weights.items():
+        moved = (tensor - weights[key]).norm()
+        assert (updates.weights[key] - tensor).norm() < 1e-5 * moved, key
+    torch.testing.assert_close(updates.losses.double(), expected.losses, equal_nan=True)
+
+
+def test_a_client_does_not_depend_on_the_others():
+    """To the bit, alone and in a stack of five."""
+    task = task_with(network("lenet5"), J="J2e")
+    weights, names = task.initial_weights(), dict(task.model.named_parameters())
+    all_updates = train(trainer_with_kernels(task), weights, range(len(SIZES)))
+    alone = train(trainer_with_kernels(task), weights, [2])
+    for name in names:
+        assert torch.equal(alone.weights[name][0], all_updates.weights[name][2])
+
+
+def test_layers_are_fused_and_others_stay():
+    fused = [type(layer).__name__ for layer in layers.with_kernels(network("residual"))]
+    kept = ["Residual", "ReLU", "AdaptiveAvgPool2d", "Flatten", "Linear"]
+    assert fused == ["Conv2d", "Identity", "Identity", *kept]
+    other = nn.Sequential(nn.Conv2d(2, 4, 3, groups=2), nn.ReLU(), nn.Conv2d(4, 4, 3, dilation=2))
+    assert all("forward" not in vars(layer) for layer in layers.with_kernels(other))
+
+
+def test_kernels_that_are_wrong_or_fail_are_not_used(monkeypatch: pytest.MonkeyPatch):
+    model, inputs = network("small-mlp").to(DEVICE), torch.randn(2, *SHAPE, device=DEVICE)
+    assert layers.check(model, layers.with_kernels(model), inputs) == ""
+    right = convolution.input_gradient
+    monkeypatch.setattr(convolution, "input_gradient", lambda *given: 1.1 * right(*given))
+    error = layers.check(model, layers.with_kernels(model), inputs)
+    assert error.startswith("the gradient of 1.weight is off by 1.0e-01")
+
+    def fail(*given: object) -> None:
+        raise RuntimeError("no such instruction\non this card")
+
+    monkeypatch.setattr(convolution, "convolve", fail)
+    error = layers.check(model, layers.with_kernels(model), inputs)
+    assert error == "RuntimeError: no such instruction"

@@ -1,0 +1,219 @@
+"""Cells that one process, their host, trains as one stack, each from its own checkpoint to its own
+record. The processes of compatible cells on one GPU meet in a folder of locked files:
+
+    host      locked by the process that trains the others' cells together with its own
+    {digest}  locked by a process that waits for the host to train this cell; the host deletes it
+              when the cell has failed, and its process then trains it alone, to fail by itself
+
+A host ends soon after its own cell. The others are then at a checkpoint, and the next process that
+waits becomes their host.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+import torch
+
+from cohort.core.files import is_locked, lock, try_lock
+from cohort.training.job import machine
+from cohort.training.trainers.base import Trained
+from cohort.training.trainers.stacked import Part, Stack
+
+HOST = "host"
+LAST_SECONDS = 60.0  # from the end of a host's own cell, as others may be a few rounds behind
+
+
+class Stopped(BaseException):  # no error, so that no component that handles errors catches it
+    """A signal stopped the run after a client, and a checkpoint inside the round was saved."""
+
+
+class GivenUp(Stopped):
+    """The run stops before the client in training is done: none was done for `PATIENCE_SECONDS`
+    after a signal, or the cell leaves its stack."""
+
+
+def become_host(folder: Path, digest: str, is_done: Callable[[], bool]) -> IO[str] | None:
+    """The lock of the host, if need be after waiting for another one; None if that one has trained
+    the cell, or has failed to."""
+    wish = folder / digest
+    with lock(wish):
+        host = try_lock(folder / HOST)
+        if host is None:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # like SIGTERM: nothing is to be saved
+            print("trained in a stack of cells by another process, as long as it runs", flush=True)
+        while host is None and wish.exists() and not is_done():
+            time.sleep(machine.POLL_SECONDS)
+            host = try_lock(folder / HOST)
+        wish.unlink(missing_ok=True)
+    return host
+
+
+class Member(threading.Thread):
+    """A cell's run as a coroutine. It runs while its host waits in `resume`, until it asks for
+    training or ends; `part` is what it asks for, None once it has ended. It has a working directory
+    and output streams of its own, so that a component that changes them concerns its cell alone. A
+    guest is a cell of another process."""
+
+    def __init__(
+        self, digest: str, is_guest: bool, train: Callable[[Member], None], signals: list[int]
+    ):
+        super().__init__(name=digest, daemon=True)
+        self.is_guest, self.train, self.signals = is_guest, train, signals
+        self.part: Part | None = None
+        self.seconds = 0.0  # its share of the time in which the host trained its last part
+        self.error: BaseException | None = None
+        self._answer: Any = None
+        self._turn, self._yielded = threading.Event(), threading.Event()
+        self._surroundings = sys.stdout, sys.stderr, Path.cwd()
+        self.start()
+
+    def run(self) -> None:
+        """The cell's training, in its own thread."""
+        try:
+            self._wait_for_turn()
+            self.train(self)
+        except BaseException as error:
+            self.error = error
+        self._yielded.set()
+
+    def ask(self, part: Part) -> Trained:
+        """Have a part trained, in the member's own thread; raise what the host raises instead."""
+        self.part, asked = part, time.perf_counter()
+        self._yielded.set()
+        self._wait_for_turn()
+        part.cursor.ledger.exclude(time.perf_counter() - asked - self.seconds)
+        answer, self._answer = self._answer, None
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    def resume(self, answer: Trained | BaseException | None = None) -> None:
+        """In the host's thread, let the member run until it asks again or ends."""
+        self.part, self._answer = None, answer
+        self._swap_surroundings()
+        self._yielded.clear()
+        self._turn.set()
+        try:
+            self._yielded.wait()
+        except GivenUp:  # by the alarm, which interrupts the host alone
+            identity, kind = ctypes.c_ulong(self.ident or 0), ctypes.py_object(GivenUp)
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(identity, kind)
+            self._yielded.wait()
+            raise
+        finally:
+            self._swap_surroundings()
+
+    def _wait_for_turn(self) -> None:
+        self._turn.wait()
+        self._turn.clear()
+
+    def _swap_surroundings(self) -> None:
+        outside = sys.stdout, sys.stderr, Path.cwd()
+        sys.stdout, sys.stderr, folder = self._surroundings
+        os.chdir(folder)
+        self._surroundings = outside
+
+
+@dataclass
+class Host:
+    """Trains its own cell, the cells of waiting processes and those of its `group`: all that ask
+    for training as one stack, then one after another until they ask again. A cell that ends, fails
+    or is stopped leaves; so does one whose process waits no longer. Once there are `signals`, which
+    the members see too, all stop. There is `room` for so many cells."""
+
+    folder: Path
+    train: Callable[[Member], None]
+    room: int
+    group: set[str]
+    signals: list[int]
+    members: list[Member] = field(default_factory=list)
+    stack: Stack | None = None
+    most: int = sys.maxsize  # cells that fit into the memory
+
+    def run(self, digest: str) -> None:
+        """Train the cell with this digest and the group to their ends, and others until then. Raise
+        the cell's error, at last: no other job of a group may begin after one that fails."""
+        is_pack, own = bool(self.group), self._begin(digest, is_guest=False)
+        until = time.monotonic()
+        with contextlib.suppress(GivenUp):  # by the alarm
+            while (own.part or is_pack or time.monotonic() < until) and not self.signals:
+                if own.part:
+                    until = time.monotonic() + LAST_SECONDS
+                if own.part or is_pack:
+                    self._admit()
+                members, begun = list(self.members), time.perf_counter()
+                if not members:
+                    break
+                answers = self._train([member.part for member in members if member.part])
+                seconds = (time.perf_counter() - begun) / len(members)
+                for member in members:
+                    member.seconds = seconds
+                    self._resume(member, answers.pop(0))
+        for member in list(self.members):
+            self._resume(member, GivenUp())
+        if own.error is not None:
+            raise own.error
+
+    def _begin(self, digest: str, is_guest: bool = True) -> Member:
+        member = Member(digest, is_guest, self.train, self.signals)
+        self.members.append(member)
+        self._resume(member)
+        return member
+
+    def _resume(self, member: Member, answer: Trained | BaseException | None = None) -> None:
+        try:
+            member.resume(answer)
+        finally:
+            if member.part is None:
+                self.members.remove(member)
+                is_stopped = self.signals or isinstance(member.error, Stopped)
+                if member.error is not None and not is_stopped:
+                    (self.folder / member.name).unlink(missing_ok=True)
+
+    def _admit(self) -> None:
+        """Begin the cells that wait, as far as there is room, and dismiss those whose processes
+        wait no longer."""
+        waiting = {file.name for file in self.folder.iterdir() if is_locked(file)} - {HOST}
+        for member in list(self.members):
+            if (self.folder / member.name).exists() and member.name not in waiting:
+                self._resume(member, GivenUp())
+        for digest in sorted((waiting | self.group) - {member.name for member in self.members}):
+            if len(self.members) < self.room:
+                self.group.discard(digest)
+                self._begin(digest)
+
+    def _train(self, parts: Sequence[Part]) -> list[Trained | BaseException]:
+        """Train parts as one stack, or in smaller ones if they exceed the memory or one of them
+        fails."""
+        if len(parts) <= self.most:
+            try:
+                if self.stack is None or not self.stack.fits(parts):
+                    objectives = self.stack.objectives if self.stack else []
+                    self.stack = None
+                    gc.collect()  # it refers to itself, and its memory is needed
+                    torch.cuda.empty_cache()
+                    self.stack = Stack(parts[0].trainer, parts, objectives)
+                return [*self.stack.train(parts)]
+            except Exception as error:
+                self.stack = None  # it may have the objective of the cell that fails
+                if len(parts) == 1:
+                    return [error]
+                is_memory = isinstance(error, torch.cuda.OutOfMemoryError)
+            if is_memory:
+                self.most = -(-len(parts) // 2)
+                print(f"the memory is too small for {len(parts)} cells at once", flush=True)
+        size = min(self.most, -(-len(parts) // 2))
+        chunks = (parts[begin : begin + size] for begin in range(0, len(parts), size))
+        return [answer for chunk in chunks for answer in self._train(chunk)]
