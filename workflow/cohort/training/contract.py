@@ -99,6 +99,7 @@ class CheckedSelector:
         self.selector = selector
         self.draws_pool = isinstance(selector, abilities.Screening)
         self.allocates = isinstance(selector, abilities.Allocating)
+        self.redraws = not isinstance(selector, abilities.Allocating) or selector.redraw
         self.probe_batches = selector.batches if isinstance(selector, abilities.Probing) else 0
 
     def asks(self, state: State, view: View) -> bool:

@@ -174,7 +174,8 @@ class FederatedRounds(Rounds):
             client = int(responders.cohort[row])
             samples = task.shards.indices[client]
             if self.selector.allocates:
-                samples = allocated_samples(task, client, responders.label_counts[row], round)
+                portion = responders.label_counts[row], round if self.selector.redraws else 0
+                samples = allocated_samples(task, client, *portion)
             per_epoch = local_steps(len(samples), task.settings)[1]
             end = efforts[client] * (per_epoch if counts_epochs else 1)
             work = LocalWork(
