@@ -153,6 +153,8 @@ def _versions(cell: Cell) -> dict[str, int]:
         f"participation:{cell.participation.name}": cell.participation.science,
         **cell.partition.versions(cell.settings.holdout),
     }
+    if cell.settings.availability != DEFAULTS["availability"]:
+        versions[f"availability:{cell.availability.name}"] = cell.availability.version()
     if cell.settings.client_devices != DEFAULTS["client_devices"]:
         by_server = any(need.reserved for need in needs_of(cell.selector))
         versions[f"devices:{cell.client_devices.name}"] = cell.client_devices.version()
@@ -219,6 +221,8 @@ def check_procedure(cell: Cell, info: DatasetInfo) -> None:
     if devices != DEFAULTS["client_devices"] and not cell.procedure.simulates_time:
         why = f"the procedure '{settings.procedure}' simulates no time; leave it out"
         raise UserError(f"client_devices is '{devices}', but {why}")
+    with refusals_as_errors(f"availability '{settings.availability}' "):
+        cell.availability.check(settings.clients)
     with refusals_as_errors(f"procedure '{settings.procedure}' "):
         cell.procedure.check(cell)
     named = [name for name, kind in EVALUATORS.items() if kind.setting == "evaluators"]

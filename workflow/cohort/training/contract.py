@@ -36,7 +36,10 @@ else:
 COMPONENTS = (
     f"{user_files.PACKAGE}.",
     *("cohort.data.augmentations", "cohort.models", "cohort.needs", "cohort.selection"),
-    *(f"cohort.training.{kind}" for kind in ("objectives", "participation", "servers")),
+    *(
+        f"cohort.training.{kind}"
+        for kind in ("availability", "objectives", "participation", "servers")
+    ),
 )
 # modules that read what components return
 READERS = (__name__, "cohort.records.history")

@@ -10,7 +10,7 @@ from cohort.core.randomness import generator
 from cohort.selection.entropy import entropy_bits
 from cohort.selection.selector import Reports, State, View
 from cohort.settings import local_work
-from cohort.training import contract
+from cohort.training import availability, contract
 from cohort.training.ledger import Ledger
 from cohort.training.procedures.gathering import NeedGatherer, scatter_rows
 from cohort.training.procedures.procedure import Federated
@@ -92,6 +92,8 @@ class FederatedRounds(Rounds):
 
     def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
         pool = self.screen(state, round, ledger)
+        if not len(pool.clients):
+            return self.idle(state, ledger)
         cohort = self.choose(state, pool, round, ledger)
         responders = self.respond(cohort, pool, round, ledger)
         works = self.local_work(state, responders, pool, round)
@@ -104,11 +106,17 @@ class FederatedRounds(Rounds):
         return replace(state, weights=weights, server=memory, selector=selector)
 
     def screen(self, state: RunState, round: int, ledger: Ledger) -> Pool:
-        """The pool to choose from: all clients, or those that the selector draws; asked or probed
-        if the selector wants that."""
+        """The pool to choose from: all clients that are there, or those that the selector draws;
+        asked or probed if the selector wants that. The cohort is no larger than who is there."""
+        settings, view = self.task.settings, self.task.view(state.reports)
         if round == 1:
-            self.needs.charge("once", self.task.settings.clients, ledger)
-        clients, view = np.arange(self.task.settings.clients), self.task.view(state.reports)
+            self.needs.charge("once", settings.clients, ledger)
+        clients = availability.available_clients(settings, state.history, round)
+        if self.task.availability != availability.Always():
+            ledger.measured(available=len(clients))
+        view = replace(view, cohort=min(view.cohort, len(clients)))
+        if not len(clients):
+            return Pool(clients, view)
         if self.selector.draws_pool:
             clients = self.selector.draw_pool(clients, view, self._rng("pool", round))
         asks = bool(self.needs.gathered_at("before")) and self.selector.asks(state.selector, view)
@@ -127,6 +135,16 @@ class FederatedRounds(Rounds):
             reports["probe_norm"] = scatter_rows(norms, clients, self.task.settings.clients)
         self.wait(clients, self.seconds(clients, steps, size), ledger)
         return Pool(clients, replace(view, reports=reports), has_model=True, probes=probes)
+
+    def idle(self, state: RunState, ledger: Ledger) -> RunState:
+        """A round in which nobody is there: nothing is chosen or trained, and the selector is not
+        told of it."""
+        if self.selector.probe_batches:
+            ledger.probe = np.empty(0, dtype=np.int64), np.empty(0)
+        if self.speeds is not None:
+            ledger.waited(3600 * self.task.availability.idle_hours)
+        ledger.measured(cohort_entropy=0.0)
+        return replace(state)
 
     def probe(
         self, state: RunState, pool: np.ndarray, round: int, ledger: Ledger
