@@ -24,6 +24,7 @@ RECORDED = {
     "update_norm": Metric("Mean norm of an update"),
     "cohort_entropy": Metric("Cohort label entropy", "bits"),
     "available": Metric("Clients that can be chosen", digits=0, whole=True),
+    "total_weight": Metric("Sum of the updates' weights"),
     "updates_used": Metric("Updates that count", digits=0, whole=True),
     "bytes_up": Metric("Upload per round", "MB", 1e-6, better="low", whole=True),
     "bytes_down": Metric("Download per round", "MB", 1e-6, better="low", whole=True),

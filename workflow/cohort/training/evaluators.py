@@ -270,7 +270,7 @@ class OnNextCohort(OfModels):
         clients, view = np.arange(task.settings.clients), task.view(state.reports)
         rng = generator(task.settings.seed, "next cohort", round=state.round)
         cohort = contract.CheckedSelector(task.selector).select(state.selector, clients, view, rng)
-        held_out = np.concatenate([task.shards.holdouts[client] for client in cohort])
+        held_out = np.concatenate([task.shards.holdouts[client] for client in cohort.clients])
         indices = torch.from_numpy(held_out).to(task.test.device)
         return [(state.weights, task.train_samples, indices)]
 

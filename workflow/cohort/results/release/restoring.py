@@ -20,7 +20,7 @@ from cohort.results.collect import is_same, settings_with_defaults
 from cohort.results.names import METRICS
 from cohort.results.release.folder import MANIFEST, read_digests, read_release
 from cohort.selection.entropy import entropy_bits
-from cohort.selection.selector import Allocating, Filtering, Probing
+from cohort.selection.selector import Allocating, Filtering, Probing, UpdateWeighing
 from cohort.settings import DEFAULTS, local_work
 from cohort.training.availability import available_clients
 from cohort.training.cell import Cell
@@ -266,6 +266,7 @@ def _curves(record: Record, cell: Cell) -> Checks:
         "own_samples": procedure in ("federated", "fedtan"),
     }
     declared = {"train_loss", "update_norm", "cohort_entropy", "updates_used"}
+    declared |= {"total_weight"} if isinstance(cell.selector, UpdateWeighing) else set()
     declared |= {"available"} if cell.settings.availability != DEFAULTS["availability"] else set()
     for part in (cell.procedure, cell.selector, cell.server, cell.participation):
         declared.update(part.metrics)

@@ -5,6 +5,7 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+import torch
 
 from cohort.core.randomness import generator
 from cohort.selection.entropy import entropy_bits
@@ -35,23 +36,28 @@ class Pool(NamedTuple):
 
 
 class Responders(NamedTuple):
-    """A cohort (client), which of its clients respond (client), and on how many samples of each
-    class each of them trains (client, class)."""
+    """A cohort (client), which of its clients respond (client), on how many samples of each class
+    each of them trains (client, class), and how much its update counts (client), if the selector
+    says so."""
 
     cohort: np.ndarray
     responds: np.ndarray
     label_counts: np.ndarray
+    weights: np.ndarray | None
 
 
 def select(
     task: Task, state: State, candidates: np.ndarray, view: View, round: int, ledger: Ledger
-) -> np.ndarray:
+) -> contract.Chosen:
     """Choose the cohort of a round, and enter it, the time of the choice and its metrics into the
     ledger: the selector's own and, if some clients overlap with others, how it prefers these."""
     selector = contract.CheckedSelector(task.selector)
     rng = generator(task.settings.seed, "selection", round=round)
     with ledger.timed("selecting"), ledger.timed_scoring():
-        cohort = ledger.cohort = selector.select(state, candidates, view, rng)
+        chosen = selector.select(state, candidates, view, rng)
+    cohort = ledger.cohort = chosen.clients
+    if chosen.weights is not None:
+        ledger.measured(total_weight=float(chosen.weights.sum()))
     ledger.measured(**selector.measure(state, candidates, cohort, view))
     overlapping = task.shards.overlapping()
     if overlapping.any():
@@ -64,7 +70,7 @@ def select(
         preference = probabilities[among].mean() / regular if regular else np.inf
         ledger.measured(overlapping_probability=float(probabilities[among].sum()))
         ledger.measured(overlapping_preference=float(preference))
-    return cohort
+    return chosen
 
 
 class FederatedRounds(Rounds):
@@ -94,13 +100,13 @@ class FederatedRounds(Rounds):
         pool = self.screen(state, round, ledger)
         if not len(pool.clients):
             return self.idle(state, ledger)
-        cohort = self.choose(state, pool, round, ledger)
-        responders = self.respond(cohort, pool, round, ledger)
+        chosen = self.choose(state, pool, round, ledger)
+        responders = self.respond(chosen, pool, round, ledger)
         works = self.local_work(state, responders, pool, round)
         updates = self.train(state, works, pool, ledger)
         reports = self.report(state, works, updates, pool, ledger)
         kept = self.keep(updates, reports, responders, ledger)
-        weights, memory = self.merge(state, updates, kept, ledger)
+        weights, memory = self.merge(state, updates, kept, responders, ledger)
         selector = self.observe(state, responders, reports, pool, ledger)
         self.charge_transfers(1, ledger)
         return replace(state, weights=weights, server=memory, selector=selector)
@@ -165,19 +171,24 @@ class FederatedRounds(Rounds):
         ledger.sent("probe_norm", NORM_BYTES, to="server", copies=len(norms))
         return probes, norms
 
-    def choose(self, state: RunState, pool: Pool, round: int, ledger: Ledger) -> np.ndarray:
+    def choose(self, state: RunState, pool: Pool, round: int, ledger: Ledger) -> contract.Chosen:
         """Choose the cohort and send it the model."""
-        cohort = select(self.task, state.selector, pool.clients, pool.view, round, ledger)
+        chosen = select(self.task, state.selector, pool.clients, pool.view, round, ledger)
         if not pool.has_model:
-            ledger.sent("model", self._model_bytes(state.weights), to="clients", copies=len(cohort))
-        return cohort
+            ledger.sent(
+                "model", self._model_bytes(state.weights), to="clients", copies=len(chosen.clients)
+            )
+        return chosen
 
-    def respond(self, cohort: np.ndarray, pool: Pool, round: int, ledger: Ledger) -> Responders:
+    def respond(
+        self, chosen: contract.Chosen, pool: Pool, round: int, ledger: Ledger
+    ) -> Responders:
         """Draw which clients of the cohort respond, and ask the selector for their quotas."""
+        cohort, weights = chosen
         held = self.task.shards.label_counts[cohort]
         responds = self.task.participation.responds(cohort, self._rng("answers", round))
         ledger.responders = cohort[responds]
-        return Responders(cohort, responds, self.selector.quotas(cohort, pool.view, held))
+        return Responders(cohort, responds, self.selector.quotas(cohort, pool.view, held), weights)
 
     def local_work(
         self, state: RunState, responders: Responders, pool: Pool, round: int
@@ -270,14 +281,23 @@ class FederatedRounds(Rounds):
         return kept
 
     def merge(
-        self, state: RunState, updates: Updates, kept: np.ndarray, ledger: Ledger
+        self,
+        state: RunState,
+        updates: Updates,
+        kept: np.ndarray,
+        responders: Responders,
+        ledger: Ledger,
     ) -> tuple[Weights, Weights]:
         """Apply the server rule: return the new global weights and the rule's new memory, both
         unchanged if no update counts."""
         if not len(kept):
             return state.weights, state.server
         counted, before = updates.select_rows(kept.tolist()), self.task.trainable(state.weights)
-        statistics = counted.only(state.weights.keys() - before.keys()).mean(counted.shares())
+        shares = counted.shares()
+        if responders.weights is not None:
+            factors = torch.from_numpy(responders.weights[responders.responds][kept]).to(shares)
+            counted, shares = replace(counted, factors=factors), factors / factors.sum()
+        statistics = counted.only(state.weights.keys() - before.keys()).mean(shares)
         counted = counted.only(before)
         ledger.measured(train_loss=float(counted.losses.mean()))
         ledger.measured(update_norm=float(counted.distances(before).mean()))

@@ -247,6 +247,7 @@ class Concat(Procedure):
             if getattr(cell, key) != PLAIN[key]:
                 raise ValueError(f"has no use for {key} '{getattr(settings, key)}'")
         refused = abilities.Allocating | abilities.Filtering | abilities.Screening
+        refused |= abilities.UpdateWeighing
         if isinstance(selector, refused) or selector.needs - {"label_counts"}:
             taken = f"a selector that sees label counts at most, not '{selector.name}'"
             raise ValueError(f"takes {taken}: it has no global model to show")
