@@ -73,7 +73,8 @@ def example(cls: type[Component]) -> Any:
 
 
 def _small_value(schema: Mapping[str, Any]) -> Any:
-    return {"integer": 2, "number": max(0.5, schema.get("minimum", 0))}[schema["type"]]
+    least = schema.get("minimum", schema.get("exclusiveMinimum", 0) * 1.5)
+    return {"integer": 2, "number": max(0.5, least)}[schema["type"]]
 
 
 def of_model(model: Model) -> list[Number]:
@@ -264,6 +265,10 @@ def of_participation(participation: Participation) -> list[Number]:
         rng = np.random.default_rng([14, round])
         numbers += participation.responds(np.arange(10), rng).astype(int).tolist()
         numbers += participation.efforts(20, 10, np.random.default_rng(15)).tolist()
+    if participation.goes_by_time:
+        seconds = np.random.default_rng(23).random(10)
+        numbers += participation.in_time(seconds, 4).astype(int).tolist()
+        numbers += [participation.invited(4, 10), participation.patience]
     return numbers
 
 

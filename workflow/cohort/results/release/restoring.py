@@ -184,7 +184,8 @@ def _cohorts(record: Record, cell: Cell) -> Checks:
         keys[name] = positions * clients + numbers
         yield len(np.unique(keys[name])) < len(numbers), name, "has a client twice in a round"
     chooses = cell.procedure.name in CHOOSING
-    least, most = (1, cell.settings.cohort) if chooses else (0, clients)
+    part = cell.participation
+    least, most = (1, part.invited(cell.settings.cohort, clients)) if chooses else (0, clients)
     is_always = cell.settings.availability == DEFAULTS["availability"]
     least *= is_always
     yield min(sizes) < least or max(sizes) > most, "cohort", f"is not of {least} to {most} clients"
@@ -192,7 +193,7 @@ def _cohorts(record: Record, cell: Cell) -> Checks:
         yield from _present(history, cell)
     chosen = np.isin(keys["responders"], keys["cohort"])
     yield not chosen.all(), "responders", "has clients that are not in the cohort"
-    if type(cell.participation).responds is Participation.responds:
+    if type(part).responds is Participation.responds and not part.goes_by_time:
         yield len(chosen) < sum(sizes), "responders", "lacks clients, though all respond"
     may_probe = chooses or (bool(history.pools) and not _is_ours(cell))
     probes = may_probe and isinstance(cell.selector, Probing)
@@ -305,7 +306,8 @@ def _updates(record: Record, cell: Cell) -> Checks:
     steps = amount * (-(-size // cell.settings.batch) if epochs else (size > 0))
     if cell.procedure.name == "federated" and not isinstance(cell.selector, Probing):
         counted = _numbers(history.cost["client_steps"])
-        most = _sums(steps, history.responders)
+        works_late = cell.participation.goes_by_time
+        most = _sums(steps, history.cohorts if works_late else history.responders)
         does_all = type(cell.participation).efforts is Participation.efforts
         wrong = bool((counted != most if does_all else counted > most).any())
         yield wrong, "client_steps", f"are not those of {cell.settings.J} for the cohorts"

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from cohort.core.errors import refusals_as_errors
 from cohort.core.randomness import generator
 from cohort.selection.entropy import entropy_bits
 from cohort.selection.selector import Reports, State, View
@@ -91,6 +92,9 @@ class FederatedRounds(Rounds):
         steps = np.array([local_steps(size, task.settings)[0] for size in task.sizes])
         seconds = self.seconds(np.arange(len(steps)), steps, 2 * self._model_bytes(weights))
         reports = self.needs.gather("once", range(len(steps)), Ledger(), seconds=seconds)
+        if not self.selector.allocates and not self.selector.probe_batches:
+            with refusals_as_errors(f"participation '{task.settings.participation}': "):
+                task.participation.check(seconds[task.sizes > 0])
         selector = self.selector.begin(task.view(reports), rng)
         memory = self.server.begin(task.trainable(weights), task.other_initial_weights)
         memory = contract.checked_memory(memory, "begin")
@@ -101,7 +105,7 @@ class FederatedRounds(Rounds):
         if not len(pool.clients):
             return self.idle(state, ledger)
         chosen = self.choose(state, pool, round, ledger)
-        responders = self.respond(chosen, pool, round, ledger)
+        responders = self.respond(state, chosen, pool, round, ledger)
         works = self.local_work(state, responders, pool, round)
         updates = self.train(state, works, pool, ledger)
         reports = self.report(state, works, updates, pool, ledger)
@@ -181,14 +185,35 @@ class FederatedRounds(Rounds):
         return chosen
 
     def respond(
-        self, chosen: contract.Chosen, pool: Pool, round: int, ledger: Ledger
+        self, state: RunState, chosen: contract.Chosen, pool: Pool, round: int, ledger: Ledger
     ) -> Responders:
-        """Draw which clients of the cohort respond, and ask the selector for their quotas."""
+        """Ask the selector for the quotas of the cohort, and draw which clients respond, in time
+        if that counts."""
         cohort, weights = chosen
-        held = self.task.shards.label_counts[cohort]
+        counts = self.selector.quotas(cohort, pool.view, self.task.shards.label_counts[cohort])
         responds = self.task.participation.responds(cohort, self._rng("answers", round))
+        if self.task.participation.goes_by_time:
+            responds = responds & self.in_time(state, cohort, counts, pool, ledger)
         ledger.responders = cohort[responds]
-        return Responders(cohort, responds, self.selector.quotas(cohort, pool.view, held), weights)
+        return Responders(cohort, responds, counts, weights)
+
+    def in_time(
+        self, state: RunState, cohort: np.ndarray, counts: np.ndarray, pool: Pool, ledger: Ledger
+    ) -> np.ndarray:
+        """Whether each client's update, of its label counts in this round, is in time. The steps
+        and updates of the others are charged, but not computed, because nobody looks at them."""
+        settings, size = self.task.settings, self._model_bytes(state.weights)
+        steps = np.array(
+            [local_steps(held, settings)[0] if held else 0 for held in counts.sum(axis=1)]
+        )
+        if pool.probes is not None:
+            rows = [pool.probes.clients.index(client) for client in cohort]
+            steps -= pool.probes.steps[rows].cpu().numpy()
+        seconds = self.seconds(cohort, steps, size * (1 if pool.has_model else 2))
+        in_time = self.task.participation.in_time(seconds, settings.cohort)
+        ledger.add("client_steps", int(steps[~in_time].sum()))
+        ledger.sent("model", size, to="server", copies=int((~in_time).sum()))
+        return in_time
 
     def local_work(
         self, state: RunState, responders: Responders, pool: Pool, round: int
@@ -249,7 +274,8 @@ class FederatedRounds(Rounds):
         given = {"weights": state.weights, "trainer": self.trainer, "seconds": seconds}
         given |= {"local_models": updates, "works": works}
         reports = self.needs.gather("after", clients, ledger, **given)
-        self.wait(clients, seconds, ledger)
+        are_missing = len(clients) < len(ledger.cohort)
+        self.wait(clients, seconds, ledger, are_missing * self.task.participation.patience)
         return reports
 
     def seconds(self, clients: np.ndarray, steps: np.ndarray, size: int) -> np.ndarray:
@@ -260,12 +286,15 @@ class FederatedRounds(Rounds):
         samples = steps * self.task.settings.batch
         return samples / self.speeds.samples[clients] + size / self.speeds.bytes[clients]
 
-    def wait(self, clients: np.ndarray, seconds: np.ndarray, ledger: Ledger) -> None:
-        """Add the simulated time of the slowest client, with all that it evaluated."""
+    def wait(
+        self, clients: np.ndarray, seconds: np.ndarray, ledger: Ledger, least: float = 0.0
+    ) -> None:
+        """Add the simulated time of the slowest client, with all that it evaluated, but at least
+        so many seconds."""
         if self.speeds is not None:
             samples = np.array([float(ledger.evaluations[client]) for client in clients.tolist()])
             evaluating = FORWARD * samples / self.speeds.samples[clients]
-            ledger.waited(float((seconds + evaluating).max(initial=0.0)))
+            ledger.waited(float((seconds + evaluating).max(initial=least)))
 
     def keep(
         self, updates: Updates, reports: Reports, responders: Responders, ledger: Ledger
