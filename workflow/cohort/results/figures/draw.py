@@ -82,7 +82,10 @@ def _sheet(parts: Sequence[Part], style: Style, remarks: Sequence[str]) -> Figur
     """Draw a whole figure, with a note to which `remarks` are added."""
     kinds, (kind, metrics, _) = [kind for kind, *_ in parts], parts[0]
     cells, labels = series.cells_of(metrics), series.label_columns(metrics)
-    style = replace(style, shown={name: style.ordered(name, cells[name]) for name in labels})
+    runs = cells[cells["status"] != "missing"]
+    shown = {name: (cells if name in kind.panels() or runs.empty else runs) for name in labels}
+    shown = {name: style.ordered(name, frame[name]) for name, frame in shown.items()}
+    style = replace(style, shown=shown)
     planned = arrange(kind, cells, style)
     begun = begun_panels(planned, cells)
     panels, starts = place_parts(begun, len(parts))
@@ -99,16 +102,16 @@ def _sheet(parts: Sequence[Part], style: Style, remarks: Sequence[str]) -> Figur
         if not len(rows):
             first.set(xticks=[], yticks=[])  # the panels share their axes
     _name_axes(kinds, figure, grids, style)
-    runs = series.count_runs(pd.concat([select(cells, own) for own in begun.values()]))
-    notes = [runs.phrase if runs.planned else NO_RUNS]
-    if runs.done == runs.planned and len(measured[0]):
+    counts = series.count_runs(pd.concat([select(cells, own) for own in begun.values()]))
+    notes = [counts.phrase if counts.planned else NO_RUNS]
+    if counts.done == counts.planned and len(measured[0]):
         notes = [kind.count(measured[0])]
     if empty := len(planned) - len(begun):
         remarks = [f"{counted(empty, 'panel')} without runs left out", *remarks]
     text = "; ".join([*notes, *kind.remarks(measured[0], style), *remarks])
     width = int(figure.get_figwidth() / LETTER / 0.92)
     figure.supxlabel(fill(text, width), x=0.99, ha="right", **theme.NOTE)
-    legend_height = _add_legend(figure, _entries(kind, grids, measured[0], style))
+    legend_height = _add_legend(figure, _entries(kind, grids, style))
     figure.set_figheight(figure.get_figheight() + legend_height)
     return figure
 
@@ -212,6 +215,7 @@ def _draw_panel(
     if len(own := select(rows, labels)):
         kind.draw(axes, own, style)
         paper = [it for it in paper if it.values and labels.items() <= it.labels.items()]
+        paper = [it for it in paper if all(v in style.shown[n] for n, v in it.labels.items())]
         if paper:
             kind.draw_paper(axes, paper, style)
         axes.set(xlabel="", ylabel="")  # seaborn sets the names of columns
@@ -257,14 +261,12 @@ def _y_names(axes: Axes) -> list[str]:
     return [label.get_text() for label in axes.get_yticklabels()]
 
 
-def _entries(kind: Kind, grids: list[Grid], measured: DataFrame, style: Style) -> dict[str, Any]:
+def _entries(kind: Kind, grids: list[Grid], style: Style) -> dict[str, Any]:
     """The legend's handles by their text: the hues, then everything labeled in a panel."""
     entries: dict[str, Any] = {}
     if kind.has_legend:
-        drawn = set(measured[kind.hue])
         for hue, color in kind.colors(style).items():
-            suffix = f" ({NO_RUNS})" if drawn and hue not in drawn else ""
-            entries[style.phrase(kind.hue, hue) + suffix] = kind.handle(hue, style, color)
+            entries[style.phrase(kind.hue, hue)] = kind.handle(hue, style, color)
     for axes in (axes for grid in grids for axes in grid.values()):
         handles, labels = axes.get_legend_handles_labels()
         entries |= dict(zip(labels, handles, strict=True))

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -66,6 +66,10 @@ class Kind(Item):
     def of_metric(self, metric: str) -> Self:
         """A copy of the figure for a further metric, without `limits`."""
         return replace(self, metric=metric, also=None, limits=None)
+
+    def has_enough(self, cells: Iterable[Mapping[str, Any]]) -> bool:
+        """Whether these planned cells, as `collect` describes them, have runs enough to draw."""
+        return any(cell["status"] != "missing" for cell in cells)
 
     def panels(self) -> tuple[str, ...]:
         """The labels whose values make the panels."""
@@ -177,12 +181,17 @@ class Averaging(Kind):
         notes = [f"runs that differ in {pooled} are averaged"] if pooled else []
         runs = measured.groupby(list(self.shown()))["digest"].nunique()
         if self.has_deviations(style) and (runs > 1).any():
-            notes.append(f"{self.deviation}: ± 1 SD over {'runs' if pooled else 'seeds'}")
+            notes.append(f"{self.deviation}: {self.spread} over {'runs' if pooled else 'seeds'}")
         return [*notes, *super().remarks(measured, style)]
 
     def has_deviations(self, style: Style) -> bool:
         """Whether the standard deviations are drawn."""
         return True
+
+    @property
+    def spread(self) -> str:
+        """What the band or whisker of a mean is."""
+        return "± 1 SD"
 
     @property
     def deviation(self) -> str:
