@@ -101,6 +101,9 @@ def _sheet(parts: Sequence[Part], style: Style, remarks: Sequence[str]) -> Figur
             grid[place].set_title(title)
         if not len(rows):
             first.set(xticks=[], yticks=[])  # the panels share their axes
+    for (part_kind, *_), rows, grid in zip(parts, measured, grids, strict=True):
+        for place, own in panels.items():
+            part_kind.annotate(grid[place], select(rows, own), style)
     _name_axes(kinds, figure, grids, style)
     counts = series.count_runs(pd.concat([select(cells, own) for own in begun.values()]))
     notes = [counts.phrase if counts.planned else NO_RUNS]

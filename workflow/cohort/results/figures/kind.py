@@ -107,6 +107,9 @@ class Kind(Item):
     def draw_paper(self, axes: Axes, matches: Sequence[PaperMatch], style: Style) -> None:
         """Draw a paper's values over one panel; only kinds with a field `paper` need this."""
 
+    def annotate(self, axes: Axes, panel: DataFrame, style: Style) -> None:
+        """Write into a panel whose axes have their limits."""
+
     def x_title(self, style: Style) -> str:
         """The title of the x axis."""
         raise NotImplementedError

@@ -240,8 +240,9 @@ def counts_in_words(card: Spec) -> list[str]:
             f"{sum(papers.values())} claims and contradict {papers.get(NOT_HELD, 0)}."
         )
     if card["to_go"]:
+        planned, lacking = card["runs"]["planned"], card["runs"]["planned"] - card["runs"]["done"]
         sentences.append(
-            f"What is missing: {card['phrase']}; the rest would take about "
+            f"{lacking:,} of {counted(planned, 'run')} are missing, which would take about "
             f"{duration_text(card['to_go'])} of one CPU core."
         )
     return sentences
@@ -346,13 +347,13 @@ def page_claims(spec: Spec) -> dict[str, Any]:
     claims = judged.read_judged(with_suffix(spec["claims"], ".json"))
     totals = [(SIDES["ours"], _verdict_counts(map(_our_verdict, claims)))]
     notes = [f"{judged.MEASURED} {judged.BRACKETS}", judged.TOO_FEW]
-    if has_paper := any(claim.paper != judged.NO_PAPER for claim in claims):
+    if any(claim.paper != judged.NO_PAPER for claim in claims):
         papers = _verdict_counts(claim.paper for claim in claims)
         totals.insert(0, (PAPERS, papers))
         notes.insert(1, judged.PAPER)
     groups: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for claim in claims:
-        groups[_heading(claim)].append(_claim(claim, spec["quotes"][claim.claim], has_paper))
+        groups[_heading(claim)].append(_claim(claim, spec["quotes"][claim.claim]))
     headings = (CONTRADICTED, REFUTED, OTHERS, WAITING)
     shown = [(heading, groups[heading]) for heading in headings if heading in groups]
     return {"totals": totals, "notes": notes, "groups": shown}
@@ -379,10 +380,10 @@ def _heading(claim: JudgedClaim) -> str:
     return WAITING if claim.measured in (NOT_ENOUGH, judged.NOT_JUDGED) else OTHERS
 
 
-def _claim(claim: JudgedClaim, quotes: Spec, has_paper: bool) -> dict[str, Any]:
+def _claim(claim: JudgedClaim, quotes: Spec) -> dict[str, Any]:
     """A claim with the verdicts to show, and what it `quotes` of its paper."""
     ours = _our_verdict(claim)
-    verdicts = [(SIDES["paper"], claim.paper)] if has_paper else []
+    verdicts = [(SIDES["paper"], claim.paper)] if claim.paper != judged.NO_PAPER else []
     if ours not in (NO_RUNS, judged.NOT_JUDGED):  # which the totals say once
         verdicts.append((SIDES["ours"], ours))
     notes = {

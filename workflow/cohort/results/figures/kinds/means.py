@@ -131,8 +131,6 @@ class Curves(Averaging):
     def draw(self, axes: Axes, panel: DataFrame, style: Style) -> None:
         for hue, color, runs in self.runs_by_hue(panel, style):
             self._draw_curve(axes, runs, self.line(hue, style, color), self.has_deviations(style))
-        if self.direct:
-            self._name_curves(axes, panel, style)
         self.draw_reference(axes)
         axes.margins(x=0.02)
         theme.number_places(axes, "x", int(panel["round"].max()) + 1)
@@ -149,21 +147,25 @@ class Curves(Averaging):
     def has_legend(self) -> bool:
         return not self.direct
 
-    def _name_curves(self, axes: Axes, panel: DataFrame, style: Style) -> None:
-        """Write the name of each curve at its end, as near as the names have room."""
-        ends = {}
+    def annotate(self, axes: Axes, panel: DataFrame, style: Style) -> None:
+        """Write the name of each curve at its end if they are `direct`, as near as there is room.
+
+        The heights are those closest to the ends whose distances are at least a name's height.
+        """
+        if not self.direct:
+            return
+        ends = []
         for hue, color, runs in self.runs_by_hue(panel, style):
             last = runs[runs["round"] == runs["round"].max()]
-            ends[hue] = (float(last["value"].mean()), int(last["round"].max()), color)
-        low, high = self.limits or axes.get_ylim()
-        room = theme.NAME_HEIGHT * (high - low) / (theme.grid_cell(axes)[1] - theme.ENDS)
-        order = sorted(ends, key=lambda hue: ends[hue])
-        steps = room * np.arange(len(order))
-        heights = optimize.isotonic_regression([ends[hue][0] for hue in order] - steps).x + steps
-        for hue, height in zip(order, heights, strict=True):
-            _, end, color = ends[hue]
-            look: dict[str, Any] = {"color": color, "va": "center", "annotation_clip": False}
-            name = style.phrase(self.hue, hue)
+            ends.append((float(last["value"].mean()), int(last["round"].max()), hue, color))
+        low, high = axes.get_ylim()
+        apart = theme.NAME_HEIGHT * (high - low) / (theme.grid_cell(axes)[1] - theme.ENDS)
+        steps = apart * np.arange(len(ends))
+        heights = optimize.isotonic_regression([end[0] for end in sorted(ends)] - steps).x + steps
+        heights = np.minimum(heights, high - steps[::-1])
+        look: dict[str, Any] = {"va": "center", "annotation_clip": False}
+        for (_, end, hue, color), height in zip(sorted(ends), heights, strict=True):
+            name, look["color"] = style.phrase(self.hue, hue), color
             axes.annotate(name, (end, height), (3, 0), textcoords="offset points", **look)
 
     def _draw_curve(
