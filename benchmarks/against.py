@@ -113,7 +113,7 @@ def parts(tiny: bool) -> Mapping[str, Part]:
         return comparisons
 
     return {
-        "W1": rounds(W1, BOTH, 4),
+        "W1": rounds(W1, BOTH, 8),
         "W2": rounds(W2, BOTH, 5),
         "W2a": rounds(W2A, BOTH, 3),
         "W3": rounds(W3, (OURS,), 20),

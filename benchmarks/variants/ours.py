@@ -21,7 +21,7 @@ from cohort.training.procedures import parse_procedure
 from cohort.training.servers import Average
 from cohort.training.task import Task
 
-ENDLESS = 10**6  # rounds, also between evaluations
+ENDLESS = 10_000  # rounds, also between evaluations
 CPU = torch.device("cpu")
 
 

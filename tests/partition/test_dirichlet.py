@@ -4,6 +4,7 @@ simulations and formulas."""
 import numpy as np
 import pytest
 from numpy.random import default_rng
+from scipy.stats import ks_2samp
 
 from cohort.partition import Pool, schemes
 from cohort.partition.schemes import Dirichlet, PlainDirichlet
@@ -193,3 +194,15 @@ def test_gives_up_after_many_draws_and_says_what_to_change(
         assert words in str(caught.value)
     assert f"'{word}-0.05" in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_shares_by_client():
+    """The largest share of a client is distributed as numpy's, where samples are plenty; the last
+    client gets what is left, and a tiny alpha one class only."""
+    scheme, plenty, rng = schemes.DirichletClients(alpha=0.3), np.full(4, 10**6), default_rng(0)
+    ours = [scheme.draw_client(10**5, plenty, rng).max() / 10**5 for _ in range(3000)]
+    theirs = default_rng(1).dirichlet(np.full(4, 0.3), 3000).max(axis=1)
+    assert ks_2samp(ours, theirs).pvalue > 1e-3
+    assert scheme.draw_client(5, np.array([3, 0, 2]), rng).tolist() == [3, 0, 2]
+    single = schemes.DirichletClients(alpha=1e-5).draw_client(5, np.full(3, 5), rng)
+    assert sorted(single.tolist()) == [0, 0, 5]

@@ -30,6 +30,7 @@ MEANINGS = {
     "onedomain-3": schemes.IsolatedDomain(domain=3),
     "dirdomains-0.5": schemes.DirichletDomains(alpha=0.5, minimum=10),
     "dirdomains-0.5-minimum1": schemes.DirichletDomains(alpha=0.5, minimum=1),
+    "dirclients-0.1": schemes.DirichletClients(alpha=0.1),
     "iid-overlap0.2x2-replace": Overlap(base=Iid(), ratios=(0.2, 0.2), replace=True),
     "dirplain-0.1-minimum0-overlap0.1+0.3-replace": Overlap(
         base=PlainDirichlet(alpha=0.1, minimum=0), ratios=(0.1, 0.3), replace=True
@@ -45,6 +46,7 @@ MEANINGS = {
 OVERLAP = "SCHEME-overlapRATIOxCLIENTS[-replace] or SCHEME-overlapRATIO+RATIO[-replace]"
 MINIMUM = "-ALPHA[-minimumN]"
 FORMS = ["classes-K", "covering-K", *(f"dir{word}{MINIMUM}" for word in ("", "domains", "plain"))]
+FORMS[3:3] = ["dirclients-ALPHA"]
 FORMS += ["domains-D", "iid", "onedomain-DOMAIN", OVERLAP, f"quantity{MINIMUM}", "roles-K"]
 FORMS += ["sampled-LOW-HIGH"]
 

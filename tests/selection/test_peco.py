@@ -1,6 +1,7 @@
 """PECO against its algorithm box, line by line, and against numbers worked out by hand."""
 
 import math
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -70,8 +71,23 @@ def test_probabilities_by_hand():
     assert with_unknown == pytest.approx([1 / 14, 4 / 14, 9 / 14])
     highest = Peco(tau=2, unseen="highest").round_probabilities(np.array([1.0, np.nan, 3]))
     assert highest == pytest.approx([1 / 19, 9 / 19, 9 / 19])
+    never = Peco(tau=2, unseen="never").round_probabilities(np.array([1.0, np.nan, 3]))
+    assert never == pytest.approx([1 / 10, 0, 9 / 10])
     for scores in ([np.nan, 3.0, np.nan, np.nan], [np.nan] * 4):
         assert Peco().round_probabilities(np.array(scores)).tolist() == [0.25] * 4
+
+
+@pytest.mark.parametrize(("unseen", "drawn"), [("never", 3), ("first", 9)])
+def test_who_is_drawn_in_three_rounds_of_three(unseen: Literal["never", "first"], drawn: int):
+    """The first cohort again and again, or each of the nine clients once."""
+    rng = np.random.default_rng(5)
+    labels, selector, cohorts = rng.integers(0, CLASSES, SAMPLES), Peco(unseen=unseen), []
+    state = selector.begin(VIEW, rng)
+    for _ in range(3):
+        cohorts.append(selector.select(state, np.arange(CLIENTS), VIEW, rng))
+        reports = report(outputs(rng, COHORT, SAMPLES), labels)
+        state = selector.observe(state, cohorts[-1], reports, VIEW)
+    assert len(set(np.concatenate(cohorts).tolist())) == drawn
 
 
 def test_extreme_exponents_stay_probabilities():

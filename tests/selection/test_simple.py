@@ -206,6 +206,15 @@ def test_never_measured_come_first_then_the_highest(seed: int):
     assert chosen[2:] == [5, 2]
 
 
+def test_never_measured_may_never_come():
+    """Of seven clients the three that were measured stay, by their loss."""
+    selector, rng = HighestLoss(unseen="never"), default_rng(0)
+    state = selector.begin(VIEW, rng)
+    reports = {"reserved_loss": np.array([1.0, 3.0, 2.0])}
+    state = selector.observe(state, np.array([5, 0, 2]), reports, VIEW)
+    assert selector.select(state, np.arange(7), VIEW, rng).tolist() == [0, 2, 5]
+
+
 @pytest.mark.parametrize("tied", [np.inf, 2.5])
 def test_ties_are_broken_evenly(tied: float):
     """Client 1 leads, six clients are tied for two places: in 3,000 draws each takes 1,000 of the

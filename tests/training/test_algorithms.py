@@ -2,6 +2,7 @@
 parts of objectives and server rules that such a loop does not reach, by hand."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -141,7 +142,7 @@ def test_special_cases_are_fedavg(name: str):
 
 
 def updates(
-    rows: list[list[float]], sizes: list[float], steps: list[int], **settings: float
+    rows: list[list[float]], sizes: list[float], steps: list[int], **settings: Any
 ) -> Updates:
     """Updates of clients 0, 1, ... of four, with one weight of two numbers."""
     stacked = {"w": torch.tensor(rows, dtype=torch.float64)}
@@ -169,6 +170,9 @@ def test_fednova_measures_the_sum_of_its_factors():
     merged = FedNova().apply(START, updates([[-1, 1], [1, -3]], [3, 1], [2, 8]), {})
     expected = Fraction(3, 4) * Fraction(7, 2) / 2 + Fraction(1, 4) * Fraction(7, 2) / 8
     assert merged.measured["nova_factor"] == pytest.approx(float(expected))
+    of_forty = updates([[-1, 1], [1, -3]], [3, 1], [2, 8], samples=40)  # a tenth of all
+    merged = FedNova(shares="all").apply(START, of_forty, {})
+    assert merged.measured["nova_factor"] == pytest.approx(float(expected) / 100)
 
 
 def test_scaffold_with_a_cohort_from_a_random_start_by_hand():
@@ -184,6 +188,8 @@ def test_scaffold_with_a_cohort_from_a_random_start_by_hand():
     assert {name: tensor.tolist() for name, tensor in merged.memory.items()} == expected
     assert rule.control_variate(merged.memory, 1)["w"].tolist() == [-2.25, 2]
     assert rule.control_variate(merged.memory, 3)["w"].tolist() == [1.75, -1]
+    slow = replace(rule, lr=0.25).apply(START, updates([[0, 1], [1, -3]], [1, 1], [2, 4]), memory)
+    assert [slow.memory[name].tolist() for name in ("w/0", "w/1")] == [[2, 0], [0, 4]]
 
 
 def test_scaffold_reach_estimates_the_gradient_despite_momentum():

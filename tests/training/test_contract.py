@@ -18,12 +18,12 @@ from torch.nn.functional import cross_entropy
 
 from cohort.core.errors import UserError
 from cohort.core.metric import Metric
-from cohort.selection.selector import Allocating, MetricRecording, Reports, State, View
+from cohort.selection.selector import Allocating, Filtering, MetricRecording, Reports, State, View
 from cohort.selection.simple import Random
 from cohort.training.job import checkpoint
 from cohort.training.job.train import TRAINERS
 from cohort.training.objectives import Objective
-from cohort.training.servers import Merged, ServerRule
+from cohort.training.servers import Average, Merged, ServerRule
 from cohort.training.updates import Updates, Weights
 from tests.training.small_task import run, small_task
 
@@ -82,7 +82,10 @@ class Wrong(Random, Allocating, MetricRecording):
         ("select", [0, 7], r"select returned \[0, 7\], but client 7 is not a candidate"),
         ("select", [0.5, 1], r"select returned \[0.5, 1.0\], not a row of client numbers"),
         ("measure", {"faith": 1.0}, "measure returned 'faith', which is not declared in metrics"),
+        ("measure", None, "measure returned None, not values by name"),
+        ("measure", {"doubt": "much"}, "measure returned 'much' as 'doubt', not a number"),
         ("observe", {"seen": "much"}, "observe returned 'much' as seen, not an array of numbers"),
+        ("observe", None, "observe returned None, not values by name"),
     ],
 )
 def test_every_procedure_checks_what_its_selector_returns(
@@ -91,6 +94,20 @@ def test_every_procedure_checks_what_its_selector_returns(
     selector = Wrong(method=method, instead=lambda *_: answer)
     actual = sentence_of(selector=selector, procedure=procedure)
     assert re.fullmatch(f"strategy 'none', round 1: {sentence}", actual)
+
+
+def test_begin_returns_a_state():
+    selector = Wrong(method="begin", instead=lambda *_: "state")
+    assert sentence_of(selector=selector).endswith("begin returned 'state', not values by name")
+
+
+@pytest.mark.parametrize("kept", [None, np.ones(1, dtype=bool), np.ones(2)])
+def test_keep_says_of_each_client_whether_it_is_kept(kept: Any):
+    class Keeping(Wrong, Filtering):
+        def keep(self, reports: Any, sizes: np.ndarray) -> Any:
+            return kept
+
+    assert sentence_of(selector=Keeping()).endswith("not 2 times true or false")
 
 
 @pytest.mark.parametrize("quotas", [np.ones((2, 2), int), np.ones((2, 3)), -np.ones((2, 3), int)])
@@ -154,12 +171,33 @@ class Losses(Objective):
 
 @pytest.mark.parametrize("trainer", ["serial", "batched"])
 @pytest.mark.parametrize(
+    ("of", "sentence"),
+    [
+        (lambda *_: None, "losses returned None, not one loss for each of 4 samples"),
+        (
+            lambda *_: [0.5] * 4,
+            r"losses returned \[0.5, 0.5, 0.5, 0.5\], not one loss for each of 4",
+        ),
+        (lambda outputs, _: outputs.detach()[:, 0], "losses returned values without gradients"),
+    ],
+)
+def test_losses_are_a_tensor_with_gradients(trainer: str, of: Callable, sentence: str):
+    task = small_task(objective=Losses(of=of), **{**SMALL, "sizes": (8, 8, 8)})
+    object.__setattr__(task, "trainer", TRAINERS[trainer])
+    with pytest.raises(UserError, match=f"objective 'losses': {sentence}"):
+        run(task)
+
+
+@pytest.mark.parametrize("trainer", ["serial", "batched"])
+@pytest.mark.parametrize(
     ("of", "shape"), [(cross_entropy, r"\(\)"), (lambda outputs, _: outputs, r"\(4, 3\)")]
 )
 def test_an_objective_gives_one_loss_per_sample(trainer: str, of: Callable, shape: str):
     task = small_task(objective=Losses(of=of), **{**SMALL, "sizes": (8, 8, 8)})
     object.__setattr__(task, "trainer", TRAINERS[trainer])
-    with pytest.raises(UserError, match=f"a tensor of shape {shape}, not one loss for each of 4"):
+    with pytest.raises(
+        UserError, match=rf"returned torch\.float\d\d of shape {shape}, not one loss"
+    ):
         run(task)
 
 
@@ -174,10 +212,51 @@ class Rule(ServerRule):
 
 
 @pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        (None, "None, not values by name"),
+        ({"m": [0.0]}, r"[0.0] as m, not a tensor"),
+    ],
+)
+def test_a_server_rule_begins_with_a_memory(answer: Any, sentence: str):
+    class Forgetful(Average):
+        def begin(self, *given: Any) -> Any:
+            return answer
+
+    actual = sentence_of(server=Forgetful())
+    assert actual == f"strategy 'none', round 0: begin returned {sentence}"
+
+
+@pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (lambda mean, *_: mean.__delitem__("1.bias"), "the weights '1.bias' as nothing, not"),
-        (lambda mean, *_: mean.update(more=torch.ones(1)), "float32 of shape (1,), not nothing"),
+        (lambda merged: None, "None, not weights, memory and metrics (Merged)"),
+        (lambda merged: merged.weights, "{'1.weight': tensor("),
+        (lambda merged: merged._replace(weights=None), "None, not values by name"),
+        (
+            lambda merged: merged._replace(weights=merged.weights | {"1.bias": 0.0}),
+            "the weights '1.bias' as 0.0, not torch.float64 of shape (64,)",
+        ),
+        (lambda merged: merged._replace(memory=None), "None, not values by name"),
+        (lambda merged: merged._replace(memory={"m": 1.0}), "1.0 as m, not a tensor"),
+        (lambda merged: merged._replace(measured=None), "None, not values by name"),
+        (lambda merged: merged._replace(measured={"n": torch.ones(2)}), "not a number"),
+    ],
+)
+def test_a_server_rule_returns_weights_memory_and_metrics(change: Callable, sentence: str):
+    class Wrong(Average):
+        def apply(self, *given: Any) -> Any:
+            return change(super().apply(*given))
+
+    actual = sentence_of(server=Wrong())
+    assert actual.startswith("strategy 'none', round 1: apply returned ") and sentence in actual
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda mean, *_: mean.__delitem__("1.bias"), "the weights '1.bias' as None, not"),
+        (lambda mean, *_: mean.update(more=torch.ones(1)), "float32 of shape (1,), not None"),
         (lambda mean, *_: mean.update({"1.bias": torch.ones(1, 64)}), "(1, 64), not torch.float64"),
         (lambda mean, weights, _: weights["1.bias"].zero_(), "a tensor in place"),
         (lambda mean, _, updates: updates.weights["1.bias"].zero_(), "in place"),

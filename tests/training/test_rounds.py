@@ -50,7 +50,7 @@ def test_divergence_ends_the_run(procedure: str):
 
 HELD_OUT = ((0, 1, 4), (3,), (7, 9), ())
 PLANS = {"evaluate_every": 2, "evaluate_holdout": 3, "evaluate_next": "2 until 2, 4"}
-PLANS |= {"evaluate_local": "1 until 2, 2", "evaluate_own": 4}
+PLANS |= {"evaluate_local": "1 until 2, 2", "evaluate_own": 4, "evaluators": "cohort_samples 3"}
 EXPECTED = {
     "test_loss": [2, 4, 5],
     "validation_loss": [2, 4, 5],
@@ -58,6 +58,7 @@ EXPECTED = {
     "next_cohort_loss": [2, 4, 5],
     "local_loss": [1, 2, 4, 5],
     "own_samples_loss": [4, 5],
+    "cohort_samples_loss": [3, 5],
 }
 
 

@@ -108,6 +108,10 @@ class Settings:
     client_devices: str = parameter(
         "untimed", help="how fast clients compute and send, to simulate time, e.g. lognormal-1"
     )
+    order: Literal["shuffled", "dealt"] = parameter(
+        "shuffled",
+        help="of a client's samples in each epoch; as dealt, they follow by class in `classes-K`",
+    )
     precision: Literal["float32", "tf32", "bfloat16", "float64"] = parameter(
         "float32",
         help="of weights and arithmetic; tf32 (GPU only) and bfloat16 multiply with less precision "

@@ -336,11 +336,60 @@ def dealt_roles(roles: int, clients: int, per_client: int) -> np.ndarray:
     return hand
 
 
+class EqualSizes(Scheme):
+    """Base of schemes whose clients have equal sizes and are served in random order, each from the
+    samples that are left."""
+
+    def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:
+        order = rng.permutation(clients)
+        counts = self.draw_counts(np.bincount(pool.labels), order, rng)
+        labels = range(counts.shape[1])
+        samples = [rng.permutation(np.flatnonzero(pool.labels == label)) for label in labels]
+        owners = [np.repeat(order, column) for column in counts[order].T]
+        return group_by_owner(np.concatenate(samples), np.concatenate(owners), clients)
+
+    def draw_counts(
+        self, per_class: np.ndarray, order: np.ndarray, rng: np.random.Generator
+    ) -> np.ndarray:
+        """Draw how many samples of each class each client gets (client, class). Clients draw in
+        this `order` from `per_class` samples."""
+        size, larger = divmod(int(per_class.sum()), len(order))
+        counts = np.zeros((len(order), len(per_class)), dtype=np.int64)
+        left = per_class.copy()
+        for client in order:
+            counts[client] = self.draw_client(size + (client < larger), left, rng)
+            left -= counts[client]
+        return counts
+
+    def draw_client(self, size: int, left: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Draw how many of a client's `size` samples are of each class, at most those left."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, kw_only=True)
-class Sampled(Scheme):
-    """Clients have equal sizes and are served in random order. Each draws a number of classes
-    uniformly from `low` to `high`, then that many of the classes with samples left, and takes
-    equally much of each. What these lack comes from the classes with the most samples left.
+class DirichletClients(EqualSizes):
+    """Dirichlet label skew by client (Hsu et al. 2019): each draws its shares of the classes from
+    Dir(alpha), and by these its samples one after another, from classes that have some left."""
+
+    name: ClassVar[str] = "dirclients"
+    alpha: float = parameter(exclusiveMinimum=0, help="concentration: small is skewed")
+
+    def draw_client(self, size: int, left: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        shares = rng.dirichlet(np.full(len(left), self.alpha))
+        counts = np.zeros_like(left)
+        while missing := size - counts.sum():
+            weights = shares * (counts < left)
+            weights = weights if weights.any() else left - counts  # tiny shares are 0 as floats
+            drawn = rng.multinomial(missing, weights / weights.sum())
+            counts = np.minimum(counts + drawn, left)
+        return counts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampled(EqualSizes):
+    """Each client draws a number of classes uniformly from `low` to `high`, then that many of the
+    classes with samples left, and takes equally much of each. What these lack comes from the
+    classes with the most samples left.
 
     So the last clients end up with more classes than they drew, especially if classes are uneven.
     """
@@ -360,28 +409,10 @@ class Sampled(Scheme):
                 f"a client cannot draw {self.high} classes where there are only {classes}"
             )
 
-    def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:
-        order = rng.permutation(clients)
-        counts = self.draw_counts(np.bincount(pool.labels), order, rng)
-        labels = range(counts.shape[1])
-        samples = [rng.permutation(np.flatnonzero(pool.labels == label)) for label in labels]
-        owners = [np.repeat(order, column) for column in counts[order].T]
-        return group_by_owner(np.concatenate(samples), np.concatenate(owners), clients)
-
-    def draw_counts(
-        self, per_class: np.ndarray, order: np.ndarray, rng: np.random.Generator
-    ) -> np.ndarray:
-        """Draw how many samples of each class each client gets (client, class). Clients draw in
-        this `order` from `per_class` samples."""
-        size, larger = divmod(int(per_class.sum()), len(order))
-        counts = np.zeros((len(order), len(per_class)), dtype=np.int64)
-        left = per_class.copy()
-        for client in order:
-            available = np.flatnonzero(left)
-            chosen = rng.permutation(available)[: rng.integers(self.low, self.high, endpoint=True)]
-            counts[client] = _class_counts(size + (client < larger), chosen, left)
-            left -= counts[client]
-        return counts
+    def draw_client(self, size: int, left: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        available = np.flatnonzero(left)
+        chosen = rng.permutation(available)[: rng.integers(self.low, self.high, endpoint=True)]
+        return _class_counts(size, chosen, left)
 
 
 def _class_counts(size: int, chosen: np.ndarray, left: np.ndarray) -> np.ndarray:
@@ -515,7 +546,7 @@ def parse_overlap(base: Scheme, ratios: str) -> Overlap:
 
 
 SCHEMES = Catalog("cohort.partition.schemes", Scheme, (
-    Classes, Covering, Dirichlet, DirichletDomains, PlainDirichlet, Domains, Iid,
+    Classes, Covering, Dirichlet, DirichletClients, DirichletDomains, PlainDirichlet, Domains, Iid,
     IsolatedDomain, Overlap, Quantity, Roles, Sampled,
 ))  # fmt: skip
 

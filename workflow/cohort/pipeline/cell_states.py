@@ -11,7 +11,7 @@ from pathlib import Path
 from cohort.core import user_files
 from cohort.core.errors import UserError
 from cohort.core.paths import state_folder, train_log
-from cohort.core.process import last_line, last_session
+from cohort.core.process import SESSION, last_line, last_session
 from cohort.plan import Plan, cost
 from cohort.records.record import read
 from cohort.training.cell import Cell
@@ -68,7 +68,8 @@ def status_of(cell: Cell, slurm_logs: Mapping[str, Path]) -> CellStatus:
     if not stopped and (failed or was_abandoned(folder)):
         if not failed and words:
             strategy = cell.settings.strategy
-            words = f"strategy '{strategy}' was killed (or called os._exit) after: {words}"
+            when = "before it printed anything" if words.startswith(SESSION) else f"after: {words}"
+            words = f"strategy '{strategy}' was killed (or called os._exit) {when}"
         return CellStatus(cell, "failed", round=saved or 0, reason=words, changed=changed)
     state = "missing" if saved is None else "stopped"
     return CellStatus(cell, state, round=saved or 0, changed=changed)

@@ -138,7 +138,7 @@ class KL(Selector, Allocating):
 
     The paper tests the divergence after each pass over all clients, which can exceed the cohort;
     here it is tested after each client. The set is the same in every round; which of its samples a
-    client uses is drawn anew.
+    client uses is drawn anew, unless `redraw` is off.
     """
 
     name: ClassVar[str] = "kl"
@@ -146,6 +146,7 @@ class KL(Selector, Allocating):
     theta: float = parameter(
         0.01, minimum=0, help="divergence in nats below which the pooled labels count as uniform"
     )
+    redraw: bool = parameter(True, help="draw a client's samples in every round, or only once")
 
     def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         return np.array(list(self._add_clients(candidates, view)))

@@ -36,10 +36,10 @@ class Peco(Selector, Weighing):
         0.5, exclusiveMinimum=0, maximum=1, help="factor of similarity for each model that is wrong"
     )
     window: int = parameter(10, minimum=1, help="rounds over which probabilities are averaged")
-    unseen: Literal["mean", "highest"] = parameter(
+    unseen: Literal["mean", "highest", "never", "first"] = parameter(
         "mean",
-        help="the score of a client that was never evaluated: the mean of the others', or their "
-        "highest, which explores more",
+        help="the score of a client that was never evaluated: the mean of the others', their "
+        "highest, or 0, so that it is never drawn; or such clients are drawn before all others",
     )
 
     def memory(self, reserved: int, classes: int, clients: int) -> int:
@@ -65,7 +65,11 @@ class Peco(Selector, Weighing):
     def probabilities(self, state: State, candidates: np.ndarray, view: View) -> np.ndarray:
         recent = state["recent"]
         mean = recent.mean(axis=0) if len(recent) else np.ones(view.clients)
-        return to_probabilities(np.where(view.sizes > 0, mean, 0)[candidates])
+        weights = np.where(view.sizes > 0, mean, 0)[candidates]
+        if self.unseen == "first":
+            awaited = weights * ~state["evaluated"][candidates]
+            weights = np.sign(awaited) if awaited.any() else weights
+        return to_probabilities(weights)
 
     def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
         cached = self._with_predictions(state, cohort, reports)
@@ -101,8 +105,8 @@ class Peco(Selector, Weighing):
         evaluated = ~np.isnan(scores)
         if evaluated.sum() < 2:
             return np.full(len(scores), 1 / len(scores))
-        unseen = scores[evaluated].mean() if self.unseen == "mean" else scores[evaluated].max()
-        filled = np.where(evaluated, scores, unseen)
+        by_name = {"highest": scores[evaluated].max(), "never": 0}
+        filled = np.where(evaluated, scores, by_name.get(self.unseen, scores[evaluated].mean()))
         return to_probabilities((filled / filled.max()) ** self.tau)
 
 

@@ -113,7 +113,10 @@ class Skipping(ABC):
 
 
 class Allocating(ABC):
-    """Lets a selector decide how many samples of each class each client of the cohort trains on."""
+    """Lets a selector decide how many samples of each class each client of the cohort trains on.
+    Which ones is drawn in every round, or once without `redraw`."""
+
+    redraw: bool = True
 
     @abstractmethod
     def quotas(self, cohort: np.ndarray, view: View) -> np.ndarray:

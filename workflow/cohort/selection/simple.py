@@ -1,7 +1,7 @@
 """Selectors of a few lines: by chance, in turn, by loss, and UCB; and draws that others share."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -121,16 +121,22 @@ class FixedProbability(Selector):
         return np.concatenate([joining, rng.choice(regular, regular_count, replace=False)])
 
 
+@dataclass(frozen=True, kw_only=True)
 class HighestLoss(Selector):
     """Chooses the candidates whose local models had the highest loss on the reserved test samples
-    when they were last evaluated. Others come first, clients without samples last; ties are broken
-    at random."""
+    when they were last evaluated. Others come first (`unseen`), clients without samples last; ties
+    are broken at random."""
 
     name: ClassVar[str] = "loss"
     needs: ClassVar[frozenset[str]] = frozenset({"reserved_loss"})
+    unseen: Literal["first", "never"] = parameter(
+        "first",
+        help="when a client is chosen that was never evaluated: before all others, or never, "
+        "so that the clients of the first round stay",
+    )
 
     def begin(self, view: View, rng: Rng) -> State:
-        return {"loss": np.full(view.clients, np.inf)}
+        return {"loss": np.full(view.clients, np.inf if self.unseen == "first" else -np.inf)}
 
     def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         candidates = leave_out_empty(candidates, view)

@@ -20,13 +20,14 @@ from cohort.core.process import unchanged_process
 from cohort.selection import Selector
 from cohort.selection import selector as abilities
 from cohort.selection.selector import Reports, State, View
+from cohort.training.servers import Merged
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
     from cohort.training.objectives import Objective
-    from cohort.training.servers import Merged, ServerRule
+    from cohort.training.servers import ServerRule
     from cohort.training.updates import Updates, Weights
 else:
     torch = lazy("torch")
@@ -37,6 +38,8 @@ COMPONENTS = (
     *("cohort.data.augmentations", "cohort.models", "cohort.needs", "cohort.selection"),
     *(f"cohort.training.{kind}" for kind in ("objectives", "participation", "servers")),
 )
+# modules that read what components return
+READERS = (__name__, "cohort.records.history")
 
 
 class WrongAnswer(Exception):
@@ -47,7 +50,7 @@ class WrongAnswer(Exception):
 def locate_errors(strategy: str, round: int) -> Iterator[None]:
     """Turn a wrong answer, an exception or sys.exit inside a component, and a change of the process
     into an error that names the strategy, the round, and for an exception the file and line.
-    Exceptions from elsewhere pass."""
+    Exceptions from elsewhere pass, unless they come from code that reads answers."""
     where = f"strategy '{strategy}', round {round}"
     try:
         with unchanged_process(f"{where}: a component"):
@@ -57,11 +60,14 @@ def locate_errors(strategy: str, round: int) -> Iterator[None]:
     except (UserError, OSError, MemoryError):
         raise
     except (Exception, SystemExit) as error:
-        lines = [
-            f"{relative_path(frame.f_code.co_filename)}, line {line}, in {frame.f_code.co_name}"
-            for frame, line in traceback.walk_tb(error.__traceback__)
-            if frame.f_globals.get("__name__", "").startswith(COMPONENTS)
-        ]
+        lines, module = [], ""
+        for frame, line in traceback.walk_tb(error.__traceback__):
+            module = frame.f_globals.get("__name__", "")
+            if module.startswith(COMPONENTS):
+                code = frame.f_code
+                lines.append(f"{relative_path(code.co_filename)}, line {line}, in {code.co_name}")
+        if module in READERS:  # of the innermost frame
+            lines.append("a component returned what cannot be used")
         if not lines:
             raise
         reason = f"{type(error).__name__}: {error}"
@@ -93,6 +99,7 @@ class CheckedSelector:
         self.selector = selector
         self.draws_pool = isinstance(selector, abilities.Screening)
         self.allocates = isinstance(selector, abilities.Allocating)
+        self.redraws = not isinstance(selector, abilities.Allocating) or selector.redraw
         self.probe_batches = selector.batches if isinstance(selector, abilities.Probing) else 0
 
     def asks(self, state: State, view: View) -> bool:
@@ -130,7 +137,11 @@ class CheckedSelector:
     def probabilities(self, state: State, candidates: np.ndarray, view: View) -> np.ndarray | None:
         if not isinstance(self.selector, abilities.Weighing):
             return None
-        return self.selector.probabilities(*map(read_only, (state, candidates, view)))
+        answer = self.selector.probabilities(*map(read_only, (state, candidates, view)))
+        if not isinstance(answer, np.ndarray) or answer.shape != candidates.shape:
+            wanted = f"an array with one for each of {len(candidates)} candidates"
+            raise WrongAnswer(f"probabilities returned {answer!r:.80}, not {wanted}")
+        return answer
 
     def quotas(self, cohort: np.ndarray, view: View, held: np.ndarray) -> np.ndarray:
         if not isinstance(self.selector, abilities.Allocating):
@@ -145,7 +156,10 @@ class CheckedSelector:
     def keep(self, reports: Reports, sizes: np.ndarray) -> np.ndarray:
         if not isinstance(self.selector, abilities.Filtering):
             return np.ones(len(sizes), dtype=bool)
-        return self.selector.keep(read_only(reports), read_only(sizes))
+        kept = self.selector.keep(read_only(reports), read_only(sizes))
+        if not isinstance(kept, np.ndarray) or kept.dtype != bool or kept.shape != sizes.shape:
+            raise WrongAnswer(f"keep returned {kept!r:.80}, not {len(sizes)} times true or false")
+        return kept
 
     def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
         given = map(read_only, (state, cohort, reports, view))
@@ -170,13 +184,26 @@ def _checked_clients(answer: Any, candidates: np.ndarray, method: str) -> np.nda
 
 def _checked_state(state: State, method: str) -> State:
     """Return a copy of a state; raise WrongAnswer unless it is arrays of numbers by name."""
-    for name, array in state.items():
+    for name, array in _by_name(state, method).items():
         if not isinstance(array, np.ndarray | np.generic) or array.dtype.kind not in "fiub":
             raise WrongAnswer(f"{method} returned {array!r:.80} as {name}, not an array of numbers")
     return dict(state)
 
 
+def _by_name(answer: Any, method: str) -> Mapping[str, Any]:
+    """Return an answer; raise WrongAnswer unless it is a mapping."""
+    if not isinstance(answer, Mapping):
+        raise WrongAnswer(f"{method} returned {answer!r:.80}, not values by name")
+    return answer
+
+
 def _declared(metrics: dict[str, float], names: Mapping[str, Any], method: str) -> dict[str, float]:
+    for name, value in _by_name(metrics, method).items():
+        try:
+            float(value)
+        except (TypeError, ValueError, RuntimeError):
+            wrong = f"{method} returned {value!r:.80} as '{name}', not a number"
+            raise WrongAnswer(wrong) from None
     if strangers := sorted(metrics.keys() - names.keys()):
         raise WrongAnswer(f"{method} returned '{strangers[0]}', which is not declared in metrics")
     return metrics
@@ -187,11 +214,19 @@ def losses_of(
 ) -> Tensor:
     """The objective's loss of each sample of a batch."""
     losses = objective.losses(outputs, targets, statistics, bias)
-    if losses.shape != targets.shape:
-        returned = f"a tensor of shape {tuple(losses.shape)}, not one loss for each of"
-        where = f"objective '{objective.name}'"
-        raise WrongAnswer(f"{where}: losses returned {returned} {len(targets)} samples")
+    if not isinstance(losses, torch.Tensor) or losses.shape != targets.shape:
+        wanted = f"one loss for each of {len(targets)} samples"
+        returned = f"losses returned {_form_of(losses)}, not {wanted}"
+        raise WrongAnswer(f"objective '{objective.name}': {returned}")
+    if outputs.requires_grad:  # not seen under vmap
+        check_gradients(objective, losses)
     return losses
+
+
+def check_gradients(objective: Objective, losses: Tensor) -> None:
+    """Raise WrongAnswer if losses do not depend on the network."""
+    if not losses.requires_grad:
+        raise WrongAnswer(f"objective '{objective.name}': losses returned values without gradients")
 
 
 def merge(rule: ServerRule, weights: Weights, updates: Updates, memory: Weights) -> Merged:
@@ -203,13 +238,27 @@ def merge(rule: ServerRule, weights: Weights, updates: Updates, memory: Weights)
         merged = rule.apply(dict(weights), updates, dict(memory))
     if [tensor._version for tensor in given] != versions:
         raise WrongAnswer("apply changed a tensor in place; work on a copy (tensor.clone())")
-    for name in sorted(weights.keys() | merged.weights.keys()):
+    if not isinstance(merged, Merged):
+        returned = f"apply returned {merged!r:.80}"
+        raise WrongAnswer(f"{returned}, not weights, memory and metrics (Merged)")
+    for name in sorted(weights.keys() | _by_name(merged.weights, "apply").keys()):
         before, after = (_form_of(tensors.get(name)) for tensors in (weights, merged.weights))
         if before != after:
             raise WrongAnswer(f"apply returned the weights '{name}' as {after}, not {before}")
+    checked_memory(merged.memory, "apply")
     _declared(merged.measured, rule.metrics, "apply")
     return merged
 
 
-def _form_of(tensor: Tensor | None) -> str:
-    return "nothing" if tensor is None else f"{tensor.dtype} of shape {tuple(tensor.shape)}"
+def checked_memory(memory: Weights, method: str) -> Weights:
+    """Return a copy of a server rule's memory; raise WrongAnswer unless it is tensors by name."""
+    for name, tensor in _by_name(memory, method).items():
+        if not isinstance(tensor, torch.Tensor):
+            raise WrongAnswer(f"{method} returned {tensor!r:.80} as {name}, not a tensor")
+    return dict(memory)
+
+
+def _form_of(value: Any) -> str:
+    if isinstance(value, torch.Tensor):
+        return f"{value.dtype} of shape {tuple(value.shape)}"
+    return f"{value!r:.80}"

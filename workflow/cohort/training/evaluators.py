@@ -173,8 +173,26 @@ class OnOwnSamples(OfModels):
         for row, client in enumerate(updates.clients):
             own = torch.from_numpy(task.shards.indices[client]).to(task.test.device)
             if len(own):
-                models.append((updates.client_weights(row), task.train_samples, own))
+                models.append((self.model(state, updates, row), task.train_samples, own))
         return models
+
+    def model(self, state: RunState, updates: Updates, row: int) -> Weights:
+        """The model that is evaluated on the samples of a client of the cohort."""
+        return updates.client_weights(row)
+
+
+class OnCohortSamples(OnOwnSamples):
+    """Evaluates the global model after the round on the training samples of each client of its
+    cohort and records the mean over clients that hold any."""
+
+    name: ClassVar[str] = "cohort_samples"
+    setting: ClassVar[str] = "evaluators"
+    metrics = mean_metrics(
+        "cohort_samples", "Global accuracy on the cohort's samples", "Loss on the cohort's samples"
+    )
+
+    def model(self, state: RunState, updates: Updates, row: int) -> Weights:
+        return state.weights
 
 
 class OnHoldout(Evaluator):
@@ -255,5 +273,13 @@ class OnNextCohort(OfModels):
         return [(state.weights, task.train_samples, indices)]
 
 
-_CLASSES = OnHoldout, OfLocalModels, OnNextCohort, OnOwnSamples, OnTest, OnValidation
+_CLASSES = (
+    OnCohortSamples,
+    OnHoldout,
+    OfLocalModels,
+    OnNextCohort,
+    OnOwnSamples,
+    OnTest,
+    OnValidation,
+)
 EVALUATORS = Catalog("cohort.training.evaluators", Evaluator, _CLASSES)

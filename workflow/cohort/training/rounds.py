@@ -84,10 +84,11 @@ class Rounds(ABC):
             with contract.locate_errors(strategy, round):
                 after = self.play(state, round, ledger)
             state = replace(after, round=round, diverged=not evaluation.all_finite(after.weights))
-            with contract.locate_errors(strategy, round), ledger.timed("evaluating"):
-                self.evaluate(state, ledger)
+            with contract.locate_errors(strategy, round):
+                with ledger.timed("evaluating"):
+                    self.evaluate(state, ledger)
+                ledger.close(state.history, round)
             self.local_models = None
-            ledger.close(state.history, round)
             self.cursor.end_round()
             yield state
             if state.diverged:

@@ -67,17 +67,24 @@ class Average(ServerRule):
         return Merged(updates.mean(updates.shares()), memory, {})
 
 
+@dataclass(frozen=True, kw_only=True)
 class FedNova(ServerRule):
     """Divides each client's update by its effective steps, then multiplies the mean of the
     normalized updates by the mean of the effective steps, both weighted by data size (NIID-Bench).
-    The sum of all factors, which is 1 for FedAvg, can be far above 1."""
+    The sum of all factors, which is 1 for FedAvg, can be far above 1. With shares of `all` clients'
+    samples it is the square of the cohort's share of these smaller."""
 
     name: ClassVar[str] = "fednova"
     metrics: ClassVar[Mapping[str, Metric]] = {"nova_factor": Metric("Sum of the clients' factors")}
     assumes_sgd: ClassVar[bool] = True
+    shares: Literal["cohort", "all"] = parameter(
+        "cohort", help="a client's share of the samples of the cohort, or of all clients"
+    )
 
     def apply(self, weights: Weights, updates: Updates, memory: Weights) -> Merged:
         shares = updates.shares()
+        if self.shares == "all":
+            shares = updates.sizes / updates.samples
         steps = updates.effective_steps().to(shares)
         factors = shares * (shares * steps).sum() / steps
         # w + sum of f_k (w_k - w) = (1 - sum of f_k) w + sum of f_k w_k
@@ -149,6 +156,9 @@ class Scaffold(ServerRule):
     start: Literal["zero", "random"] = parameter(
         "zero", help="where control variates begin: at zero, or at a random network (NIID-Bench)"
     )
+    lr: float = parameter(
+        0.0, minimum=0, help="the learning rate that estimates divide by, 0: that of the round"
+    )
 
     def begin(self, weights: Weights, redraw: Callable[[], Weights]) -> Weights:
         if self.start == "zero":
@@ -170,7 +180,7 @@ class Scaffold(ServerRule):
         for row, client in enumerate(updates.clients):
             steps = float(updates.steps[row])
             for name, variate in self.control_variate(before, client).items():
-                moved = (weights[name] - updates.weights[name][row]) / updates.lr
+                moved = (weights[name] - updates.weights[name][row]) / (self.lr or updates.lr)
                 old = variate + before[f"{name}/{ALL}"]
                 if self.estimate == "steps":
                     new = moved / steps + variate

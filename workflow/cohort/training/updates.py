@@ -39,7 +39,7 @@ class LocalWork:
         if not len(self.samples):
             return iter(())
         rng = generator(settings.seed, "batches", round=self.round, client=self.client)
-        draw = np.arange if self.in_order else rng.permutation
+        draw = np.arange if self.in_order or settings.order == "dealt" else rng.permutation
         return islice(enumerate(batches(len(self.samples), settings, draw)), self.begin, self.end)
 
     def last_batch(self, settings: Settings) -> np.ndarray:
@@ -72,8 +72,8 @@ def batches(
 class Updates:
     """The local models of a cohort after training: `weights[name][k]` belongs to the k-th client.
     `sizes`, `steps` and `losses` hold each client's number of samples, local steps and mean
-    training loss; `clients` their numbers in a federation of `total`. `lr` and `momentum` are those
-    of the local steps."""
+    training loss; `clients` their numbers in a federation of `total`, which holds `samples`. `lr`
+    and `momentum` are those of the local steps."""
 
     weights: Weights
     sizes: Tensor
@@ -81,6 +81,7 @@ class Updates:
     losses: Tensor
     clients: tuple[int, ...] = ()
     total: int = 0
+    samples: int = 0
     lr: float = 1.0
     momentum: float = 0.0
 
@@ -102,8 +103,8 @@ class Updates:
         squares = []
         for name, rows in self.weights.items():
             if rows.is_floating_point():  # row by row, to save memory
-                changes = (row - weights[name] for row in rows)
-                norms = [torch.linalg.vector_norm(row, dtype=torch.float64) for row in changes]
+                before, norm = weights[name], torch.linalg.vector_norm
+                norms = [norm(row - before, dtype=torch.float64) for row in rows]
                 squares.append(torch.stack(norms).square())
         return torch.stack(squares).sum(dim=0).sqrt()
 

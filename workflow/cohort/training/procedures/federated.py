@@ -87,6 +87,7 @@ class FederatedRounds(Rounds):
         reports = self.needs.gather("once", range(len(steps)), Ledger(), seconds=seconds)
         selector = self.selector.begin(task.view(reports), rng)
         memory = self.server.begin(task.trainable(weights), task.other_initial_weights)
+        memory = contract.checked_memory(memory, "begin")
         return RunState(weights, memory, selector, reports=reports)
 
     def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
@@ -173,7 +174,8 @@ class FederatedRounds(Rounds):
             client = int(responders.cohort[row])
             samples = task.shards.indices[client]
             if self.selector.allocates:
-                samples = allocated_samples(task, client, responders.label_counts[row], round)
+                portion = responders.label_counts[row], round if self.selector.redraws else 0
+                samples = allocated_samples(task, client, *portion)
             per_epoch = local_steps(len(samples), task.settings)[1]
             end = efforts[client] * (per_epoch if counts_epochs else 1)
             work = LocalWork(

@@ -76,6 +76,7 @@ class Trainer:
             losses,
             clients=tuple(work.client for work in works),
             total=len(self.shards),
+            samples=sum(map(len, self.shards)),
             lr=works[0].lr if works else self.settings.lr,
             momentum=self.settings.momentum,
         )

@@ -43,6 +43,7 @@ class NativeTrainer(Trainer):
         self.steps_at_once = 8  # as long as it is not known how long they take
 
     def empty_rows(self, count: int) -> Weights:
+        self.rows = np.empty(0)  # so that the memory of the last round's can be used again
         self.rows = np.empty((count, self.network.size), self.network.dtype)  # (client, weight)
         return network.unflatten(self.rows, self.model)
 

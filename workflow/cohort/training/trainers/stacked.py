@@ -17,7 +17,7 @@ from torch.nn.functional import cross_entropy
 
 from cohort.core.lazy import lazy
 from cohort.data.samples import Samples
-from cohort.training.contract import losses_of
+from cohort.training.contract import check_gradients, losses_of
 from cohort.training.evaluation import evaluation_batches
 from cohort.training.ledger import Cursor, strip_prefix
 from cohort.training.objectives import Objective, output_bias
@@ -262,6 +262,7 @@ class Stack:
             only = partial(_only_rows, is_own)
             of_sample = vmap(partial(losses_of, objective))
             losses = of_sample(only(outputs), targets, self.statistics[rows], only(bias))
+            check_gradients(objective, losses)
             loss = (sample_weights * losses).sum(dim=1)
             if objective.is_proximal:
                 term = vmap(objective.proximal_term)
