@@ -16,9 +16,8 @@ import pandas as pd
 import pytest
 
 from cohort.core.sealed_json import write_sealed
-from cohort.results.claims.judged import Evidence, JudgedComparison
 from cohort.results.paper import PaperValue
-from cohort.results.report.page import hold_counts, write_index
+from cohort.results.report.page import write_index
 from cohort.results.series import read_experiment, write_metrics
 from tests.results.report.conftest import (
     CLAIM,
@@ -344,17 +343,6 @@ def test_a_page_without_any_run_shows_what_the_paper_says(spec: Spec, page: Writ
     assert tags.all("img", "src") == [] and "n = 0 of 8 runs (8 missing)" in tags.text
     for text in ("Without enough runs: 3 items", "paper's numbers: held", "61.00"):
         assert text in tags.text
-
-
-def test_comparisons_without_a_verdict_are_counted():
-    """The paper has values for two of three comparisons; nothing was run."""
-    evidence = [Evidence([], verdict=verdict) for verdict in ("held", "not held", "")]
-    compared = [
-        JudgedComparison("", [], {"paper": numbers, "ours": Evidence([])}) for numbers in evidence
-    ]
-    assert hold_counts(replace(CLAIM, comparisons=compared)) == [
-        "paper's numbers: 1 of 3 hold, 1 without a verdict"
-    ]
 
 
 @pytest.mark.skipif(not CHROMIUM, reason="there is no chromium (apt-get install chromium)")

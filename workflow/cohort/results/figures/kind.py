@@ -184,7 +184,7 @@ class Averaging(Kind):
         notes = [f"runs that differ in {pooled} are averaged"] if pooled else []
         runs = measured.groupby(list(self.shown()))["digest"].nunique()
         if self.has_deviations(style) and (runs > 1).any():
-            notes.append(f"{self.deviation}: {self.spread} over {'runs' if pooled else 'seeds'}")
+            notes.append(f"{self.deviation} over {'runs' if pooled else 'seeds'}")
         return [*notes, *super().remarks(measured, style)]
 
     def has_deviations(self, style: Style) -> bool:
@@ -192,14 +192,9 @@ class Averaging(Kind):
         return True
 
     @property
-    def spread(self) -> str:
-        """What the band or whisker of a mean is."""
-        return "± 1 SD"
-
-    @property
     def deviation(self) -> str:
-        """The noun for what shows the standard deviation."""
-        return "band"
+        """What shows how much runs differ, and by what."""
+        return "band: ± 1 SD"
 
     def draw_reference(self, axes: Axes) -> None:
         """Draw the reference line, if the study sets one."""

@@ -398,22 +398,8 @@ def _claim(claim: JudgedClaim, quotes: Spec) -> dict[str, Any]:
         "quotes": quotes,
         "verdicts": verdicts,
         "notes": [note for note, is_needed in notes.items() if is_needed],
-        "counts": hold_counts(claim),
         "has_numbers": any(numbers.mean for part in parts for numbers in part.numbers),
     }
-
-
-def hold_counts(claim: JudgedClaim) -> list[str]:
-    """Sentences on how many comparisons hold: by the paper's numbers, and in our runs."""
-    counts, total = [], len(claim.comparisons)
-    for side, whose in SIDES.items():
-        sides = [it.sides[side].verdict for it in claim.comparisons if side in it.sides]
-        if verdicts := list(filter(None, sides)):
-            rest = total - len(verdicts)
-            hold = sum(verdict in judged.HOLDS for verdict in verdicts)
-            lacking = f", {rest} without a verdict" if rest else ""
-            counts.append(f"{whose}: {hold} of {total} hold{lacking}")
-    return counts
 
 
 def write_index(output: str | Path, releases: Sequence[tuple[str, str, int]] = ()) -> None:

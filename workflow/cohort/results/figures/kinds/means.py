@@ -20,7 +20,7 @@ from cohort.results import series
 from cohort.results.figures import theme
 from cohort.results.figures.kind import TEXTS, Averaging, further
 from cohort.results.figures.theme import STATISTICS, Style
-from cohort.results.names import BY_CLASS, BY_CLIENT, BY_ROUND, BY_STEP, METRICS, SERIES
+from cohort.results.names import BY_CLASS, BY_CLIENT, BY_ROUND, BY_STEP, FREE, METRICS
 from cohort.results.paper import PaperMatch
 from cohort.results.series import finite_rows
 from cohort.results.statistics import Sample
@@ -140,8 +140,9 @@ class Curves(Averaging):
         return self.band != "none" and len(style.shown[self.hue]) <= FEW_CURVES
 
     @property
-    def spread(self) -> str:
-        return "95 % interval of the mean" if self.band == "interval" else super().spread
+    def deviation(self) -> str:
+        is_interval = self.band == "interval"
+        return "band: 95 % interval of the mean" if is_interval else super().deviation
 
     @property
     def has_legend(self) -> bool:
@@ -447,7 +448,7 @@ class Bars(ValuePerRun):
     def x_title(self, style: Style) -> str:
         if self.is_profile and self.order == "value":
             return f"{MANY[self.x]}, highest first"
-        return "" if self.x == SERIES else super().x_title(style)  # its names need no title
+        return "" if self.x in FREE else super().x_title(style)  # its names need no title
 
     def handle(self, value: str, style: Style, color: str) -> Any:
         if not self.is_profile:
@@ -464,7 +465,7 @@ class Bars(ValuePerRun):
 
     @property
     def deviation(self) -> str:
-        return "band" if self.is_profile else "whisker"
+        return "band: ± 1 SD" if self.is_profile else "whisker: ± 1 SD"
 
     @property
     def mark(self) -> str:
