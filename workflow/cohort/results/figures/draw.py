@@ -218,7 +218,7 @@ def _draw_panel(
     if len(own := select(rows, labels)):
         kind.draw(axes, own, style)
         paper = [it for it in paper if it.values and labels.items() <= it.labels.items()]
-        paper = [it for it in paper if all(v in style.shown[n] for n, v in it.labels.items())]
+        paper = [it for it in paper if style.shows(it.labels)]
         if paper:
             kind.draw_paper(axes, paper, style)
         axes.set(xlabel="", ylabel="")  # seaborn sets the names of columns

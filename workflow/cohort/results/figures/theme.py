@@ -81,6 +81,10 @@ class Style(Names):
         given = {key: look[key] for key in ("strategies", "methods", "round") if key in look}
         return replace(super().of(look), **given)
 
+    def shows(self, labels: Mapping[str, str]) -> bool:
+        """Whether the figure shows all these label values."""
+        return all(value in self.shown[label] for label, value in labels.items())
+
     def colors(self, hue: str, values: list[str]) -> dict[str, Any]:
         """A color for each value: distinct colors for names, shades of viridis in order else."""
         if hue in NOMINAL:

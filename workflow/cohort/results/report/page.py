@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -42,6 +43,7 @@ PLACE = ("dataset", "model", "partition", "J", "strategy")
 Cell = dict[str, Any]
 FIGURE = re.compile(r"fig0*(\d+)")
 SEPARATOR, EQUALS = " · ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"
+HAS_RUNS = attrgetter("has_runs")
 CONTRADICTED = "Contradicted by the paper's own numbers"
 REFUTED = "Contradicted by our runs"
 OTHERS = "Not contradicted"
@@ -233,19 +235,14 @@ def texts(labels: Mapping[str, Any]) -> dict[str, str]:
 def counts_in_words(card: Spec) -> list[str]:
     """Sentences that open the page of a study without findings: how many claims its paper bears
     out, and what its missing runs would take."""
-    sentences, papers = [], dict(dict(card["verdicts"]).get(PAPERS, []))
-    if papers:
-        sentences.append(
-            f"The paper's own numbers bear out {papers.get(judged.HELD, 0)} of its "
-            f"{sum(papers.values())} claims and contradict {papers.get(NOT_HELD, 0)}."
-        )
-    if card["to_go"]:
-        planned, lacking = card["runs"]["planned"], card["runs"]["planned"] - card["runs"]["done"]
-        sentences.append(
-            f"{lacking:,} of {counted(planned, 'run')} are missing, which would take about "
-            f"{duration_text(card['to_go'])} of one CPU core."
-        )
-    return sentences
+    papers, planned = dict(dict(card["verdicts"]).get(PAPERS, [])), card["runs"]["planned"]
+    sentences = {
+        f"The paper's own numbers bear out {papers.get(judged.HELD, 0)} of its "
+        f"{sum(papers.values())} claims and contradict {papers.get(NOT_HELD, 0)}.": papers,
+        f"{planned - card['runs']['done']:,} of {counted(planned, 'run')} are missing, which would "
+        f"take about {duration_text(card['to_go'])} of one CPU core.": card["to_go"],
+    }
+    return [sentence for sentence, is_needed in sentences.items() if is_needed]
 
 
 def page_items(spec: Spec, runs: StudyRuns, folder: Path) -> dict[str, Any]:
@@ -324,7 +321,7 @@ def shown_table(item: Spec) -> dict[str, Any]:
     """Read an item's table from the JSON file that `tabulate` writes; lay its rows that have runs
     out for the page."""
     layout = lay_out_table(item, Comparison.read(with_suffix(item["files"], ".json")))
-    rows = [line for line in layout.lines if any(entry.has_runs for entry in line[1])]
+    rows = [line for line in layout.lines if any(map(HAS_RUNS, line[1]))]
     if left_out := len(layout.lines) - len(rows):
         layout.notes.insert(0, f"{counted(left_out, 'row')} without runs left out.")
     layout = replace(layout, lines=rows).condensed()

@@ -149,10 +149,7 @@ class Curves(Averaging):
         return not self.direct
 
     def annotate(self, axes: Axes, panel: DataFrame, style: Style) -> None:
-        """Write the name of each curve at its end if they are `direct`, as near as there is room.
-
-        The heights are those closest to the ends whose distances are at least a name's height.
-        """
+        """Write the names of `direct` curves as near to their ends as they have room."""
         if not self.direct:
             return
         ends = []
