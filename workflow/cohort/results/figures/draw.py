@@ -83,9 +83,8 @@ def _sheet(parts: Sequence[Part], style: Style, remarks: Sequence[str]) -> Figur
     kinds, (kind, metrics, _) = [kind for kind, *_ in parts], parts[0]
     cells, labels = series.cells_of(metrics), series.label_columns(metrics)
     runs = cells[cells["status"] != "missing"]
-    shown = {name: (cells if name in kind.panels() or runs.empty else runs) for name in labels}
-    shown = {name: style.ordered(name, frame[name]) for name, frame in shown.items()}
-    style = replace(style, shown=shown)
+    of = {name: (cells if name in kind.panels() or runs.empty else runs) for name in labels}
+    style = replace(style, shown={name: style.ordered(name, of[name][name]) for name in labels})
     planned = arrange(kind, cells, style)
     begun = begun_panels(planned, cells)
     panels, starts = place_parts(begun, len(parts))
