@@ -69,7 +69,7 @@ def render(template: str, **content: Any) -> str:
         lstrip_blocks=True,
     )
     marks = judged.MARKS | dict.fromkeys(judged.HOLDS, "✓")
-    environment.globals |= {"marks": marks, "classes": CLASSES}
+    environment.globals |= {"marks": marks, "classes": CLASSES, "WAITING": WAITING}
     environment.filters |= {"duration": duration_text, "counted": counted}
     environment.filters["linked"] = lambda text: _tagged(text, ADDRESS, '<a href="{0}">{0}</a>')
     environment.filters["bold"] = lambda text: _tagged(text, BOLD, "<strong>{}</strong>")
