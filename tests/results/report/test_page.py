@@ -108,8 +108,10 @@ def test_a_claim_shows_its_verdicts_and_numbers(spec: Spec, page: Write) -> None
 def test_a_claim_without_runs_says_so(spec: Spec, page: Write) -> None:
     file = Path(spec["claims"][-1])
     write_claims(file, replace(CLAIM, measured="not enough runs", n=0, comparisons=[]))
-    text = Tags(page(spec)).text
+    html = page(spec)
+    text = Tags(html).text
     assert "By our runs: – 1 no runs yet" in text and text.count("our runs: ") == 1
+    assert '<details class="claims"><summary><h3>Without enough runs (1)</h3>' in html  # folded
 
 
 def test_the_page_opens_with_question_findings_and_key_figure(spec: Spec, page: Write) -> None:
