@@ -34,7 +34,6 @@ optimize = lazy("scipy.optimize")
 ODD: dict[str, Any] = {"not": {"multipleOf": 2}}
 CROSSES: dict[str, Any] = {"linestyle": "", "marker": "x", "markersize": 5, "markeredgewidth": 1.3}
 PAPER_POINTS: dict[str, Any] = {"marker": "D", "markersize": 3.5, "fillstyle": "none"}
-PAPER_POINTS |= {"clip_on": False}  # one may lie at the end of an axis
 STOPPED = (0, (1, 1.2))  # the dashes of a mean of fewer runs
 FEW_CURVES = 6  # which have a band each
 FEW_POINTS = 12  # a curve of at most so many points shows each of them
