@@ -1,0 +1,152 @@
+"""A hand-in: a selector and its runs, from a stranger's project to the check of its maintainers."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cohort.core.files import write_text
+from cohort.records.record import Record, read
+from cohort.results.release.folder import read_release, write_release
+from tests.workflow.commands import cohort, files
+from tests.workflow.conftest import Project, copy_of, made_once
+from tests.workflow.test_docs import blocks, write
+
+STUDY = {"title": "Mine", "experiments": {"two": {"extends": "tiny.two", "strategy": ["+turns"]}}}
+TURNS, FEDAVG = "/turns/seed", "/fedavg/seed0"
+RUNS = 3  # two of the stranger's selector, and FedAvg's with seed 0 once more
+
+
+@pytest.fixture(scope="session")
+def handed_in_once(fresh_once: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """The project of a stranger, whose folder `handin` is handed in."""
+
+    def hand_in(folder: Path) -> None:
+        stranger = copy_of(fresh_once, folder)
+        write(stranger, "selection/turns.py", blocks("python")[0])
+        write(stranger, "strategies.yaml", blocks("yaml")[1])
+        write(stranger, "studies/mine.yaml", yaml.safe_dump(STUDY))
+        status = json.loads(cohort(stranger, "status", "mine", "--json").stdout)
+        for cell in (cell["path"] for cell in status["unfinished"]):
+            if TURNS in cell or FEDAVG in cell:
+                assert cohort(stranger, "run", cell).returncode == 0
+        done = cohort(stranger, "export", "my", "--to", "handin")
+        assert f"handin/mine: {RUNS} of 4 runs" in done.stdout, done.stderr
+
+    return made_once(tmp_path_factory, "handed-in", hand_in)
+
+
+@pytest.fixture
+def handin(handed_in_once: Project, tmp_path: Path) -> Path:
+    """A copy of the folder that was handed in."""
+    return Path(shutil.copytree(handed_in_once.root / "handin", tmp_path / "handin"))
+
+
+@pytest.fixture
+def ours(finished: Project) -> Project:
+    """The maintainers' project, with a release of the tiny study."""
+    assert cohort(finished, "export", "tiny").returncode == 0
+    return finished
+
+
+def forge(handin: Path, part: str, change: Callable[[Record], object]) -> None:
+    """Change the runs whose path has this part, and write the release with checksums that fit."""
+
+    def changed() -> Iterator[Record]:
+        for run in read_release(handin / "mine"):
+            settings = run.header["settings"]
+            if part in f"/{settings['strategy']}/seed{settings['seed']}":
+                change(run)
+            yield run
+
+    write_release(handin / "mine", "mine", list(changed()))
+
+
+def invent_losses(run: Record) -> None:
+    losses = run.history.metrics["train_loss"]
+    losses[:] = [(round, value / 2) for round, value in losses]
+
+
+def pretend(run: Record) -> None:
+    """Say that a run was trained elsewhere, where its bits may be others."""
+    made = run.header["provenance"]
+    made["devices"], made["sessions"][0]["device"] = ["another CPU"], "another CPU"
+
+
+def test_a_hand_in_is_complete_and_reproduced(handin: Path, ours: Project):
+    names = ("my/selection/turns.py", "my/strategies.yaml", "my/studies/mine.yaml")
+    assert all((handin / name).exists() for name in names)
+    before, theirs = files(ours), sorted(handin.rglob("*"))
+    done = cohort(ours, "verify", "--from", str(handin), "5")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "its code is executed: my/selection/turns.py\n" in done.stdout
+    assert done.stdout.count("the same to the last bit") == 2  # FedAvg's run is one of ours
+    assert done.stdout.endswith("2 of 2 runs trained again, as handed in\n")
+    assert files(ours) == before and sorted(handin.rglob("*")) == theirs
+
+
+def test_invented_numbers_are_found_by_training(handin: Path, ours: Project):
+    forge(handin, TURNS, invent_losses)
+    done = cohort(ours, "verify", "--from", str(handin), "1")
+    assert done.returncode == 1 and "train_loss differs in 4 of 4 rounds" in done.stdout
+    assert done.stderr.endswith("a second run is not the same, and nothing explains it\n")
+    forge(handin, TURNS, pretend)
+    done = cohort(ours, "verify", "--from", str(handin), "1")
+    assert done.returncode == 1 and "bits may differ: it was trained on another CPU" in done.stdout
+    assert "a second run ends elsewhere: train_loss" in done.stderr
+
+
+def test_a_run_that_disagrees_with_ours_is_named(handin: Path, ours: Project):
+    forge(handin, FEDAVG, invent_losses)
+    digest = next(path for path in ours.records() if "/J3/fedavg/seed0" in str(path)).stem[6:]
+    done = cohort(ours, "verify", "--from", str(handin), "1")
+    assert done.returncode == 1 and "training it again" not in done.stdout
+    assert f"mine: run {digest}, compared with ours, is not the same" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "sentence"),
+    [
+        ("strategies.yaml", "stride: 3", "stride: 1", "is of no study here: its settings or"),
+        (
+            "selection/turns.py",
+            "stride: int",
+            "science = 2\n    stride: int",
+            "is of no study here",
+        ),
+        ("selection/turns.py", "a cohort are", "it goes", "was made by another my/selection/turns"),
+    ],
+)
+def test_a_run_of_another_selector_is_named(
+    file: str, old: str, new: str, sentence: str, handin: Path, ours: Project
+):
+    text = (handin / "my" / file).read_text()
+    assert old in text
+    write_text(handin / "my" / file, text.replace(old, new))
+    done = cohort(ours, "verify", "--from", str(handin), "1")
+    assert done.returncode == 1 and "training it again" not in done.stdout
+    digests = {run.header["digest"] for run in read_release(handin / "mine")}
+    assert sentence in done.stderr and any(f"run {key} " in done.stderr for key in digests)
+
+
+def test_what_is_not_handed_in(handed_in_once: Project, handin: Path, tmp_path: Path):
+    """Runs that others trained, and those of an earlier version of a file."""
+    stranger = copy_of(handed_in_once, tmp_path / "stranger")
+    fedavg = next(path for path in stranger.records() if FEDAVG in str(path))
+    fedavg.unlink()
+    assert cohort(stranger, "restore", "mine", "--from", "handin").returncode == 0
+    assert read(fedavg).header["restored"]
+    assert "a folder of its own" in cohort(stranger, "export", "my", "--to", "handin").stderr
+    done = cohort(stranger, "export", "my", "--to", "again")
+    assert "again/mine: 2 of 4 runs" in done.stdout
+    stranger.replace("my/selection/turns.py", "a cohort are", "it goes")
+    done = cohort(stranger, "export", "my", "--to", "more")
+    assert "2 records were made by another my/selection/turns.py: raise" in done.stderr
+    assert not (stranger.root / "more").exists()
+    assert "is no hand-in" in cohort(stranger, "verify", "--from", "my", "1").stderr
+    assert "'all' is not a number" in cohort(stranger, "verify", "--from", "again", "all").stderr
