@@ -2,11 +2,21 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo pages site test test-slow test-slurm test-all stress gpu bench bench-against bench-peers setup format house
+.PHONY: demo figure pages site test test-slow test-slurm test-all stress gpu bench bench-against bench-peers setup format house
 
 demo: setup
 	$(BIN)/snakemake
 	@echo "look at results/full/report/index.html"
+
+ifeq ($(firstword $(MAKECMDGOALS)),figure)  # its second word is no target, but what it draws
+SHOWN := $(wordlist 2,9,$(MAKECMDGOALS))
+.PHONY: $(SHOWN)
+$(SHOWN): figure
+	@:
+endif
+figure: setup  # figures and tables from the released runs: make figure fedentopt.tab1; nothing is trained or downloaded
+	$(BIN)/cohort restore $(sort $(foreach item,$(SHOWN),$(firstword $(subst ., ,$(item)))))
+	$(BIN)/cohort draw $(SHOWN)
 
 PAPERS := aml peco ucb fedentopt stratify
 pages: setup  # the pages of the papers from the released runs: nothing is trained or downloaded
