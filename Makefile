@@ -9,7 +9,7 @@ demo: setup
 	@echo "look at results/full/report/index.html"
 
 ifeq ($(firstword $(MAKECMDGOALS)),figure)  # its second word is no target, but what it draws
-SHOWN := $(wordlist 2,9,$(MAKECMDGOALS))
+SHOWN := $(or $(wordlist 2,9,$(MAKECMDGOALS)),$(error name one: make figure fedentopt.tab1))
 .PHONY: $(SHOWN)
 $(SHOWN): figure
 	@:

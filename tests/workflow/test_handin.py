@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,6 +15,7 @@ import yaml
 from cohort.core.files import write_text
 from cohort.records.record import Record, read
 from cohort.results.release.folder import read_release, write_release
+from tests.conftest import ROOT
 from tests.workflow.commands import cohort, files
 from tests.workflow.conftest import Project, copy_of, made_once
 from tests.workflow.test_docs import blocks, write
@@ -90,6 +93,22 @@ def test_a_hand_in_is_complete_and_reproduced(handin: Path, ours: Project):
     assert files(ours) == before and sorted(handin.rglob("*")) == theirs
 
 
+def test_what_was_accepted_is_drawn_with_its_origin(handin: Path, ours: Project):
+    """Also where it was released again with our runs, and restored from there."""
+    shutil.copytree(handin / "my", ours.root / "my", dirs_exist_ok=True)
+    origin = f"{handin}/mine"
+    done = cohort(ours, "restore", "mine", "--from", str(handin))
+    assert f"{origin}: 2 runs restored; 1 run here already" in done.stdout, done.stderr
+    for name in (origin, f"resources/released/mine (there from {origin})"):
+        (page,) = cohort(ours, "draw", "mine").stdout.split()
+        sentence = f"Restored from {name}: 2 of 4 finished runs (turns)."
+        assert sentence in (ours.root / page).read_text()
+        assert cohort(ours, "export", "mine").returncode == 0
+        for record in (ours.root / "results/cells").rglob("turns/*.h5"):
+            record.unlink()
+        assert "2 runs restored" in cohort(ours, "restore", "mine").stdout
+
+
 def test_invented_numbers_are_found_by_training(handin: Path, ours: Project):
     forge(handin, TURNS, invent_losses)
     done = cohort(ours, "verify", "--from", str(handin), "1")
@@ -150,3 +169,24 @@ def test_what_is_not_handed_in(handed_in_once: Project, handin: Path, tmp_path: 
     assert not (stranger.root / "more").exists()
     assert "is no hand-in" in cohort(stranger, "verify", "--from", "my", "1").stderr
     assert "'all' is not a number" in cohort(stranger, "verify", "--from", "again", "all").stderr
+
+
+def test_the_check_of_a_pull_request(tmp_path: Path):
+    """It verifies the new and the changed folder, not the one that is as it was, and fails with
+    them; the code of a stranger gets no secrets."""
+    workflow = yaml.load((ROOT / ".github/workflows/hand-in.yml").read_text(), yaml.BaseLoader)
+    assert list(workflow["on"]) == ["pull_request"]
+    assert workflow["permissions"] == {"contents": "read"}
+    folders = {"resources": {"old": "1", "changed": "1"}}
+    folders["theirs/resources"] = {"old": "1", "changed": "2", "new folder": "1"}
+    for root, texts in folders.items():
+        for name, text in texts.items():
+            write_text(tmp_path / root / "handed_in" / name / "runs", text)
+    write_text(tmp_path / ".venv/bin/cohort", '#!/bin/sh\necho "$3 $4"\nexit $STATUS\n')
+    (tmp_path / ".venv/bin/cohort").chmod(0o755)
+    script = ["bash", "-e", "-c", workflow["jobs"]["verify"]["steps"][-1]["run"]]
+    for status, names in ((0, ["changed", "new folder"]), (1, ["changed"])):
+        environment = os.environ | {"STATUS": str(status)}
+        done = subprocess.run(script, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        lines = [f"theirs/resources/handed_in/{name}/ 5" for name in names]
+        assert (done.returncode, done.stdout.splitlines()) == (status, lines)
