@@ -78,6 +78,7 @@ setup: .venv/ready
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed (make PYTHON=python3.11)")'
+	@echo "installing PyTorch, Snakemake and others into .venv, once: this takes minutes"
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[test]'
 	$(BIN)/cohort schema > study.schema.json  # for editors
