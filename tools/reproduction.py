@@ -22,7 +22,7 @@ from cohort.plan import Plan, load
 from cohort.plan.yaml_files import read_yaml
 from cohort.records.record import Record
 from cohort.results.claims.judged import HELD, NOT_HELD, JudgedClaim
-from cohort.results.names import Names
+from cohort.results.names import METRICS, Names
 from cohort.results.release.folder import read_release
 from cohort.results.statistics import ENOUGH_SEEDS, NOT_ENOUGH
 from tools.study import (
@@ -39,11 +39,11 @@ README, DOCS = ROOT / "README.md", ROOT / "docs"
 PAGES = DOCS / "reproduction"
 COMMAND = "python -m tools.reproduction"
 PAPERS = {
-    "fedentopt": "FedEntOpt",
-    "stratify": "Stratify",
+    "aml": "AML",
     "peco": "PECO",
     "ucb": "UCB",
-    "aml": "AML",
+    "fedentopt": "FedEntOpt",
+    "stratify": "Stratify",
 }
 TABLES = {  # with the printed numbers that have enough seeds
     "fedentopt": ("tab1", "Table I: CIFAR-10, LeNet-5"),
@@ -166,18 +166,22 @@ def _printed(study: str) -> list[Printed]:
     with _released(study) as plan:
         names = Names.of(look_of(plan, study, plan.study(study).tables[name]["experiment"]))
         methods = tuple(plan.study(study).methods)
-        printed = [
-            Printed(
-                f"{PAPERS[study]}, {title}",
-                ", ".join(names.phrase(label, result.labels[label]) for label in result.labels),
-                result.labels["strategy"].startswith(methods),
-                result.difference,
-                result.verdict,
-            )
+        results = [
+            result
             for result in compared_table(plan, study, name).results
             if result.margin is not None and result.sample.n >= ENOUGH_SEEDS
         ]
-    return sorted(printed, key=lambda number: abs(number.difference))
+    printed = []
+    for result in sorted(results, key=lambda result: abs(result.difference)):
+        labels = ["strategy", *(label for label in result.labels if label != "strategy")]
+        shown = [label for label in labels if len({it.labels[label] for it in results}) > 1]
+        words = [names.phrase(label, result.labels[label]) for label in shown]
+        if len({it.metric for it in results}) > 1:
+            words.append(METRICS[result.metric].title.lower())
+        is_own = result.labels["strategy"].startswith(methods)
+        source, what = f"{PAPERS[study]}, {title}", ", ".join(words)
+        printed.append(Printed(source, what, is_own, result.difference, result.verdict))
+    return printed
 
 
 def _counts(printed: Sequence[Printed]) -> list[str]:

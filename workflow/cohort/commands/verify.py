@@ -26,6 +26,7 @@ from cohort.core.text import counted
 from cohort.plan import Plan, all_studies
 from cohort.records.history import History
 from cohort.records.record import Record, read
+from cohort.results.collect import is_same
 from cohort.results.release.folder import MANIFEST, read_digests, read_release, release_folders
 from cohort.results.release.restoring import restore
 from cohort.training.cell import Cell
@@ -108,7 +109,7 @@ def _run_in_its_project(code: Path, options: argparse.Namespace) -> int:
     """Verify a hand-in in a temporary project with its code, which Python imports with the package,
     and with the data and releases that are here; return the exit status."""
     files = (str(file.relative_to(code.parent)) for file in sorted(code.rglob("*.py")))
-    print(f"{code.parent}: its code is executed: {', '.join(files)}", flush=True)
+    print(f"{code.parent}: its code is executed: {', '.join(files) or 'none'}", flush=True)
     config = ["--config", *texts] if (texts := config_texts(options)) else []
     until = ["--until", str(options.until)] if options.until else []
     command = ["verify", "--from", str(code.parent), options.handin[1], *until, *config]
@@ -165,6 +166,8 @@ def check_same(what: str, before: Record, after: Record, until: int | None = Non
     changes, far = compare(before.history, after.history, until)
     if again["weights_sha256"] not in ("", made["weights_sha256"]):
         changes.append("the final weights differ")
+    if not changes and after.clients and not is_same(before, after):
+        changes.append("what is recorded of clients, classes or costs differs")
     for difference in changes:
         print(paint(difference, "" if reasons else "failed"))
     if changes and not reasons:
