@@ -22,7 +22,7 @@ from cohort.plan import Plan, load
 from cohort.plan.yaml_files import read_yaml
 from cohort.records.record import Record
 from cohort.results.claims.judged import HELD, NOT_HELD, JudgedClaim
-from cohort.results.names import METRICS, Names
+from cohort.results.names import Names
 from cohort.results.release.folder import read_release
 from cohort.results.statistics import ENOUGH_SEEDS, NOT_ENOUGH
 from tools.study import (
@@ -176,8 +176,8 @@ def _printed(study: str) -> list[Printed]:
         labels = ["strategy", *(label for label in result.labels if label != "strategy")]
         shown = [label for label in labels if len({it.labels[label] for it in results}) > 1]
         words = [names.phrase(label, result.labels[label]) for label in shown]
-        if len({it.metric for it in results}) > 1:
-            words.append(METRICS[result.metric].title.lower())
+        if len({it.at for it in results}) > 1:
+            words.append(f"round {result.at}")
         is_own = result.labels["strategy"].startswith(methods)
         source, what = f"{PAPERS[study]}, {title}", ", ".join(words)
         printed.append(Printed(source, what, is_own, result.difference, result.verdict))
