@@ -177,7 +177,7 @@ def _printed(study: str) -> list[Printed]:
         shown = [label for label in labels if len({it.labels[label] for it in results}) > 1]
         words = [names.phrase(label, result.labels[label]) for label in shown]
         if len({it.at for it in results}) > 1:
-            words.append(f"round {result.at}")
+            words.append(f"round{'s' if '-' in result.at else ''} {result.at}")
         is_own = result.labels["strategy"].startswith(methods)
         source, what = f"{PAPERS[study]}, {title}", ", ".join(words)
         printed.append(Printed(source, what, is_own, result.difference, result.verdict))
