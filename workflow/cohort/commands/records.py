@@ -134,14 +134,14 @@ def _export(plan: Plan, study: str, folder: Path, is_handin: bool) -> int:
     the user's files as they are. Print a line, and return how many."""
     earlier = shipped(folder / releases.MANIFEST)  # else the one that ships with Cohort
     released = releases.read_release(earlier.parent) if earlier.exists() else []
-    # The runs that the study has at some scale and number of seeds, asked for here or not.
-    whole = plan.config | {"studies": study, "only": ""}
-    is_planned = planned_files(load(whole | {"scale": scale}) for scale in plan.scales)
     runs = {}
-    for run in released:
-        digest = run.header["digest"]
-        if is_planned(Path(record_file(run.header["settings"], digest))):
-            runs[digest] = run
+    if released:  # keep those that the study has at some scale and number of seeds
+        whole = plan.config | {"studies": study, "only": ""}
+        is_planned = planned_files(load(whole | {"scale": scale}) for scale in plan.scales)
+        for run in released:
+            digest = run.header["digest"]
+            if is_planned(Path(record_file(run.header["settings"], digest))):
+                runs[digest] = run
     paths = (Path(plan.cells[digest].path) for digest in plan.digests(study))
     for run in (read(path) for path in paths if path.exists()):
         if not is_handin or "restored" not in run.header:
