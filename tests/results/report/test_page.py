@@ -262,7 +262,7 @@ def test_restored_runs_are_named_wherever_they_are_shown(
     html = page(spec)
     text = Tags(html).text
     first = "Restored from resources/released/demo: 1 of 3 finished runs."
-    second = "Restored from https://a.b/<c> and d: 1 of 3 finished runs."
+    second = "Restored from https://a.b/<c> and d: 1 of 3 finished runs (fedavg)."
     assert text.count(first) == text.count(second) == 4
     assert text.index(first) < text.index("Title of fig1")
     for name in ("fig1", "tab1"):
