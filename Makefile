@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo figure pages site test test-slow test-slurm test-all stress gpu bench bench-against bench-peers setup format house
+.PHONY: demo figure pages site test test-slow test-slurm test-release test-all stress gpu bench bench-against bench-peers setup format house
 
 demo: setup
 	$(BIN)/snakemake
@@ -44,7 +44,11 @@ test-slow: setup  # those that start Snakemake again and again: reruns, kills, b
 test-slurm: setup  # on Debian's SLURM, started for it; skipped where it is not installed (tests/slurm/cluster/install.sh)
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest -n 4 --dist loadgroup -rs tests/slurm
 
-test-all: test test-slow test-slurm  # what CI runs
+test-release: setup  # by the validators of RO-Crate and Croissant
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[test,validators]'
+	$(BIN)/pytest tests/results/release/test_describing.py
+
+test-all: test test-slow test-slurm test-release  # what CI runs
 
 stress: setup  # the long forms: many kills, many jobs, full disks
 	$(BIN)/pytest -n 2 -m long --ignore tests/slurm --ignore tests/stress

@@ -24,6 +24,7 @@ from cohort.plan import Plan, all_studies, load
 from cohort.records.record import Record, read
 from cohort.results.names import METRICS
 from cohort.results.release import folder as releases
+from cohort.results.release.describing import describe
 from cohort.results.release.restoring import RestoreOutcome, restore
 from cohort.settings import DIGEST, PlannedFile, digest_of, shard_identity
 from cohort.training.cell import Cell
@@ -155,6 +156,7 @@ def _export(plan: Plan, study: str, folder: Path, is_handin: bool) -> int:
     if not runs:
         raise UserError(f"{study} has no finished run at scale {plan.scale}; train it first")
     releases.write_release(folder, study, runs.values())
+    describe(folder, runs.values(), plan.datasets)
     size = sum(file.stat().st_size for file in folder.iterdir()) / 1e6
     before, total = {run.header["digest"] for run in released}, {*plan.digests(study), *runs}
     added, dropped = len(runs.keys() - before), len(before - runs.keys())
