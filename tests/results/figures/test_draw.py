@@ -19,6 +19,7 @@ from cohort.results.figures.draw import draw, make_figure
 from cohort.results.figures.kinds import means
 from cohort.results.figures.kinds.means import PALE, STOPPED
 from cohort.results.report.page import alternative_text
+from cohort.results.series import write_metrics
 from tests.results.figures.samples import (
     NAMES,
     PARTITIONS,
@@ -30,6 +31,7 @@ from tests.results.figures.samples import (
     Spec,
     accuracy,
     note,
+    sample,
 )
 
 MISSING: Fate = dict.fromkeys(
@@ -136,3 +138,18 @@ def test_the_same_numbers_give_the_same_bytes(
     subprocess.run([sys.executable, "-c", code], env=environment, check=True)
     assert [file.read_bytes() for file in there] == written
     assert not list(tmp_path.rglob(".*"))
+
+
+def test_runs_of_others_are_named_below_a_figure(spec: Spec, metrics: Metrics) -> None:
+    """Those of this repository's releases are not, unless these had them from others."""
+    file, ours = metrics(), "resources/released/demo"
+    origins = [[], [ours], [ours, "by/hand"], [f"{ours} (there from by/hand)"]]
+    cells = [
+        {"digest": f"k{n}", "settings": {"strategy": f"s{n}"}, "restored": names}
+        for n, names in enumerate(origins)
+    ]
+    write_metrics(file, sample(), {"cells": cells})
+    text = " ".join(note(make_figure(spec, file)).split())
+    assert f"restored from {ours} and by/hand: 1 of 4 finished runs (s2)" in text
+    assert f"restored from {ours} (there from by/hand): 1 of 4 finished runs (s3)" in text
+    assert "s0" not in text and "s1" not in text

@@ -283,7 +283,7 @@ def test_restored_runs_are_named_wherever_they_are_shown(
     html = page(spec)
     text = Tags(html).text
     first = "Restored from resources/released/demo: 1 of 3 finished runs."
-    second = "Restored from https://a.b/<c> and d: 1 of 3 finished runs."
+    second = "Restored from https://a.b/<c> and d: 1 of 3 finished runs (fedavg)."
     assert text.count(first) == text.count(second) == 3
     for name in ("fig1", "tab1"):
         shown = re.search(rf'<figure [^>]*id="{name}".*?</figure>', html, re.DOTALL)

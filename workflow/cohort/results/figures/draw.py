@@ -73,6 +73,8 @@ def make_figure(spec: Mapping[str, Any], metrics_file: str | Path) -> Figure:
     values = [value for *_, matches in parts for match in matches for value in match.values]
     if reasons := doubts(value.doubtful for value in values):
         remarks.append(f"some of the paper's values are doubtful: {reasons}")
+    for sentence in series.restored_notes([metrics_file], by_others=True):
+        remarks.append(f"{sentence[0].lower()}{sentence[1:-1]}")
     if series.is_generated(parts[0][1]):
         remarks = [GENERATED]
     return _sheet(parts, Style.of(spec["look"]), remarks)
