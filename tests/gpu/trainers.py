@@ -34,9 +34,8 @@ from tests.training.small_task import plain_samples, run, small_task, train
 CPU = torch.device("cpu")
 SIZES = (4, 9, 2, 6, 1, 13, 8, 8, 5, 3, 16)  # with batches of 4: last batches of every size
 IMAGES = (20, 30, 14)  # samples of each client of the larger networks
-NETWORKS = ["lenet5", "aml-lenet", "vgg11", "resnet9", "resnet20"]
-if find_spec("torchvision"):
-    NETWORKS += ["resnet18", "efficientnet-b0"]
+NETWORKS = ("lenet5", "aml-lenet", "vgg11", "resnet9", "resnet20")
+OTHERS = ("resnet18", "efficientnet-b0") if find_spec("torchvision") else ()  # a step of them
 EXACT, ROUNDED = 1e-9, 1e-2  # relative differences allowed in float64 and in float32
 
 
@@ -193,7 +192,7 @@ def a_step_in_float32(device: torch.device, folder: Path) -> str:
     After more steps, rounding errors decide ReLUs and maxima."""
     set_up("float32", device)
     results = {}
-    for name in NETWORKS if device.type == "cuda" else NETWORKS[:1]:
+    for name in (*NETWORKS, *OTHERS) if device.type == "cuda" else NETWORKS[:1]:
         moved = []
         for kind in (SerialTrainer, StackedTrainer):
             task = image_task(name, device, "float32")
