@@ -2,9 +2,12 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
+from triton import language as tl
+from triton.runtime.interpreter import InterpreterBuilder, TensorHandle
 
 from cohort.data.samples import Samples
 from cohort.kernels import convolution, layers
@@ -93,6 +96,26 @@ def test_layers_are_fused_and_others_stay():
     assert fused == ["Conv2d", "Identity", "Identity", *kept]
     other = nn.Sequential(nn.Conv2d(2, 4, 3, groups=2), nn.ReLU(), nn.Conv2d(4, 4, 3, dilation=2))
     assert all("forward" not in vars(layer) for layer in layers.with_kernels(other))
+
+
+def test_bfloat16_rounds_as_much_as_it_should(monkeypatch: pytest.MonkeyPatch):
+    """A gradient of 8 binary digits differs by between 1e-4 and a tenth."""
+    create_dot = InterpreterBuilder.create_dot
+
+    def as_float32(operand: TensorHandle) -> TensorHandle:
+        return TensorHandle((operand.data.astype(np.uint32) << 16).view(np.float32), tl.float32)
+
+    def create_right_dot(self: InterpreterBuilder, *given: Any) -> TensorHandle:
+        if given[0].data.dtype == np.uint16:  # which the interpreter multiplies as integers
+            given = *map(as_float32, given[:2]), *given[2:]
+        return create_dot(self, *given)
+
+    monkeypatch.setattr(InterpreterBuilder, "create_dot", create_right_dot)
+    model, inputs = network("normalized").to(DEVICE), torch.randn(4, *SHAPE, device=DEVICE)
+    given = model, layers.with_kernels(model, "bfloat16"), inputs, "bfloat16"
+    assert layers.check(*given) == ""
+    monkeypatch.setitem(layers.ERRORS, "bfloat16", 1e-4)
+    assert layers.check(*given).startswith("the gradient of 0.weight is off by")
 
 
 def test_kernels_that_are_wrong_or_fail_are_not_used(monkeypatch: pytest.MonkeyPatch):
