@@ -201,7 +201,7 @@ def _agreement_section(printed: Mapping[str, Sequence[Printed]]) -> str:
             rows.append([group[0].source, whose, *_counts(group), str(higher), *ends])
     return (
         f"{table(titles, rows)}\n\nNumbers printed beside at least {ENOUGH_SEEDS} seeds of ours; "
-        "differences are ours less the printed ones, in points."
+        "differences are ours minus the printed ones, in points."
     )
 
 
@@ -216,16 +216,18 @@ def _summary(
         ends = (f"{100 * it.difference:+.2f} ({it.what})" for it in (*numbers[:1], *numbers[-1:]))
         row = [f"[{name}](docs/reproduction/{study}.md)", *_counts(numbers), *ends]
         rows.append([*row, *[NOTHING] * (7 - len(row))])
-    titles = ["paper", "printed", *VERDICTS, "nearest", "furthest"]
+    titles = ["paper", "compared", *VERDICTS, "nearest", "furthest"]
     every = [claim for judged_ones in claims.values() for claim in judged_ones]
     measured = Counter(claim.measured for claim in every)
+    against = sum(claim.paper == NOT_HELD for claim in every)
     undecided = len(every) - measured[HELD] - measured[NOT_HELD] - measured[NOT_ENOUGH]
     return (
-        f"{table(titles, rows)}\n\nNumbers printed beside at least {ENOUGH_SEEDS} seeds of ours; nearest and "
-        "furthest are ours less the printed one, in points. "
-        f"Of {len(every)} claims {sum(claim.paper == NOT_HELD for claim in every)} are contradicted by "
-        f"[their own paper's numbers](docs/contradictions.md); by the released runs {measured[HELD]} hold, "
-        f"{measured[NOT_HELD]} do not, and {undecided} are undecided; the others wait for runs."
+        f"{table(titles, rows)}\n\nCompared are the printed numbers for which we have at least "
+        f"{ENOUGH_SEEDS} seeds; the others wait for runs. [Whether they agree](docs/claims.md) is "
+        "decided by intervals over seeds. Nearest and furthest: our number minus the paper's, in "
+        f"points. Of the papers' {len(every)} claims, our runs confirm {measured[HELD]}, refute "
+        f"{measured[NOT_HELD]} and leave {undecided} undecided; the others wait for runs. "
+        f"[Their own paper's numbers](docs/contradictions.md) contradict {against} of all claims."
     )
 
 
