@@ -222,12 +222,22 @@ def _summary(
     against = sum(claim.paper == NOT_HELD for claim in every)
     undecided = len(every) - measured[HELD] - measured[NOT_HELD] - measured[NOT_ENOUGH]
     return (
-        f"{table(titles, rows)}\n\nCompared are the printed numbers for which we have at least "
+        f"{_share(printed)}\n\n{table(titles, rows)}\n\nCompared are the printed numbers for which we have at least "
         f"{ENOUGH_SEEDS} seeds; the others wait for runs. [Whether they agree](docs/claims.md) is "
         "decided by intervals over seeds. Nearest and furthest: our number minus the paper's, in "
         f"points. Of the papers' {len(every)} claims, our runs confirm {measured[HELD]}, refute "
         f"{measured[NOT_HELD]} and leave {undecided} undecided; the others wait for runs. "
         f"[Their own paper's numbers](docs/contradictions.md) contradict {against} of all claims."
+    )
+
+
+def _share(printed: Mapping[str, Sequence[Printed]]) -> str:
+    """A sentence: how many of all compared numbers have each verdict."""
+    every = [number for numbers in printed.values() for number in numbers]
+    total, agree, differ, open_ = _counts(every)
+    return (
+        f"Only a part has been run so far: of {total} printed numbers that can be compared, {agree} agree "
+        f"with ours, {differ} differ, and for {open_} the seeds cannot tell."
     )
 
 
