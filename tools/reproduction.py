@@ -222,7 +222,8 @@ def _summary(
     against = sum(claim.paper == NOT_HELD for claim in every)
     undecided = len(every) - measured[HELD] - measured[NOT_HELD] - measured[NOT_ENOUGH]
     return (
-        f"{_share(printed)}\n\n{table(titles, rows)}\n\nCompared are the printed numbers for which we have at least "
+        f"{_share(printed)}\n\n{table(titles, rows)}\n\n"
+        "Compared are the printed numbers for which we have at least "
         f"{ENOUGH_SEEDS} seeds; the others wait for runs. [Whether they agree](docs/claims.md) is "
         "decided by intervals over seeds. Nearest and furthest: our number minus the paper's, in "
         f"points. Of the papers' {len(every)} claims, our runs confirm {measured[HELD]}, refute "
@@ -236,8 +237,8 @@ def _share(printed: Mapping[str, Sequence[Printed]]) -> str:
     every = [number for numbers in printed.values() for number in numbers]
     total, agree, differ, open_ = _counts(every)
     return (
-        f"Only a part has been run so far: of {total} printed numbers that can be compared, {agree} agree "
-        f"with ours, {differ} differ, and for {open_} the seeds cannot tell."
+        f"Only a part has been run so far: of {total} printed numbers that can be compared, "
+        f"{agree} agree with ours, {differ} differ, and for {open_} the seeds cannot tell."
     )
 
 

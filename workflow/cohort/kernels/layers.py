@@ -54,7 +54,7 @@ def check(network: nn.Module, layers: nn.Module, inputs: Tensor, precision: str 
     try:
         for module in (padding.with_padding(network), layers):
             own = network.state_dict()
-            rows = {name: torch.stack([one, (0.9 * one).to(one)]) for name, one in own.items()}
+            rows = {name: torch.stack([it, (0.9 * it).to(it)]) for name, it in own.items()}
             leaves = [rows[name].requires_grad_() for name in names]
             is_rough = module is layers and precision == "bfloat16"
             with torch.autocast(inputs.device.type, torch.bfloat16, enabled=is_rough):

@@ -128,5 +128,5 @@ def random_calls(network: nn.Module, inputs: Tensor) -> list[RandomCall]:
 def draw(calls: list[RandomCall], size: int, device: torch.device) -> list[Tensor]:
     """The factors of each call for a batch of so many samples, drawn by torch's generator as the
     layers do that in plain PyTorch."""
-    ones = (torch.ones(size, *shape, dtype=dtype, device=device) for _, shape, dtype in calls)
-    return [layer.train()(one) for (layer, *_), one in zip(calls, ones, strict=True)]
+    inputs = (torch.ones(size, *shape, dtype=dtype, device=device) for _, shape, dtype in calls)
+    return [layer.train()(ones) for (layer, *_), ones in zip(calls, inputs, strict=True)]

@@ -303,11 +303,11 @@ class ValuePerRun(Averaging):
         planned, begun = defaultdict[Any, set[str]](set), defaultdict[Any, set[str]](set)
         others = [label for label in self.facets() if label != self.x]
         for cell in cells:
-            place, *key = (str(cell["labels"].get(label)) for label in (self.x, *others))
-            planned[*key].add(place)
+            x, *key = (str(cell["labels"].get(label)) for label in (self.x, *others))
+            planned[*key].add(x)
             if cell["status"] != "missing":
-                begun[*key].add(place)
-        return any(len(places) >= min(2, len(planned[key])) for key, places in begun.items())
+                begun[*key].add(x)
+        return any(len(values) >= min(2, len(planned[key])) for key, values in begun.items())
 
     def measure(self, metrics: DataFrame) -> DataFrame:
         rows = series.value_per_cell(metrics, self.metric, self.at).dropna(subset="value")
