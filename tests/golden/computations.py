@@ -19,6 +19,7 @@ import yaml
 from sklearn.datasets import load_digits
 from torch import Tensor, nn
 
+from cohort.core import user_files
 from cohort.core.components import Component, schema_of
 from cohort.core.randomness import torch_seed
 from cohort.data.augmentations import AUGMENTATIONS, Augmentation
@@ -43,6 +44,7 @@ from cohort.selection.selector import (
     View,
 )
 from cohort.settings import Settings
+from cohort.training.availability import AVAILABILITIES, Availability, Trace
 from cohort.training.devices import DEVICES, Devices
 from cohort.training.objectives import OBJECTIVES, Objective
 from cohort.training.participation import PARTICIPATIONS, Participation
@@ -64,12 +66,15 @@ def example(cls: type[Component]) -> Any:
     """The component with its defaults, and a small value where it has none."""
     if cls is Overlap:
         return Overlap(base=Iid(), ratios=(0.2, 0.5))
+    if cls is Trace:
+        return Trace(table="golden", checksum=hashlib.sha256(TABLE.encode()).hexdigest()[:12])
     schema = schema_of(cls)
     return cls(**{name: _small_value(schema["properties"][name]) for name in schema["required"]})
 
 
 def _small_value(schema: Mapping[str, Any]) -> Any:
-    return {"integer": 2, "number": 0.5}[schema["type"]]
+    least = schema.get("minimum", schema.get("exclusiveMinimum", 0) * 1.5)
+    return {"integer": 2, "number": max(0.5, least)}[schema["type"]]
 
 
 def of_model(model: Model) -> list[Number]:
@@ -239,6 +244,20 @@ def of_devices(devices: Devices) -> list[Number]:
     return [] if speeds is None else [*speeds.samples.tolist(), *speeds.bytes.tolist()]
 
 
+TABLE = "device,start,end\n" + "".join(f"{n % 9},{n},{n + 3}\n" for n in range(30))
+
+
+def of_availability(availability: Availability) -> list[Number]:
+    """Which of seven clients are there in 24 rounds of an hour."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "availability", "golden.csv")
+        file.parent.mkdir()
+        file.write_text(TABLE)
+        with patch.object(user_files, "folder", lambda: Path(folder)):
+            rounds = [availability.present(7, 22, hour + 1, hour) for hour in range(24)]
+    return np.concatenate(rounds).astype(int).tolist()
+
+
 def of_participation(participation: Participation) -> list[Number]:
     """Who of ten answers in five rounds, and how much of ten epochs each of 20 clients manages."""
     numbers: list[Number] = []
@@ -246,6 +265,10 @@ def of_participation(participation: Participation) -> list[Number]:
         rng = np.random.default_rng([14, round])
         numbers += participation.responds(np.arange(10), rng).astype(int).tolist()
         numbers += participation.efforts(20, 10, np.random.default_rng(15)).tolist()
+    if participation.goes_by_time:
+        seconds = np.random.default_rng(23).random(10)
+        numbers += participation.in_time(seconds, 4).astype(int).tolist()
+        numbers += [participation.invited(4, 10), participation.patience]
     return numbers
 
 
@@ -438,6 +461,7 @@ CATALOGS: dict[str, tuple[dict[str, Any], Callable[[Any], list[Number]]]] = {
     "objective": (OBJECTIVES, of_objective),
     "server": (SERVERS, of_server),
     "procedure": (PROCEDURES, of_procedure),
+    "availability": (AVAILABILITIES, of_availability),
     "participation": (PARTICIPATIONS, of_participation),
     "devices": (DEVICES, of_devices),
     "schedule": (SCHEDULES, of_schedule),

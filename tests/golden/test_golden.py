@@ -131,6 +131,7 @@ PERTURBATIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "server": ("apply", merged_otherwise),
     "procedure": ("rounds", disturbed),
     "devices": ("speeds", other_speeds),
+    "availability": ("present", lambda is_there: ~is_there),
     "participation": ("responds", lambda responds: ~responds),
     "schedule": ("build", faster),
     "dataset": ("parse", with_one_pixel),

@@ -71,6 +71,14 @@ BLOCKS = [
         "axes: {partition: [covering-0.5]}",
         "partition 'covering-0.5' is not of the form covering-K:",
     ),
+    (
+        "settings: {availability: markov-4-4, procedure: concat-2}",
+        "procedure 'concat-2' has no use for availability 'markov-4-4'",
+    ),
+    (
+        "settings: {availability: markov-4-4, holdout: 0.1, evaluate_next: 1}",
+        "evaluate_next draws from all clients: leave out availability",
+    ),
     ("axes: {partition: [role-2]}", "partition 'role-2' is not known; did you mean 'roles-K'?"),
     (
         "{axes: {strategy: [peco]}, settings: {clients: 40000, reserve: 5000, dataset: mnist, "
@@ -95,6 +103,7 @@ MASKED = {"clients": 5, "cohort": 5, "reserve": 0, "procedure": "masked-labels",
         ({"rounds": 2}, "has a single round: rounds is 2, but must be 1"),
         ({"cohort": 3}, "asks all 5 clients in every round: cohort is 3"),
         ({"participation": "dropout-0.3"}, "has no use for the participation 'dropout-0.3'"),
+        ({"availability": "markov-4-4"}, "has no use for the availability 'markov-4-4'"),
         ({"evaluate_local": 1}, "trains no model that could be evaluated: leave out evaluate_loc"),
     ],
 )

@@ -26,6 +26,7 @@ from cohort.results.claims import CLAIMS
 from cohort.results.figures import KINDS
 from cohort.selection import SELECTORS
 from cohort.selection import selector as abilities
+from cohort.training.availability import AVAILABILITIES
 from cohort.training.objectives import OBJECTIVES
 from cohort.training.participation import PARTICIPATIONS
 from cohort.training.procedures import PROCEDURES
@@ -143,7 +144,7 @@ def test_the_study_in_the_config_readme(fresh: Project):
 def test_pages_name_every_component():
     config = names_on("config/README.md")
     catalogs = (SELECTORS, OBJECTIVES, SERVERS, PROCEDURES, PARTICIPATIONS, SCHEDULES, MODELS)
-    for catalog in (*catalogs, AUGMENTATIONS, SCHEMES, KINDS, CLAIMS):
+    for catalog in (*catalogs, AVAILABILITIES, AUGMENTATIONS, SCHEMES, KINDS, CLAIMS):
         for name in catalog:
             suffix = name[name.rindex("-") :] if "-" in name else name  # as in `resnet9`, `-gn`
             assert {name, suffix} & config, f"config/README.md lacks {name}"

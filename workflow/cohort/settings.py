@@ -105,6 +105,9 @@ class Settings:
     participation: str = parameter(
         "full", help="which clients answer with how much work, e.g. dropout-0.3, stragglers-0.5"
     )
+    availability: str = parameter(
+        "always", help="which clients can be chosen in a round, e.g. markov-4-4, diurnal-0.5"
+    )
     client_devices: str = parameter(
         "untimed", help="how fast clients compute and send, to simulate time, e.g. lognormal-1"
     )

@@ -24,6 +24,19 @@ RUNS: dict[str, dict[str, Any]] = {
         for name in SELECTORS
         for part in PARTICIPATIONS
     },
+    **{
+        f"{name} {scheme}": FEW | {"selector": name, "rounds": 9, "availability": scheme}
+        for name in ("random", "probe", "peco")
+        for scheme in ("markov-2-6", "diurnal-0.1")
+    },
+    **{
+        f"{name} {part}": FEW
+        | {"selector": name, "participation": part, "client_devices": "lognormal-1"}
+        for name in ("random", "probe", "kl", "reselect", "pow-d")
+        for part in ("overselect-1.5", "deadline-0.13")
+    },
+    "idle": FEW | {"seed": 1, "rounds": 2, "availability": "markov-2-500"},
+    "on the clock": FEW | {"availability": "diurnal-0.1-day2", "client_devices": "lognormal-1"},
     "centralized": ALONE | {"procedure": "centralized"},
     "sequential": {"procedure": "sequential"},
     "stratified-single": {"procedure": "stratified-single", "batch": 1},

@@ -153,6 +153,8 @@ def _versions(cell: Cell) -> dict[str, int]:
         f"participation:{cell.participation.name}": cell.participation.science,
         **cell.partition.versions(cell.settings.holdout),
     }
+    if cell.settings.availability != DEFAULTS["availability"]:
+        versions[f"availability:{cell.availability.name}"] = cell.availability.version()
     if cell.settings.client_devices != DEFAULTS["client_devices"]:
         by_server = any(need.reserved for need in needs_of(cell.selector))
         versions[f"devices:{cell.client_devices.name}"] = cell.client_devices.version()
@@ -203,7 +205,7 @@ def check_cohort(cell: Cell, info: DatasetInfo) -> None:
     if not reserve and any(need.reserved for need in needs_of(selector)):
         raise UserError(f"{strategy} evaluates reserved samples, so reserve must be at least 1")
     with refusals_as_errors(f"{strategy} is impossible: "):
-        selector.check(clients, cohort)
+        selector.check(clients, cell.participation.invited(cohort, clients))
     if (memory := selector.memory(reserved, classes, clients)) > MOST_MEMORY:
         wanted = f"{strategy} would need {memory / 1e9:.0f} GB of memory for {clients} clients"
         held = f"{reserved} reserved samples and {classes} classes"
@@ -219,6 +221,11 @@ def check_procedure(cell: Cell, info: DatasetInfo) -> None:
     if devices != DEFAULTS["client_devices"] and not cell.procedure.simulates_time:
         why = f"the procedure '{settings.procedure}' simulates no time; leave it out"
         raise UserError(f"client_devices is '{devices}', but {why}")
+    if cell.participation.goes_by_time and devices == DEFAULTS["client_devices"]:
+        why = "goes by simulated time: set client_devices"
+        raise UserError(f"participation '{settings.participation}' {why}")
+    with refusals_as_errors(f"availability '{settings.availability}' "):
+        cell.availability.check(settings.clients)
     with refusals_as_errors(f"procedure '{settings.procedure}' "):
         cell.procedure.check(cell)
     named = [name for name, kind in EVALUATORS.items() if kind.setting == "evaluators"]

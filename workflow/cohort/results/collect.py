@@ -220,7 +220,9 @@ def run_metrics(history: History, clients: int) -> dict[str, float]:
         best = metrics["best_round"] = min(finite)[1]
         if seconds := [value for round, value in client_seconds(history) if round <= best]:
             metrics["client_seconds_to_best"] = sum(seconds)
-    if clients == 1 or not history.cohorts:
+    if "available" in history.metrics:
+        metrics["idle_rounds"] = sum(not len(cohort) for cohort in history.cohorts)
+    if clients == 1 or not any(map(len, history.cohorts)):
         return metrics
     counts = np.bincount(np.concatenate(history.cohorts), minlength=clients)
     return metrics | {

@@ -57,14 +57,14 @@ class Entropy(Selector):
     def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         assert view.label_counts is not None
         counts = view.label_counts
-        pool = np.setdiff1d(candidates, state["buffer"])
+        pool = without_resting(candidates, state["buffer"], view.cohort)
         rows = counts[pool].astype(np.float32)
         cohort = [int(rng.choice(pool))]
         pooled = counts[cohort[0]].astype(np.float64)
         while len(cohort) < view.cohort:
             if self.evict == "pick":
-                resting = self._next_buffer(state["buffer"], np.array(cohort), view)
-                pool = np.setdiff1d(candidates, resting)
+                buffer = self._next_buffer(state["buffer"], np.array(cohort), view)
+                pool = without_resting(candidates, buffer, view.cohort)
                 rows = counts[pool].astype(np.float32)
             rough = entropy_bits(rows, pooled.astype(np.float32))
             rough[np.isin(pool, cohort)] = -1
@@ -80,8 +80,16 @@ class Entropy(Selector):
 
     def _next_buffer(self, buffer: np.ndarray, chosen: np.ndarray, view: View) -> np.ndarray:
         """The buffer after the chosen clients entered and the oldest were evicted."""
-        queue = np.concatenate([buffer, chosen])
+        queue = np.concatenate([buffer[~np.isin(buffer, chosen)], chosen])
         return queue[len(queue) - min(round(self.buffer * view.clients), len(queue)) :]
+
+
+def without_resting(candidates: np.ndarray, buffer: np.ndarray, least: int) -> np.ndarray:
+    """The candidates that are not in the buffer, in ascending order. Where so many are absent that
+    these are fewer than `least`, those that entered it first are back."""
+    resting = buffer[np.isin(buffer, candidates)]
+    back = max(least + len(resting) - len(candidates), 0)
+    return np.setdiff1d(candidates, resting[back:])
 
 
 def entropy_bits(counts: np.ndarray, added: np.ndarray | float = 0.0) -> np.ndarray:

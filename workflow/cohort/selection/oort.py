@@ -146,7 +146,8 @@ FLAT, SHARP = 0.1, 5  # relative changes of the utility up to and from which the
 class OortFedScale(Oort):
     """Draws explored clients by their utility, and unexplored ones by the samples they train on.
 
-    The first cohort is random; clients without samples are never chosen. The statistical utility is
+    The first cohort is random; clients without samples are chosen only
+    where nobody else is there. The statistical utility is
     the root mean square of the losses of a client's last batch, times the samples that a round
     takes of it. Admitted are those that have at least `cutoff` of the best utility that would not
     be taken, and more than ten times those that are drawn. Unexplored clients are drawn from the
@@ -178,7 +179,8 @@ class OortFedScale(Oort):
         }
 
     def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
-        round, candidates = state["round"][0], candidates[state["samples"][candidates] > 0]
+        round, holders = state["round"][0], candidates[state["samples"][candidates] > 0]
+        candidates = holders if len(holders) else candidates
         if round == 1 or view.cohort >= len(candidates):
             return rng.choice(candidates, min(view.cohort, len(candidates)), replace=False)
         explored = candidates[~np.isnan(state["utility"][candidates])]

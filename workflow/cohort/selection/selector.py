@@ -69,7 +69,8 @@ class Selector(Component):
 
     def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         """Choose the cohort: `view.cohort` distinct candidates, or fewer if the strategy gains
-        nothing from more."""
+        nothing from more. Those who are absent are no candidates, and the cohort is no larger than
+        there are candidates."""
         raise NotImplementedError
 
     def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
@@ -130,6 +131,19 @@ class Filtering(ABC):
     def keep(self, reports: Reports, sizes: np.ndarray) -> np.ndarray:
         """Whether to keep each update, given the reports and data sizes of the clients that sent
         them."""
+
+
+class UpdateWeighing(ABC):
+    """Lets a selector say how much each update counts, and draw a client several times in a round.
+    Such a client trains once, and its update counts with the sum of its weights."""
+
+    @abstractmethod
+    def weights(
+        self, state: State, candidates: np.ndarray, cohort: np.ndarray, view: View
+    ) -> np.ndarray:
+        """The weight of each draw's update (draw), above 0, given what `select` received and
+        returned. The server adds the weighted updates to the global weights; for an average the
+        weights add up to 1."""
 
 
 class MetricRecording(ABC):

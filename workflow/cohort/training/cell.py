@@ -13,6 +13,7 @@ from cohort.partition import Scheme, parse_partition
 from cohort.selection import SELECTORS, Selector
 from cohort.settings import PlannedFile, Settings, cell_identity, check_digest, read_plan
 from cohort.training import devices, objectives, procedures, schedules, servers
+from cohort.training.availability import Availability, parse_availability
 from cohort.training.participation import Participation, parse_participation
 
 PARTS: dict[str, Mapping[str, type[Component]]]
@@ -55,6 +56,11 @@ class Cell:
     def participation(self) -> Participation:
         """The rule by which clients of a cohort answer."""
         return parse_participation(self.settings.participation)
+
+    @cached_property
+    def availability(self) -> Availability:
+        """Which clients can be chosen."""
+        return parse_availability(self.settings.availability)
 
     @cached_property
     def client_devices(self) -> devices.Devices:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -36,7 +36,10 @@ else:
 COMPONENTS = (
     f"{user_files.PACKAGE}.",
     *("cohort.data.augmentations", "cohort.models", "cohort.needs", "cohort.selection"),
-    *(f"cohort.training.{kind}" for kind in ("objectives", "participation", "servers")),
+    *(
+        f"cohort.training.{kind}"
+        for kind in ("availability", "objectives", "participation", "servers")
+    ),
 )
 # modules that read what components return
 READERS = (__name__, "cohort.records.history")
@@ -90,6 +93,14 @@ def read_only(value: Any) -> Any:
     return value
 
 
+class Chosen(NamedTuple):
+    """The clients of a cohort, each once, and how much each one's update counts (client), None for
+    selectors that do not say."""
+
+    clients: np.ndarray
+    weights: np.ndarray | None = None
+
+
 class CheckedSelector:
     """A selector that gets read-only arrays, and whose answers are checked, with the methods of all
     abilities. Where it lacks one, all candidates are the pool, all needs are gathered, all samples
@@ -118,13 +129,24 @@ class CheckedSelector:
 
     def select(
         self, state: State, candidates: np.ndarray, view: View, rng: np.random.Generator
-    ) -> np.ndarray:
-        given = read_only(state), read_only(candidates), read_only(view)
-        cohort = _checked_clients(self.selector.select(*given, rng), candidates, "select")
-        if len(cohort) > view.cohort:
-            sizes = f"{len(cohort)} clients for a cohort of {view.cohort}"
+    ) -> Chosen:
+        given, selector = (read_only(state), read_only(candidates), read_only(view)), self.selector
+        weighs = isinstance(selector, abilities.UpdateWeighing)
+        drawn = _checked_clients(selector.select(*given, rng), candidates, "select", weighs)
+        if len(drawn) > view.cohort:
+            sizes = f"{len(drawn)} clients for a cohort of {view.cohort}"
             raise WrongAnswer(f"select returned {sizes}")
-        return cohort
+        if not isinstance(selector, abilities.UpdateWeighing):
+            return Chosen(drawn)
+        weights = selector.weights(given[0], given[1], read_only(drawn), given[2])
+        if not isinstance(weights, np.ndarray) or weights.shape != drawn.shape:
+            wanted = f"an array with one for each of {len(drawn)} draws"
+            raise WrongAnswer(f"weights returned {weights!r:.80}, not {wanted}")
+        if not ((weights > 0) & np.isfinite(weights)).all():
+            raise WrongAnswer(f"weights returned {weights.tolist()!r:.80}, not numbers above 0")
+        _, first, of_draw = np.unique(drawn, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        return Chosen(drawn[first[order]], np.bincount(of_draw, weights)[order])
 
     def measure(
         self, state: State, candidates: np.ndarray, cohort: np.ndarray, view: View
@@ -166,8 +188,11 @@ class CheckedSelector:
         return _checked_state(self.selector.observe(*given), "observe")
 
 
-def _checked_clients(answer: Any, candidates: np.ndarray, method: str) -> np.ndarray:
-    """Return clients; raise WrongAnswer unless they are at least one, distinct, and candidates."""
+def _checked_clients(
+    answer: Any, candidates: np.ndarray, method: str, repeated: bool = False
+) -> np.ndarray:
+    """Return clients; raise WrongAnswer unless they are at least one, candidates, and distinct,
+    which is not asked of `repeated` draws."""
     clients = np.asarray(answer)
     if not clients.size:
         raise WrongAnswer(f"{method} returned no client")
@@ -175,7 +200,7 @@ def _checked_clients(answer: Any, candidates: np.ndarray, method: str) -> np.nda
     if clients.ndim != 1 or clients.dtype.kind not in "iu":
         raise WrongAnswer(f"{returned}, not a row of client numbers")
     numbers, counts = np.unique(clients, return_counts=True)
-    if (counts > 1).any():
+    if (counts > 1).any() and not repeated:
         raise WrongAnswer(f"{returned}, in which client {numbers[counts > 1][0]} is twice")
     if strangers := np.setdiff1d(numbers, candidates).tolist():
         raise WrongAnswer(f"{returned}, but client {strangers[0]} is not a candidate")

@@ -14,7 +14,7 @@ from cohort.core.metric import Metric
 from cohort.core.randomness import generator
 from cohort.needs import needs_of
 from cohort.selection.selector import Screening
-from cohort.settings import evaluated_rounds, plans_by_name
+from cohort.settings import DEFAULTS, evaluated_rounds, plans_by_name
 from cohort.training.procedures.procedure import Federated
 
 if TYPE_CHECKING:
@@ -256,6 +256,8 @@ class OnNextCohort(OfModels):
 
     def check(self, cell: Cell) -> None:
         self.check_holdout(cell)
+        if cell.settings.availability != DEFAULTS["availability"]:
+            raise ValueError(f"{self.setting} draws from all clients: leave out availability")
         if not isinstance(cell.procedure, Federated):
             why = f"which procedure '{cell.procedure}' does not; leave it out"
             raise ValueError(f"{self.setting} draws a cohort after each round, {why}")
@@ -268,7 +270,7 @@ class OnNextCohort(OfModels):
         clients, view = np.arange(task.settings.clients), task.view(state.reports)
         rng = generator(task.settings.seed, "next cohort", round=state.round)
         cohort = contract.CheckedSelector(task.selector).select(state.selector, clients, view, rng)
-        held_out = np.concatenate([task.shards.holdouts[client] for client in cohort])
+        held_out = np.concatenate([task.shards.holdouts[client] for client in cohort.clients])
         indices = torch.from_numpy(held_out).to(task.test.device)
         return [(state.weights, task.train_samples, indices)]
 

@@ -20,6 +20,27 @@ class Participation(NameEncoded):
     metrics: ClassVar[Mapping[str, Metric]] = {}
     """The metrics that it records itself, by recorded name."""
 
+    goes_by_time: ClassVar[bool] = False
+    """Whether updates can be too late, for which time must be simulated."""
+
+    @property
+    def patience(self) -> float:
+        """The simulated seconds that the server waits at least, if updates are missing."""
+        return 0.0
+
+    def invited(self, cohort: int, clients: int) -> int:
+        """How many of so many clients are chosen for a cohort."""
+        return cohort
+
+    def check(self, seconds: np.ndarray) -> None:
+        """Raise ValueError if no round can go well when the updates of the federation's clients
+        arrive after these simulated seconds (client)."""
+
+    def in_time(self, seconds: np.ndarray, cohort: int) -> np.ndarray:
+        """A Boolean mask: whether each update is used, given when it arrives in simulated seconds
+        (client of the cohort). At least one is."""
+        return np.ones(len(seconds), dtype=bool)
+
     def responds(self, cohort: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """A Boolean mask: whether each client of the cohort responds."""
         return np.ones(len(cohort), dtype=bool)
@@ -77,7 +98,44 @@ class Stragglers(Participation):
         return managed
 
 
-_CLASSES = BernoulliDropout, Dropout, Full, Stragglers
+@dataclass(frozen=True, kw_only=True)
+class OverSelection(Participation):
+    """More clients are chosen than a cohort has, and the updates that arrive first are used:
+    `overselect-1.3` chooses 13 for a cohort of 10."""
+
+    name: ClassVar[str] = "overselect"
+    goes_by_time: ClassVar[bool] = True
+    factor: float = parameter(exclusiveMinimum=1, help="clients chosen, in multiples of a cohort")
+
+    def invited(self, cohort: int, clients: int) -> int:
+        return min(math.ceil(self.factor * cohort - 1e-9), clients)
+
+    def in_time(self, seconds: np.ndarray, cohort: int) -> np.ndarray:
+        return np.isin(np.arange(len(seconds)), np.argsort(seconds, kind="stable")[:cohort])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deadline(Participation):
+    """Updates are used that arrive within so many simulated seconds (`deadline-60`), and the round
+    ends then if any are missing. If nobody is in time, the server waits for the first."""
+
+    name: ClassVar[str] = "deadline"
+    goes_by_time: ClassVar[bool] = True
+    seconds: float = parameter(exclusiveMinimum=0, help="from sending the model to its arrival")
+
+    @property
+    def patience(self) -> float:
+        return self.seconds
+
+    def check(self, seconds: np.ndarray) -> None:
+        if self.seconds < (least := seconds.min()):
+            raise ValueError(f"nobody can meet it: the fastest client takes {least:.3g} seconds")
+
+    def in_time(self, seconds: np.ndarray, cohort: int) -> np.ndarray:
+        return seconds <= max(self.seconds, seconds.min())
+
+
+_CLASSES = BernoulliDropout, Deadline, Dropout, Full, OverSelection, Stragglers
 PARTICIPATIONS = Catalog("cohort.training.participation", Participation, _CLASSES)
 parse_participation = parser_of(PARTICIPATIONS, "participation")
 """Build the participation that a name like `dropout-0.3` describes."""

@@ -59,12 +59,12 @@ class ServerRule(Component):
 
 
 class Average(ServerRule):
-    """The mean of the local weights, weighted by data size."""
+    """The mean of the local weights, weighted by data size or as the selector says."""
 
     name: ClassVar[str] = "average"
 
     def apply(self, weights: Weights, updates: Updates, memory: Weights) -> Merged:
-        return Merged(updates.mean(updates.shares()), memory, {})
+        return Merged(updates.merged(weights), memory, {})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +83,7 @@ class FedNova(ServerRule):
 
     def apply(self, weights: Weights, updates: Updates, memory: Weights) -> Merged:
         shares = updates.shares()
-        if self.shares == "all":
+        if self.shares == "all" and updates.factors is None:
             shares = updates.sizes / updates.samples
         steps = updates.effective_steps().to(shares)
         factors = shares * (shares * steps).sum() / steps
@@ -115,7 +115,7 @@ class Momentum(ServerRule):
         clipped = norms > self.clip if self.clip else norms < 0
         if clipped.any():
             updates = updates.scaled(weights, (self.clip / norms).where(clipped, 1.0))
-        mean = updates.mean(updates.shares())
+        mean = updates.merged(weights)
         velocity, moved = {}, {}
         for name, before in memory.items():
             update = mean[name] - weights[name]
@@ -188,7 +188,7 @@ class Scaffold(ServerRule):
                     new = (moved + steps * variate) / effective[row]
                 memory[f"{name}/{client}"] = new
                 memory[f"{name}/{ALL}"] = memory[f"{name}/{ALL}"] + (new - old) / updates.total
-        return Merged(updates.mean(updates.shares()), memory, {})
+        return Merged(updates.merged(weights), memory, {})
 
 
 SERVERS = Catalog("cohort.training.servers", ServerRule, (Average, FedNova, Momentum, Scaffold))

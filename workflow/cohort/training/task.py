@@ -80,7 +80,7 @@ class Task(Cell):
         before the first round."""
         return View(
             clients=self.settings.clients,
-            cohort=self.settings.cohort,
+            cohort=self.participation.invited(self.settings.cohort, self.settings.clients),
             rounds=self.settings.rounds,
             sizes=self.sizes,
             label_counts=reports.get("label_counts"),

@@ -73,7 +73,8 @@ class Updates:
     """The local models of a cohort after training: `weights[name][k]` belongs to the k-th client.
     `sizes`, `steps` and `losses` hold each client's number of samples, local steps and mean
     training loss; `clients` their numbers in a federation of `total`, which holds `samples`. `lr`
-    and `momentum` are those of the local steps."""
+    and `momentum` are those of the local steps. `factors` say how much each update counts, if the
+    selector weighs them."""
 
     weights: Weights
     sizes: Tensor
@@ -84,10 +85,12 @@ class Updates:
     samples: int = 0
     lr: float = 1.0
     momentum: float = 0.0
+    factors: Tensor | None = None
 
     def shares(self) -> Tensor:
-        """Each client's share of all samples of the cohort."""
-        return self.sizes / self.sizes.sum()
+        """How much each client's update counts: its share of all samples of the cohort, unless the
+        selector weighs updates."""
+        return self.sizes / self.sizes.sum() if self.factors is None else self.factors
 
     def mean(self, shares: Tensor) -> Weights:
         """The sum over clients, weighted by `shares`; integer buffers are rounded."""
@@ -97,6 +100,15 @@ class Updates:
             total = torch.tensordot(shares.to(floating.dtype), floating, dims=1)
             means[name] = total if rows.is_floating_point() else total.round().to(rows.dtype)
         return means
+
+    def merged(self, weights: Weights) -> Weights:
+        """The mean of the local models by their shares. If the selector weighs updates, it is the
+        sum of `weights` and the weighted updates, whose weights need not add up to 1."""
+        means = self.mean(self.shares())
+        if self.factors is None:
+            return means
+        rest = 1 - float(self.factors.sum())
+        return {name: rest * weights[name] + tensor for name, tensor in means.items()}
 
     def distances(self, weights: Weights) -> Tensor:
         """The norm of each client's difference to these weights, over all floating tensors."""
@@ -136,6 +148,7 @@ class Updates:
             sizes=self.sizes[rows],
             steps=self.steps[rows],
             losses=self.losses[rows],
+            factors=None if self.factors is None else self.factors[rows],
             clients=tuple(self.clients[row] for row in rows) if self.clients else (),
         )
 

@@ -14,16 +14,17 @@ from cohort.core.files import sha256
 from cohort.core.paths import digest_in, state_folder
 from cohort.core.process import tracked
 from cohort.data import shards
-from cohort.records.history import PROFILE, WAYS
+from cohort.records.history import PROFILE, WAYS, History
 from cohort.records.record import CLIENT_ARRAYS, Record, read, write
 from cohort.results.collect import is_same, settings_with_defaults
 from cohort.results.names import METRICS
 from cohort.results.release.folder import MANIFEST, read_digests, read_release
 from cohort.selection.entropy import entropy_bits
-from cohort.selection.selector import Allocating, Filtering, Probing
-from cohort.settings import local_work
+from cohort.selection.selector import Allocating, Filtering, Probing, UpdateWeighing
+from cohort.settings import DEFAULTS, local_work
+from cohort.training.availability import available_clients
 from cohort.training.cell import Cell
-from cohort.training.evaluators import EVALUATORS
+from cohort.training.evaluators import EVALUATORS, OfModels
 from cohort.training.job.lease import lease
 from cohort.training.ledger import BYTES
 from cohort.training.participation import Participation
@@ -183,11 +184,16 @@ def _cohorts(record: Record, cell: Cell) -> Checks:
         keys[name] = positions * clients + numbers
         yield len(np.unique(keys[name])) < len(numbers), name, "has a client twice in a round"
     chooses = cell.procedure.name in CHOOSING
-    least, most = (1, cell.settings.cohort) if chooses else (0, clients)
+    part = cell.participation
+    least, most = (1, part.invited(cell.settings.cohort, clients)) if chooses else (0, clients)
+    is_always = cell.settings.availability == DEFAULTS["availability"]
+    least *= is_always
     yield min(sizes) < least or max(sizes) > most, "cohort", f"is not of {least} to {most} clients"
+    if chooses and not is_always:
+        yield from _present(history, cell)
     chosen = np.isin(keys["responders"], keys["cohort"])
     yield not chosen.all(), "responders", "has clients that are not in the cohort"
-    if type(cell.participation).responds is Participation.responds:
+    if type(part).responds is Participation.responds and not part.goes_by_time:
         yield len(chosen) < sum(sizes), "responders", "lacks clients, though all respond"
     may_probe = chooses or (bool(history.pools) and not _is_ours(cell))
     probes = may_probe and isinstance(cell.selector, Probing)
@@ -199,6 +205,16 @@ def _cohorts(record: Record, cell: Cell) -> Checks:
     often = np.bincount(np.concatenate(history.cohorts), minlength=clients)
     wrong = not np.array_equal(often, record.clients["selected"])
     yield wrong, "selected", "is not how often each client is in a cohort"
+
+
+def _present(history: History, cell: Cell) -> Checks:
+    rounds = range(1, len(history.cohorts) + 1)
+    there = [available_clients(cell.settings, history, round) for round in rounds]
+    counts = list(zip(rounds, map(len, there), strict=True))
+    yield history.metrics.get("available") != counts, "available", "is not how many are there"
+    for cohort, clients in zip(history.cohorts, there, strict=True):
+        yield not np.isin(cohort, clients).all(), "cohort", "has clients that are absent"
+        yield len(clients) > 0 == len(cohort), "cohort", "is empty though clients are there"
 
 
 def _clients(record: Record, cell: Cell) -> Checks:
@@ -251,10 +267,14 @@ def _curves(record: Record, cell: Cell) -> Checks:
         "own_samples": procedure in ("federated", "fedtan"),
     }
     declared = {"train_loss", "update_norm", "cohort_entropy", "updates_used"}
+    declared |= {"total_weight"} if isinstance(cell.selector, UpdateWeighing) else set()
+    declared |= {"available"} if cell.settings.availability != DEFAULTS["availability"] else set()
     for part in (cell.procedure, cell.selector, cell.server, cell.participation):
         declared.update(part.metrics)
     for evaluator in (kind() for kind in EVALUATORS.values()):
         due = [round for round in evaluator.rounds(cell) if round <= last]
+        if isinstance(evaluator, OfModels):  # of the cohort
+            due = [round for round in due if len(record.history.cohorts[round - 1])]
         declared.update(evaluator.metrics if due else ())
         is_required = due and _is_ours(cell) and required.get(evaluator.name, False)
         if evaluator.setting == "evaluators":  # a user's, which may record some of its metrics only
@@ -286,7 +306,8 @@ def _updates(record: Record, cell: Cell) -> Checks:
     steps = amount * (-(-size // cell.settings.batch) if epochs else (size > 0))
     if cell.procedure.name == "federated" and not isinstance(cell.selector, Probing):
         counted = _numbers(history.cost["client_steps"])
-        most = _sums(steps, history.responders)
+        works_late = cell.participation.goes_by_time
+        most = _sums(steps, history.cohorts if works_late else history.responders)
         does_all = type(cell.participation).efforts is Participation.efforts
         wrong = bool((counted != most if does_all else counted > most).any())
         yield wrong, "client_steps", f"are not those of {cell.settings.J} for the cohorts"

@@ -68,7 +68,7 @@ class ConcatRounds(Rounds):
     def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
         task, view = self.task, self.task.view(state.reports)
         everybody = np.arange(task.settings.clients)
-        cohort = federated.select(task, state.selector, everybody, view, round, ledger)
+        cohort = federated.select(task, state.selector, everybody, view, round, ledger).clients
         labels = task.shards.label_counts[cohort].sum(axis=0)
         ledger.measured(cohort_entropy=float(entropy_bits(labels)))
         start, holders = state.weights, cohort[task.sizes[cohort] > 0]

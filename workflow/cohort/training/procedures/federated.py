@@ -5,12 +5,14 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+import torch
 
+from cohort.core.errors import refusals_as_errors
 from cohort.core.randomness import generator
 from cohort.selection.entropy import entropy_bits
 from cohort.selection.selector import Reports, State, View
 from cohort.settings import local_work
-from cohort.training import contract
+from cohort.training import availability, contract
 from cohort.training.ledger import Ledger
 from cohort.training.procedures.gathering import NeedGatherer, scatter_rows
 from cohort.training.procedures.procedure import Federated
@@ -35,23 +37,28 @@ class Pool(NamedTuple):
 
 
 class Responders(NamedTuple):
-    """A cohort (client), which of its clients respond (client), and on how many samples of each
-    class each of them trains (client, class)."""
+    """A cohort (client), which of its clients respond (client), on how many samples of each class
+    each of them trains (client, class), and how much its update counts (client), if the selector
+    says so."""
 
     cohort: np.ndarray
     responds: np.ndarray
     label_counts: np.ndarray
+    weights: np.ndarray | None = None
 
 
 def select(
     task: Task, state: State, candidates: np.ndarray, view: View, round: int, ledger: Ledger
-) -> np.ndarray:
+) -> contract.Chosen:
     """Choose the cohort of a round, and enter it, the time of the choice and its metrics into the
     ledger: the selector's own and, if some clients overlap with others, how it prefers these."""
     selector = contract.CheckedSelector(task.selector)
     rng = generator(task.settings.seed, "selection", round=round)
     with ledger.timed("selecting"), ledger.timed_scoring():
-        cohort = ledger.cohort = selector.select(state, candidates, view, rng)
+        chosen = selector.select(state, candidates, view, rng)
+    cohort = ledger.cohort = chosen.clients
+    if chosen.weights is not None:
+        ledger.measured(total_weight=float(chosen.weights.sum()))
     ledger.measured(**selector.measure(state, candidates, cohort, view))
     overlapping = task.shards.overlapping()
     if overlapping.any():
@@ -64,7 +71,7 @@ def select(
         preference = probabilities[among].mean() / regular if regular else np.inf
         ledger.measured(overlapping_probability=float(probabilities[among].sum()))
         ledger.measured(overlapping_preference=float(preference))
-    return cohort
+    return chosen
 
 
 class FederatedRounds(Rounds):
@@ -85,6 +92,9 @@ class FederatedRounds(Rounds):
         steps = np.array([local_steps(size, task.settings)[0] for size in task.sizes])
         seconds = self.seconds(np.arange(len(steps)), steps, 2 * self._model_bytes(weights))
         reports = self.needs.gather("once", range(len(steps)), Ledger(), seconds=seconds)
+        if not self.selector.allocates and not self.selector.probe_batches:
+            with refusals_as_errors(f"participation '{task.settings.participation}': "):
+                task.participation.check(seconds[task.sizes > 0])
         selector = self.selector.begin(task.view(reports), rng)
         memory = self.server.begin(task.trainable(weights), task.other_initial_weights)
         memory = contract.checked_memory(memory, "begin")
@@ -92,23 +102,31 @@ class FederatedRounds(Rounds):
 
     def play(self, state: RunState, round: int, ledger: Ledger) -> RunState:
         pool = self.screen(state, round, ledger)
-        cohort = self.choose(state, pool, round, ledger)
-        responders = self.respond(cohort, pool, round, ledger)
+        if not len(pool.clients):
+            return self.idle(state, ledger)
+        chosen = self.choose(state, pool, round, ledger)
+        responders = self.respond(state, chosen, pool, round, ledger)
         works = self.local_work(state, responders, pool, round)
         updates = self.train(state, works, pool, ledger)
         reports = self.report(state, works, updates, pool, ledger)
         kept = self.keep(updates, reports, responders, ledger)
-        weights, memory = self.merge(state, updates, kept, ledger)
+        weights, memory = self.merge(state, updates, kept, responders, ledger)
         selector = self.observe(state, responders, reports, pool, ledger)
         self.charge_transfers(1, ledger)
         return replace(state, weights=weights, server=memory, selector=selector)
 
     def screen(self, state: RunState, round: int, ledger: Ledger) -> Pool:
-        """The pool to choose from: all clients, or those that the selector draws; asked or probed
-        if the selector wants that."""
+        """The pool to choose from: all clients that are there, or those that the selector draws;
+        asked or probed if the selector wants that. The cohort is no larger than who is there."""
+        settings, view = self.task.settings, self.task.view(state.reports)
         if round == 1:
-            self.needs.charge("once", self.task.settings.clients, ledger)
-        clients, view = np.arange(self.task.settings.clients), self.task.view(state.reports)
+            self.needs.charge("once", settings.clients, ledger)
+        clients = availability.available_clients(settings, state.history, round)
+        if self.task.availability != availability.Always():
+            ledger.measured(available=len(clients))
+        view = replace(view, cohort=min(view.cohort, len(clients)))
+        if not len(clients):
+            return Pool(clients, view)
         if self.selector.draws_pool:
             clients = self.selector.draw_pool(clients, view, self._rng("pool", round))
         asks = bool(self.needs.gathered_at("before")) and self.selector.asks(state.selector, view)
@@ -127,6 +145,16 @@ class FederatedRounds(Rounds):
             reports["probe_norm"] = scatter_rows(norms, clients, self.task.settings.clients)
         self.wait(clients, self.seconds(clients, steps, size), ledger)
         return Pool(clients, replace(view, reports=reports), has_model=True, probes=probes)
+
+    def idle(self, state: RunState, ledger: Ledger) -> RunState:
+        """A round in which nobody is there: nothing is chosen or trained, and the selector is not
+        told of it."""
+        if self.selector.probe_batches:
+            ledger.probe = np.empty(0, dtype=np.int64), np.empty(0)
+        if self.speeds is not None:
+            ledger.waited(3600 * self.task.availability.idle_hours)
+        ledger.measured(cohort_entropy=0.0)
+        return replace(state)
 
     def probe(
         self, state: RunState, pool: np.ndarray, round: int, ledger: Ledger
@@ -147,19 +175,45 @@ class FederatedRounds(Rounds):
         ledger.sent("probe_norm", NORM_BYTES, to="server", copies=len(norms))
         return probes, norms
 
-    def choose(self, state: RunState, pool: Pool, round: int, ledger: Ledger) -> np.ndarray:
+    def choose(self, state: RunState, pool: Pool, round: int, ledger: Ledger) -> contract.Chosen:
         """Choose the cohort and send it the model."""
-        cohort = select(self.task, state.selector, pool.clients, pool.view, round, ledger)
+        chosen = select(self.task, state.selector, pool.clients, pool.view, round, ledger)
         if not pool.has_model:
-            ledger.sent("model", self._model_bytes(state.weights), to="clients", copies=len(cohort))
-        return cohort
+            ledger.sent(
+                "model", self._model_bytes(state.weights), to="clients", copies=len(chosen.clients)
+            )
+        return chosen
 
-    def respond(self, cohort: np.ndarray, pool: Pool, round: int, ledger: Ledger) -> Responders:
-        """Draw which clients of the cohort respond, and ask the selector for their quotas."""
-        held = self.task.shards.label_counts[cohort]
+    def respond(
+        self, state: RunState, chosen: contract.Chosen, pool: Pool, round: int, ledger: Ledger
+    ) -> Responders:
+        """Ask the selector for the quotas of the cohort, and draw which clients respond, in time
+        if that counts."""
+        cohort, weights = chosen
+        counts = self.selector.quotas(cohort, pool.view, self.task.shards.label_counts[cohort])
         responds = self.task.participation.responds(cohort, self._rng("answers", round))
+        if self.task.participation.goes_by_time:
+            responds = responds & self.in_time(state, cohort, counts, pool, ledger)
         ledger.responders = cohort[responds]
-        return Responders(cohort, responds, self.selector.quotas(cohort, pool.view, held))
+        return Responders(cohort, responds, counts, weights)
+
+    def in_time(
+        self, state: RunState, cohort: np.ndarray, counts: np.ndarray, pool: Pool, ledger: Ledger
+    ) -> np.ndarray:
+        """Whether each client's update, of its label counts in this round, is in time. The steps
+        and updates of the others are charged, but not computed, because nobody looks at them."""
+        settings, size = self.task.settings, self._model_bytes(state.weights)
+        steps = np.array(
+            [local_steps(held, settings)[0] if held else 0 for held in counts.sum(axis=1)]
+        )
+        if pool.probes is not None:
+            rows = [pool.probes.clients.index(client) for client in cohort]
+            steps -= pool.probes.steps[rows].cpu().numpy()
+        seconds = self.seconds(cohort, steps, size * (1 if pool.has_model else 2))
+        in_time = self.task.participation.in_time(seconds, settings.cohort)
+        ledger.add("client_steps", int(steps[~in_time].sum()))
+        ledger.sent("model", size, to="server", copies=int((~in_time).sum()))
+        return in_time
 
     def local_work(
         self, state: RunState, responders: Responders, pool: Pool, round: int
@@ -220,7 +274,8 @@ class FederatedRounds(Rounds):
         given = {"weights": state.weights, "trainer": self.trainer, "seconds": seconds}
         given |= {"local_models": updates, "works": works}
         reports = self.needs.gather("after", clients, ledger, **given)
-        self.wait(clients, seconds, ledger)
+        are_missing = len(clients) < len(ledger.cohort)
+        self.wait(clients, seconds, ledger, are_missing * self.task.participation.patience)
         return reports
 
     def seconds(self, clients: np.ndarray, steps: np.ndarray, size: int) -> np.ndarray:
@@ -231,12 +286,15 @@ class FederatedRounds(Rounds):
         samples = steps * self.task.settings.batch
         return samples / self.speeds.samples[clients] + size / self.speeds.bytes[clients]
 
-    def wait(self, clients: np.ndarray, seconds: np.ndarray, ledger: Ledger) -> None:
-        """Add the simulated time of the slowest client, with all that it evaluated."""
+    def wait(
+        self, clients: np.ndarray, seconds: np.ndarray, ledger: Ledger, least: float = 0.0
+    ) -> None:
+        """Add the simulated time of the slowest client, with all that it evaluated, but at least
+        so many seconds."""
         if self.speeds is not None:
             samples = np.array([float(ledger.evaluations[client]) for client in clients.tolist()])
             evaluating = FORWARD * samples / self.speeds.samples[clients]
-            ledger.waited(float((seconds + evaluating).max(initial=0.0)))
+            ledger.waited(float((seconds + evaluating).max(initial=least)))
 
     def keep(
         self, updates: Updates, reports: Reports, responders: Responders, ledger: Ledger
@@ -252,14 +310,23 @@ class FederatedRounds(Rounds):
         return kept
 
     def merge(
-        self, state: RunState, updates: Updates, kept: np.ndarray, ledger: Ledger
+        self,
+        state: RunState,
+        updates: Updates,
+        kept: np.ndarray,
+        responders: Responders,
+        ledger: Ledger,
     ) -> tuple[Weights, Weights]:
         """Apply the server rule: return the new global weights and the rule's new memory, both
         unchanged if no update counts."""
         if not len(kept):
             return state.weights, state.server
         counted, before = updates.select_rows(kept.tolist()), self.task.trainable(state.weights)
-        statistics = counted.only(state.weights.keys() - before.keys()).mean(counted.shares())
+        shares = counted.shares()
+        if responders.weights is not None:
+            factors = torch.from_numpy(responders.weights[responders.responds][kept]).to(shares)
+            counted, shares = replace(counted, factors=factors), factors / factors.sum()
+        statistics = counted.only(state.weights.keys() - before.keys()).mean(shares)
         counted = counted.only(before)
         ledger.measured(train_loss=float(counted.losses.mean()))
         ledger.measured(update_norm=float(counted.distances(before).mean()))

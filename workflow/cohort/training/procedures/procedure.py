@@ -17,7 +17,7 @@ from cohort.models import MODELS, Model
 from cohort.selection import selector as abilities
 from cohort.selection import simple
 from cohort.settings import EVALUATION_PLANS
-from cohort.training import objectives, participation, schedules, servers
+from cohort.training import availability, objectives, participation, schedules, servers
 from cohort.training.contract import locate_errors
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ else:
 C = TypeVar("C", bound="Cell")
 PLAIN = {"participation": participation.Full(), "objective": objectives.CrossEntropy()}
 PLAIN |= {"server": servers.Average(), "selector": simple.Random()}
+PLAIN |= {"availability": availability.Always()}
 """The only parts allowed for procedures that select clients and merge their work themselves."""
 
 
@@ -75,7 +76,7 @@ class Procedure(NameEncoded):
         for key, plain in PLAIN.items():
             component = getattr(cell, key)
             if component != plain:
-                name = component if key == "participation" else component.name
+                name = getattr(cell.settings, key, component.name)
                 raise ValueError(f"has no use for the {key} '{name}'; take the strategy 'fedavg'")
 
     def check_handed_on(self, cell: Cell) -> None:
@@ -242,9 +243,11 @@ class Concat(Procedure):
             raise ValueError("trains clusters, then a classifier: rounds must be at least 2")
         if rule != "average":
             raise ValueError(f"averages within clusters, not by the server rule '{rule}'")
-        if settings.participation != "full":
-            raise ValueError(f"has no use for participation '{settings.participation}'")
+        for key in ("participation", "availability"):
+            if getattr(cell, key) != PLAIN[key]:
+                raise ValueError(f"has no use for {key} '{getattr(settings, key)}'")
         refused = abilities.Allocating | abilities.Filtering | abilities.Screening
+        refused |= abilities.UpdateWeighing
         if isinstance(selector, refused) or selector.needs - {"label_counts"}:
             taken = f"a selector that sees label counts at most, not '{selector.name}'"
             raise ValueError(f"takes {taken}: it has no global model to show")

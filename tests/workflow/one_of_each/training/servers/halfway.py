@@ -18,5 +18,5 @@ class Halfway(ServerRule):
     name: ClassVar[str] = "halfway"
 
     def apply(self, weights: Weights, updates: Updates, memory: Weights) -> Merged:
-        mean = updates.mean(updates.shares())
+        mean = updates.merged(weights)
         return Merged({name: (weights[name] + mean[name]) / 2 for name in mean}, memory, {})
