@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from cohort.core.errors import UserError
 from cohort.core.files import code_hash
 from cohort.core.lazy import lazy
-from cohort.core.paths import RELEASED, RESULTS, state_folder
+from cohort.core.paths import CLAIMS_TABLE, RELEASED, RESULTS, state_folder
 from cohort.core.sealed_json import write_sealed
 from cohort.pipeline import stages
 from cohort.pipeline.cell_states import failure_texts
@@ -69,7 +69,7 @@ def draw_study(plan: Plan, name: str) -> str:
         else:
             draw_item(plan, name, key, table)
     if study.claims:
-        write_judged(stages.claims_spec(plan, name, layout), layout.claims(name))
+        write_judged(stages.claims_spec(plan, name, layout), layout.table(name, CLAIMS_TABLE))
     page = stages.page_spec(plan, name, layout)
     rows = [row for experiment in study.experiments.values() for row in experiment.rows]
     cells = {row.digest: plan.cells[row.digest] for row in rows}
