@@ -2,11 +2,21 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo pages site test test-slow test-slurm test-all stress gpu bench bench-against bench-peers setup format house
+.PHONY: demo figure pages site test test-slow test-slurm test-release test-all stress gpu bench bench-against bench-peers setup format house
 
 demo: setup
 	$(BIN)/snakemake
 	@echo "look at results/full/report/index.html"
+
+ifeq ($(firstword $(MAKECMDGOALS)),figure)  # its second word is no target, but what it draws
+SHOWN := $(or $(wordlist 2,9,$(MAKECMDGOALS)),$(error name one: make figure fedentopt.tab1))
+.PHONY: $(SHOWN)
+$(SHOWN): figure
+	@:
+endif
+figure: setup  # figures and tables from the released runs: make figure fedentopt.tab1; nothing is trained or downloaded
+	$(BIN)/cohort restore $(sort $(foreach item,$(SHOWN),$(firstword $(subst ., ,$(item)))))
+	$(BIN)/cohort draw $(SHOWN)
 
 PAPERS := aml peco ucb fedentopt stratify
 pages: setup  # the pages of the papers from the released runs: nothing is trained or downloaded
@@ -34,7 +44,11 @@ test-slow: setup  # those that start Snakemake again and again: reruns, kills, b
 test-slurm: setup  # on Debian's SLURM, started for it; skipped where it is not installed (tests/slurm/cluster/install.sh)
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest -n 4 --dist loadgroup -rs tests/slurm
 
-test-all: test test-slow test-slurm  # what CI runs
+test-release: setup  # by the validators of RO-Crate and Croissant
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[test,validators]'
+	$(BIN)/pytest tests/results/release/test_describing.py
+
+test-all: test test-slow test-slurm test-release  # what CI runs
 
 stress: setup  # the long forms: many kills, many jobs, full disks
 	$(BIN)/pytest -n 2 -m long --ignore tests/slurm --ignore tests/stress
@@ -68,6 +82,7 @@ setup: .venv/ready
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed (make PYTHON=python3.11)")'
+	@echo "installing PyTorch, Snakemake and others into .venv, once: this takes minutes"
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[test]'
 	$(BIN)/cohort schema > study.schema.json  # for editors

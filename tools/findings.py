@@ -136,7 +136,7 @@ def main(studies: Iterable[str]) -> None:
         for reference, value in shown.items():
             print(f"{study}: {reference}: {value}")
         wrong += [problem for finding in findings for problem in problems(finding, shown)]
-    sys.exit("\n".join(wrong))
+    sys.exit("\n".join(wrong) or 0)
 
 
 if __name__ == "__main__":

@@ -7,18 +7,22 @@ these pages is written by hand.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
-from benchmarks.tables import put_section, table
+from benchmarks.tables import NOTHING, put_section, table
 from cohort.core.paths import CLAIMS_TABLE, RELEASED
+from cohort.pipeline.stages import look_of
 from cohort.plan import Plan, load
 from cohort.plan.yaml_files import read_yaml
 from cohort.records.record import Record
 from cohort.results.claims.judged import HELD, NOT_HELD, JudgedClaim
+from cohort.results.names import Names
 from cohort.results.release.folder import read_release
 from cohort.results.statistics import ENOUGH_SEEDS, NOT_ENOUGH
 from tools.study import (
@@ -34,18 +38,36 @@ from tools.study import (
 README, DOCS = ROOT / "README.md", ROOT / "docs"
 PAGES = DOCS / "reproduction"
 COMMAND = "python -m tools.reproduction"
-PAPERS = ("aml", "peco", "ucb", "fedentopt", "stratify")
-TABLES = (
-    ("fedentopt", "tab1", "FedEntOpt, Table I: CIFAR-10, LeNet-5"),
-    ("stratify", "tab1", "Stratify, Table I: MNIST"),
-    ("peco", "tab2", "PECO, Table II: CNN"),
-    ("ucb", "results", "UCB, results"),
-)
+PAPERS = {
+    "aml": "AML",
+    "peco": "PECO",
+    "ucb": "UCB",
+    "fedentopt": "FedEntOpt",
+    "stratify": "Stratify",
+}
+TABLES = {  # with the printed numbers that have enough seeds
+    "fedentopt": ("tab1", "Table I: CIFAR-10, LeNet-5"),
+    "stratify": ("tab1", "Table I: MNIST"),
+    "peco": ("tab2", "Table II: CNN"),
+    "ucb": ("results", "results"),
+}
 VERDICTS = ("agrees", "differs", "cannot tell")
+SHOWN = 5  # findings of the showdown in README.md
 WAITING = f"| {NOT_ENOUGH} ("
 """What begins the cell of a claim with too few runs."""
 PAPER = "| paper "
 """What begins a cell that has the paper's value only."""
+
+
+class Printed(NamedTuple):
+    """A printed number beside ours: its table, the settings that it is of, whether it is of the
+    paper's own method, ours less the printed one, and the verdict."""
+
+    source: str
+    what: str
+    is_own: bool
+    difference: float
+    verdict: str
 
 
 def update_study(text: str, study: str) -> str:
@@ -58,10 +80,10 @@ def update_study(text: str, study: str) -> str:
 def update_documents() -> dict[Path, str]:
     """The text of README.md and of the pages on all papers, brought up to date, by file."""
     claims = {study: _released_claims(study) for study in PAPERS}
-    agreeing = agreements()
+    printed = {study: _printed(study) for study in TABLES}
     sections = {
-        README: {"showdown": listed("showdown"), "results": _summary(agreeing, claims)},
-        DOCS / "reproduction.md": {"results": _agreement_section(agreeing)},
+        README: {"showdown": _first_sentences("showdown"), "results": _summary(printed, claims)},
+        DOCS / "reproduction.md": {"results": _agreement_section(printed)},
         DOCS / "contradictions.md": {"contradictions": _contradictions(claims)},
     }
     texts = {}
@@ -77,6 +99,11 @@ def listed(study: str) -> str:
     """A study's findings as a Markdown list."""
     findings = read_yaml(ROOT / "config/studies" / f"{study}.yaml")["findings"]
     return "\n".join(f"- {finding['text']}" for finding in findings)
+
+
+def _first_sentences(study: str) -> str:
+    """The first sentence of each of a study's first findings, as a Markdown list."""
+    return "\n".join(re.split(r"(?<=\.) ", line)[0] for line in listed(study).splitlines()[:SHOWN])
 
 
 def section(study: str) -> str:
@@ -132,55 +159,86 @@ def _provenance_text(study: str, runs: Sequence[Record]) -> str:
     )
 
 
-def agreements() -> list[list[str]]:
-    """For each table, and apart for the paper's own method and for others, how the printed numbers
-    that have enough released seeds compare with ours."""
-    return [row for source in TABLES for row in _agreements(*source)]
-
-
-def _agreements(study: str, name: str, title: str) -> Iterator[list[str]]:
+def _printed(study: str) -> list[Printed]:
+    """What a study's table says of each printed number beside which there are enough seeds of ours,
+    the nearest first."""
+    name, title = TABLES[study]
     with _released(study) as plan:
+        names = Names.of(look_of(plan, study, plan.study(study).tables[name]["experiment"]))
         methods = tuple(plan.study(study).methods)
         results = [
             result
             for result in compared_table(plan, study, name).results
             if result.margin is not None and result.sample.n >= ENOUGH_SEEDS
         ]
-    for is_own, whose in ((True, "its own method"), (False, "others")):
-        group = [r for r in results if r.labels["strategy"].startswith(methods) == is_own]
-        group.sort(key=lambda result: abs(result.difference))
-        verdicts = Counter(result.verdict for result in group)
-        counts = [
-            len(group),
-            *(verdicts[verdict] for verdict in VERDICTS),
-            sum(result.difference > 0 for result in group),
-        ]
-        ends = (f"{100 * result.difference:+.2f}" for result in (group[0], group[-1]))
-        yield [title, whose, *map(str, counts), *ends]
+    printed = []
+    for result in sorted(results, key=lambda result: abs(result.difference)):
+        labels = ["strategy", *(label for label in result.labels if label != "strategy")]
+        shown = [label for label in labels if len({it.labels[label] for it in results}) > 1]
+        words = [names.phrase(label, result.labels[label]) for label in shown]
+        if len({it.at for it in results}) > 1:
+            words.append(f"round{'s' if '-' in result.at else ''} {result.at}")
+        is_own = result.labels["strategy"].startswith(methods)
+        source, what = f"{PAPERS[study]}, {title}", ", ".join(words)
+        printed.append(Printed(source, what, is_own, result.difference, result.verdict))
+    return printed
 
 
-def _agreement_section(rows: Sequence[Sequence[str]]) -> str:
+def _counts(printed: Sequence[Printed]) -> list[str]:
+    verdicts = Counter(number.verdict for number in printed)
+    return [str(len(printed)), *(str(verdicts[verdict]) for verdict in VERDICTS)]
+
+
+def _agreement_section(printed: Mapping[str, Sequence[Printed]]) -> str:
+    """A table with a row for the numbers of each paper's own method, and one for those of others."""
     titles = ["source", "numbers of", "printed", *VERDICTS, "ours higher", "nearest", "furthest"]
+    rows = []
+    for numbers in printed.values():
+        for is_own, whose in ((True, "its own method"), (False, "others")):
+            group = [number for number in numbers if number.is_own == is_own]
+            higher = sum(number.difference > 0 for number in group)
+            ends = (f"{100 * number.difference:+.2f}" for number in (group[0], group[-1]))
+            rows.append([group[0].source, whose, *_counts(group), str(higher), *ends])
     return (
         f"{table(titles, rows)}\n\nNumbers printed beside at least {ENOUGH_SEEDS} seeds of ours; "
-        "differences are ours less the printed ones, in points."
+        "differences are ours minus the printed ones, in points."
     )
 
 
-def _summary(rows: Sequence[Sequence[str]], claims: dict[str, list[JudgedClaim]]) -> str:
-    """A paragraph on how many printed numbers agree and how many claims hold."""
-    printed, agrees, differs, unclear = (
-        sum(int(row[column]) for row in rows) for column in range(2, 6)
-    )
+def _summary(
+    printed: Mapping[str, Sequence[Printed]], claims: Mapping[str, Sequence[JudgedClaim]]
+) -> str:
+    """A table with a row for each paper: how its printed numbers compare with ours, and which of
+    them is nearest and furthest; and a paragraph on claims."""
+    rows = []
+    for study, name in PAPERS.items():
+        numbers = printed.get(study, ())
+        ends = (f"{100 * it.difference:+.2f} ({it.what})" for it in (*numbers[:1], *numbers[-1:]))
+        row = [f"[{name}](docs/reproduction/{study}.md)", *_counts(numbers), *ends]
+        rows.append([*row, *[NOTHING] * (7 - len(row))])
+    titles = ["paper", "compared", *VERDICTS, "nearest", "furthest"]
     every = [claim for judged_ones in claims.values() for claim in judged_ones]
     measured = Counter(claim.measured for claim in every)
+    against = sum(claim.paper == NOT_HELD for claim in every)
     undecided = len(every) - measured[HELD] - measured[NOT_HELD] - measured[NOT_ENOUGH]
     return (
-        f"Of {printed} printed numbers with at least {ENOUGH_SEEDS} seeds of ours beside them, {agrees} agree, "
-        f"{differs} differ, and the seeds cannot tell for {unclear} ([which](docs/reproduction.md)). Of {len(every)} "
-        f"claims {sum(claim.paper == NOT_HELD for claim in every)} are contradicted by "
-        f"[their own paper's numbers](docs/contradictions.md); by the released runs {measured[HELD]} hold, "
-        f"{measured[NOT_HELD]} do not, and {undecided} are undecided; the others wait for runs."
+        f"{_share(printed)}\n\n{table(titles, rows)}\n\n"
+        "Compared are the printed numbers for which we have at least "
+        f"{ENOUGH_SEEDS} seeds; the others wait for runs. [Whether they agree](docs/claims.md) is "
+        "decided by intervals over seeds. Nearest and furthest: our number minus the paper's, in "
+        f"points. Of the papers' {len(every)} claims, our runs confirm {measured[HELD]}, refute "
+        f"{measured[NOT_HELD]} and leave {undecided} undecided; the others wait for runs. "
+        f"[Their own paper's numbers](docs/contradictions.md) contradict {against} of all claims."
+    )
+
+
+def _share(printed: Mapping[str, Sequence[Printed]]) -> str:
+    """A sentence: how many of all compared numbers have each verdict."""
+    every = [number for numbers in printed.values() for number in numbers]
+    total, agree, differ, open_ = _counts(every)
+    return (
+        f"Only a part has been run so far: of {total} printed numbers that can be compared, "
+        f"{agree} agree with ours, {differ} differ, and for {open_} the seeds cannot tell."
     )
 
 

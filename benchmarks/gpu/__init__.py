@@ -14,10 +14,10 @@ PIECES = {
     ),
     "rounds": (
         "Rounds by the batched and the serial trainer",
-        "Both trainers in one process, interleaved; ResNet-18 has batch normalization, which only "
-        "the serial one takes. Memory: the most that tensors took on the GPU beyond what they took "
-        "before. Difference: of the weights after the first round from those of the serial "
-        "trainer, relative to the largest weight.",
+        "All trainers in one process, interleaved; of several cells the time of one. Memory: the "
+        "most that tensors took on the GPU beyond what they took before. Error: of the weights "
+        "after the first round, relative to those in float64 (difference: the largest, relative "
+        "to the largest weight of the serial trainer).",
     ),
 }
 """The title of each piece and what its table shows; its module has its name."""

@@ -72,8 +72,11 @@ def test_a_trial_on_a_cpu_runs_every_piece(lean: dict[str, str], tmp_path: Path)
         assert entry["rows"] and entry["failures"] == [] and entry["commit"] == "c1"
         assert entry["torch"] == torch.__version__
     assert {row["holds"].split(":")[0] for row in entries["checks"]["rows"]} == {"yes", "skipped"}
-    apart = [row["difference"] for row in entries["rounds"]["rows"]]
-    assert all(result is None or result < 1e-5 for result in apart)
+    rows = entries["rounds"]["rows"]
+    trainers = ["serial", "batched, without kernels", "batched", "batched, 2 cells"]
+    assert [row["trainer"] for row in rows] == 2 * trainers
+    assert all((row["error"] is None) == (row["trainer"] == trainers[-1]) for row in rows)
+    assert all(row["error"] is None or 0 < row["error"] < 1e-5 for row in rows)
     text = section(entries).markdown()
     assert "| W2a " in text and "commit c1" in text
 

@@ -76,7 +76,12 @@ def record(
         history.add_cost(round, bytes_down=0, bytes_up=0)
     arrays = dict.fromkeys(("loss", "accuracy"), np.ones(clients))
     arrays |= {"size": np.full(clients, 2), "selected": np.repeat([rounds, 0], [2, clients - 2])}
-    session = {"started": "today", "from_round": 0, "device": "a CPU", "trainer": "serial"}
+    session = {
+        "started": "2026-01-01T00:00:00+00:00",
+        "from_round": 0,
+        "device": "a CPU",
+        "trainer": "serial",
+    }
     made = {
         **{"versions": {"torch": "2.0", "numpy": "2.0"}, "commit": "abc", "trainer": "serial"},
         **{"devices": ["a CPU"], "sessions": [session], "peak_memory_mb": 1.0},

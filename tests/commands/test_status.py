@@ -91,6 +91,21 @@ def test_json_has_the_same(every_state: Plan, output_of: OutputOf):
     assert (cost["experiments"][0]["cells"], cost["missing"]) == (6, 5)
 
 
+def test_each_network_at_its_own_pace(every_state: Plan):
+    """50 s of 100 with `lenet5` on a CPU, 20 with the others: so 35 of 100 for a network that was
+    not trained there. Left are 30, 60 and three times 100 s, and 2 for each start."""
+    networks = "lenet5", "lenet5", "vgg11", "small-mlp", "small-mlp", "small-mlp"
+    cells = []
+    for cell, model in zip(every_state.cells.values(), networks, strict=True):
+        settings = replace(cell.settings, model=model)
+        cells.append(replace(states.status_of(cell, {}), cell=replace(cell, settings=settings)))
+    cells.append(replace(cells[0], cell=cells[3].cell, seconds=20.0))
+    core = 32 + 62 + 3 * 102
+    paces = 0.5 * 32 + 0.35 * 62 + 0.2 * 3 * 102
+    hours = states.hours_left(every_state, cells)
+    assert hours == pytest.approx({"": core / 3600, "a CPU": paces / 3600})
+
+
 @pytest.mark.slow
 def test_options_stand_for_keys_of_the_config_in_every_command(plan: Plan, output_of: OutputOf):
     """Two seeds of one strategy are two cells; --scale smoke would have one seed of each."""

@@ -20,9 +20,9 @@ CHECKS: tuple[Check, ...] = (
     trainers.convolutions_batched_equal_serial,
     trainers.a_step_in_float32,
     cells.cell_gets_a_free_gpu,
-    cells.killed_cell_resumes,
 )
 CUDA_ONLY: dict[Check, str] = {
+    cells.killed_cell_resumes: "on a CPU, its name needs llvmlite",
     trainers.float32_is_not_tf32: "a CPU computes in float32 all the same",
     trainers.every_height_is_captured: "CUDA graphs need a GPU",
     trainers.memory_does_not_grow: "it is about GPU memory",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,8 @@ from tests.training.small_task import plain_samples, run, small_task, train
 CPU = torch.device("cpu")
 SIZES = (4, 9, 2, 6, 1, 13, 8, 8, 5, 3, 16)  # with batches of 4: last batches of every size
 IMAGES = (20, 30, 14)  # samples of each client of the larger networks
-NETWORKS = ("lenet5", "aml-lenet", "vgg11")
+NETWORKS = ("lenet5", "aml-lenet", "vgg11", "resnet9", "resnet20")
+OTHERS = ("resnet18", "efficientnet-b0") if find_spec("torchvision") else ()  # a step of them
 EXACT, ROUNDED = 1e-9, 1e-2  # relative differences allowed in float64 and in float32
 
 
@@ -88,7 +90,7 @@ def difference(actual: Updates, expected: Updates) -> float:
     assert actual.clients == expected.clients
     assert torch.equal(actual.steps.cpu(), expected.steps.cpu())
     ratios = [
-        float((tensor.cpu() - other.cpu()).norm() / other.cpu().norm())
+        float((tensor.cpu() - other.cpu()).double().norm() / other.cpu().double().norm())
         for row in range(len(actual.clients))
         for tensor, other in zip(
             actual.client_weights(row).values(), expected.client_weights(row).values(), strict=True
@@ -168,8 +170,8 @@ def augmented_batched_equals_serial(device: torch.device, folder: Path) -> str:
 
 
 def convolutions_batched_equal_serial(device: torch.device, folder: Path) -> str:
-    """LeNet-5, AML's LeNet and VGG-11 in float64; on a CPU only the first. A repeated round gives
-    the same bits."""
+    """Networks with convolutions in float64; on a CPU only LeNet-5. A repeated round gives the same
+    bits."""
     results, rounds = {}, ((1, [0, 1, 2]), (2, [2, 1]), (1, [0, 1, 2]))
     set_up("float64", device)
     for name in NETWORKS if device.type == "cuda" else NETWORKS[:1]:
@@ -190,16 +192,19 @@ def a_step_in_float32(device: torch.device, folder: Path) -> str:
     After more steps, rounding errors decide ReLUs and maxima."""
     set_up("float32", device)
     results = {}
-    for name in NETWORKS if device.type == "cuda" else NETWORKS[:1]:
+    for name in (*NETWORKS, *OTHERS) if device.type == "cuda" else NETWORKS[:1]:
         moved = []
         for kind in (SerialTrainer, StackedTrainer):
             task = image_task(name, device, "float32")
             start = task.initial_weights()
             trainer = kind(task)
             if device.type == "cuda" and isinstance(trainer, StackedTrainer):
-                assert trainer.network is not task.model, "kernels for many clients are not used"
+                layers = (vars(layer).get("forward") for layer in trainer.network.modules())
+                modules = {layer.func.__module__ for layer in layers if layer}
+                assert "cohort.kernels.layers" in modules, "kernels for many clients are not used"
             updates = train(trainer, start, [0, 1, 2], 1, end=1)
-            rows = [(updates.weights[key] - start[key]).flatten() for key in start]
+            trained = task.trainable(start)
+            rows = [(updates.weights[key] - trained[key]).flatten() for key in trained]
             moved.append(torch.cat(rows))
         serial, batched = moved
         results[name] = float((batched - serial).norm() / serial.norm())
@@ -255,7 +260,8 @@ def every_height_is_captured(device: torch.device, folder: Path) -> str:
     task = image_task("lenet5", device, "float32")
     trainer = StackedTrainer(task)
     train(trainer, task.initial_weights(), [0, 1, 2], 1)
-    captures = trainer.stack.step.captures
+    assert trainer.stacks.stack is not None
+    captures = trainer.stacks.stack.step.captures
     assert captures and all(capture is not None for capture in captures.values()), (
         "a capture failed"
     )

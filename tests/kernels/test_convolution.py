@@ -31,8 +31,8 @@ def first(tensor: Tensor, like: Tensor) -> Tensor:
     return tensor.movedim(-1, 1).to(like)
 
 
-def assert_close(result: Tensor, expected: Tensor) -> None:
-    assert (result.to(expected) - expected).abs().max() <= 1e-5 * expected.abs().max()
+def assert_close(result: Tensor, expected: Tensor, error: float = 1e-5) -> None:
+    assert (result.to(expected) - expected).abs().max() <= error * expected.abs().max()
 
 
 POOLED = [shape for shape in SHAPES if min(shape.out_height, shape.out_width) > 1]

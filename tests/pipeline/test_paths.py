@@ -45,7 +45,7 @@ def patterns(rule: str, part: str) -> list[re.Pattern[str]]:
         ("collect", "output", [LAYOUT.metrics("aml", "main"), LAYOUT.runs("aml", "main")]),
         ("draw", "output", LAYOUT.figure("aml", "fig1")),
         ("tabulate", "output", LAYOUT.table("aml", "tab1")),
-        ("judge", "output", LAYOUT.claims("aml")),
+        ("judge", "output", LAYOUT.table("aml", "claims")),
         ("report", "output", LAYOUT.page("aml")),
         ("index", "output", [LAYOUT.index()]),
     ],

@@ -82,6 +82,21 @@ def test_a_job_whose_output_exists_twice_has_succeeded(here: Path, answers: bool
     assert check(executor, jobs) == jobs[1:] and executor.succeeded == ["a"]
 
 
+def test_a_job_that_has_begun_deletes_the_output_and_makes_it_again(here: Path):
+    """So its output, which an orphan wrote, says nothing; if it is cancelled before it begins, it
+    does."""
+    program(here / "bin", "scancel", 'echo "$@" >> cancelled')
+    program(here / "bin", "squeue", 'case "$*" in *--jobs*) cat running;; esac')
+    executor, jobs = Executor(), [job("7", "a.h5")]
+    watched(executor, missing={"a.h5"})
+    Path("a.h5").touch()
+    Path("running").write_text("7 RUNNING\n")
+    assert check(executor, jobs) == check(executor, jobs) == jobs and not executor.succeeded
+    assert Path("cancelled").read_text() == "--state=PENDING 7\n"
+    Path("running").write_text("")
+    assert check(executor, jobs) == [] and executor.succeeded == ["7"]
+
+
 def test_the_end_of_the_driver_waits_for_no_check(here: Path):
     executor = Executor()
     watched(executor, set())

@@ -88,7 +88,8 @@ def test_a_cell_in_two_panels_is_drawn_twice_and_counted_once(tmp_path: Path) ->
 def test_what_records_say_about_themselves_is_written_beside_the_metrics(tmp_path: Path) -> None:
     """Their settings with the defaults of younger ones, so that the same cells of two ages agree."""
     made = record(np.array([[3, 0], [1, 1]]))
-    made.header["restored"] = [{"release": "theirs", "commit": ""}]
+    theirs = {"release": "theirs", "commit": ""}
+    made.header["restored"] = [theirs, {"release": "ours", "restored": [theirs]}]
     made.history.add_cost(1, seconds=2.5, bytes_up=1000.0)
     made.history.add_cost(2, seconds=1.5, bytes_up=500.0)
     made.header["settings"]["rounds"] = 2
@@ -101,7 +102,8 @@ def test_what_records_say_about_themselves_is_written_beside_the_metrics(tmp_pat
     there, missing = json.loads((tmp_path / "m.json").read_text())["cells"]
     assert (there["seconds"], there["bytes_up"], there["bytes_down"]) == (4.0, 1500.0, 0)
     assert there["settings"] == DEFAULTS | made.header["settings"] and there["devices"] == ["cpu"]
-    assert there["settings"]["evaluate_next"] == 0 and there["restored"] == ["theirs"]
+    assert there["settings"]["evaluate_next"] == 0
+    assert there["restored"] == ["theirs", "ours (there from theirs)"]
     assert missing == absent | {"status": "missing"}
 
 

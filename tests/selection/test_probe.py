@@ -171,7 +171,7 @@ def test_where_a_cohort_continues_after_its_probe(J: str, begins: list[int]):
     state, everybody, ledger = rounds.begin(), np.arange(4), Ledger()
     pool = rounds.screen(state, 1, ledger)
     answers = np.array([False, True, True, False])
-    responders = Responders(everybody, answers, task.shards.label_counts, None)
+    responders = Responders(everybody, answers, task.shards.label_counts)
     works = rounds.local_work(state, responders, pool, 1)
     assert [work.client for work in works] == [1, 2]
     assert [work.begin for work in works] == begins

@@ -61,13 +61,17 @@ def test_counts_are_those_of_the_verdicts_on_the_pages() -> None:
         "peco": "**Table II: PECO and the loss-based choice**",
         "ucb": "**Results**",
     }
-    for study, _, title in reproduction.TABLES:
-        counted = [row[2:6] for row in rows if row and row[0] == title]
+    readme = (ROOT / "README.md").read_text().partition("<!-- results: ")[2]
+    for study, (_, title) in reproduction.TABLES.items():
+        source = f"{reproduction.PAPERS[study]}, {title}"
+        counted = [row[2:6] for row in rows if row and row[0] == source]
         page = (ROOT / f"docs/reproduction/{study}.md").read_text()
         table = page.partition(heads[study])[2].partition("\n\n**")[0].partition("Bold: ")[0]
         verdicts = [len(re.findall(rf"\b{verdict}\b", table)) for verdict in reproduction.VERDICTS]
         sums = [sum(map(int, column)) for column in zip(*counted, strict=True)]
         assert sums == [sum(verdicts), *verdicts]
+        row = re.search(rf"^\| \[\w+\]\(docs/reproduction/{study}.md\) (.*)", readme, re.MULTILINE)
+        assert row and [int(cell) for cell in row[1].split("|")[1:5]] == sums
 
 
 def test_amls_numbers_are_those_of_the_curves() -> None:

@@ -9,12 +9,14 @@ import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from cohort.commands.cli import main
 from cohort.records.record import read
+from tests.conftest import ROOT
 from tests.workflow import forked
 from tests.workflow.conftest import Project
 
@@ -96,6 +98,31 @@ def test_draw_shows_unfinished_cells_and_works_on_a_copied_tree(finished: Projec
     assert "1 unfinished, 1 missing" in page.read_text()
     assert before == {path: path.read_bytes() for path in before}
     assert counts(fresh, "two") == {"stopped": 1, "missing": 1}
+
+
+def test_a_table_and_a_figure_are_drawn_alone(finished: Project):
+    """As Snakemake drew them, without a page."""
+    full, folder = finished.root / "results/full", "results/full/partial"
+    drawn = cohort(finished, "draw", "tiny.tab1", "tiny.fig2").split()
+    tables = [f"{folder}/tables/tiny/tab1.{suffix}" for suffix in ("csv", "md", "tex", "json")]
+    assert drawn == tables + [f"{folder}/figures/tiny/fig2.{it}" for it in ("png", "pdf", "json")]
+    for file in map(Path, drawn):
+        whole = full / file.relative_to(folder)
+        assert (finished.root / file).read_bytes() == whole.read_bytes(), file
+    assert not (finished.root / folder / "report").exists()
+    assert "no figure or table 'tab9'" in cohort(finished, "draw", "tiny.tab9", fails=True)
+
+
+def test_make_figure_takes_what_it_draws_as_further_words():
+    words = ["ucb.repeated", "fedentopt.tab1", "ucb.results"]
+    done = subprocess.run(
+        ["make", "-n", "figure", *words], cwd=ROOT, capture_output=True, text=True
+    )
+    assert (
+        f"/cohort restore fedentopt ucb\n.venv/bin/cohort draw {' '.join(words)}\n" in done.stdout
+    )
+    done = subprocess.run(["make", "-n", "figure"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode and "make figure fedentopt.tab1" in done.stderr
 
 
 @pytest.mark.slow

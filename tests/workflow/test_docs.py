@@ -10,7 +10,9 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 
@@ -228,3 +230,12 @@ def test_the_picture_of_the_rules_has_them_all():
 def test_the_page_on_the_design_shows_a_round_as_it_is():
     play = textwrap.dedent(inspect.getsource(FederatedRounds.play))
     assert play in (ROOT / "docs/design.md").read_text()
+
+
+def test_the_selector_of_the_readme_chooses_the_largest_clients():
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    names: dict[str, Any] = {}
+    exec(code, names)  # noqa: S102 (our own text)
+    view = abilities.View(clients=4, cohort=2, sizes=np.array([5, 9, 7, 9]))
+    cohort = names["Largest"]().select({}, np.array([0, 1, 2, 3]), view, np.random.default_rng(0))
+    assert cohort.tolist() == [1, 3]

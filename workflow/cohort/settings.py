@@ -161,8 +161,8 @@ def local_work(J: str) -> tuple[int, bool]:
 
 
 def evaluation_batch_size(shape: Sequence[int]) -> int:
-    """The number of samples of this shape to evaluate at once: 250, fewer if they are larger than
-    CIFAR's. More need memory and are no faster."""
+    """How many samples of this shape to evaluate at once: 250 of CIFAR's, fewer of larger ones.
+    More need memory and are no faster."""
     return max(1, min(250, 250 * 3 * 32 * 32 // math.prod(shape)))
 
 
@@ -186,8 +186,7 @@ def evaluated_rounds(every: int | str, rounds: int) -> tuple[int, ...]:
 
 
 def plans_by_name(evaluators: str) -> dict[str, str]:
-    """Split a setting like `drift 10; sharpness 50, last 10` into the evaluators' plans, by
-    name."""
+    """Split `drift 10; sharpness 50, last 10` into the evaluators' plans, by name."""
     parts = (part.partition(" ") for part in evaluators.split("; ") if part)
     return {name: plan for name, _, plan in parts}
 

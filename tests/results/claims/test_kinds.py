@@ -73,7 +73,7 @@ CASES = [
         "a, b, c: 1 of 2 hold: J4: 50.00 > 40.00 > 30.00; ✗ J8: 50.00 > 30.00 < 40.00",
     ),
     ("order", SOON, CURVES, "quick, slow, never: 10 < 20 < never"),
-    ("range", {"above": 30, "below": 31}, [final(0.31)], "= 31.00 (main) > 30 = 31"),
+    ("range", {"above": 30, "below": 31}, [final(0.31)], "= 31.00 (FedAvg) > 30 = 31"),
     ("range", {"above": 20}, line(0.1, 0.3), "1 of 2 hold: ✗ 10.00 (a) < 20; 30.00 (b) > 20"),
     ("range", PARTITIONS | {"within": 1.5}, LEVEL, "1.50 apart, 45.11 (c) to 46.61 (b)"),
     ("range", PARTITIONS | {"within": 1.499}, LEVEL, "✗ 1.50 apart, 45.11 (c) to 46.61 (b)"),

@@ -14,8 +14,19 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
 from cohort.results.figures.draw import make_figure
+from cohort.results.figures.kinds.means import Bars, Lines
 from cohort.results.figures.theme import COLORS
-from tests.results.figures.samples import STRATEGIES, Draw, Metrics, Spec, accuracy, note
+from tests.results.figures.samples import (
+    SEEDS,
+    STRATEGIES,
+    WORK,
+    Draw,
+    Fate,
+    Metrics,
+    Spec,
+    accuracy,
+    note,
+)
 
 SELECTED = {
     ("fedavg", 0): [5.0, 2.0, 9.0],
@@ -48,6 +59,49 @@ def test_bars_are_mean_and_standard_deviation_of_the_last_evaluation(
     np.testing.assert_allclose([np.nanmin(whisker), np.nanmax(whisker)], [0, high])
     both = make_figure(bars | {"also": ["train_loss"]}, metrics())
     assert [len(axes.patches) for axes in both.axes] == [6] * 4
+
+
+def test_places_without_runs_are_left_out_of_the_x_axis(bars: Spec, metrics: Metrics) -> None:
+    gone: Fate = {
+        ("iid", J, name, seed): ("missing", 0)
+        for J in WORK
+        for name in STRATEGIES
+        for seed in SEEDS
+    }
+    axes = make_figure(bars, metrics(gone)).axes[0]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["dir-0.1"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "begun", "is_enough"),
+    [
+        ({"x": "J"}, [("a", "J4")], False),  # one dot
+        ({"x": "J"}, [("a", "J4"), ("a", "J8")], True),
+        ({"x": "J"}, [("a", "J4"), ("b", "J8")], False),  # a dot of each color
+        ({"x": "J", "hue": "J"}, [("a", "J4"), ("b", "J8")], True),
+        ({"x": "partition"}, [("a", "J4")], True),  # all that is planned
+        ({"x": "partition"}, [], False),
+    ],
+)
+def test_a_figure_of_single_dots_is_not_worth_drawing(
+    fields: Spec, begun: list[tuple[str, str]], is_enough: bool
+) -> None:
+    cells = [
+        {"labels": {"strategy": strategy, "J": J, "partition": "iid"}, "status": status}
+        for strategy, J in itertools.product("ab", ("J4", "J8"))
+        for status in ["done" if (strategy, J) in begun else "missing"]
+    ]
+    for kind in (Bars, Lines):
+        assert kind(metric="test_accuracy", **fields).has_enough(cells) == is_enough
+
+
+def test_bars_whose_panels_are_their_colors_stand_alone(bars: Spec, metrics: Metrics) -> None:
+    """Each panel has the two bars of its strategy, as wide as those of a figure of one strategy, and
+    there is no legend."""
+    figure = make_figure(bars | {"columns": "strategy", "pooled": ["J"]}, metrics())
+    widths = [[bar.get_width() for bar in axes.patches if bar.get_height()] for axes in figure.axes]
+    assert [len(own) for own in widths] == [2, 2, 2] and not figure.legends
+    assert min(min(own) for own in widths) > 0.7
 
 
 def test_a_bar_has_a_tick_at_the_papers_value(bars: Spec, metrics: Metrics, tmp_path: Path) -> None:

@@ -54,6 +54,30 @@ def test_curves_are_mean_and_standard_deviation_over_seeds(spec: Spec, metrics: 
         np.testing.assert_allclose([heights.min(), heights.max()], ends)
 
 
+def test_a_band_can_be_the_interval_of_the_mean(spec: Spec, metrics: Metrics) -> None:
+    """Of three seeds: 4.303 standard errors, the quantile of Student's t with two degrees."""
+    figure = make_figure(spec | {"band": "interval"}, metrics())
+    band = figure.axes[0].collections[1].get_paths()[0].vertices
+    last = accuracy("dir-0.1", "J4", "loss")[:, -1]
+    half = 4.302653 * last.std(ddof=1) / np.sqrt(3)
+    ends = [max(last.mean() - half, 0), min(last.mean() + half, 100)]
+    heights = band[band[:, 0] == 12, 1]
+    np.testing.assert_allclose([heights.min(), heights.max()], ends, rtol=1e-6)
+    assert "band: 95 % interval of the mean over seeds" in note(figure)
+
+
+def test_curves_named_at_their_ends_have_names_apart_and_no_legend(drawn: Draw) -> None:
+    """Two ends 0.1 points apart and one far away: the two names move apart, about their middle."""
+    ends = {"s0": 0.5, "s1": 0.501, "s2": 0.9}
+    runs = [({"strategy": name}, {1: 0.1, 2: end}) for name, end in ends.items()]
+    figure = drawn(runs, direct=True, limits=[0, 100])
+    names = {text.get_text(): text.xy for text in figure.axes[0].texts}
+    assert set(names) == set(ends) and not figure.legends
+    assert {x for x, _ in names.values()} == {2}
+    assert names["s1"][1] - names["s0"][1] > 5 and names["s2"][1] == pytest.approx(90)
+    assert (names["s0"][1] + names["s1"][1]) / 2 == pytest.approx(50.05)
+
+
 @pytest.mark.parametrize(
     ("window", "runs", "smooth"),
     [

@@ -19,6 +19,7 @@ from cohort.results.figures.draw import draw, make_figure
 from cohort.results.figures.kinds import means
 from cohort.results.figures.kinds.means import PALE, STOPPED
 from cohort.results.report.page import alternative_text
+from cohort.results.series import write_metrics
 from tests.results.figures.samples import (
     NAMES,
     PARTITIONS,
@@ -30,6 +31,7 @@ from tests.results.figures.samples import (
     Spec,
     accuracy,
     note,
+    sample,
 )
 
 MISSING: Fate = dict.fromkeys(
@@ -77,14 +79,14 @@ def test_a_figure_without_any_run_says_so(
     assert note(figure) == "n = 0 of 36 runs (36 missing)"
 
 
-def test_a_panel_without_runs_is_left_out_and_a_hue_says_so(spec: Spec, metrics: Metrics) -> None:
+def test_panels_and_hues_without_runs_are_left_out(spec: Spec, metrics: Metrics) -> None:
     gone = {
         key: how for key, how in MISSING.items() if key[:2] == ("iid", "J4") or key[2] == "loss"
     }
     figure = make_figure(spec, metrics(gone))
     titles = [axes.get_title() for axes in figure.axes]
     assert len(titles) == 3 and "iid, J = 4 local steps" not in titles
-    assert texts(figure)[-3:] == [NAMES[0], "Highest loss (no runs yet)", NAMES[2]]
+    assert texts(figure)[-2:] == [NAMES[0], NAMES[2]] and NAMES[1] not in texts(figure)
     gone = {key: how for key, how in MISSING.items() if key[1] == "J16"}
     figure = make_figure(spec, metrics(gone))
     titles = [axes.get_title() for axes in figure.axes]
@@ -136,3 +138,18 @@ def test_the_same_numbers_give_the_same_bytes(
     subprocess.run([sys.executable, "-c", code], env=environment, check=True)
     assert [file.read_bytes() for file in there] == written
     assert not list(tmp_path.rglob(".*"))
+
+
+def test_runs_of_others_are_named_below_a_figure(spec: Spec, metrics: Metrics) -> None:
+    """Those of this repository's releases are not, unless these had them from others."""
+    file, ours = metrics(), "resources/released/demo"
+    origins = [[], [ours], [ours, "by/hand"], [f"{ours} (there from by/hand)"]]
+    cells = [
+        {"digest": f"k{n}", "settings": {"strategy": f"s{n}"}, "restored": names}
+        for n, names in enumerate(origins)
+    ]
+    write_metrics(file, sample(), {"cells": cells})
+    text = " ".join(note(make_figure(spec, file)).split())
+    assert f"restored from {ours} and by/hand: 1 of 4 finished runs (s2)" in text
+    assert f"restored from {ours} (there from by/hand): 1 of 4 finished runs (s3)" in text
+    assert "s0" not in text and "s1" not in text

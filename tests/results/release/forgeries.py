@@ -228,6 +228,7 @@ RUN: list[tuple[str, Change]] = [
     ("settings of run .* cannot be read", header("settings", selector=["random"])),
     (r"this digest \(model:small-mlp\)", header("science", **{"model:small-mlp": 7})),
     ("'release' is a required", lambda run: run.header.update(restored=[{}])),
+    ("2 is not of type", lambda run: run.header.update(restored=[{"release": "a", "restored": 2}])),
 ]
 SWAPS: list[tuple[str, Callable[[list[Record]], object]]] = [
     ("cohort_entropy is not that", swap("metrics")),

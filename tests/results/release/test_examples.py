@@ -17,7 +17,7 @@ TEXT = (ROOT / "docs/records.md").read_text().partition("## Releases")[2]
 
 
 def example(language: str) -> str:
-    (code,) = re.findall(rf"```{language}\n(.*?)```", TEXT, re.DOTALL)
+    (code,) = re.findall(rf"```{language}\n(?!from rocrate)(.*?)```", TEXT, re.DOTALL)
     return code
 
 

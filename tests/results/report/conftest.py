@@ -29,7 +29,8 @@ LOOK = {
     "orders": {"strategy": ["fedavg", "fedentopt"], "partition": ["dir-0.1", "iid"]},
     "titles": {"strategy": {"fedavg": "FedAvg", "fedentopt": "FedEntOpt"}},
 }
-PNG = b"\x89PNG not really"
+PNG = b"\x89PNG, not really" + (1400).to_bytes(4)
+"""A picture's head, which ends with its width in pixels."""
 
 
 def result(values: dict[str, float], diverged: int = 0, **fields: Any) -> Result:

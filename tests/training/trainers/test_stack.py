@@ -1,18 +1,19 @@
 """A stack of several cells' clients trains each cell as if it were alone."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from cohort.training.ledger import Cursor
 from cohort.training.objectives import CrossEntropy, FedLC, FedProx, FedRS, Objective
 from cohort.training.trainers.base import Trained
 from cohort.training.trainers.stacked import Part, Stack, StackedTrainer
 from tests.training.small_task import small_task
-from tests.training.trainers.test_same_steps import network, photos
+from tests.training.trainers.test_same_steps import network, normalized, photos
 
 COMMON: dict[str, Any] = {"J": "J2e", "batch": 4, "momentum": 0.9, "clip": 0.5, "weight_decay": 0.1}
 SAMPLES = photos()
@@ -44,11 +45,16 @@ def same(first: Trained, second: Trained) -> bool:
     return all(equal) and torch.equal(first[1], second[1]) and first[2] == second[2]
 
 
-@pytest.mark.parametrize("augmentation", ["none", "crop-flip"])
-def test_cells_do_not_depend_on_who_else_is_in_their_stack(augmentation: str):
+@pytest.mark.parametrize(
+    ("model", "augmentation"),
+    [(network, "none"), (network, "crop-flip"), (normalized, "none")],
+)
+def test_cells_do_not_depend_on_who_else_is_in_their_stack(
+    model: Callable[[], nn.Module], augmentation: str
+):
     """To the bit: objectives, learning rates, seeds, clients and samples differ from cell to cell,
     and clients begin from weights, and with steps and corrections, of their own."""
-    common = {"model": network(), "augmentation": augmentation}
+    common = {"model": model(), "augmentation": augmentation}
     parts = [part_of(*cell, **common) for cell in CELLS]
     alone = [part.trainer.train_part(part) for part in parts]
     stack = Stack(parts[0].trainer, parts)

@@ -1,16 +1,16 @@
 """What the records say that exist: `cohort check` judges claims by them and by the paper's own
-values, `cohort draw` previews a study."""
+values, `cohort draw` draws a study, a figure or a table."""
 
 import argparse
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
-from functools import partial
 
 from cohort.commands import shared
+from cohort.commands.status import find_item
 from cohort.core.errors import UserError, closest_choice, suggest
-from cohort.pipeline.preview import collect_partial, draw_studies
+from cohort.pipeline.preview import collect_partial, draw_item, draw_studies
 from cohort.pipeline.stages import claims_spec
 from cohort.plan import Plan, all_studies, require_study
 from cohort.plan.loading import claim_names
@@ -114,10 +114,20 @@ def _details(
         yield f"the paper contradicts itself: its own values do not bear out {study}.{name}"
 
 
-draw_arguments = partial(shared.add_studies, whole=True)
+def draw_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what to draw, and the options that plan it."""
+    shared.add_config(parser)
+    text = f"a study, or a figure or table STUDY.NAME (default: {shared.LISTED})"
+    parser.add_argument("studies", nargs="*", metavar="WHAT", help=text)
 
 
 def draw_command(options: argparse.Namespace) -> None:
-    """Draw the studies from what exists and print the paths of their pages."""
-    plan = shared.load_plan(options)
-    print(*draw_studies(plan, list(dict.fromkeys(plan.listed))), sep="\n")
+    """Draw studies, or single figures and tables, from what exists and print the paths of their
+    pages or files."""
+    items = [text for text in options.studies if "." in text]
+    options.studies = [text for text in options.studies if "." not in text]
+    for item in (find_item(text, options) for text in items):
+        print(*draw_item(item.plan, item.study, item.name), sep="\n")
+    if options.studies or not items:
+        plan = shared.load_plan(options)
+        print(*draw_studies(plan, list(dict.fromkeys(plan.listed))), sep="\n")

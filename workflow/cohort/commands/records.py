@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from cohort.commands import shared
+from cohort.core import user_files
 from cohort.core.errors import UserError
+from cohort.core.files import write_text
 from cohort.core.paths import CELLS, RELEASED, SHARDS, digest_in, record_file
 from cohort.core.process import tracked
 from cohort.core.shipped import shipped
@@ -22,6 +24,7 @@ from cohort.plan import Plan, all_studies, load
 from cohort.records.record import Record, read
 from cohort.results.names import METRICS
 from cohort.results.release import folder as releases
+from cohort.results.release.describing import describe
 from cohort.results.release.restoring import RestoreOutcome, restore
 from cohort.settings import DIGEST, PlannedFile, digest_of, shard_identity
 from cohort.training.cell import Cell
@@ -29,6 +32,7 @@ from cohort.training.job.lease import is_held
 
 NAME = re.compile(rf"(?:clients\d+-)?seed(\d+)-({DIGEST})")
 SHOWN = 5  # runs that are named
+CODE = (".py", ".yaml", ".csv")  # the user's files that are handed in: what defines runs
 METRIC = "test_accuracy"
 
 
@@ -98,39 +102,68 @@ def prune_command(options: argparse.Namespace) -> None:
 
 def export_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the studies, and --to."""
-    shared.add_studies(parser)
+    shared.add_studies(parser, default=f"{shared.LISTED}; my: yours, to hand in")
     text = f"output folder (default: {RELEASED})"
     parser.add_argument("--to", type=Path, default=Path(RELEASED), metavar="DIR", help=text)
 
 
 def export_command(options: argparse.Namespace) -> None:
-    """Write a release for each study and print a line on it: the runs that have records, and those
-    that an earlier release in the folder holds and the study still has at some scale."""
+    """Write a release for each study and print a line on it. `my` stands for a hand-in: the user's
+    studies, of each the runs that were trained here, and a copy of the user's files."""
+    is_handin = options.studies == [user_files.PACKAGE]
+    if is_handin:
+        options.studies = sorted(file.stem for file in user_files.folder().glob("studies/*.yaml"))
+        if options.to == Path(RELEASED) or (options.to / user_files.PACKAGE).exists():
+            raise UserError("a hand-in needs a folder of its own: cohort export my --to DIR")
+        if not options.studies:
+            raise UserError(f"{user_files.folder()} has no study; cohort try writes one")
     plan = shared.load_plan(options)
-    for study in plan.listed:
-        folder = options.to / study
-        earlier = shipped(folder / releases.MANIFEST)  # else the one that ships with Cohort
-        released = releases.read_release(earlier.parent) if earlier.exists() else []
-        # The runs that the study has at some scale and number of seeds, asked for here or not.
+    exported = [_export(plan, study, options.to / study, is_handin) for study in plan.listed]
+    if is_handin:
+        if not any(exported):
+            raise UserError(f"no run of {', '.join(plan.listed)} was trained here; cohort try does")
+        for file in sorted(user_files.folder().rglob("*")):
+            path = file.relative_to(user_files.folder())
+            if file.suffix in CODE and "tests" not in path.parts:
+                write_text(options.to / user_files.PACKAGE / path, file.read_text(encoding="utf-8"))
+                print(options.to / user_files.PACKAGE / path)
+
+
+def _export(plan: Plan, study: str, folder: Path, is_handin: bool) -> int:
+    """Release the runs that have records, and those that an earlier release in the folder holds and
+    the study still has at some scale; of a hand-in those that were trained here, perhaps none, by
+    the user's files as they are. Print a line, and return how many."""
+    earlier = shipped(folder / releases.MANIFEST)  # else the one that ships with Cohort
+    released = releases.read_release(earlier.parent) if earlier.exists() else []
+    runs = {}
+    if released:  # keep those that the study has at some scale and number of seeds
         whole = plan.config | {"studies": study, "only": ""}
         is_planned = planned_files(load(whole | {"scale": scale}) for scale in plan.scales)
-        runs = {}
         for run in released:
             digest = run.header["digest"]
             if is_planned(Path(record_file(run.header["settings"], digest))):
                 runs[digest] = run
-        paths = (Path(plan.cells[digest].path) for digest in plan.digests(study))
-        finished = (read(path) for path in paths if path.exists())
-        runs |= {run.header["digest"]: run for run in finished}
+    paths = (Path(plan.cells[digest].path) for digest in plan.digests(study))
+    for run in (read(path) for path in paths if path.exists()):
+        if not is_handin or "restored" not in run.header:
+            runs[run.header["digest"]] = run
+    if is_handin:
+        changed = (user_files.changed_files(run.header["provenance"]) for run in runs.values())
+        for sentence in user_files.changed_sentences("record", changed):
+            raise UserError(sentence)
         if not runs:
-            raise UserError(f"{study} has no finished run at scale {plan.scale}; train it first")
-        releases.write_release(folder, study, runs.values())
-        size = sum(file.stat().st_size for file in folder.iterdir()) / 1e6
-        before, total = {run.header["digest"] for run in released}, {*plan.digests(study), *runs}
-        added, dropped = len(runs.keys() - before), len(before - runs.keys())
-        line = f"{folder}: {len(runs)} of {counted(len(total), 'run')}, {added} of them new"
-        lost = f"; {dropped} dropped that {study} no longer has" if dropped else ""
-        print(f"{line}, {size:.2f} MB{lost}")
+            return 0
+    if not runs:
+        raise UserError(f"{study} has no finished run at scale {plan.scale}; train it first")
+    releases.write_release(folder, study, runs.values())
+    describe(folder, runs.values(), plan.datasets)
+    size = sum(file.stat().st_size for file in folder.iterdir()) / 1e6
+    before, total = {run.header["digest"] for run in released}, {*plan.digests(study), *runs}
+    added, dropped = len(runs.keys() - before), len(before - runs.keys())
+    line = f"{folder}: {len(runs)} of {counted(len(total), 'run')}, {added} of them new"
+    lost = f"; {dropped} dropped that {study} no longer has" if dropped else ""
+    print(f"{line}, {size:.2f} MB{lost}")
+    return len(runs)
 
 
 def restore_arguments(parser: argparse.ArgumentParser) -> None:

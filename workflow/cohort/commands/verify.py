@@ -1,10 +1,13 @@
-"""`cohort verify`: train a finished cell again in a temporary place, and compare it bit by bit."""
+"""`cohort verify`: train a finished cell, or runs of a release or a hand-in, again in a temporary
+place, and compare them bit by bit."""
 
 import argparse
+import os
 import random
 import subprocess
+import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from math import nan
@@ -13,15 +16,19 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from cohort.commands import run as training
-from cohort.commands.shared import add_config, load_plan, paint, positive
+from cohort.commands.shared import add_config, config_texts, load_plan, paint, positive
 from cohort.core import paths, sealed_json, user_files
 from cohort.core.errors import UserError
+from cohort.core.files import write_text
 from cohort.core.lazy import lazy
+from cohort.core.shipped import CONFIG_FILE
 from cohort.core.text import counted
-from cohort.plan import Plan
+from cohort.plan import Plan, all_studies
 from cohort.records.history import History
 from cohort.records.record import Record, read
-from cohort.results.release.folder import read_release, release_folders
+from cohort.results.collect import is_same
+from cohort.results.release.folder import MANIFEST, read_digests, read_release, release_folders
+from cohort.results.release.restoring import restore
 from cohort.training.cell import Cell
 from cohort.training.job.lease import CHECKPOINT, saved_header
 
@@ -38,13 +45,15 @@ DECIDING_VERSIONS = ("torch", "numpy")  # the packages whose versions may change
 
 
 def verify_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the cell or --released, and where to stop."""
+    """Add the cell, --released or --from, and where to stop."""
     add_config(parser)
     which = parser.add_mutually_exclusive_group()
     text = "a record's path, or the beginning of a digest (default: any finished cell)"
     which.add_argument("cell", metavar="CELL", nargs="?", help=text)
     text = "verify K released runs of the listed studies, drawn at random (1)"
     which.add_argument("--released", type=positive, nargs="?", const=1, metavar="K", help=text)
+    text = "check a hand-in, which executes its code, and verify K of its runs, drawn at random"
+    which.add_argument("--from", dest="handin", nargs=2, metavar=("DIR", "K"), help=text)
     text = "compare the first R rounds only, without the final weights"
     parser.add_argument("--until", type=positive, metavar="R", help=text)
 
@@ -53,6 +62,9 @@ def verify_command(options: argparse.Namespace) -> None:
     """Train cells again and print what differs. Raise UserError on unexplained differences."""
     if options.cell is not None:
         training.check_cell_text(options.cell)
+    if options.handin is not None:
+        verify_handin(options)
+        return
     plan = load_plan(options)
     listed = {digest: plan.cells[digest] for digest in plan.digests(*plan.listed)}
     if options.released is not None:
@@ -74,27 +86,94 @@ def verify_command(options: argparse.Namespace) -> None:
     check_reproduced(plan, cell, read(cell.path), options.until)
 
 
+def verify_handin(options: argparse.Namespace) -> None:
+    """Train runs of a hand-in again by its own code, in a process whose folder `my` is the
+    hand-in's. Before that raise UserError unless all its runs are valid."""
+    source, count = Path(options.handin[0]).resolve(), options.handin[1]
+    if not count.isdecimal() or not int(count):
+        raise UserError(f"'{count}' is not a number of runs: cohort verify --from DIR 5")
+    code, folders = source / user_files.PACKAGE, sorted(source.glob(f"*/{MANIFEST}"))
+    if not folders or not code.is_dir():
+        raise UserError(f"{source} is no hand-in: cohort export my --to DIR writes one")
+    if user_files.folder().resolve() != code:
+        sys.exit(_run_in_its_project(code, options))
+    plan = load_plan(options, studies=[file.parent.name for file in folders])
+    runs = _accepted_runs(plan, [file.parent for file in folders])
+    drawn = random.sample(runs, min(int(count), len(runs)))
+    for run in drawn:
+        check_reproduced(plan, plan.cells[run.header["digest"]], run, options.until)
+    print(f"{source}: {len(drawn)} of {counted(len(runs), 'run')} trained again, as handed in")
+
+
+def _run_in_its_project(code: Path, options: argparse.Namespace) -> int:
+    """Verify a hand-in in a temporary project with its code, which Python imports with the package,
+    and with the data and releases that are here; return the exit status."""
+    files = (str(file.relative_to(code.parent)) for file in sorted(code.rglob("*.py")))
+    print(f"{code.parent}: its code is executed: {', '.join(files) or 'none'}", flush=True)
+    config = ["--config", *texts] if (texts := config_texts(options)) else []
+    until = ["--until", str(options.until)] if options.until else []
+    command = ["verify", "--from", str(code.parent), options.handin[1], *until, *config]
+    resources = Path("resources").resolve()
+    with tempfile.TemporaryDirectory(prefix="cohort-handin-") as project:
+        write_text(project / CONFIG_FILE, f"my: {user_files.PACKAGE}\n")
+        Path(project, user_files.PACKAGE).symlink_to(code)
+        if resources.exists():
+            Path(project, resources.name).symlink_to(resources)
+        unchanged = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
+        command = [sys.executable, "-m", "cohort", *command]
+        return subprocess.run(command, cwd=project, env=unchanged).returncode
+
+
+def _accepted_runs(plan: Plan, folders: Sequence[Path]) -> list[Record]:
+    """Restore the releases of a hand-in beside ours; return its runs but those that ours have to
+    the last bit. Raise UserError for one that is of no planned cell, of another version of the
+    hand-in's files, or other than ours of the same digest."""
+    names = {digest: f"{it}: run {digest}" for it in folders for digest in read_digests(it)}
+    for digest in names.keys() - plan.cells.keys():
+        raise UserError(f"{names[digest]} is of no study here: its settings or selector changed")
+    cells, runs = {digest: plan.cells[digest] for digest in names}, list[Record]()
+    for ours in release_folders(all_studies()).values():
+        restore(ours, str(ours), cells)
+    for folder in folders:
+        outcome = restore(folder, str(folder), cells)
+        for digest, (here, handed_in) in outcome.different.items():
+            check_same(f"{names[digest]}, compared with ours,", here, handed_in)
+            runs.append(handed_in)
+        runs += [read(cells[digest].path) for digest in outcome.restored]
+    for run in runs:
+        for file in user_files.changed_files(run.header["provenance"]):
+            raise UserError(f"{names[run.header['digest']]} was made by another {file}")
+    return runs
+
+
 def check_reproduced(plan: Plan, cell: Cell, before: Record, until: int | None) -> None:
-    """Train a cell again, print what differs from its record, and raise UserError unless allowed.
+    """Train a cell again and compare it with its record, as `check_same` does."""
+    training.make_inputs(plan, cell)
+    print(f"{cell.path}: training it again", flush=True)
+    check_same(f"{cell.path}: a second run", before, _train_again(cell, before, until), until)
+
+
+def check_same(what: str, before: Record, after: Record, until: int | None = None) -> None:
+    """Print how two runs of a cell differ, and raise UserError with `what` unless that is allowed.
 
     On the same kind of device, by the same trainer and with the same versions, all bits must be the
     same; else the last accuracies and losses must lie within their tolerance.
     """
-    training.make_inputs(plan, cell)
-    print(f"{cell.path}: training it again", flush=True)
-    history, sessions, weights_sha256 = _train_again(cell, before, until)
-    reasons = list(differing_conditions(before.header["provenance"], sessions))
+    made, again = before.header, after.header
+    reasons = list(differing_conditions(made["provenance"], again["provenance"]))
     for reason in reasons:
         print(f"bits may differ: {reason}")
-    changes, far = compare(before.history, history, until)
-    if weights_sha256 not in ("", before.header["weights_sha256"]):
+    changes, far = compare(before.history, after.history, until)
+    if again["weights_sha256"] not in ("", made["weights_sha256"]):
         changes.append("the final weights differ")
+    if not changes and after.clients and not is_same(before, after):
+        changes.append("what is recorded of clients, classes or costs differs")
     for difference in changes:
         print(paint(difference, "" if reasons else "failed"))
     if changes and not reasons:
-        raise UserError(f"{cell.path}: a second run is not the same, and nothing explains it")
+        raise UserError(f"{what} is not the same, and nothing explains it")
     if far:
-        raise UserError(f"{cell.path}: a second run ends elsewhere: {', '.join(far)}")
+        raise UserError(f"{what} ends elsewhere: {', '.join(far)}")
     if changes:
         print(f"the same within {POINTS:g} points of every accuracy and {SHARE:.0%} of every loss")
     else:
@@ -103,11 +182,9 @@ def check_reproduced(plan: Plan, cell: Cell, before: Record, until: int | None) 
         print(paint(f"the same to the last bit: {compared} of {counted(rounds, 'round')}", "done"))
 
 
-def _train_again(
-    cell: Cell, before: Record, until: int | None
-) -> tuple[History, list[dict[str, Any]], str]:
+def _train_again(cell: Cell, before: Record, until: int | None) -> Record:
     """Train the cell in a temporary folder, by the trainer and kind of device of `before` where
-    this machine has them; return the run's history, its sessions, and its weights' hash if any."""
+    this machine has them; return its record, of a part of it one with the history only."""
     provenance = before.header["provenance"]
     trainer = provenance["trainer"] if provenance["trainer"] in job.TRAINERS else "serial"
     on_cpu = trainer == "native" or provenance["devices"][-1] == machine.cpu_name()
@@ -119,31 +196,33 @@ def _train_again(
         if status := subprocess.run(command).returncode:
             raise UserError(f"{cell.path}: training it again failed (exit status {status})")
         if record.exists():
-            again = read(record)
-            sessions = again.header["provenance"]["sessions"]
-            return again.history, sessions, again.header["weights_sha256"]
+            return read(record)
         state = paths.state_folder(record)
+        made = {
+            "sessions": saved_header(state)["sessions"],
+            "versions": {package: version(package) for package in DECIDING_VERSIONS},
+        }
         history = checkpoint.load_history(state / CHECKPOINT) or History()
-        return history, saved_header(state)["sessions"], ""
+        return Record({"provenance": made, "weights_sha256": ""}, history, {})
 
 
-def _each_once(sessions: list[dict[str, Any]], key: str) -> str:
-    return " and ".join(dict.fromkeys(session[key] for session in sessions))
+def _each_once(sessions: Sequence[Mapping[str, Any]], key: str) -> str:
+    return " and ".join(dict.fromkeys(str(session.get(key)) for session in sessions))
 
 
-def differing_conditions(
-    provenance: dict[str, Any], sessions: list[dict[str, Any]]
-) -> Iterator[str]:
-    """Describe why the bits of a second run may differ from those of a record with this provenance:
-    own files, devices, trainers, package versions."""
-    for file in user_files.changed_files(provenance):
+def differing_conditions(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+    """Describe, by their provenance, why the bits of two runs of a cell may differ: own files,
+    devices, trainers, package versions."""
+    for file in user_files.changed_files(before):
         yield f"the record was made by another {file}"
     for key, what in (("device", "on"), ("trainer", "by the trainer")):
-        then, now = (_each_once(made, key) for made in (provenance["sessions"], sessions))
+        then, now = (_each_once(made["sessions"], key) for made in (before, after))
         if then != now:
             yield f"it was trained {what} {then}, and now {what} {now}"
     for package in DECIDING_VERSIONS:
-        then, now = provenance["versions"].get(package, "of another version"), version(package)
+        then, now = (
+            made["versions"].get(package, "of another version") for made in (before, after)
+        )
         if then != now:
             yield f"it was trained with {package} {then}, and now with {now}"
 

@@ -14,6 +14,7 @@ import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from decimal import Decimal
+from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 from cohort.core import user_files
@@ -60,8 +61,7 @@ class Component:
         return values
 
     def version(self) -> int:
-        """The science version with these parameters; to override for a change of results that
-        concerns only some parameters."""
+        """The science version with these parameters, where only some of them changed the results."""
         return self.science
 
 
@@ -92,14 +92,15 @@ class Catalog(MutableMapping[str, type[C]]):
         self._nameless: list[type[C]] = []  # of the user
 
     @functools.cached_property
-    def _user_modules(self) -> set[str]:
-        """The names of the user's modules that are not imported yet."""
-        return set(user_files.module_names(self.package))
+    def _user_modules(self) -> dict[str, Path]:
+        """The files of the user's modules that are not imported yet, by the module's name."""
+        return user_files.module_files(self.package)
 
     def __getitem__(self, name: str) -> type[C]:
         if name not in self._by_name:
-            naming = user_files.modules_naming(name, self.package)
-            self._import_user_modules(naming & self._user_modules)
+            quoted = re.compile(f"""["']{re.escape(name)}["']""")
+            texts = {key: f.read_text("utf-8", "replace") for key, f in self._user_modules.items()}
+            self._import_user_modules([key for key, text in texts.items() if quoted.search(text)])
         if name not in self._by_name:
             self._import_user_modules(self._user_modules)
         return self._by_name[name]
@@ -127,7 +128,7 @@ class Catalog(MutableMapping[str, type[C]]):
         """Add the components that the user's modules of these names define. Raise UserError for a
         name that is taken or cannot be part of a path."""
         for module_name in sorted(names):
-            self._user_modules.discard(module_name)
+            del self._user_modules[module_name]
             module = user_files.import_module(self.package, module_name)
             for cls in vars(module).values():
                 is_component = isinstance(cls, type) and issubclass(cls, self._base)
@@ -138,8 +139,8 @@ class Catalog(MutableMapping[str, type[C]]):
                     continue
                 if not re.fullmatch(NAME, cls.name):
                     where = f"{source_of(cls)}: {cls.__name__} has the name '{cls.name}'"
-                    form = "name it with letters, digits and . + _ - only"
-                    raise UserError(f"{where}, which is to be part of paths; {form}")
+                    fix = "to be part of paths; name it with letters, digits and . + _ - only"
+                    raise UserError(f"{where}, which is {fix}")
                 first = self._by_name.setdefault(cls.name, cls)
                 if first is not cls:
                     taken = f"'{cls.name}' is the name of {first.__module__}.{first.__name__}"
@@ -203,9 +204,9 @@ def cast_to_type(hint: Any, value: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class NameEncoded(Component):
-    """A component that a config gives by a name alone, which holds its parameters: one or more
-    words, the required values in order, then the options that differ from their defaults, such as
-    `dir-0.1-minimum1`. `str` gives the name back."""
+    """A component that a config gives by a name which holds its parameters, `str` of it: its word,
+    the required values in order, then options that differ from their defaults (`dir-0.1-minimum1`).
+    """
 
     @classmethod
     def name_pattern(cls) -> str:
@@ -228,8 +229,7 @@ def _required(cls: type[NameEncoded]) -> list[dataclasses.Field[Any]]:
 
 
 def _value_text(value: Any) -> str:
-    """A word, or a number with all of its digits and without an exponent: 0.00001, and 2 for
-    2.0."""
+    """A word, or a number with all digits and no exponent: 0.00001, and 2 for 2.0."""
     return value if isinstance(value, str) else format(Decimal(str(value)), "f").removesuffix(".0")
 
 
@@ -237,8 +237,7 @@ N = TypeVar("N", bound=NameEncoded)
 
 
 def parse(text: str, catalog: Mapping[str, type[N]], kind: str) -> N:
-    """Build the component that a name describes. Errors call the name a `kind`, as in
-    `partition`."""
+    """Build the component that a name describes. Errors call it a `kind`, such as `partition`."""
     if len(text) > LONGEST:
         size = f"{len(text)} characters, but may have at most {LONGEST}"
         raise UserError(f"{kind} '{text[:LONGEST]}...' has {size}")
@@ -277,8 +276,7 @@ def _arguments(cls: type[NameEncoded], values: list[str]) -> dict[str, Any]:
         if match is None or match[1] not in options:
             raise ValueError(f"'{value}' has no place in it")
         pairs.append((options[match[1]], match[2]))
-    hints = typing.get_type_hints(cls)
-    return {field.name: _value(hints[field.name], field, text) for field, text in pairs}
+    return {field.name: _value(_hints(cls)[field.name], field, text) for field, text in pairs}
 
 
 def _value(hint: Any, field: dataclasses.Field[Any], text: str) -> Any:

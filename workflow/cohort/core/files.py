@@ -84,9 +84,9 @@ def sha256(path: str | Path) -> str:
 
 
 def code_hash(*patterns: str) -> str:
-    """Hash the files of Cohort's code and templates, and of the user's folder, whose paths match a
-    glob pattern, such as `records/**/*`. Stages that are cheap to repeat take the hash as a param,
-    so that changed code redoes them. Raise ValueError if a pattern matches none of Cohort's."""
+    """Hash the files of Cohort's code and templates, and of the user's folder, that match a glob
+    pattern, such as `records/**/*`; a stage that takes it as a param is redone by changed code.
+    Raise ValueError if a pattern matches none of Cohort's."""
     package, digest = Path(__file__).parents[1], hashlib.sha256()
     for pattern in patterns:
         if not any(file.suffix in CODE for file in package.glob(pattern)):
@@ -110,11 +110,8 @@ def try_lock(path: Path) -> IO[str] | None:
 
 
 def lock(path: Path, waiting: Callable[[], None] | None = None) -> IO[str]:
-    """Lock a file; if another process has locked it, call `waiting` and wait.
-
-    The returned file is locked while it is open. Its holder may delete it before closing it, and
-    then its folder.
-    """
+    """Lock a file; if another process has locked it, call `waiting` and wait. It is locked while it
+    is open; its holder may delete it before closing it, and then its folder."""
     while True:
         path.parent.mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(FileNotFoundError):  # the holder deletes the folder
@@ -143,8 +140,7 @@ def is_locked(path: Path) -> bool:
 
 
 def cache_folder() -> Path:
-    """The user's folder for compiled code, `$XDG_CACHE_HOME/cohort` or `~/.cache/cohort`, which can
-    be deleted at any time."""
+    """The user's folder for compiled code, which can be deleted at any time."""
     base = Path(os.environ.get("XDG_CACHE_HOME", ""))
     return (base if base.is_absolute() else Path("~/.cache").expanduser()) / "cohort"
 

@@ -69,10 +69,8 @@ def records_matching(prefix: str) -> list[Path]:
 
 
 def state_folder(record: str | Path) -> Path:
-    """The folder of a cell's lease, checkpoints and unpublished record.
-
-    No rule declares it, so Snakemake neither deletes nor trusts what is in it.
-    """
+    """The folder of a cell's lease, checkpoints and unpublished record. No rule declares it, so
+    Snakemake neither deletes nor trusts what is in it."""
     return Path(record).with_suffix(".state")
 
 
@@ -93,11 +91,8 @@ def experiment_plan_file(study: str, experiment: str, digest: str) -> str:
 
 @dataclass(frozen=True)
 class Layout:
-    """Paths of the metrics, figures, tables and pages of one scale.
-
-    `partial` is for drawings of an unfinished study: a folder of its own, since Snakemake would
-    take a preview in place of a declared output for up to date.
-    """
+    """Paths of the metrics, figures, tables and pages of one scale. Previews of unfinished studies
+    (`partial`) have a folder of their own: Snakemake would take them for outputs up to date."""
 
     scale: str
     partial: bool = False
@@ -123,19 +118,10 @@ class Layout:
         """Paths of a table, one for each format."""
         return [f"{self.folder}/tables/{study}/{name}.{suffix}" for suffix in TABLE_FORMATS]
 
-    def claims(self, study: str) -> list[str]:
-        """Paths of the table of a study's claims, one for each format."""
-        return self.table(study, CLAIMS_TABLE)
-
-    @property
-    def pages(self) -> str:
-        """The folder of the report's pages."""
-        return f"{self.folder}/report"
-
     def page(self, study: str) -> list[str]:
         """Paths of a study's page and of its card for the index."""
-        return [f"{self.pages}/{study}.html", f"{self.pages}/{study}.json"]
+        return [f"{self.folder}/report/{study}.html", f"{self.folder}/report/{study}.json"]
 
     def index(self) -> str:
         """Path of the page with a card for each study."""
-        return f"{self.pages}/index.html"
+        return f"{self.folder}/report/index.html"

@@ -1,7 +1,5 @@
-"""JSON files with a checksum of their content, which is verified when they are read.
-
-The checksum is that of the values, not of the bytes: a file that is indented anew stays valid.
-"""
+"""JSON files with a checksum of their content, which is verified when they are read: of the values,
+not of the bytes, so a file that is indented anew stays valid."""
 
 import hashlib
 import json
@@ -30,11 +28,8 @@ def write_sealed(path: str | Path, content: Mapping[str, Any], *, sync: bool = T
 
 
 def read_sealed(path: str | Path, kind: str, fix: str) -> dict[str, Any]:
-    """Read a JSON file that `write_sealed` wrote.
-
-    Raise UserError if it is missing or damaged: `kind` says what the file should hold, `fix` what
-    to do.
-    """
+    """Read a JSON file that `write_sealed` wrote. Raise UserError if it is missing or damaged:
+    `kind` says what it should hold, `fix` what to do."""
     try:
         with explain_errors(path):
             content = json.loads(Path(path).read_text(encoding="utf-8"))

@@ -1,8 +1,6 @@
-"""The files that come with Cohort: its Snakefile, config, papers' values and released runs.
-
-They lie in the clone, or in the folder `bundle` of an installed package. A working directory may
-have files of its own at the same relative paths, and those come first.
-"""
+"""The files that come with Cohort, in the clone or in the folder `bundle` of an installed package:
+its Snakefile, config, papers' values and released runs. Those of the working directory at the same
+relative paths come first."""
 
 from pathlib import Path
 

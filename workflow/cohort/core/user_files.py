@@ -7,7 +7,6 @@ module `my.selection.turns`. config/config.yaml may name another folder under th
 
 import hashlib
 import importlib
-import pkgutil
 import re
 import sys
 import traceback
@@ -45,26 +44,16 @@ def subfolder(package: str) -> Path:
     return folder().joinpath(*package.split(".")[1:])
 
 
-def module_names(package: str) -> list[str]:
-    """The names of the user's modules that extend a package of Cohort."""
-    return sorted(info.name for info in pkgutil.iter_modules([str(subfolder(package))]))
-
-
-def modules_naming(component: str, package: str) -> set[str]:
-    """The names of the user's modules that extend a package and have a component's name in quotes,
-    as the module that defines the component has."""
-    quoted = re.compile(f"""["']{re.escape(component)}["']""")
-    files = [*subfolder(package).glob("*.py"), *subfolder(package).glob("*/__init__.py")]
-    return {
-        file.parent.name if file.stem == "__init__" else file.stem
-        for file in files
-        if quoted.search(file.read_text("utf-8", "replace"))
-    }
+def module_files(package: str) -> dict[str, Path]:
+    """The files of the user's modules that extend a package of Cohort, by the module's name."""
+    files = {file.parent.name: file for file in subfolder(package).glob("*/__init__.py")}
+    files |= {file.stem: file for file in subfolder(package).glob("*.py")}
+    return {name: file for name, file in files.items() if name != "__init__"}
 
 
 def import_module(package: str, name: str) -> ModuleType:
-    """Import the user's module of this name that extends a package; UserError if it fails, ends
-    Python or changes the working directory."""
+    """Import a user's module that extends a package; UserError if it fails, ends Python or changes
+    the working directory."""
     if PACKAGE not in sys.modules:
         root = ModuleType(PACKAGE)
         root.__path__ = [str(folder().resolve())]
@@ -134,8 +123,7 @@ def module_versions(provenance: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def changed_files(provenance: Mapping[str, Any]) -> list[str]:
-    """The user's files whose current version is not the one, or the only one, that took part in a
-    run. A file that is gone is left out."""
+    """The user's files, of those that exist, that took part in a run in another version."""
     return [
         str(file_of(module))
         for module, digests in module_versions(provenance).items()

@@ -2,7 +2,8 @@
 
 Each client has weights of its own, so a layer of all clients is a grid of small products that no
 library computes at once. `layers` is the way in: it makes a copy of a network whose layers call
-these kernels under `torch.vmap` over clients. Nothing here knows federated learning.
+these kernels under `torch.vmap` over clients. `padding` needs no Triton: it lets networks take
+batches that are filled up. Nothing here knows federated learning.
 
 Shapes in comments and docstrings name the axes from the slowest to the fastest: images are
 (client, sample, row, column, channel), weights (client, output, row, column, channel). Tiles and

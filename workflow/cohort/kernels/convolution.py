@@ -57,8 +57,10 @@ def float32_products(shape: Shape) -> str:
 @triton.jit
 def _dot(left, right, sums, PRECISION: tl.constexpr):
     if PRECISION == "bfloat16":
-        return tl.dot(left.to(tl.bfloat16), right.to(tl.bfloat16), sums)
-    return tl.dot(left, right, sums, input_precision=PRECISION)
+        sums = tl.dot(left.to(tl.bfloat16), right.to(tl.bfloat16), sums)
+    else:
+        sums = tl.dot(left, right, sums, input_precision=PRECISION)
+    return sums
 
 
 @triton.jit

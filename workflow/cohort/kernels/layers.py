@@ -8,49 +8,68 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.autograd import Function
-from torch.func import functional_call, vmap
+from torch.func import vmap
 
-from cohort.kernels import convolution
+from cohort.kernels import channelwise, convolution, padding
 from cohort.kernels.convolution import Shape
 
-ERROR = 0.03  # of a gradient relative to its norm: so much may a unit change that rounding switches
 EXACT = "float32"
+# of a gradient relative to its norm: so much may a unit change that rounding switches
+ERRORS = {EXACT: 0.03, "tf32": 0.03, "bfloat16": 0.1}
+LEAST = 1e-3  # of the whole gradient's norm, to which smaller ones are related: one may be rounding
 
 
 def with_kernels(network: nn.Module, precision: str = EXACT) -> nn.Module:
-    """A copy of a network, with parameters of the same names, whose convolutions and linear layers
-    call the kernels; it must be called under `vmap`, in float32. Multiplications are as accurate as
-    float32, or in `tf32` or `bfloat16`."""
-    network = copy.deepcopy(network)
+    """A copy of a network for `padding.call`, with parameters and buffers of the same names, whose
+    convolutions, linear layers and batch normalizations call the kernels; it must be called under
+    `vmap`, in float32. Multiplications are as accurate as float32, or in `tf32` or `bfloat16`."""
+    network = copy.deepcopy(padding.with_padding(network))
+    batch = vars(network).get(padding.BATCH)
     for module in list(network.modules()):
         if isinstance(module, nn.Sequential):
             _fuse(module)
     for module in network.modules():
         if _has_kernel(module):
-            module.forward = partial(_forward, module, precision)
+            forward = partial(_forward, module, precision)
+        elif type(module) is nn.BatchNorm2d and module.affine and padding.is_normalization(module):
+            forward = partial(padding.normalize, module, batch, _BatchNormalization.apply)
+        elif isinstance(module, nn.AdaptiveAvgPool2d) and module.output_size in (1, (1, 1)):
+            forward = partial(torch.mean, dim=(2, 3), keepdim=True)  # which `vmap` batches
+        else:
+            continue
+        vars(module)["forward"] = forward
     return network
 
 
-def check(network: nn.Module, layers: nn.Module, inputs: Tensor) -> str:
+def check(network: nn.Module, layers: nn.Module, inputs: Tensor, precision: str = EXACT) -> str:
     """What is wrong with the `layers` that `with_kernels` made of a network, on this device: empty
-    if they give its gradients, here of the sum of its squared outputs, for two clients."""
-    weights = {
-        name: torch.stack([own, 0.9 * own]).detach().requires_grad_()
-        for name, own in network.named_parameters()
-    }
-    inputs = torch.stack([inputs, inputs.flip(0)])
-    gradients = []
+    if they give its gradients, here of the sum of its squared outputs, and its running statistics,
+    for two clients, of whose samples all and all but one count."""
+    names = [name for name, _ in network.named_parameters()]
+    drawn = padding.draw(padding.random_calls(network, inputs[:1]), len(inputs), inputs.device)
+    counted = torch.ones(2, len(inputs), dtype=torch.bool, device=inputs.device)
+    counted[1, -1] = False
+    given = torch.stack([inputs, inputs.flip(0)]), counted, *(torch.stack([d, d]) for d in drawn)
+    results = []
     try:
-        for module in (network, layers):
-            outputs = vmap(partial(functional_call, module))(weights, (inputs,))
-            loss = outputs.square().sum()
-            gradients.append(torch.autograd.grad(loss, list(weights.values())))
+        for module in (padding.with_padding(network), layers):
+            own = network.state_dict()
+            rows = {name: torch.stack([it, (0.9 * it).to(it)]) for name, it in own.items()}
+            leaves = [rows[name].requires_grad_() for name in names]
+            is_rough = module is layers and precision == "bfloat16"
+            with torch.autocast(inputs.device.type, torch.bfloat16, enabled=is_rough):
+                outputs = vmap(partial(padding.call, module))(rows, *given)
+            gradients = torch.autograd.grad(outputs.float().square().sum(), leaves)
+            results.append(rows | dict(zip(names, gradients, strict=True)))
     except Exception as error:  # whatever a compiler may raise on a card that it does not know
         return f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"
-    for name, expected, own in zip(weights, *gradients, strict=True):
-        distance = float((own - expected).norm() / expected.norm().clamp(min=1e-30))
-        if not distance < ERROR:
-            return f"the gradient of {name} is off by {distance:.1e}"
+    total = sum(float(results[0][name].square().sum()) for name in names) ** 0.5
+    for name, expected in results[0].items():
+        kind, least = ("the gradient of ", LEAST * total) if name in names else ("", 1e-30)
+        distance = float((results[1][name] - expected).double().norm())
+        distance /= max(float(expected.double().norm()), least)
+        if not distance < ERRORS[precision]:
+            return f"{kind}{name} is off by {distance:.1e}"
     return ""
 
 
@@ -61,8 +80,13 @@ def _has_kernel(module: nn.Module) -> bool:
     if type(module) is not nn.Conv2d or isinstance(module.padding, str):
         return False
     alike = all(len(set(pair)) == 1 for pair in (module.stride, module.padding))
-    plain = module.groups == 1 and module.dilation == (1, 1) and module.padding_mode == "zeros"
-    return alike and plain
+    plain = module.dilation == (1, 1) and module.padding_mode == "zeros"
+    return alike and plain and (module.groups == 1 or _is_depthwise(module))
+
+
+def _is_depthwise(layer: nn.Conv2d) -> bool:
+    """Whether a convolution filters each channel by itself, without a bias."""
+    return layer.groups == layer.in_channels == layer.out_channels > 1 and layer.bias is None
 
 
 def _fuse(sequence: nn.Sequential) -> None:
@@ -71,7 +95,7 @@ def _fuse(sequence: nn.Sequential) -> None:
     names = list(sequence._modules)
     for name, *followers in zip(names, names[1:], [*names[2:], ""], strict=False):
         layer = sequence.get_submodule(name)
-        if not _has_kernel(layer):
+        if not _has_kernel(layer) or (isinstance(layer, nn.Conv2d) and layer.groups > 1):
             continue
         kinds = [_kind(sequence, follower) for follower in followers]
         vars(layer)["pools"] = isinstance(layer, nn.Conv2d) and sorted(kinds) == ["pool", "relu"]
@@ -102,8 +126,8 @@ def _forward(layer: Any, precision: str, inputs: Tensor) -> Tensor:
     return results
 
 
-class _Layer(Function):
-    """One client's layer; only its rule for `vmap` exists."""
+class _PerClient(Function):
+    """What is computed for one client; only its rule for `vmap` exists."""
 
     @staticmethod
     def forward(*_: Any) -> Tensor:
@@ -111,6 +135,10 @@ class _Layer(Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None: ...
+
+
+class _Layer(_PerClient):
+    """A convolution or linear layer."""
 
     @staticmethod
     def vmap(
@@ -130,13 +158,33 @@ class _Layer(Function):
         if not weights[0].is_contiguous():
             weights = weights.contiguous()
         inputs, bias = inputs.contiguous(), None if bias is None else bias.contiguous()
-        _, outputs, rows, columns, channels = weights.shape
-        batch, height, width = inputs.shape[1:4]
+        outputs, rows, columns = weights.shape[1:4]
+        batch, height, width, channels = inputs.shape[1:]
         shape = Shape(batch, height, width, channels, outputs, rows, columns, stride, padding)
+        if channels != weights.shape[-1]:
+            results = _Depthwise.apply(inputs, weights.squeeze(-1), shape)
+            return results.movedim(-1, 2), 0
         if precision == EXACT:
             precision = convolution.float32_products(shape)
         results = _Convolution.apply(inputs, weights, bias, shape, precision, rectifies, pools)
         return results.view(*sizes[:-1], outputs) if is_linear else results.movedim(-1, 2), 0
+
+
+class _BatchNormalization(_PerClient):
+    """Batch normalization as `padding.by_moments`."""
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: Any, images: Tensor, *given: Any
+    ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
+        *rows, eps = given
+        images = _with_clients(images, in_dims[0], info.batch_size).movedim(2, -1).float()
+        rows = [
+            _with_clients(tensor, dim, info.batch_size).contiguous()
+            for tensor, dim in zip(rows, in_dims[1:-1], strict=True)
+        ]
+        results, *moments = _Normalization.apply(images.contiguous(), *rows, eps)
+        return (results.movedim(-1, 2), *moments), (0, 0, 0)
 
 
 def _with_clients(tensor: Tensor, dim: int | None, clients: int) -> Tensor:
@@ -171,3 +219,44 @@ class _Convolution(Function):
         of_weights, of_bias = convolution.weight_gradients(*both, ctx.shape, ctx.precision)
         kept = of_bias if ctx.needs_input_grad[2] else None
         return of_images, of_weights, kept, None, None, None, None
+
+
+class _Depthwise(Function):
+    """A depthwise convolution of images (client, sample, row, column, channel)."""
+
+    @staticmethod
+    def forward(ctx: Any, images: Tensor, weights: Tensor, shape: Shape) -> Tensor:
+        ctx.shape = shape
+        ctx.save_for_backward(images, weights)
+        return channelwise.filter_channels(images, weights, shape, backward=False)
+
+    @staticmethod
+    def backward(ctx: Any, gradients: Tensor) -> tuple[Tensor | None, ...]:
+        images, weights = ctx.saved_tensors
+        gradients = gradients.contiguous()
+        of_images = channelwise.filter_channels(gradients, weights, ctx.shape, backward=True)
+        return of_images, channelwise.filter_gradient(images, gradients, ctx.shape), None
+
+
+class _Normalization(Function):
+    """Batch normalization of images (client, sample, row, column, channel), by the moments of the
+    samples that count or, where fewer than two do, by the running ones; with these moments."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, images: Tensor, weights: Tensor, bias: Tensor, running_means: Tensor,
+        running_variances: Tensor, counted: Tensor, eps: float,
+    ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+        counted = counted.view(torch.int8)
+        means, variances = channelwise.moments(images, counted)
+        has_moments = counted.sum(dim=1, keepdim=True) > 1
+        centers = torch.where(has_moments, means, running_means)
+        factors = (torch.where(has_moments, variances, running_variances) + eps).rsqrt()
+        ctx.save_for_backward(images, counted, centers, factors, weights, has_moments)
+        ctx.mark_non_differentiable(means, variances)
+        return channelwise.scale(images, centers, factors * weights, bias), means, variances
+
+    @staticmethod
+    def backward(ctx: Any, gradients: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+        given = *ctx.saved_tensors, gradients.contiguous()
+        return *channelwise.normalization_gradients(*given), None, None, None, None

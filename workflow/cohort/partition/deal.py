@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cohort.core.errors import UserError
+from cohort.core.errors import UserError, refusals_as_errors
 from cohort.core.paths import digest_in
 from cohort.core.randomness import generator
 from cohort.data.sampling import draw_share, scaled_count
@@ -41,15 +41,11 @@ def deal_data(settings: Mapping[str, Any], data: str | Path) -> Shards:
     scheme = parse_partition(settings["partition"]).scaled(settings["samples"])
     rng = generator(seed, "partition")
     pool = Pool(labels[used], None if groups is None else groups[used])
-    try:
+    with refusals_as_errors(f"partition {settings['partition']} of {settings['dataset']}: "):
         whole = scheme.deal(pool, settings["clients"], rng)
         chosen = scheme.overlapping_clients(len(whole), copy.deepcopy(rng))
         own, holdouts = _split_holdout(whole, settings["holdout"], seed)
         kept, borrowed = scheme.borrow(own, rng)
-    except ValueError as error:
-        raise UserError(
-            f"partition {settings['partition']} of {settings['dataset']}: {error}"
-        ) from None
     held = [used[np.concatenate(both)] for both in zip(kept, borrowed, strict=True)]
     shares = _overlap_shares(scheme, whole, held, borrowed)
     counts = np.stack([np.bincount(labels[part], minlength=classes) for part in held])
@@ -75,10 +71,8 @@ def _used_samples(settings: Mapping[str, Any], labels: np.ndarray, classes: int)
     used = draw_share(labels, settings["samples"], "train share")
     remaining, before = (np.bincount(these, minlength=classes) for these in (labels[used], labels))
     if ((remaining == 0) & (before >= RARE * len(labels))).any():
-        raise UserError(
-            f"{settings['samples']:g} of {settings['dataset']} leaves a class without a sample; "
-            "take a larger share"
-        )
+        share = f"{settings['samples']:g} of {settings['dataset']}"
+        raise UserError(f"{share} leaves a class without a sample; take a larger share")
     return used
 
 

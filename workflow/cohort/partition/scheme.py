@@ -34,6 +34,9 @@ class Scheme(NameEncoded):
     exact: ClassVar[bool] = True
     """Whether each sample goes to exactly one client, neither shared nor left out."""
 
+    needs_groups: ClassVar[bool] = False
+    """Whether it deals samples by their groups, which the data set must then have."""
+
     def versions(self, holdout: float = 0.0) -> dict[str, int]:
         """The science versions that shards depend on, if each client holds out this share."""
         return {f"partition:{self.name}": self.science}
@@ -41,7 +44,9 @@ class Scheme(NameEncoded):
     def check(self, classes: int, clients: int, samples: int, groups: int | None = None) -> None:
         """Raise ValueError if the scheme cannot deal so many samples, classes and groups to so many
         clients. `groups` is None if the data set has none."""
-        if clients > samples:
+        if self.needs_groups and groups is None:
+            raise ValueError(NO_GROUPS)
+        if self.exact and clients > samples:
             raise ValueError(f"{samples} samples cannot be dealt to {clients} clients")
 
     def scaled(self, share: float) -> Self:
@@ -54,14 +59,12 @@ class Scheme(NameEncoded):
 
     def borrow(self, parts: Parts, rng: np.random.Generator) -> tuple[Parts, Parts]:
         """Split what clients hold after borrowing: the samples that each keeps of its part, and
-        those of others that it holds too. Only an overlap makes a difference: other schemes keep
-        everything and borrow nothing."""
+        those of others that it holds too. Schemes other than an overlap borrow nothing."""
         return parts, [np.empty(0, dtype=np.int64) for _ in parts]
 
     def overlapping_clients(self, clients: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw the overlapping clients, to which `borrow` gives samples of others if it has the
-        same generator; return their numbers, also of those that borrow none. Only an overlap draws
-        any."""
+        """Draw the numbers of the overlapping clients, to which `borrow` with the same generator
+        gives samples of others, perhaps none. Schemes other than an overlap have no such client."""
         return np.empty(0, dtype=np.int64)
 
 

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import gcd
 from typing import ClassVar, Self
@@ -11,7 +12,7 @@ import numpy as np
 
 from cohort.core.components import Catalog, parameter, parse
 from cohort.core.errors import UserError
-from cohort.partition.scheme import NO_GROUPS, Parts, Pool, Scheme, group_by_owner
+from cohort.partition.scheme import Parts, Pool, Scheme, group_by_owner
 
 
 class Iid(Scheme):
@@ -33,55 +34,44 @@ class Classes(Scheme):
 
     def check(self, classes: int, clients: int, samples: int, groups: int | None = None) -> None:
         super().check(classes, clients, samples)
-        if self.k > classes:
-            raise ValueError(
-                f"a client cannot hold {self.k} classes where there are only {classes}"
-            )
-        self.check_every_class_held(classes, clients)
+        check_holders("class", "classes", classes, clients, self.k, self.block(classes, clients))
         if clients * self.k > samples:
-            raise ValueError(
-                f"{clients} clients that hold {self.k} classes each need {clients * self.k} "
-                f"samples at least, and there are {samples}"
-            )
+            needed = f"hold {self.k} classes each need {clients * self.k} samples at least"
+            raise ValueError(f"{clients} clients that {needed}, and there are {samples}")
 
-    def check_every_class_held(self, classes: int, clients: int) -> None:
-        """Raise ValueError if there are fewer clients than classes, so that some class has no
-        holder."""
-        if clients < classes:
-            raise ValueError(
-                f"{clients} clients leave some of the {classes} classes unheld "
-                f"(client i starts from class i mod {classes})"
-            )
-
-    def assigned_classes(self, classes: int, clients: int) -> int:
+    def block(self, classes: int, clients: int) -> int:
         """The number of a client's classes that are assigned rather than drawn."""
         return 1
 
     def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:
         classes = int(pool.labels.max()) + 1
-        parts: list[Parts] = [[] for _ in range(clients)]
-        assigned = self.assigned_classes(classes, clients)
-        holders_of = draw_holders(classes, clients, self.k, assigned, rng)
-        for label, holding in enumerate(holders_of):
-            samples = rng.permutation(np.flatnonzero(pool.labels == label))
-            if len(samples) < len(holding):
-                raise ValueError(
-                    f"class {label} has {len(samples)} samples for {len(holding)} clients "
-                    "that hold it"
-                )
-            for client, part in zip(holding, np.array_split(samples, len(holding)), strict=True):
-                parts[client].append(part)
-        return [np.concatenate(part) for part in parts]
+        samples_of = group_by_owner(np.arange(len(pool.labels)), pool.labels, classes)
+        holders_of = draw_holders(classes, clients, self.k, self.block(classes, clients), rng)
+
+        def split(samples: np.ndarray, count: int) -> Parts:
+            return np.array_split(rng.permutation(samples), count)
+
+        return deal_to_holders("class", samples_of, holders_of, clients, split)
+
+
+def check_holders(
+    category: str, plural: str, number: int, clients: int, most: int, block: int
+) -> None:
+    """Raise ValueError if clients cannot hold `most` of so many categories each, or their blocks
+    leave some category without a holder."""
+    if most > number:
+        raise ValueError(f"a client cannot hold {most} {plural} where there are only {number}")
+    if clients * block < number:
+        start = f"client i starts from {category} i mod {number}"
+        raise ValueError(f"{clients} clients leave some of the {number} {plural} unheld ({start})")
 
 
 def draw_holders(
     categories: int, clients: int, most: int, block: int, rng: np.random.Generator
 ) -> list[list[int]]:
-    """Draw the clients that hold each category (class or domain).
-
-    Each client holds `most` of them: client i the `block` consecutive ones from i * block on,
-    modulo their number, and others drawn at random.
-    """
+    """Draw the clients that hold each category (class or domain). Each client holds `most` of them:
+    client i the `block` consecutive ones from i * block on, modulo their number, and others drawn
+    at random."""
     holders_of: list[list[int]] = [[] for _ in range(categories)]
     for client in range(clients):
         first = (client * block + np.arange(block)) % categories
@@ -89,6 +79,25 @@ def draw_holders(
         for category in [*first, *rng.choice(rest, most - block, replace=False)]:
             holders_of[category].append(client)
     return holders_of
+
+
+def deal_to_holders(
+    category: str,
+    samples_of: Parts,
+    holders_of: list[list[int]],
+    clients: int,
+    split: Callable[[np.ndarray, int], Parts],
+) -> Parts:
+    """Give each client its parts of the samples of its categories, which `split` cuts into as many
+    parts as there are holders."""
+    parts: list[Parts] = [[] for _ in range(clients)]
+    for number, (samples, holding) in enumerate(zip(samples_of, holders_of, strict=True)):
+        if len(samples) < len(holding):
+            lack = f"has {len(samples)} samples for {len(holding)} clients that hold it"
+            raise ValueError(f"{category} {number} {lack}")
+        for client, part in zip(holding, split(samples, len(holding)), strict=True):
+            parts[client].append(part)
+    return [np.concatenate(part) for part in parts]
 
 
 class Covering(Classes):
@@ -102,14 +111,13 @@ class Covering(Classes):
 
     name: ClassVar[str] = "covering"
 
-    def check_every_class_held(self, classes: int, clients: int) -> None:
-        """Raise ValueError if the clients, with k classes each, cannot hold every class."""
+    def check(self, classes: int, clients: int, samples: int, groups: int | None = None) -> None:
         if clients * self.k < classes:
-            raise ValueError(
-                f"{clients} clients that hold {self.k} each cannot hold all {classes} classes"
-            )
+            held = f"clients that hold {self.k} each cannot hold all {classes} classes"
+            raise ValueError(f"{clients} {held}")
+        super().check(classes, clients, samples)
 
-    def assigned_classes(self, classes: int, clients: int) -> int:
+    def block(self, classes: int, clients: int) -> int:
         return -(-classes // clients)
 
 
@@ -122,9 +130,8 @@ class Dirichlet(Scheme):
     Dir(alpha), and a client that already holds the mean size gets no more. The draw is repeated
     until every client has at least `minimum` samples.
 
-    NIID-Bench draws shares for all clients, sets those of full clients to 0 and normalizes the
-    rest. Shares drawn for the others alone have the same distribution and need no division by a sum
-    that may vanish.
+    NIID-Bench draws shares for all clients, sets those of full ones to 0 and normalizes the rest.
+    Drawn for the others alone they have the same distribution, and no sum that may vanish.
     """
 
     name: ClassVar[str] = "dir"
@@ -135,6 +142,8 @@ class Dirichlet(Scheme):
     def check(self, classes: int, clients: int, samples: int, groups: int | None = None) -> None:
         if clients * self.minimum > samples:
             raise ValueError(f"{samples} samples cannot give {clients} clients {self.minimum} each")
+        if self.minimum:  # else clients may be empty
+            super().check(classes, clients, samples, groups)
 
     def scaled(self, share: float) -> Self:
         least = min(self.minimum, max(1, round(self.minimum * share)))
@@ -148,14 +157,10 @@ class Dirichlet(Scheme):
                 break
         else:
             relaxed = f" or '{dataclasses.replace(self, minimum=1)}'" if self.minimum > 1 else ""
-            raise ValueError(
-                f"none of {TRIES:,} draws gave each of {clients} clients at least {self.minimum} "
-                f"samples; try fewer clients, a larger alpha{relaxed}"
-            )
-        labels = range(len(cuts))
-        samples = [rng.permutation(np.flatnonzero(pool.labels == label)) for label in labels]
-        owners = [np.repeat(np.arange(clients), counts) for counts in np.diff(cuts, axis=1)]
-        return group_by_owner(np.concatenate(samples), np.concatenate(owners), clients)
+            draws = f"none of {TRIES:,} draws gave each of {clients} clients at least"
+            advice = f"try fewer clients, a larger alpha{relaxed}"
+            raise ValueError(f"{draws} {self.minimum} samples; {advice}")
+        return deal_by_counts(pool.labels, np.diff(cuts, axis=1), np.arange(clients), rng)
 
     def draw_cuts(
         self, per_class: np.ndarray, clients: int, rng: np.random.Generator
@@ -176,6 +181,17 @@ class Dirichlet(Scheme):
             cuts[label, -1] = count
             sizes += np.diff(cuts[label])
         return cuts
+
+
+def deal_by_counts(
+    labels: np.ndarray, counts: np.ndarray, order: np.ndarray, rng: np.random.Generator
+) -> Parts:
+    """Give each client so many samples of each class (class, client), drawn at random. `order` says
+    whose each column is."""
+    classes = range(len(counts))
+    samples = [rng.permutation(np.flatnonzero(labels == label)) for label in classes]
+    owners = [np.repeat(order, row) for row in counts]
+    return group_by_owner(np.concatenate(samples), np.concatenate(owners), len(order))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,36 +220,23 @@ class Domains(Scheme):
     of a domain is split evenly among the domain's holders."""
 
     name: ClassVar[str] = "domains"
+    needs_groups: ClassVar[bool] = True
     d: int = parameter(minimum=1, help="domains per client")
 
     def check(self, classes: int, clients: int, samples: int, groups: int | None = None) -> None:
-        super().check(classes, clients, samples)
-        if groups is None:
-            raise ValueError(NO_GROUPS)
-        if self.d > groups:
-            raise ValueError(f"a client cannot hold {self.d} domains where there are only {groups}")
-        if clients < groups:
-            raise ValueError(
-                f"{clients} clients leave some of the {groups} domains unheld "
-                f"(client i starts from domain i mod {groups})"
-            )
+        super().check(classes, clients, samples, groups)
+        check_holders("domain", "domains", groups or 0, clients, self.d, 1)
 
     def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:
         groups = pool.known_groups()
         domains = int(groups.max()) + 1
         samples_of = group_by_owner(np.arange(len(groups)), groups, domains)
-        parts: list[Parts] = [[] for _ in range(clients)]
-        for domain, holding in enumerate(draw_holders(domains, clients, self.d, 1, rng)):
-            samples = samples_of[domain]
-            if len(samples) < len(holding):
-                raise ValueError(
-                    f"domain {domain} has {len(samples)} samples for {len(holding)} clients "
-                    "that hold it"
-                )
-            pieces = split_evenly(samples, pool, len(holding), rng)
-            for client, part in zip(holding, pieces, strict=True):
-                parts[client].append(part)
-        return [np.concatenate(part) for part in parts]
+        holders_of = draw_holders(domains, clients, self.d, 1, rng)
+
+        def split(samples: np.ndarray, count: int) -> Parts:
+            return split_evenly(samples, pool, count, rng)
+
+        return deal_to_holders("domain", samples_of, holders_of, clients, split)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -242,29 +245,24 @@ class IsolatedDomain(Scheme):
     nothing else. Each class of the other domains is split evenly among the other clients."""
 
     name: ClassVar[str] = "onedomain"
+    needs_groups: ClassVar[bool] = True
     domain: int = parameter(minimum=0, help="the first client's domain, counted from 0")
 
     def check(self, classes: int, clients: int, samples: int, groups: int | None = None) -> None:
-        super().check(classes, clients, samples)
-        if groups is None:
-            raise ValueError(NO_GROUPS)
-        if self.domain >= groups:
-            raise ValueError(
-                f"there is no domain {self.domain}: the {groups} domains are numbered "
-                f"from 0 to {groups - 1}"
-            )
+        super().check(classes, clients, samples, groups)
+        if self.domain >= (groups or 0):
+            numbers = f"the {groups} domains are numbered from 0 to {(groups or 0) - 1}"
+            raise ValueError(f"there is no domain {self.domain}: {numbers}")
         if clients < 2:
             raise ValueError("a domain at one client and the others elsewhere need two clients")
 
     def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:
         alone = pool.known_groups() == self.domain
         if not alone.any() or (~alone).sum() < clients - 1:
-            raise ValueError(
-                f"domain {self.domain} has {alone.sum()} samples, "
-                f"the others {(~alone).sum()} for {clients - 1} clients"
-            )
-        others = split_evenly(np.flatnonzero(~alone), pool, clients - 1, rng)
-        return [np.flatnonzero(alone), *others]
+            others = f"the others {(~alone).sum()} for {clients - 1} clients"
+            raise ValueError(f"domain {self.domain} has {alone.sum()} samples, {others}")
+        rest = split_evenly(np.flatnonzero(~alone), pool, clients - 1, rng)
+        return [np.flatnonzero(alone), *rest]
 
 
 class DirichletDomains(Dirichlet):
@@ -272,11 +270,7 @@ class DirichletDomains(Dirichlet):
     labels."""
 
     name: ClassVar[str] = "dirdomains"
-
-    def check(self, classes: int, clients: int, samples: int, groups: int | None = None) -> None:
-        super().check(classes, clients, samples)
-        if groups is None:
-            raise ValueError(NO_GROUPS)
+    needs_groups: ClassVar[bool] = True
 
     def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:
         return super().deal(Pool(pool.known_groups()), clients, rng)
@@ -301,12 +295,12 @@ class Roles(Scheme):
 
     name: ClassVar[str] = "roles"
     exact: ClassVar[bool] = False
+    needs_groups: ClassVar[bool] = True
     k: int = parameter(minimum=1, help="roles per client")
 
     def check(self, classes: int, clients: int, samples: int, groups: int | None = None) -> None:
-        if groups is None:
-            raise ValueError(NO_GROUPS)
-        if self.k > groups:
+        super().check(classes, clients, samples, groups)
+        if self.k > (groups or 0):
             raise ValueError(f"a client cannot hold {self.k} roles where there are only {groups}")
 
     def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:
@@ -314,9 +308,8 @@ class Roles(Scheme):
         sizes = np.bincount(groups)
         roles = np.argsort(-sizes, kind="stable")[: np.count_nonzero(sizes)]
         if self.k > len(roles):
-            raise ValueError(
-                f"a client cannot hold {self.k} roles where only {len(roles)} have samples"
-            )
+            have = f"only {len(roles)} have samples"
+            raise ValueError(f"a client cannot hold {self.k} roles where {have}")
         samples = group_by_owner(np.arange(len(groups)), groups, len(sizes))
         held = roles[dealt_roles(len(roles), clients, self.k)]
         return [np.concatenate(list(map(samples.__getitem__, row))) for row in held]
@@ -325,10 +318,9 @@ class Roles(Scheme):
 def dealt_roles(roles: int, clients: int, per_client: int) -> np.ndarray:
     """The positions of each client's roles in the list of roles (client, role).
 
-    A client meets the same roles again after roles / gcd(roles, clients) turns. The authors' loop,
-    which this follows up to there, never ends for a larger `per_client`; here it continues one role
-    further on, so that no client gets a role twice. That is not an error, because the number of
-    roles that have samples depends on the seed when some samples are set aside.
+    After roles / gcd(roles, clients) turns a client meets the same roles again, and the authors'
+    loop, which this follows up to there, never ends; here it continues one role further on. A
+    larger `per_client` is no error: how many roles have samples depends on the seed.
     """
     turn = np.arange(per_client)
     extra = turn // (roles // gcd(roles, clients))
@@ -343,10 +335,7 @@ class EqualSizes(Scheme):
     def deal(self, pool: Pool, clients: int, rng: np.random.Generator) -> Parts:
         order = rng.permutation(clients)
         counts = self.draw_counts(np.bincount(pool.labels), order, rng)
-        labels = range(counts.shape[1])
-        samples = [rng.permutation(np.flatnonzero(pool.labels == label)) for label in labels]
-        owners = [np.repeat(order, column) for column in counts[order].T]
-        return group_by_owner(np.concatenate(samples), np.concatenate(owners), clients)
+        return deal_by_counts(pool.labels, counts[order].T, order, rng)
 
     def draw_counts(
         self, per_class: np.ndarray, order: np.ndarray, rng: np.random.Generator
@@ -401,13 +390,11 @@ class Sampled(EqualSizes):
     def check(self, classes: int, clients: int, samples: int, groups: int | None = None) -> None:
         super().check(classes, clients, samples)
         if self.low > self.high:
-            raise ValueError(
-                f"{self.low} is more than {self.high}; the smaller number of classes comes first"
-            )
+            order = "the smaller number of classes comes first"
+            raise ValueError(f"{self.low} is more than {self.high}; {order}")
         if self.high > classes:
-            raise ValueError(
-                f"a client cannot draw {self.high} classes where there are only {classes}"
-            )
+            few = f"where there are only {classes}"
+            raise ValueError(f"a client cannot draw {self.high} classes {few}")
 
     def draw_client(self, size: int, left: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         available = np.flatnonzero(left)
@@ -433,13 +420,10 @@ class Overlap(Scheme):
     """After `base` has dealt, randomly chosen clients also borrow samples of others, until a given
     ratio of what they hold is borrowed (PECO, Fig. 1).
 
-    Lenders are the clients that were not chosen: if the chosen ones lent too, more than the given
-    ratio of their samples would overlap. The paper does not say how many samples each lends; here
-    all lend equally many, as far as that divides evenly and they have enough.
-
-    With `replace`, clients keep their size: borrowed samples replace some of their own, which then
-    belong to nobody. At a ratio of 0 nobody borrows, but who overlaps is chosen all the same, for a
-    selector that treats these clients differently.
+    Only the others lend, or more than that ratio would overlap: equally many samples each, of which
+    the paper says nothing, as far as that divides evenly and they have enough. With `replace`,
+    borrowed samples replace some of a client's own, which then belong to nobody. At a ratio of 0
+    nobody borrows, but a selector may treat the chosen clients differently.
     """
 
     name: ClassVar[str] = "overlap"
@@ -460,14 +444,11 @@ class Overlap(Scheme):
     def check(self, classes: int, clients: int, samples: int, groups: int | None = None) -> None:
         self.base.check(classes, clients, samples, groups)
         if not self.base.exact:
-            raise ValueError(
-                f"'{self.base}' already lets clients share samples; "
-                "only a partition that deals each sample once can have an overlap"
-            )
+            only = "only a partition that deals each sample once can have an overlap"
+            raise ValueError(f"'{self.base}' already lets clients share samples; {only}")
         if len(self.ratios) >= clients:
-            raise ValueError(
-                f"{len(self.ratios)} overlapping clients of {clients} leave nobody to borrow from"
-            )
+            overlapping = f"{len(self.ratios)} overlapping clients of {clients}"
+            raise ValueError(f"{overlapping} leave nobody to borrow from")
 
     def scaled(self, share: float) -> Self:
         return dataclasses.replace(self, base=self.base.scaled(share))
@@ -481,17 +462,13 @@ class Overlap(Scheme):
         kept, borrowed = (list(both) for both in super().borrow(parts, rng))
         for client, ratio in zip(chosen, self.ratios, strict=True):
             amount = round((ratio if self.replace else ratio / (1 - ratio)) * sizes[client])
-            if amount > sizes[donors].sum():
-                raise ValueError(
-                    f"a client of {sizes[client]} samples should borrow {amount}, "
-                    f"but the others hold {sizes[donors].sum()}"
-                )
+            if amount > (held := sizes[donors].sum()):
+                wanted = f"a client of {sizes[client]} samples should borrow {amount}"
+                raise ValueError(f"{wanted}, but the others hold {held}")
             donors = rng.permutation(donors)
             lent = share_evenly(amount, sizes[donors])
-            pieces = [
-                rng.choice(parts[donors[donor]], lent[donor], replace=False)
-                for donor in np.flatnonzero(lent)
-            ]
+            pairs = [(parts[donors[index]], lent[index]) for index in np.flatnonzero(lent)]
+            pieces = [rng.choice(part, count, replace=False) for part, count in pairs]
             borrowed[client] = np.concatenate([borrowed[client], *pieces])
             if self.replace:
                 kept[client] = rng.permutation(parts[client])[amount:]
@@ -535,10 +512,8 @@ def parse_overlap(base: Scheme, ratios: str) -> Overlap:
         if not all(0 <= ratio < 1 for ratio in read):
             raise ValueError
     except ValueError:
-        raise UserError(
-            f"partition '{text}' is not of the form {Overlap.name_pattern()} with ratios from 0 to "
-            "below 1"
-        ) from None
+        form = f"{Overlap.name_pattern()} with ratios from 0 to below 1"
+        raise UserError(f"partition '{text}' is not of the form {form}") from None
     scheme = Overlap(base=base, ratios=read, replace=replace)
     if str(scheme) != text:
         raise UserError(f"partition '{text}' is written '{scheme}'")

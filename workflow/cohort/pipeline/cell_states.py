@@ -110,19 +110,27 @@ def core_hours(plan: Plan, cells: Iterable[Cell]) -> float:
 
 def hours_left(plan: Plan, cells: Iterable[CellStatus]) -> dict[str, float]:
     """Estimate the hours that unfinished cells which can run here still take on one device, by
-    device: on one CPU core (`""`), and at the pace of the finished cells of each kind of device."""
-    left = 0.0
-    taken: defaultdict[str, float] = defaultdict(float)
-    estimated: defaultdict[str, float] = defaultdict(float)
+    device: on one CPU core (`""`), and at the pace of the finished cells of each kind of device, of
+    those with the same network where there are any."""
+    left: defaultdict[str, float] = defaultdict(float)  # seconds, by network
+    taken: defaultdict[tuple[str, str], float] = defaultdict(float)
+    estimated: defaultdict[tuple[str, str], float] = defaultdict(float)
     for status in cells:
-        seconds = cost.round_seconds(status.cell, plan.dataset_info(status.cell))
+        settings, info = status.cell.settings, plan.dataset_info(status.cell)
+        seconds = cost.round_seconds(status.cell, info)
         if status.is_finished and status.device:
-            taken[status.device] += status.seconds
-            estimated[status.device] += seconds
+            for network in ("", settings.model):
+                taken[status.device, network] += status.seconds
+                estimated[status.device, network] += seconds
         elif not status.is_finished and status.state != "waiting":
-            left += cost.START_SECONDS + seconds * (1 - status.round / status.cell.settings.rounds)
-    paces = {device: taken[device] / estimated[device] for device in taken}
-    return {device: left * pace / 3600 for device, pace in ({"": 1.0} | paces).items()}
+            share = 1 - status.round / settings.rounds
+            left[settings.model] += cost.START_SECONDS + seconds * share
+    paces = {("", ""): 1.0} | {key: taken[key] / estimated[key] for key in taken}
+    hours = dict.fromkeys((device for device, _ in paces), 0.0)
+    for device in hours:
+        for network, seconds in left.items():
+            hours[device] += seconds * paces.get((device, network), paces[device, ""]) / 3600
+    return hours
 
 
 def last_log(cell: Cell, slurm_logs: Mapping[str, Path]) -> Path | None:

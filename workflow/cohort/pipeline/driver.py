@@ -225,10 +225,10 @@ def remove_previews(scale: str, finished: Iterable[str]) -> None:
             shutil.rmtree(Path(layout.folder, kind, study), ignore_errors=True)
         for file in layout.page(study):
             Path(file).unlink(missing_ok=True)
-    if any(Path(layout.pages).glob("*.json")):
+    if any((pages := Path(layout.index()).parent).glob("*.json")):
         write_index(layout.index())
     else:
-        shutil.rmtree(layout.pages, ignore_errors=True)
+        shutil.rmtree(pages, ignore_errors=True)
     if not any(path.is_file() for path in Path(layout.folder).rglob("*")):
         shutil.rmtree(layout.folder, ignore_errors=True)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from cohort.core.errors import UserError
 from cohort.core.files import code_hash
 from cohort.core.lazy import lazy
-from cohort.core.paths import RELEASED, RESULTS, state_folder
+from cohort.core.paths import CLAIMS_TABLE, RELEASED, RESULTS, state_folder
 from cohort.core.sealed_json import write_sealed
 from cohort.pipeline import stages
 from cohort.pipeline.cell_states import failure_texts
@@ -20,6 +20,7 @@ from cohort.plan import load as load_plan
 from cohort.records.record import read
 from cohort.results import collect, series
 from cohort.results.claims.judged import write_judged
+from cohort.results.figures import KINDS
 from cohort.results.release.folder import (
     MANIFEST,
     RunFrames,
@@ -55,20 +56,20 @@ def draw_studies(plan: Plan, studies: Sequence[str]) -> list[str]:
 
 
 def draw_study(plan: Plan, name: str) -> str:
-    """Draw a study from what exists, unfinished cells included, but no figure without any run;
+    """Draw a study from what exists, unfinished cells included, but no figure without enough runs;
     return the path of its page."""
     study, layout = plan.study(name), plan.previews
     metrics = {key: collect_partial(plan, name, key) for key in study.experiments}
     for key, spec in study.drawn_items().items():
         table = metrics[spec["experiment"]]
         runs = series.read_experiment(Path(table).with_suffix(".json"))["cells"]
-        if key in study.figures and all(run["status"] == "missing" for run in runs):
+        if key in study.figures and not KINDS[spec["kind"]].from_spec(spec).has_enough(runs):
             for file in layout.figure(name, key):  # the page names it in one line
                 Path(file).unlink(missing_ok=True)
         else:
             draw_item(plan, name, key, table)
     if study.claims:
-        write_judged(stages.claims_spec(plan, name, layout), layout.claims(name))
+        write_judged(stages.claims_spec(plan, name, layout), layout.table(name, CLAIMS_TABLE))
     page = stages.page_spec(plan, name, layout)
     rows = [row for experiment in study.experiments.values() for row in experiment.rows]
     cells = {row.digest: plan.cells[row.digest] for row in rows}

@@ -65,7 +65,8 @@ class Watch:
       and without a database `sacct` never answers. So it asks once, and if there is no answer it
       keeps all jobs until the next time.
     - It waits for jobs that SLURM no longer knows, or that SLURM holds although they are done. A
-      job whose outputs were missing and exist at two checks in a row has succeeded.
+      job whose outputs were missing and exist at two checks in a row has succeeded, unless it runs:
+      it has deleted them, or is about to, and publishes them again.
     - When it is to end it first sleeps, for up to three minutes.
     """
 
@@ -82,13 +83,13 @@ class Watch:
         """Report the jobs that have ended, and yield the others."""
         failures = self.executor._status_query_failures
         unfinished = [job async for job in self.check(active_jobs)]
-        if self.executor._status_query_failures > failures:
+        if is_silent := self.executor._status_query_failures > failures:
             unfinished = active_jobs
         complete = {job.external_jobid for job in unfinished if self._has_outputs(job.job)}
         for job in unfinished:
-            if job.external_jobid in complete & self.complete:
+            number = job.external_jobid
+            if number in complete & self.complete and (is_silent or _is_over(number)):
                 self.executor.report_job_success(job)
-                _output("scancel", "--state=PENDING", job.external_jobid)
             else:
                 yield job
         self.complete = complete
@@ -111,6 +112,12 @@ class Watch:
             for member in (job if job.is_group() else [job])
             for file in member.output
         )
+
+
+def _is_over(job: str) -> bool:
+    """Cancel a job if it has not begun; return whether it has ended or never will begin."""
+    _output("scancel", "--state=PENDING", job)
+    return not _output("squeue", "--noheader", "--states=RUNNING,CONFIGURING", "--jobs", job)
 
 
 def _output(*command: str) -> str:

@@ -421,7 +421,7 @@ def page_spec(plan: Plan, name: str, layout: paths.Layout | None = None) -> Spec
         },
         "figures": [items[key] for key in study.figures],
         "tables": [items[key] for key in study.tables],
-        "claims": layout.claims(name) if study.claims else [],
+        "claims": layout.table(name, paths.CLAIMS_TABLE) if study.claims else [],
         "quotes": {key: _quotes(claim) for key, claim in study.claims.items()},
         "claims_command": _target_command(plan, f"{name}_claims"),
         "command": _target_command(plan, name),

@@ -40,7 +40,9 @@ PROVENANCE = object_schema(
     sessions={"type": "array", "items": {"type": "object"}, "minItems": 1},
     peak_memory_mb={"type": "number"},
 )
-RELEASE = {"type": "object", "properties": {"release": TEXT}, "required": ["release"]}
+RELEASES = {"type": "array", "items": {"$ref": "#/$defs/release"}, "minItems": 1}
+RELEASE = {"type": "object", "properties": {"release": TEXT, "restored": RELEASES}}
+RELEASE |= {"required": ["release"]}
 HEADER = object_schema(
     "restored",
     format={"const": FORMAT},
@@ -49,9 +51,9 @@ HEADER = object_schema(
     settings={"type": "object"},
     science={"type": "object", "additionalProperties": {"type": "integer"}},
     weights_sha256={"type": "string", "pattern": SHA256},
-    restored={"type": "array", "items": RELEASE, "minItems": 1},
+    restored=RELEASES,
     provenance=PROVENANCE,
-)
+) | {"$defs": {"release": RELEASE}}
 CLIENT_ARRAYS = ("size", "selected", "loss", "accuracy")
 PLAIN = ("clients", "classes")
 

@@ -124,7 +124,7 @@ def attributes_of(record: Record) -> dict[str, Any]:
     provenance = header["provenance"]
     return {
         "settings": settings_with_defaults(header["settings"]),
-        "restored": [source["release"] for source in header.get("restored", ())],
+        "restored": list(map(_origin, header.get("restored", ()))),
         "started": provenance["sessions"][-1].get("started", ""),
         "sessions": len(provenance["sessions"]),
         **{key: provenance[key] for key in ("commit", "trainer", "devices", "peak_memory_mb")},
@@ -132,6 +132,12 @@ def attributes_of(record: Record) -> dict[str, Any]:
         "my": user_files.module_versions(provenance),
         **{name: sum(dict(cost.get(name, ())).values()) for name in COSTS},
     }
+
+
+def _origin(source: Mapping[str, Any]) -> str:
+    """The name of a release, with those that it had the run from: `ours (there from theirs)`."""
+    further = " and ".join(map(_origin, source.get("restored", ())))
+    return f"{source['release']} (there from {further})" if further else source["release"]
 
 
 def settings_with_defaults(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,6 @@ import hashlib
 import io
 import math
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from cohort.core.errors import FileAccessError, UserError, explain_errors
 from cohort.core.files import atomic_write, sha256
 from cohort.core.lazy import lazy
+from cohort.core.paths import RELEASED
 from cohort.core.sealed_json import DAMAGED, read_sealed, write_sealed
 from cohort.core.text import counted
 
@@ -34,6 +34,8 @@ KIND = "metrics"
 FIX = "delete it and run snakemake again, which collects it anew"
 CELL = ("digest", "study", "experiment", "status", "generated", "share")
 DERIVED = ("finished", "diverged", "classes")  # of a cell, worked out when metrics are read
+OURS = re.compile(rf"{RELEASED}/\w+")
+"""The name of a release of this repository, whose runs were restored from no other."""
 FIXED = (*CELL, *DERIVED, "metric", "round", "client", "label", "value")
 """The columns that are not labels."""
 STATUSES = ("done", "diverged", "unfinished", "missing")
@@ -109,19 +111,30 @@ def _verified_bytes(file: Path) -> io.BytesIO:
     return io.BytesIO(content)
 
 
-def restored_notes(files: Iterable[str | Path]) -> list[str]:
-    """A sentence for each release that runs behind these metrics files were restored from."""
+def restored_notes(files: Iterable[str | Path], *, by_others: bool = False) -> list[str]:
+    """A sentence for each release that runs behind these metrics files were restored from, or only
+    for those of others."""
     experiments = (read_experiment(Path(file).with_suffix(".json")) for file in files)
-    return restored_sentences(cell for content in experiments for cell in content.get("cells", ()))
+    cells = (cell for content in experiments for cell in content.get("cells", ()))
+    return restored_sentences(cells, by_others=by_others)
 
 
-def restored_sentences(cells: Iterable[Mapping[str, Any]]) -> list[str]:
-    """A sentence for each release that some of these cells' runs were restored from."""
+def restored_sentences(cells: Iterable[Mapping[str, Any]], *, by_others: bool = False) -> list[str]:
+    """A sentence for each release that some of these cells' runs were restored from, with their
+    strategies if it is not one of this repository's; or only for those of others."""
     finished = {cell["digest"]: cell for cell in cells if "settings" in cell}
-    names = (dict.fromkeys(cell.get("restored", ())) for cell in finished.values())
-    counts = Counter(" ".join(" and ".join(releases).split()) for releases in names)
-    runs = counted(len(finished), "finished run")
-    return [f"Restored from {name}: {n:,} of {runs}." for name, n in counts.items() if name]
+    by_origin: dict[tuple[str, ...], list[str]] = {}
+    for cell in finished.values():
+        if origin := tuple(dict.fromkeys(cell.get("restored", ()))):
+            by_origin.setdefault(origin, []).append(cell["settings"]["strategy"])
+    sentences, runs = [], counted(len(finished), "finished run")
+    for origin, strategies in by_origin.items():
+        is_ours = all(map(OURS.fullmatch, origin))
+        whose = "" if is_ours else f" ({', '.join(dict.fromkeys(strategies))})"
+        if not (by_others and is_ours):
+            name = " ".join(" and ".join(origin).split())
+            sentences.append(f"Restored from {name}: {len(strategies):,} of {runs}{whose}.")
+    return sentences
 
 
 @dataclass(frozen=True)

@@ -308,7 +308,11 @@ class Claim(Component):
 
     def name_of(self, point: Point, names: Names) -> str:
         """The name of a point that no other point of its comparison has."""
-        return point_name(point, names)
+        return point_name(point, names) or self.default_name(point, names)
+
+    def default_name(self, point: Point, names: Names) -> str:
+        """The name of a point that no label distinguishes: that of its strategy."""
+        return names.value("strategy", point.labels["strategy"])
 
     def placed(self, point: Point, value: float, names: Names) -> str:
         """A value as text, followed by the place of its point in parentheses."""
@@ -318,7 +322,8 @@ class Claim(Component):
         """The name of a point, with its metric and its rounds where they are not the claim's."""
         metric = point.metric.replace("_", " ") if point.metric != self.metric else ""
         at = "" if self.buckets or str(point.at) == str(self.at) else str(point.at)
-        return ", ".join(filter(None, [point_name(point, names), metric, at]))
+        parts = filter(None, [point_name(point, names), metric, at])
+        return ", ".join(parts) or self.default_name(point, names)
 
     def sign(self) -> int:
         """The sign of a difference between two compared values of which the first is better."""
@@ -357,8 +362,9 @@ class ClaimAlong(Claim):
 
     def name_of(self, point: Point, names: Names) -> str:
         is_said = not self.along or self.along in point.called
-        own = [] if is_said else [self.value_name(point, names)]
-        return ", ".join([*own, point_name(point, names)])
+        own = "" if is_said else self.value_name(point, names)
+        parts = filter(None, [own, point_name(point, names)])
+        return ", ".join(parts) or self.default_name(point, names)
 
     def value_name(self, point: Point, names: Names) -> str:
         """The short name of a point's value of the label."""
@@ -378,9 +384,8 @@ def counts_rounds(at: int | str) -> bool:
 
 
 def point_name(point: Point, names: Names) -> str:
-    """A point's label values that distinguish it, as text, or else its experiment."""
-    called = (short_name(label, point.labels[label], names) for label in point.called)
-    return ", ".join(called) or point.experiment
+    """A point's label values that distinguish it, as text; empty if there is none."""
+    return ", ".join(short_name(label, point.labels[label], names) for label in point.called)
 
 
 def short_name(label: str, value: str, names: Names) -> str:

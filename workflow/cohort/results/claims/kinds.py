@@ -316,6 +316,10 @@ class Compare(base.Claim):
             Comparison([subject, point], way=way) for subject in subjects for way, point in others
         ]
 
+    def default_name(self, point: Point, names: Names) -> str:
+        """The name of a point that no label distinguishes: that of its experiment."""
+        return point.experiment.replace("_", " ")
+
     def clauses(self, comparison: Comparison, values: Sequence[Number]) -> list[list[Number]]:
         """One clause: the first value is above (or below) the second by more than the margin."""
         more, less = values if comparison.way == "above" else reversed(values)

@@ -73,6 +73,8 @@ def make_figure(spec: Mapping[str, Any], metrics_file: str | Path) -> Figure:
     values = [value for *_, matches in parts for match in matches for value in match.values]
     if reasons := doubts(value.doubtful for value in values):
         remarks.append(f"some of the paper's values are doubtful: {reasons}")
+    for sentence in series.restored_notes([metrics_file], by_others=True):
+        remarks.append(f"{sentence[0].lower()}{sentence[1:-1]}")
     if series.is_generated(parts[0][1]):
         remarks = [GENERATED]
     return _sheet(parts, Style.of(spec["look"]), remarks)
@@ -82,7 +84,9 @@ def _sheet(parts: Sequence[Part], style: Style, remarks: Sequence[str]) -> Figur
     """Draw a whole figure, with a note to which `remarks` are added."""
     kinds, (kind, metrics, _) = [kind for kind, *_ in parts], parts[0]
     cells, labels = series.cells_of(metrics), series.label_columns(metrics)
-    style = replace(style, shown={name: style.ordered(name, cells[name]) for name in labels})
+    runs = cells[cells["status"] != "missing"]
+    of = {name: (cells if name in kind.panels() or runs.empty else runs) for name in labels}
+    style = replace(style, shown={name: style.ordered(name, of[name][name]) for name in labels})
     planned = arrange(kind, cells, style)
     begun = begun_panels(planned, cells)
     panels, starts = place_parts(begun, len(parts))
@@ -98,17 +102,20 @@ def _sheet(parts: Sequence[Part], style: Style, remarks: Sequence[str]) -> Figur
             grid[place].set_title(title)
         if not len(rows):
             first.set(xticks=[], yticks=[])  # the panels share their axes
+    for (part_kind, *_), rows, grid in zip(parts, measured, grids, strict=True):
+        for place, own in panels.items():
+            part_kind.annotate(grid[place], select(rows, own), style)
     _name_axes(kinds, figure, grids, style)
-    runs = series.count_runs(pd.concat([select(cells, own) for own in begun.values()]))
-    notes = [runs.phrase if runs.planned else NO_RUNS]
-    if runs.done == runs.planned and len(measured[0]):
+    counts = series.count_runs(pd.concat([select(cells, own) for own in begun.values()]))
+    notes = [counts.phrase if counts.planned else NO_RUNS]
+    if counts.done == counts.planned and len(measured[0]):
         notes = [kind.count(measured[0])]
     if empty := len(planned) - len(begun):
         remarks = [f"{counted(empty, 'panel')} without runs left out", *remarks]
     text = "; ".join([*notes, *kind.remarks(measured[0], style), *remarks])
     width = int(figure.get_figwidth() / LETTER / 0.92)
     figure.supxlabel(fill(text, width), x=0.99, ha="right", **theme.NOTE)
-    legend_height = _add_legend(figure, _entries(kind, grids, measured[0], style))
+    legend_height = _add_legend(figure, _entries(kind, grids, style))
     figure.set_figheight(figure.get_figheight() + legend_height)
     return figure
 
@@ -212,6 +219,7 @@ def _draw_panel(
     if len(own := select(rows, labels)):
         kind.draw(axes, own, style)
         paper = [it for it in paper if it.values and labels.items() <= it.labels.items()]
+        paper = [it for it in paper if style.shows(it.labels)]
         if paper:
             kind.draw_paper(axes, paper, style)
         axes.set(xlabel="", ylabel="")  # seaborn sets the names of columns
@@ -257,14 +265,12 @@ def _y_names(axes: Axes) -> list[str]:
     return [label.get_text() for label in axes.get_yticklabels()]
 
 
-def _entries(kind: Kind, grids: list[Grid], measured: DataFrame, style: Style) -> dict[str, Any]:
+def _entries(kind: Kind, grids: list[Grid], style: Style) -> dict[str, Any]:
     """The legend's handles by their text: the hues, then everything labeled in a panel."""
     entries: dict[str, Any] = {}
     if kind.has_legend:
-        drawn = set(measured[kind.hue])
         for hue, color in kind.colors(style).items():
-            suffix = f" ({NO_RUNS})" if drawn and hue not in drawn else ""
-            entries[style.phrase(kind.hue, hue) + suffix] = kind.handle(hue, style, color)
+            entries[style.phrase(kind.hue, hue)] = kind.handle(hue, style, color)
     for axes in (axes for grid in grids for axes in grid.values()):
         handles, labels = axes.get_legend_handles_labels()
         entries |= dict(zip(labels, handles, strict=True))

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -67,6 +67,10 @@ class Kind(Item):
         """A copy of the figure for a further metric, without `limits`."""
         return replace(self, metric=metric, also=None, limits=None)
 
+    def has_enough(self, cells: Iterable[Mapping[str, Any]]) -> bool:
+        """Whether these planned cells, as `collect` describes them, have runs enough to draw."""
+        return any(cell["status"] != "missing" for cell in cells)
+
     def panels(self) -> tuple[str, ...]:
         """The labels whose values make the panels."""
         return tuple(dict.fromkeys(label for label in (self.rows, self.columns) if label))
@@ -102,6 +106,9 @@ class Kind(Item):
 
     def draw_paper(self, axes: Axes, matches: Sequence[PaperMatch], style: Style) -> None:
         """Draw a paper's values over one panel; only kinds with a field `paper` need this."""
+
+    def annotate(self, axes: Axes, panel: DataFrame, style: Style) -> None:
+        """Write into a panel whose axes have their limits."""
 
     def x_title(self, style: Style) -> str:
         """The title of the x axis."""
@@ -177,7 +184,7 @@ class Averaging(Kind):
         notes = [f"runs that differ in {pooled} are averaged"] if pooled else []
         runs = measured.groupby(list(self.shown()))["digest"].nunique()
         if self.has_deviations(style) and (runs > 1).any():
-            notes.append(f"{self.deviation}: ± 1 SD over {'runs' if pooled else 'seeds'}")
+            notes.append(f"{self.deviation} over {'runs' if pooled else 'seeds'}")
         return [*notes, *super().remarks(measured, style)]
 
     def has_deviations(self, style: Style) -> bool:
@@ -186,8 +193,8 @@ class Averaging(Kind):
 
     @property
     def deviation(self) -> str:
-        """The noun for what shows the standard deviation."""
-        return "band"
+        """What shows how much runs differ, and by what."""
+        return "band: ± 1 SD"
 
     def draw_reference(self, axes: Axes) -> None:
         """Draw the reference line, if the study sets one."""

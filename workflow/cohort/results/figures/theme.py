@@ -28,6 +28,7 @@ SHORTEST, TALLEST = 1.4, 1.9  # inches: the height of a panel, with its title an
 SIDES, ENDS = 0.5, 0.6  # inches of a panel's width and height that are not plot area
 FRAME = 0.5  # inches for the titles of the x axis and the note
 LETTER = 0.056  # inches: the mean width of a letter of 8 points
+NAME_HEIGHT = 0.12  # inches: from a name at the end of a curve to the next one
 FEWEST_TICKS = 3  # of an axis
 
 FONT = "DejaVu Sans"  # comes with matplotlib, so every machine draws with the same font
@@ -79,6 +80,10 @@ class Style(Names):
         """The style described by the `look` of a resolved figure."""
         given = {key: look[key] for key in ("strategies", "methods", "round") if key in look}
         return replace(super().of(look), **given)
+
+    def shows(self, labels: Mapping[str, str]) -> bool:
+        """Whether the figure shows all these label values."""
+        return all(value in self.shown[label] for label, value in labels.items())
 
     def colors(self, hue: str, values: list[str]) -> dict[str, Any]:
         """A color for each value: distinct colors for names, shades of viridis in order else."""

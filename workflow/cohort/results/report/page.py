@@ -1,7 +1,8 @@
 """Writes a study's page, one self-contained HTML file, its card, and the index of all cards.
 
-A page shows a study's runs, its figures and tables, under the numbers that their paper gives them,
-and its claims with their verdicts. The HTML is in `templates/`.
+A page opens with the study's findings and its key figure; then come its figures and tables, under
+the numbers that their paper gives them, what has too few runs for them, and the claims with their
+verdicts. The HTML is in `templates/`.
 """
 
 import base64
@@ -10,8 +11,9 @@ import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -33,20 +35,22 @@ from cohort.results.tables.tabulate import lay_out_table
 
 Spec = Mapping[str, Any]
 Item = dict[str, Any]
-"""What a template shows of a figure or table: a picture (`image`) or a `table`, or neither if there
-is nothing to show yet."""
+"""What a template shows of a figure or table: a picture (`image`, of a `width` in pixels) or a
+`table`, or neither if there are too few runs."""
 
 PLACE = ("dataset", "model", "partition", "J", "strategy")
 """The settings that name a cell, as in the path of its record."""
 Cell = dict[str, Any]
 FIGURE = re.compile(r"fig0*(\d+)")
 SEPARATOR, EQUALS = " · ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"
+HAS_RUNS = attrgetter("has_runs")
 CONTRADICTED = "Contradicted by the paper's own numbers"
 REFUTED = "Contradicted by our runs"
-OTHERS, ALL = "All other claims", "All claims"
+OTHERS = "Not contradicted"
+WAITING = "Without enough runs"
 SIDES = {"paper": "paper's numbers", "ours": "our runs"}
-
-
+PAPERS = "the paper's own numbers"
+PIXELS = 0.54  # of the page for a pixel of a picture, so that text has one size in all of them
 PREVIEWS = "../partial/report"  # from the folder of the pages
 ADDRESS, BOLD = r"(https://[^\s()<>]*[^\s()<>.,;:])", r"\*\*(.+?)\*\*"
 CLASSES = {
@@ -65,7 +69,7 @@ def render(template: str, **content: Any) -> str:
         lstrip_blocks=True,
     )
     marks = judged.MARKS | dict.fromkeys(judged.HOLDS, "✓")
-    environment.globals |= {"marks": marks, "classes": CLASSES}
+    environment.globals |= {"marks": marks, "classes": CLASSES, "WAITING": WAITING}
     environment.filters |= {"duration": duration_text, "counted": counted}
     environment.filters["linked"] = lambda text: _tagged(text, ADDRESS, '<a href="{0}">{0}</a>')
     environment.filters["bold"] = lambda text: _tagged(text, BOLD, "<strong>{}</strong>")
@@ -174,7 +178,7 @@ def write_page(spec: Spec, outputs: Sequence[str | Path]) -> None:
     names = Names(orders={}, titles={key: dict(value) for key, value in spec["titles"].items()})
     runs = StudyRuns(spec["experiments"], names)
     claims = page_claims(spec) if spec["claims"] else None
-    shown = sections(spec, runs, page.parent)
+    items = page_items(spec, runs, page.parent)
     card, cells = _card(spec, runs, claims), runs.finished()
     made = {
         "Device": Counter(", ".join(cell["devices"]) for cell in cells),
@@ -188,8 +192,9 @@ def write_page(spec: Spec, outputs: Sequence[str | Path]) -> None:
         card=card,
         claims=claims,
         claims_links=links(spec["claims"], page.parent),
-        sections=shown,
-        key_figure=key_figure(spec, shown),
+        opening=spec["findings"] or counts_in_words(card),
+        **items,
+        to_go=runs.coverage(*(item["experiment"] for item in items["waiting"]))["to_go"],
         runs=runs,
         experiments=[(name, runs.coverage(name)) for name in runs.experiments],
         made=[(title, count.most_common()) for title, count in made.items() if count],
@@ -204,6 +209,7 @@ def _card(spec: Spec, runs: StudyRuns, claims: Spec | None) -> dict[str, Any]:
     coverage, finished = runs.coverage(), runs.finished()
     return {
         **{key: spec[key] for key in ("name", "title", "question", "source", "scale", "command")},
+        "finding": next(iter(spec["findings"]), ""),
         "left_out": spec["notes"],
         **coverage,
         "runs": asdict(coverage["runs"]),
@@ -226,36 +232,45 @@ def texts(labels: Mapping[str, Any]) -> dict[str, str]:
     return flat
 
 
-def sections(spec: Spec, runs: StudyRuns, folder: Path) -> list[dict[str, Any]]:
-    """The sections of a page that are not empty: tables and figures; URLs are relative to a folder.
-    The notes of a section are those that several of its tables share."""
+def counts_in_words(card: Spec) -> list[str]:
+    """Sentences that open the page of a study without findings: how many claims its paper bears
+    out, and what its missing runs would take."""
+    papers, planned = dict(dict(card["verdicts"]).get(PAPERS, [])), card["runs"]["planned"]
+    sentences = {
+        f"The paper's own numbers bear out {papers.get(judged.HELD, 0)} of its "
+        f"{sum(papers.values())} claims and contradict {papers.get(NOT_HELD, 0)}.": papers,
+        f"{planned - card['runs']['done']:,} of {counted(planned, 'run')} are missing, which would "
+        f"take about {duration_text(card['to_go'])} of one CPU core.": card["to_go"],
+    }
+    return [sentence for sentence, is_needed in sentences.items() if is_needed]
+
+
+def page_items(spec: Spec, runs: StudyRuns, folder: Path) -> dict[str, Any]:
+    """The key figure of a page, the sections of its other figures and of its tables, and the items
+    without enough runs, cheapest first; URLs are relative to a folder. The notes of a section are
+    those that several of its tables share."""
+    figures = [_figure(item, spec, runs, folder) for item in spec["figures"]]
     tables = [_item(item, spec, runs, folder) for item in spec["tables"]]
     for shown, item in zip(tables, spec["tables"], strict=True):
         table = shown_table(item)
-        shown["table"] = table if table["columns"] else None
-    figures = [_item(item, spec, runs, folder) for item in spec["figures"]]
-    for shown, item in zip(figures, spec["figures"], strict=True):
-        planned = shown["coverage"]["runs"]
-        if planned.missing < planned.planned:
-            picture = base64.b64encode(with_suffix(item["files"], ".png").read_bytes()).decode()
-            comparison = Comparison.read(with_suffix(item["files"], ".json"))
-            shown["image"] = f"data:image/png;base64,{picture}"
-            shown["seen"] = alternative_text(item, comparison)
-    counts = Counter(note for it in tables if it["table"] for note in it["table"]["notes"])
+        shown["table"] = table if table["lines"] else None
+    waiting = [it for it in (*figures, *tables) if not (it["image"] or it["table"])]
+    figures = [it for it in figures if it["image"]]
+    tables = [it for it in tables if it["table"]]
+    named = [it for it in figures if it["id"] == spec["key_figure"]]
+    key = next(iter([*named, *figures]), None)
+    counts = Counter(note for it in tables for note in it["table"]["notes"])
     notes = [note for note, count in counts.items() if count > 1]
+    figures = [it for it in figures if it is not key]
     shown_sections = [
-        {"id": "tables", "title": "Tables", "noun": "table", "entries": tables, "notes": notes},
-        {"id": "figures", "title": "Figures", "noun": "figure", "entries": figures, "notes": []},
+        {"id": "figures", "title": "Figures", "entries": figures, "notes": []},
+        {"id": "tables", "title": "Tables", "entries": tables, "notes": notes},
     ]
-    return [section for section in shown_sections if section["entries"]]
-
-
-def key_figure(spec: Spec, shown: Sequence[Mapping[str, Any]]) -> Item | None:
-    """The picture that opens the page: of the figure that the study names, or else of the first
-    one; None if no figure has a picture."""
-    figures = [item for section in shown for item in section["entries"] if item["image"]]
-    chosen = [item for item in figures if item["id"] == spec["key_figure"]]
-    return next(iter([*chosen, *figures]), None)
+    return {
+        "key_figure": key,
+        "sections": [section for section in shown_sections if section["entries"]],
+        "waiting": sorted(waiting, key=lambda item: item["coverage"]["to_go"]),
+    }
 
 
 def alternative_text(item: Spec, comparison: Comparison) -> str:
@@ -276,6 +291,17 @@ def alternative_text(item: Spec, comparison: Comparison) -> str:
     return ". ".join(texts) + "."
 
 
+def _figure(item: Spec, spec: Spec, runs: StudyRuns, folder: Path) -> Item:
+    """A figure, with its picture if it was drawn."""
+    shown, file = _item(item, spec, runs, folder), with_suffix(item["files"], ".png")
+    if file.exists():
+        picture = file.read_bytes()
+        shown["image"] = f"data:image/png;base64,{base64.b64encode(picture).decode()}"
+        shown["width"] = round(PIXELS * int.from_bytes(picture[16:20]))
+        shown["seen"] = alternative_text(item, Comparison.read(file.with_suffix(".json")))
+    return shown
+
+
 def _item(item: Spec, spec: Spec, runs: StudyRuns, folder: Path) -> Item:
     """What figures and tables share."""
     figure = FIGURE.fullmatch(item["name"]) if spec["source"] else None
@@ -292,8 +318,13 @@ def _item(item: Spec, spec: Spec, runs: StudyRuns, folder: Path) -> Item:
 
 
 def shown_table(item: Spec) -> dict[str, Any]:
-    """Read an item's table from the JSON file that `tabulate` writes; lay it out for the page."""
+    """Read an item's table from the JSON file that `tabulate` writes; lay its rows that have runs
+    out for the page."""
     layout = lay_out_table(item, Comparison.read(with_suffix(item["files"], ".json")))
+    rows = [line for line in layout.lines if any(map(HAS_RUNS, line[1]))]
+    if left_out := len(layout.lines) - len(rows):
+        layout.notes.insert(0, f"{counted(left_out, 'row')} without runs left out.")
+    layout = replace(layout, lines=rows).condensed()
     return {
         "head": SEPARATOR.join(layout.heads),
         "columns": layout.columns,
@@ -308,22 +339,20 @@ def shown_table(item: Spec) -> dict[str, Any]:
 
 def page_claims(spec: Spec) -> dict[str, Any]:
     """Read the claims of a page from the JSON file that `write_judged` writes: how many have each
-    verdict, how verdicts come about, and the claims below headings, contradicted ones first."""
+    verdict, how verdicts come about, and the claims below headings, contradicted ones first, those
+    without a verdict last."""
     claims = judged.read_judged(with_suffix(spec["claims"], ".json"))
     totals = [(SIDES["ours"], _verdict_counts(map(_our_verdict, claims)))]
     notes = [f"{judged.MEASURED} {judged.BRACKETS}", judged.TOO_FEW]
-    if has_paper := any(claim.paper != judged.NO_PAPER for claim in claims):
+    if any(claim.paper != judged.NO_PAPER for claim in claims):
         papers = _verdict_counts(claim.paper for claim in claims)
-        totals.insert(0, ("the paper's own numbers", papers))
+        totals.insert(0, (PAPERS, papers))
         notes.insert(1, judged.PAPER)
-    groups: dict[str, list[dict[str, Any]]] = {CONTRADICTED: [], REFUTED: [], OTHERS: []}
+    groups: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for claim in claims:
-        is_refuted = claim.measured in (NOT_HELD, judged.LEANS_NOT_HELD)
-        heading = CONTRADICTED if claim.paper == NOT_HELD else REFUTED if is_refuted else OTHERS
-        groups[heading].append(_claim(claim, spec["quotes"][claim.claim], has_paper))
-    shown = [(heading, group) for heading, group in groups.items() if group]
-    if [heading for heading, _ in shown] == [OTHERS]:
-        shown = [(ALL, groups[OTHERS])]
+        groups[_heading(claim)].append(_claim(claim, spec["quotes"][claim.claim]))
+    headings = (CONTRADICTED, REFUTED, OTHERS, WAITING)
+    shown = [(heading, groups[heading]) for heading in headings if heading in groups]
     return {"totals": totals, "notes": notes, "groups": shown}
 
 
@@ -339,15 +368,23 @@ def _our_verdict(claim: JudgedClaim) -> str:
     return NO_RUNS if claim.measured == NOT_ENOUGH and not claim.n else claim.measured
 
 
-def _claim(claim: JudgedClaim, quotes: Spec, has_paper: bool) -> dict[str, Any]:
+def _heading(claim: JudgedClaim) -> str:
+    """The heading below which a claim stands."""
+    if claim.paper == NOT_HELD:
+        return CONTRADICTED
+    if claim.measured in (NOT_HELD, judged.LEANS_NOT_HELD):
+        return REFUTED
+    return WAITING if claim.measured in (NOT_ENOUGH, judged.NOT_JUDGED) else OTHERS
+
+
+def _claim(claim: JudgedClaim, quotes: Spec) -> dict[str, Any]:
     """A claim with the verdicts to show, and what it `quotes` of its paper."""
     ours = _our_verdict(claim)
-    verdicts = [(SIDES["paper"], claim.paper)] if has_paper else []
+    verdicts = [(SIDES["paper"], claim.paper)] if claim.paper != judged.NO_PAPER else []
     if ours not in (NO_RUNS, judged.NOT_JUDGED):  # which the totals say once
         verdicts.append((SIDES["ours"], ours))
-    lacks_seeds = bool(claim.gap) and claim.measured in judged.SHOWN_ORDER
     notes = {
-        f"Our runs: {claim.gap}.": claim.gap and claim.n and not lacks_seeds,
+        f"Our runs: {claim.gap}.": claim.gap and claim.n,
         f"Paper: {claim.paper_gap}.": claim.paper_gap,
         f"{claim.diverged} runs diverged and count with the worst value.": claim.diverged,
         f"Doubtful: {claim.doubtful}.": claim.doubtful,
@@ -357,24 +394,9 @@ def _claim(claim: JudgedClaim, quotes: Spec, has_paper: bool) -> dict[str, Any]:
         "judged": claim,
         "quotes": quotes,
         "verdicts": verdicts,
-        "lacks_seeds": lacks_seeds,  # which is said above the numbers
         "notes": [note for note, is_needed in notes.items() if is_needed],
-        "counts": hold_counts(claim),
         "has_numbers": any(numbers.mean for part in parts for numbers in part.numbers),
     }
-
-
-def hold_counts(claim: JudgedClaim) -> list[str]:
-    """Sentences on how many comparisons hold: by the paper's numbers, and in our runs."""
-    counts, total = [], len(claim.comparisons)
-    for side, whose in SIDES.items():
-        sides = [it.sides[side].verdict for it in claim.comparisons if side in it.sides]
-        if verdicts := list(filter(None, sides)):
-            rest = total - len(verdicts)
-            hold = sum(verdict in judged.HOLDS for verdict in verdicts)
-            lacking = f", {rest} without a verdict" if rest else ""
-            counts.append(f"{whose}: {hold} of {total} hold{lacking}")
-    return counts
 
 
 def write_index(output: str | Path, releases: Sequence[tuple[str, str, int]] = ()) -> None:

@@ -150,6 +150,7 @@ class Layout:
             lines.append((list(compress(line_words, varies)), shown))
         same = zip(self.heads, rows[0][0] if rows else self.heads, varies, strict=False)
         constants = [f"{head} {word}" for head, word, is_varied in same if not is_varied]
+        constants = [*self.constants, *constants]
         constants += [counted(int(count), "run")] if count else []
         left_out = len(self.lines) - len(rows)
         notes = [f"Rows without any number are left out ({left_out})."] if left_out else []

@@ -13,23 +13,20 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import gc
 import os
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-import torch
-
 from cohort.core.files import is_locked, lock, try_lock
 from cohort.training.job import machine
 from cohort.training.trainers.base import Trained
-from cohort.training.trainers.stacked import Part, Stack
+from cohort.training.trainers.stacked import Part, Stacks
 
 HOST = "host"
 LAST_SECONDS = 60.0  # from the end of a host's own cell, as others may be a few rounds behind
@@ -139,8 +136,7 @@ class Host:
     group: set[str]
     signals: list[int]
     members: list[Member] = field(default_factory=list)
-    stack: Stack | None = None
-    most: int = sys.maxsize  # cells that fit into the memory
+    stacks: Stacks = field(default_factory=Stacks)
 
     def run(self, digest: str) -> None:
         """Train the cell with this digest and the group to their ends, and others until then. Raise
@@ -156,7 +152,7 @@ class Host:
                 members, begun = list(self.members), time.perf_counter()
                 if not members:
                     break
-                answers = self._train([member.part for member in members if member.part])
+                answers = self.stacks.train([member.part for member in members if member.part])
                 seconds = (time.perf_counter() - begun) / len(members)
                 for member in members:
                     member.seconds = seconds
@@ -193,27 +189,3 @@ class Host:
             if len(self.members) < self.room:
                 self.group.discard(digest)
                 self._begin(digest)
-
-    def _train(self, parts: Sequence[Part]) -> list[Trained | BaseException]:
-        """Train parts as one stack, or in smaller ones if they exceed the memory or one of them
-        fails."""
-        if len(parts) <= self.most:
-            try:
-                if self.stack is None or not self.stack.fits(parts):
-                    objectives = self.stack.objectives if self.stack else []
-                    self.stack = None
-                    gc.collect()  # it refers to itself, and its memory is needed
-                    torch.cuda.empty_cache()
-                    self.stack = Stack(parts[0].trainer, parts, objectives)
-                return [*self.stack.train(parts)]
-            except Exception as error:
-                self.stack = None  # it may have the objective of the cell that fails
-                if len(parts) == 1:
-                    return [error]
-                is_memory = isinstance(error, torch.cuda.OutOfMemoryError)
-            if is_memory:
-                self.most = -(-len(parts) // 2)
-                print(f"the memory is too small for {len(parts)} cells at once", flush=True)
-        size = min(self.most, -(-len(parts) // 2))
-        chunks = (parts[begin : begin + size] for begin in range(0, len(parts), size))
-        return [answer for chunk in chunks for answer in self._train(chunk)]

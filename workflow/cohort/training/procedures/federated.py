@@ -44,7 +44,7 @@ class Responders(NamedTuple):
     cohort: np.ndarray
     responds: np.ndarray
     label_counts: np.ndarray
-    weights: np.ndarray | None
+    weights: np.ndarray | None = None
 
 
 def select(

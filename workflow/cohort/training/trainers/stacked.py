@@ -5,8 +5,11 @@ from __future__ import annotations
 
 import gc
 import importlib.util
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import chain
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -16,7 +19,9 @@ from torch.func import functional_call, vmap
 from torch.nn.functional import cross_entropy
 
 from cohort.core.lazy import lazy
+from cohort.core.randomness import torch_seed
 from cohort.data.samples import Samples
+from cohort.kernels import padding
 from cohort.training.contract import check_gradients, losses_of
 from cohort.training.evaluation import evaluation_batches
 from cohort.training.ledger import Cursor, strip_prefix
@@ -52,8 +57,26 @@ class StackedTrainer(Trainer):
     def prepare(self) -> None:
         self.batch = min(self.settings.batch, max(map(len, self.shards)))
         self.labels = self.samples.labels.cpu()
-        self.network = network_on_device(self.model, self.samples, self.settings.precision)
-        self.stack = Stack(self)
+        self.network = self.network_on_device()
+        self.stacks = Stacks()
+
+    def network_on_device(self) -> nn.Module:
+        """The network that stacks call: on a GPU with kernels for many clients, if Triton is there
+        and they are right on this GPU for batches of this size."""
+        samples, precision = self.samples, self.settings.precision
+        plain = padding.with_padding(self.model)
+        if not samples.labels.is_cuda or precision == "float64" or samples.scale is None:
+            return plain
+        if importlib.util.find_spec("triton") is None:
+            reason = "Triton is not installed"
+        else:
+            network = layers.with_kernels(self.model, precision)
+            indices = torch.arange(self.batch, device=samples.labels.device) % len(samples.labels)
+            reason = layers.check(self.model, network, samples.inputs(indices), precision)
+            if not reason:
+                return network
+        print(f"trained without kernels for many clients: {reason}", flush=True)
+        return plain
 
     @classmethod
     def refusal(cls, task: Task) -> str:
@@ -73,9 +96,10 @@ class StackedTrainer(Trainer):
 
     def train_part(self, part: Part) -> Trained:
         """Train what this trainer was asked to."""
-        if not self.stack.fits([part]):
-            self.stack = Stack(self, [part])
-        return self.stack.train([part])[0]
+        (answer,) = self.stacks.train([part])
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
     @torch.no_grad()
     def losses(self, updates: Updates, samples: Samples, indices: Tensor) -> np.ndarray:
@@ -90,12 +114,72 @@ class StackedTrainer(Trainer):
         return (sums / len(indices)).cpu().numpy()
 
 
+class Stacks:
+    """Trains parts as one stack, or in smaller ones if they exceed the memory or one of them
+    fails."""
+
+    def __init__(self) -> None:
+        self.stack: Stack | None = None
+        self.most = sys.maxsize  # clients that fit into the memory
+
+    def train(self, parts: Sequence[Part]) -> list[Trained | Exception]:
+        """What came of each part, or why it failed."""
+        height = sum(len(part.works) for part in parts)
+        if height <= self.most:
+            try:
+                return [*self._stack_for(parts).train(parts)]
+            except Exception as error:
+                self.stack = None  # it may have the objective of the cell that fails
+                is_memory = isinstance(error, torch.cuda.OutOfMemoryError)
+                if height == 1 or (len(parts) == 1 and not is_memory):
+                    return [error]
+            if is_memory:
+                self.most = -(-height // 2)
+                print(f"the memory is too small for {height} clients at once", flush=True)
+        size, chunks = min(self.most, -(-height // 2)), list[list[Part]]()
+        if len(parts) == 1:
+            works = [parts[0].works[begin : begin + size] for begin in range(0, height, size)]
+            answers = [self.train([parts[0]._replace(works=some)])[0] for some in works]
+            return [_join(answers)]
+        room = 0
+        for part in parts:
+            room -= len(part.works)
+            if room < 0:
+                chunks.append([])
+                room = size - len(part.works)
+            chunks[-1].append(part)
+        return [answer for chunk in chunks for answer in self.train(chunk)]
+
+    def _stack_for(self, parts: Sequence[Part]) -> Stack:
+        if self.stack is None or not self.stack.fits(parts):
+            objectives = self.stack.objectives if self.stack else []
+            self.stack = None
+            gc.collect()  # it refers to itself, and its memory is needed
+            torch.cuda.empty_cache()
+            self.stack = Stack(parts[0].trainer, parts, objectives)
+        return self.stack
+
+
+def _join(answers: Sequence[Trained | Exception]) -> Trained | Exception:
+    """What came of all works of a part from what came of some works each."""
+    trained = list[Trained]()
+    for answer in answers:
+        if isinstance(answer, Exception):
+            return answer
+        trained.append(answer)
+    weights, losses, steps = zip(*trained, strict=True)
+    parts = {name: map(itemgetter(name), weights) for name in weights[0]}
+    rows = {name: torch.cat([*own]) for name, own in parts.items()}
+    return rows, torch.cat(losses), [*chain(*steps)]
+
+
 class Stack:
-    """The tensors of up to `height` clients, one row each: weights, velocities, corrections (of
-    SCAFFOLD), learning rates, numbers of their objectives, these objectives' statistics, and for a
-    proximal term the global weights (`anchor`). They keep their memory from round to round, as CUDA
-    graphs require. Clients with the most steps come first. A batch that is shorter than the others
-    is padded with one of the client's samples, which has weight 0 in the batch mean.
+    """The tensors of up to `height` clients, one row each: weights, buffers (the running statistics
+    of normalization layers), velocities, corrections (of SCAFFOLD), learning rates, numbers of
+    their objectives, these objectives' statistics, and for a proximal term the global weights
+    (`anchor`). They keep their memory from round to round, as CUDA graphs require. Clients with the
+    most steps come first. A batch that is shorter than the others is padded with one of the
+    client's samples, which has weight 0 in the batch mean and does not count in normalization.
 
     The cells of all rows have the network, data set, batch and optimizer of `trainer`, and nothing
     in a row depends on the other rows.
@@ -104,24 +188,28 @@ class Stack:
     def __init__(
         self,
         trainer: StackedTrainer,
-        parts: Sequence[Part] = (),
+        parts: Sequence[Part],
         objectives: Sequence[Objective] = (),
     ):
         self.model, self.settings, self.batch = trainer.model, trainer.settings, trainer.batch
         self.network = trainer.network
+        one = torch.zeros(1, dtype=torch.int64, device=trainer.samples.labels.device)
+        self.random_calls = padding.random_calls(self.model, trainer.samples.inputs(one))
         self.samples, self.augmentation = trainer.samples, trainer.augmentation
         all_objectives = *objectives, *(part.trainer.objective for part in parts)
         self.objectives = [*dict.fromkeys(all_objectives)]
         self.height = height = sum(len(part.works) for part in parts)
         bias = output_bias(self.model).detach()
-        parameters = dict(self.model.named_parameters())
-        self.weights = {name: own.new_zeros(height, *own.shape) for name, own in parameters.items()}
+        state, trained = self.model.state_dict(), dict(self.model.named_parameters())
+        self.rows = {name: own.new_zeros(height, *own.shape) for name, own in state.items()}
+        self.weights = {name: self.rows[name] for name in trained}
+        self.buffers = {name: self.rows[name] for name in self.rows.keys() - trained}
         self.velocity, self.correction = _copy(self.weights), _copy(self.weights)
         is_proximal = any(objective.is_proximal for objective in self.objectives)
         self.anchor = _copy(self.weights) if is_proximal else {}
         self.statistics, self.lr = bias.new_zeros(height, len(bias)), bias.new_zeros(height)
         self.objective_numbers = self.samples.labels.new_zeros(height)
-        self.step = CudaGraphFunction(self._step, [*self.weights.values(), *self.velocity.values()])
+        self.step = CudaGraphFunction(self._step, [*self.rows.values(), *self.velocity.values()])
         self.inputs: Callable[..., Tensor] = self._inputs
         if self.samples.values.is_cuda:
             self.inputs = CudaGraphFunction(self._inputs)
@@ -140,21 +228,24 @@ class Stack:
         order = np.argsort(-counts, kind="stable")
         ordered = [rows[row] for row in order]
         self._fill(ordered)
-        samples, shares, draws = self._lay_out(ordered, [all_steps[row] for row in order])
-        losses = torch.zeros_like(shares[:, :, 0])
+        ordered_steps = [all_steps[row] for row in order]
+        samples, shares, draws = self._lay_out(ordered, ordered_steps)
+        factors = self._draw_factors(ordered, ordered_steps)
+        losses = shares.new_zeros(self.height)  # summed step by step, in whatever stack
         for step in range(len(samples)):
             height = self._height(int((counts > step).sum()))
             chosen = samples[step, :height]
             inputs = self.inputs(chosen, *(drawn[step, :height] for drawn in draws))
             targets, weights = self.samples.labels[chosen], shares[step, :height]
-            losses[step, :height] = self.step(inputs, targets, weights)
+            own_factors = (factor[step, :height] for factor in factors)
+            losses[:height] += self.step(inputs, targets, weights, *own_factors)
         back, trained, end = np.argsort(order), list[Trained](), 0
         for part in parts:
             begin, end = end, end + len(part.works)
             steps = counts[begin:end]
             own = torch.from_numpy(back[begin:end]).to(losses.device)
-            means = losses[: steps.max(), own].sum(dim=0) / torch.from_numpy(steps).to(losses)
-            weights_of = {name: tensor[own] for name, tensor in self.weights.items()}
+            means = losses[own] / torch.from_numpy(steps).to(losses)
+            weights_of = {name: tensor[own] for name, tensor in self.rows.items()}
             trained.append((weights_of, means, steps.tolist()))
         return trained
 
@@ -165,8 +256,9 @@ class Stack:
         begun = stack([work.weights for _, work in rows])
         corrected = [work.correction() for _, work in rows]
         zeros = {name: tensor.new_zeros(tensor.shape[1:]) for name, tensor in self.weights.items()}
-        for name, tensor in self.weights.items():
+        for name, tensor in self.rows.items():
             tensor[filled] = begun[name]
+        for name in self.weights:
             self.velocity[name].zero_()
             own = [correction.get(name, zeros[name]) for correction in corrected]
             self.correction[name][filled] = torch.stack(own)
@@ -204,6 +296,27 @@ class Stack:
         on_device = [torch.from_numpy(draws).to(device)] if self.augmentation.numbers else []
         return torch.from_numpy(samples).to(device), torch.from_numpy(shares).to(std), on_device
 
+    def _draw_factors(
+        self, rows: Sequence[tuple[Part, LocalWork]], steps: Sequence[list[tuple[int, np.ndarray]]]
+    ) -> list[Tensor]:
+        """What the random layers multiply by, for each call by step, client and sample: drawn for
+        each client as the serial trainer draws it."""
+        shape, device = (max(map(len, steps)), self.height, self.batch), self.samples.labels.device
+        factors = [
+            torch.ones(*shape, *own, dtype=dtype, device=device)
+            for _, own, dtype in self.random_calls
+        ]
+        for row, ((part, work), own) in enumerate(zip(rows, steps, strict=True)):
+            if not factors:
+                break
+            address = {"round": work.round, "client": work.client}
+            torch.manual_seed(torch_seed(part.trainer.settings.seed, "dropout", **address))
+            for position, (_, batch) in enumerate(own):
+                drawn = padding.draw(self.random_calls, len(batch), device)
+                for factor, some in zip(factors, drawn, strict=True):
+                    factor[position, row, : len(batch)] = some
+        return factors
+
     def _height(self, active: int) -> int:
         """The height of the stack for this many clients that still train: one of HEIGHTS, because a
         CUDA graph is captured for each height."""
@@ -220,24 +333,28 @@ class Stack:
             inputs = self.samples.standardized(self.augmentation.apply(images, numbers))
         return inputs.unflatten(0, chosen.shape)
 
-    def _step(self, inputs: Tensor, targets: Tensor, sample_weights: Tensor) -> Tensor:
+    def _step(
+        self, inputs: Tensor, targets: Tensor, sample_weights: Tensor, *factors: Tensor
+    ) -> Tensor:
         """Take one SGD step with the first clients, one per row of `inputs`; return their losses.
         `sample_weights` weigh the samples in the mean loss of their batch; a client whose samples
-        all weigh 0 does not change, and its loss is 0."""
+        all weigh 0 does not change, and its loss is 0. `factors` are those of random layers."""
         settings, rows = self.settings, slice(len(inputs))
         before = [tensor[rows] for tensor in self.weights.values()]
         leaves = [tensor.detach().requires_grad_() for tensor in before]
         with torch.enable_grad():
             own = dict(zip(self.weights, leaves, strict=True))
-            outputs = vmap(partial(functional_call, self.network))(own, (inputs,))
+            state = own | {name: tensor[rows] for name, tensor in self.buffers.items()}
+            given = state, inputs, sample_weights > 0, *factors
+            outputs = vmap(partial(padding.call, self.network))(*given)
             losses = self._losses(own, outputs, targets, sample_weights)
             # rows are independent, so the gradient of the sum is that of each
             changes = [*torch.autograd.grad(losses.sum(), leaves, materialize_grads=True)]
         if settings.clip:
             squares = [change.flatten(1).square().sum(dim=1) for change in changes]
             norms = sum(squares[1:], squares[0]).sqrt()  # each row's in the same order always
-            factors = (settings.clip / (norms + 1e-6)).clamp(max=1)  # as in clip_grad_norm_
-            changes = [change * _broadcast_rows(factors, change) for change in changes]
+            shares = (settings.clip / (norms + 1e-6)).clamp(max=1)  # as in clip_grad_norm_
+            changes = [change * _broadcast_rows(shares, change) for change in changes]
         active = partial(_only_rows, sample_weights.any(dim=1))
         velocity = [tensor[rows] for tensor in self.velocity.values()]
         correction = [tensor[rows] for tensor in self.correction.values()]
@@ -345,28 +462,13 @@ class CudaGraphFunction:
                 gc.enable()
 
 
-def network_on_device(model: nn.Module, samples: Samples, precision: str) -> nn.Module:
-    """The network that a stack calls: on a GPU a copy with kernels for many clients, if Triton is
-    there and they are right on this GPU."""
-    if not samples.labels.is_cuda or precision == "float64" or samples.scale is None:
-        return model
-    if importlib.util.find_spec("triton") is None:
-        reason = "Triton is not installed"
-    else:
-        network = layers.with_kernels(model, precision)
-        indices = torch.arange(min(2, len(samples.labels)), device=samples.labels.device)
-        reason = layers.check(model, network, samples.inputs(indices))
-        if not reason:
-            return network
-    print(f"trained without kernels for many clients: {reason}", flush=True)
-    return model
-
-
 def unbatchable_layer(network: nn.Module) -> str:
     """The kind of a layer that cannot be trained for several clients as one; empty without any."""
     for layer in network.modules():
-        is_random_or_recurrent = isinstance(layer, nn.modules.dropout._DropoutNd | nn.RNNBase)
-        # padding a batch would change the statistics of batch normalization
-        if is_random_or_recurrent or list(layer.buffers(recurse=False)):
+        is_random = isinstance(layer, nn.modules.dropout._DropoutNd | nn.RNNBase)
+        is_stateful = bool(list(layer.buffers(recurse=False)))
+        if (is_random and not padding.is_random(layer)) or (
+            is_stateful and not padding.is_normalization(layer)
+        ):
             return type(layer).__name__
     return ""

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -19,15 +20,17 @@ from cohort.results import series
 from cohort.results.figures import theme
 from cohort.results.figures.kind import TEXTS, Averaging, further
 from cohort.results.figures.theme import STATISTICS, Style
-from cohort.results.names import BY_CLASS, BY_CLIENT, BY_ROUND, BY_STEP, METRICS, SERIES
+from cohort.results.names import BY_CLASS, BY_CLIENT, BY_ROUND, BY_STEP, FREE, METRICS
 from cohort.results.paper import PaperMatch
 from cohort.results.series import finite_rows
+from cohort.results.statistics import Sample
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame
 
 mpl, pd, seaborn = lazy("matplotlib"), lazy("pandas"), lazy("seaborn")
+optimize = lazy("scipy.optimize")
 ODD: dict[str, Any] = {"not": {"multipleOf": 2}}
 CROSSES: dict[str, Any] = {"linestyle": "", "marker": "x", "markersize": 5, "markeredgewidth": 1.3}
 PAPER_POINTS: dict[str, Any] = {"marker": "D", "markersize": 3.5, "fillstyle": "none"}
@@ -77,7 +80,10 @@ class Curves(Averaging):
         minimum=1,
         help="show the mean of so many rounds, fewer at a cheaper scale, at their last",
     )
-    band: Literal["sd", "none"] = parameter("sd", help="standard deviation over seeds, or no band")
+    band: Literal["sd", "interval", "none"] = parameter(
+        "sd", help="standard deviation over seeds, 95 % interval of the mean, or no band"
+    )
+    direct: bool = parameter(False, help="name curves at their ends, instead of in a legend")
     until: int | None = parameter(None, minimum=1, help="the last round shown; by default all")
     dashed: list[str] | None = parameter(None, help="the hues whose curves are dashed", **TEXTS)
     paper: str = parameter(
@@ -131,7 +137,34 @@ class Curves(Averaging):
         axes.set_xlim(left=0, auto=None)
 
     def has_deviations(self, style: Style) -> bool:
-        return self.band == "sd" and len(style.shown[self.hue]) <= FEW_CURVES
+        return self.band != "none" and len(style.shown[self.hue]) <= FEW_CURVES
+
+    @property
+    def deviation(self) -> str:
+        is_interval = self.band == "interval"
+        return "band: 95 % interval of the mean" if is_interval else super().deviation
+
+    @property
+    def has_legend(self) -> bool:
+        return not self.direct
+
+    def annotate(self, axes: Axes, panel: DataFrame, style: Style) -> None:
+        """Write the names of `direct` curves as near to their ends as they have room."""
+        if not self.direct:
+            return
+        ends = []
+        for hue, color, runs in self.runs_by_hue(panel, style):
+            last = runs[runs["round"] == runs["round"].max()]
+            ends.append((float(last["value"].mean()), int(last["round"].max()), hue, color))
+        low, high = axes.get_ylim()
+        apart = theme.NAME_HEIGHT * (high - low) / (theme.grid_cell(axes)[1] - theme.ENDS)
+        steps = apart * np.arange(len(ends))
+        heights = optimize.isotonic_regression([end[0] for end in sorted(ends)] - steps).x + steps
+        heights = np.minimum(heights, high - steps[::-1])
+        look: dict[str, Any] = {"va": "center", "annotation_clip": False}
+        for (_, end, hue, color), height in zip(sorted(ends), heights, strict=True):
+            name, look["color"] = style.phrase(self.hue, hue), color
+            axes.annotate(name, (end, height), (3, 0), textcoords="offset points", **look)
 
     def _draw_curve(
         self, axes: Axes, runs: DataFrame, line: dict[str, Any], has_band: bool
@@ -147,6 +180,10 @@ class Curves(Averaging):
             parts.append((runs[runs["round"] >= end], STOPPED))
         for part, linestyle in parts:
             statistics = part.groupby("round")["value"].agg(STATISTICS)
+            if self.band == "interval":
+                values = part.groupby("round")["value"]
+                halves = values.agg(lambda own: Sample.of(own).half_width())
+                statistics["std"] = halves.replace(math.inf, math.nan)
             look, unit = line | {"linestyle": linestyle}, METRICS[self.metric].unit
             theme.draw_means(axes, statistics, unit, look, has_band=has_band)
         stops = runs[runs["status"] == "diverged"].groupby("digest")["round"].max()
@@ -261,6 +298,17 @@ class ValuePerRun(Averaging):
     def shown(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys([*self.facets(), self.x]))
 
+    def has_enough(self, cells: Iterable[Mapping[str, Any]]) -> bool:
+        """Whether a line, or a panel of bars, has two places along x, or all that are planned."""
+        planned, begun = defaultdict[Any, set[str]](set), defaultdict[Any, set[str]](set)
+        others = [label for label in self.facets() if label != self.x]
+        for cell in cells:
+            x, *key = (str(cell["labels"].get(label)) for label in (self.x, *others))
+            planned[*key].add(x)
+            if cell["status"] != "missing":
+                begun[*key].add(x)
+        return any(len(values) >= min(2, len(planned[key])) for key, values in begun.items())
+
     def measure(self, metrics: DataFrame) -> DataFrame:
         rows = series.value_per_cell(metrics, self.metric, self.at).dropna(subset="value")
         return rows.assign(value=rows["value"] * METRICS[self.metric].scale)
@@ -367,7 +415,7 @@ class Bars(ValuePerRun):
             y="value",
             palette=colors,
             errorbar=lambda values: theme.deviation_limits(values.agg(STATISTICS), unit),
-            dodge=self.x != self.hue,
+            dodge=self.has_legend,
             legend=False,
             ax=axes,
             **order,
@@ -397,7 +445,7 @@ class Bars(ValuePerRun):
     def x_title(self, style: Style) -> str:
         if self.is_profile and self.order == "value":
             return f"{MANY[self.x]}, highest first"
-        return "" if self.x == SERIES else super().x_title(style)  # its names need no title
+        return "" if self.x in FREE else super().x_title(style)  # its names need no title
 
     def handle(self, value: str, style: Style, color: str) -> Any:
         if not self.is_profile:
@@ -414,7 +462,7 @@ class Bars(ValuePerRun):
 
     @property
     def deviation(self) -> str:
-        return "band" if self.is_profile else "whisker"
+        return "band: ± 1 SD" if self.is_profile else "whisker: ± 1 SD"
 
     @property
     def mark(self) -> str:
@@ -422,7 +470,7 @@ class Bars(ValuePerRun):
 
     @property
     def has_legend(self) -> bool:
-        return self.x != self.hue
+        return self.hue not in (self.x, *self.panels())
 
 
 def _mark_unfinished_or_diverged(axes: Axes, bar: Any, runs: DataFrame) -> None:

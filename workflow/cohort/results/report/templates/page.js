@@ -35,7 +35,12 @@
     command.append(button);
   });
 
-  const reveal = () => document.getElementById(location.hash.slice(1))?.closest("details")?.setAttribute("open", "");
+  const reveal = () => {
+    const target = document.getElementById(location.hash.slice(1));
+    let details = target?.closest("details");
+    for (; details; details = details.parentElement.closest("details")) details.open = true;
+    target?.scrollIntoView();
+  };
   addEventListener("hashchange", reveal);
   reveal();
 })();

@@ -1,0 +1,237 @@
+"""A release as a research object: an RO-Crate of its runs (Workflow Run Crate 0.5), an action each
+with its inputs, outputs, software and hardware, and a Croissant description of its tables."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pyarrow as pa
+from pyarrow import parquet
+
+import cohort
+from cohort.core.files import write_text
+from cohort.core.shipped import SNAKEFILE
+from cohort.core.text import counted
+from cohort.records.record import Record
+from cohort.results.release import folder as releases
+from cohort.settings import DEFAULTS, Settings
+
+Entity = dict[str, Any]
+"""A node of a JSON-LD graph."""
+
+CRATE, CROISSANT, WORKFLOW = "ro-crate-metadata.json", "croissant.json", "Snakefile"
+FORMATS = {".parquet": "application/x-parquet", ".json": "application/json", "": "text/plain"}
+RO_CRATE, SPDX = "https://w3id.org/ro/crate/1.1", "https://spdx.org/licenses/"
+CRATE_CONTEXT = [f"{RO_CRATE}/context", "https://w3id.org/ro/terms/workflow-run/context"]
+WORKFLOW_CRATE = "https://w3id.org/workflowhub/workflow-ro-crate"
+PROFILES = {
+    "https://w3id.org/ro/wfrun/process/0.5": "Process Run Crate",
+    "https://w3id.org/ro/wfrun/workflow/0.5": "Workflow Run Crate",
+    f"{WORKFLOW_CRATE}/1.0": "Workflow RO-Crate",
+}
+HARDWARE = "https://www.wikidata.org/wiki/Q3966"
+STATED = {"title": "name", "citation": "citation", "licence": "license"}
+"""What config/datasets.yaml states of a data set, and schema.org's name for it."""
+PARAMETERS = {
+    **{field.name: field.metadata["schema"]["description"] for field in fields(Settings)},
+    "selector": "what chooses clients, with its parameters",
+    "objective": "the clients' loss, with its parameters",
+    "server": "what the server does with updates, with its parameters",
+}
+"""What each input of a run means."""
+COLUMNS = {
+    **{"digest": "which run", "round": "counted from 1", "value": "shares are from 0 to 1"},
+    **{"commit": "of Cohort's repository", "sessions": "when it was trained, and on what"},
+    "traffic": "bytes to the server, to clients and between clients, by content",
+    **{"weights_sha256": "of the final model", "selected": "rounds in which it was chosen"},
+    **{"responders": "clients that answered, where some did not", "pool": "probed clients"},
+    **{"tested": "test samples", "right": "of them classified correctly by the final model"},
+}
+"""What the columns besides inputs mean, where their names do not say it."""
+KEYS = {
+    **{"runs": [], "curves": ["group", "metric", "round"], "clients": ["client"]},
+    **{"cohorts": ["round"], "classes": ["class"], "profiles": ["round", "client", "step"]},
+}
+"""The columns that, with `digest`, tell a table's rows apart."""
+CROISSANT_TERMS = (
+    "arrayShape citeAs column containedIn equivalentProperty extract field fileObject fileProperty "
+    "fileSet format includes isArray isLiveDataset jsonPath key md5 parentField path recordSet "
+    "references regex repeated replace samplingRate separator source subField transform"
+)
+CROISSANT_CONTEXT = {
+    **{"@language": "en", "@vocab": "https://schema.org/", "sc": "https://schema.org/"},
+    **{"cr": "http://mlcommons.org/croissant/", "rai": "http://mlcommons.org/croissant/RAI/"},
+    **{"dct": "http://purl.org/dc/terms/", "conformsTo": "dct:conformsTo"},
+    **{name: {"@id": f"cr:{name}", "@type": "@json"} for name in ("data", "examples")},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    **{name: {"@container": "@language"} for name in ("name", "description")},
+    **{term: f"cr:{term}" for term in CROISSANT_TERMS.split()},
+}
+
+
+def describe(folder: Path, runs: Iterable[Record], datasets: Mapping[str, Any]) -> None:
+    """Describe a release of these runs, always by the same bytes: write its RO-Crate, its Croissant
+    description, and a copy of the Snakefile. `datasets` is what config/datasets.yaml says."""
+    actions, others, manifest = list[Entity](), dict[str, Entity](), releases.read_manifest(folder)
+    for run in sorted(runs, key=lambda run: run.header["digest"]):
+        action, *further = _run(run)
+        actions.append(action)
+        others |= {entity["@id"]: entity for entity in further}
+    for entity in others.values():
+        if entity["name"] == "dataset":
+            info = datasets.get(entity["value"], {})
+            stated = {name: info[key] for key, name in STATED.items() if key in info}
+            entity |= {"@type": "CreativeWork"} | stated
+    about = {
+        "name": f"Cohort: runs of {manifest['name']}",
+        "description": f"{counted(len(actions), 'run')} of federated learning with settings, "
+        "learning curves, cohorts and provenance; docs/records.md of Cohort explains all columns.",
+        "datePublished": max(action["endTime"] for action in actions)[:10],
+        "license": SPDX + manifest["license"],
+    }
+    graph = _crate(about, manifest, [others[key] for key in sorted(others)], actions)
+    # A line for each entity, and for each run that the folder mentions: a further run adds lines.
+    lines = ",\n".join(map(json.dumps, graph)).replace(', {"@id": "#k', ',\n{"@id": "#k')
+    crate = f'{{"@context": {json.dumps(CRATE_CONTEXT)}, "@graph": [\n{lines}\n]}}\n'
+    write_text(folder / WORKFLOW, Path(SNAKEFILE).read_text(encoding="utf-8"))
+    write_text(folder / CROISSANT, json.dumps(_croissant(folder, manifest, about), indent=1) + "\n")
+    write_text(folder / CRATE, crate)
+
+
+def _crate(
+    about: Entity, manifest: Entity, others: list[Entity], actions: list[Entity]
+) -> list[Entity]:
+    """The entities of the crate: its files, the workflow and its parameters, then what the runs
+    refer to, then the runs."""
+    names = [*manifest["files"], releases.MANIFEST, CROISSANT]
+    files = [_entity(name, "File", encodingFormat=FORMATS[Path(name).suffix]) for name in names]
+    parameters, tables = [*map(_parameter, PARAMETERS)], _refs(files[:-2])
+    workflow = _entity(WORKFLOW, ["File", "SoftwareSourceCode", "ComputationalWorkflow"])
+    workflow |= {
+        **{"name": "Cohort", "version": cohort.__version__, "encodingFormat": FORMATS[""]},
+        "description": "Its rules and package are in the commit that the software of a run names.",
+        **{"license": {"@id": f"{SPDX}MIT"}, "input": _refs(parameters)},
+        "programmingLanguage": {"@id": f"{WORKFLOW_CRATE}#snakemake"},
+    }
+    whole = _entity("#workflow-run", "CreateAction", name="All sessions that trained these runs")
+    whole |= {
+        **{"description": f"{len(actions)} runs", "instrument": {"@id": WORKFLOW}},
+        "result": tables,
+        "object": _refs(entity for entity in others if entity["@type"] == "CreativeWork"),
+        "startTime": min(action["startTime"] for action in actions),
+        "endTime": max(action["endTime"] for action in actions),
+    }
+    rows = _entity("#rows", "Collection", name="Rows of all tables that have the run's digest")
+    profiles = [_entity(key, "CreativeWork", name=name) for key, name in PROFILES.items()]
+    root = _entity("./", "Dataset") | about | {"conformsTo": _refs(profiles)}
+    root |= {"license": {"@id": about["license"]}, "mainEntity": {"@id": WORKFLOW}}
+    root |= {"hasPart": _refs([workflow, *files]), "mentions": _refs([whole, rows, *actions])}
+    conforms = [{"@id": RO_CRATE}, {"@id": f"{WORKFLOW_CRATE}/1.0"}]
+    return [
+        _entity(CRATE, "CreativeWork", about={"@id": "./"}, conformsTo=conforms),
+        *(root, workflow, *files, whole, *profiles),
+        *(_entity(SPDX + name, "CreativeWork") for name in (manifest["license"], "MIT")),
+        _entity(f"{WORKFLOW_CRATE}#snakemake", "ComputerLanguage", name="Snakemake"),
+        rows | {"mainEntity": {"@id": "runs.parquet"}, "hasPart": tables},
+        *(*parameters, *others, *actions),
+    ]
+
+
+def _run(run: Record) -> list[Entity]:
+    """The action that is a run, and what it refers to: values of its inputs, software, hardware."""
+    header, settings, made = run.header, run.header["settings"], run.header["provenance"]
+    sessions, cost = made["sessions"], run.history.cost["seconds"]
+    started, resumed = (datetime.fromisoformat(sessions[at]["started"]) for at in (0, -1))
+    seconds = sum(value for round, value in cost if round > sessions[-1]["from_round"])
+    inputs = [
+        _value(name, settings[name]) | {"exampleOfWork": {"@id": f"#{name}"}}
+        for name in PARAMETERS
+        if name in settings and settings[name] != DEFAULTS.get(name)
+    ]
+    trainer = _value("trainer", made["trainer"])
+    devices = [_value("device", name) | {"propertyID": HARDWARE} for name in made["devices"]]
+    parts = (made["versions"] | made.get("my", {})).items()
+    needed = [_software(f"{name}-{version}", name, version) for name, version in parts]
+    content = hashlib.sha256(json.dumps([made["commit"], *parts]).encode()).hexdigest()
+    version = f"{made['versions'].get('cohort', '')}+{made['commit']}"
+    software = _software(f"cohort-{content[:12]}", "Cohort", version)
+    software["softwareRequirements"] = _refs(needed)
+    labels = [str(settings.get(key)) for key in ("dataset", "model", "partition", "J", "strategy")]
+    action = _entity(f"#{header['digest']}", "CreateAction", identifier=header["digest"])
+    action |= {
+        "name": f"{' '.join(labels)}, seed {settings['seed']}",
+        "description": f"{len(cost)} rounds, {header['status']}",
+        **{"instrument": {"@id": software["@id"]}, "object": _refs([*inputs, trainer])},
+        **{"result": {"@id": "#rows"}, "resourceUsage": _refs(devices)},
+        "startTime": started.isoformat(),
+        "endTime": (resumed + timedelta(seconds=round(seconds))).isoformat(),
+    }
+    return [action, *inputs, trainer, *devices, *needed, software]
+
+
+def _parameter(name: str) -> Entity:
+    """An input of the workflow, with its default if it has one."""
+    default, text = DEFAULTS.get(name), PARAMETERS[name]
+    parameter = _entity(f"#{name}", "FormalParameter", additionalType="Text", description=text)
+    has_default = isinstance(default, str | int | float)
+    return parameter | ({"defaultValue": str(default)} if has_default else {})
+
+
+def _value(name: str, value: Any) -> Entity:
+    """A value of an input, whose id says both."""
+    text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+    key = quote(text.translate({ord(mark): None for mark in ' "{}'}), safe=":,")
+    return _entity(f"#{name}={key}", "PropertyValue", name=name, value=text)
+
+
+def _software(key: str, name: str, version: str) -> Entity:
+    return _entity(f"#{quote(key)}", "SoftwareApplication", name=name, softwareVersion=version)
+
+
+def _entity(key: str, kind: str | list[str], /, **values: Any) -> Entity:
+    return {"@id": key, "@type": kind, "name": key.removeprefix("#").removeprefix(SPDX)} | values
+
+
+def _refs(entities: Iterable[Entity]) -> Any:
+    """References to entities: a list, or a single one as it is."""
+    refs = [{"@id": entity["@id"]} for entity in entities]
+    return refs if len(refs) != 1 else refs[0]
+
+
+def _croissant(folder: Path, manifest: Entity, about: Entity) -> Entity:
+    """The Croissant description of a release's tables."""
+    distribution = [
+        _entity(name, "cr:FileObject", contentUrl=name, encodingFormat=FORMATS[".parquet"])
+        | {"sha256": file["sha256"], "contentSize": f"{(folder / name).stat().st_size} B"}
+        for name, file in manifest["files"].items()
+    ]
+    return {
+        **{"@context": CROISSANT_CONTEXT, "@type": "sc:Dataset", **about},
+        **{"conformsTo": "http://mlcommons.org/croissant/1.1", "citeAs": manifest["cite"]},
+        **{"version": cohort.__version__, "distribution": distribution},
+        "recordSet": [_record_set(folder / name) for name in manifest["files"]],
+    }
+
+
+def _record_set(file: Path) -> Entity:
+    """The rows of a table: their key, and name, type and meaning of each column."""
+    table, columns = file.stem, list[Entity]()
+    texts = (PARAMETERS if table == "runs" else {}) | COLUMNS
+    for field in parquet.read_schema(file):
+        is_list = pa.types.is_list(field.type)
+        kind = str(field.type.value_type if is_list else field.type)
+        column = _entity(f"{table}/{field.name}", "cr:Field", name=field.name)
+        column["dataType"] = {"double": "sc:Float", "int64": "sc:Integer"}.get(kind, "sc:Text")
+        column["source"] = {"fileObject": {"@id": file.name}, "extract": {"column": field.name}}
+        column |= {"description": texts[field.name]} if field.name in texts else {}
+        column |= {"isArray": True, "arrayShape": "-1"} if is_list else {}
+        if field.name == "digest" and table != "runs":
+            column["references"] = {"field": {"@id": "runs/digest"}}
+        columns.append(column)
+    keys = [{"@id": f"{table}/{name}"} for name in ("digest", *KEYS[table])]
+    return _entity(table, "cr:RecordSet", key=keys, field=columns)
