@@ -61,7 +61,7 @@ class Component:
         return values
 
     def version(self) -> int:
-        """The science version with these parameters, where only some of them changed the results."""
+        """The science version with these parameters, if only some of them changed results."""
         return self.science
 
 
