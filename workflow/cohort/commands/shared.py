@@ -110,10 +110,8 @@ def prose(text: str) -> str:
 def table(
     titles: Sequence[str], rows: Sequence[Sequence[object]], colors: Sequence[str] = ()
 ) -> Iterator[str]:
-    """Yield the lines of a table: a name, shortened to fit, and right-aligned values.
-
-    `colors` holds the meaning of each column, for values other than 0.
-    """
+    """Yield the lines of a table: a name, shortened to fit, and right-aligned values. `colors`
+    holds the meaning of each column, for values other than 0."""
     texts = [list(titles), *(list(map(str, row)) for row in rows)]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
     widths[0] = max(8, min(widths[0], WIDTH - sum(width + len(GAP) for width in widths[1:])))

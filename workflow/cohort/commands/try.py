@@ -41,11 +41,8 @@ def try_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def try_command(options: argparse.Namespace) -> None:
-    """Say which cells the figure or table shows and what the missing ones cost, train them, and
-    print the results, compared with FedAvg if strategies are named, else with the paper.
-
-    Raise a UserError for a damaged record, with which nothing could be drawn.
-    """
+    """Print which cells the figure or table shows and what the missing ones cost, train them, and
+    print the results beside FedAvg's if strategies are named, else beside the paper's."""
     item = _item_with_strategies(options)
     cells = item.cells()
     for cell in cells:

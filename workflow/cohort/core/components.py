@@ -79,12 +79,9 @@ def parameter(default: Any = dataclasses.MISSING, *, help: str = "", **schema: A
 
 
 class Catalog(MutableMapping[str, type[C]]):
-    """The components of a kind by name, in alphabetical order: the built-in `classes`, and those
-    that the user's modules define which extend `package`.
-
-    The user's modules are imported when they are needed: first those that quote the component's
-    name, then all.
-    """
+    """The components of a kind by name, in alphabetical order: the built-in `classes`, and those in
+    the user's modules that extend `package`, which are imported when they are needed: first those
+    that quote the component's name, then all."""
 
     def __init__(self, package: str, base: type[C], classes: Iterable[type[C]]):
         self.package, self._base = package, base

@@ -87,12 +87,9 @@ def closest_choice(word: str, choices: Iterable[str]) -> str:
 
 @contextlib.contextmanager
 def errors_at(where: object) -> Iterator[None]:
-    """Prefix every UserError raised in this block with the place it is about: a file, or a key.
-
-    A message that begins with a dot continues the key: `errors_at("experiments.main")` turns
-    `.exclude names ...` into `experiments.main.exclude names ...`. One that begins with a space
-    continues the sentence.
-    """
+    """Prefix every UserError raised in this block with the file or key that it is about. A message
+    that begins with a dot continues the key: `errors_at("experiments.main")` turns `.exclude names`
+    into `experiments.main.exclude names`; one that begins with a space continues the sentence."""
     try:
         yield
     except UserError as error:

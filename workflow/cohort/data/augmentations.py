@@ -40,11 +40,8 @@ class AugmentationParameters(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Augmentation(Component):
-    """A random change of images that depends, for each image, only on its own random numbers, not
-    on the rest of the batch.
-
-    Planning imports every augmentation, and must not import torch: use `cohort.core.lazy` for it.
-    """
+    """A random change of images that depends, for each, on its own random numbers only, not on the
+    rest of the batch. Planning imports it, and must not import torch: see `cohort.core.lazy`."""
 
     numbers: ClassVar[int]
     """How many random numbers each image takes."""
@@ -142,12 +139,9 @@ ORDERS = [(*blends, before) for blends in permutations(range(3)) for before in r
 
 
 class JitterFlipGray(Augmentation):
-    """Jitter colors, flip with probability 0.5 and turn gray with probability 0.1, as in FedEntOpt.
-
-    The paper does not give the strength of the jitter. Ours changes brightness, contrast and
-    saturation by up to 0.4 and hue by up to 0.1 of the color circle, in random order as torchvision
-    does.
-    """
+    """Jitter colors, flip with probability 0.5 and turn gray with probability 0.1, as in FedEntOpt,
+    which does not say how strongly. Here brightness, contrast and saturation change by up to 0.4
+    and hue by up to 0.1 of the color circle, in random order as in torchvision."""
 
     name: ClassVar[str] = "jitter-flip-gray"
     numbers: ClassVar[int] = 7

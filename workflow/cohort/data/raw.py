@@ -33,13 +33,10 @@ LARGEST = 64 << 20  # bytes of a member that is read whole, a picture or a list
 
 @dataclass(frozen=True, kw_only=True)
 class RawFile:
-    """A file that a parser reads. It comes from `source` or one of the `mirrors`, or from the user
-    who downloaded it behind a `login`.
-
-    `sha256` and `bytes` are those of the content. If `md5` or `member` is given too, the file comes
-    packed, as a .gz or as the `member` of a .tar.gz or .zip with this MD5. An `md5` alone is that
-    of the file itself, which the parser reads as it is.
-    """
+    """A file that a parser reads, from `source`, one of the `mirrors`, or the user who downloaded
+    it behind a `login`. `sha256` and `bytes` are those of the content. With `md5` or `member` too,
+    it comes packed: a .gz, or the `member` of a .tar.gz or .zip, with this MD5. An `md5` alone is
+    that of the file itself."""
 
     source: str = ""
     mirrors: list[str] = field(default_factory=list)

@@ -12,11 +12,9 @@ from cohort.data.store import read
 
 @dataclass(frozen=True)
 class Samples:
-    """One split, whose values are turned into a network's inputs on demand.
-
-    Labels are on the device. Values are too if it is a GPU with room for them; else they stay in
-    the file, which is mapped into memory. `scale` is None for text, which is not scaled.
-    """
+    """One split, whose values are turned into a network's inputs on demand. Labels are on the
+    device, values too on a GPU with room for them; else they stay in the file, mapped into memory.
+    Text has no `scale`."""
 
     values: Tensor
     labels: Tensor

@@ -102,12 +102,9 @@ def deal_to_holders(
 
 class Covering(Classes):
     """Client i holds the i-th block of classes and others drawn at random, k in all. Blocks are
-    just long enough to cover all classes, whose samples are split evenly among their holders.
-
-    NIID-Bench assigns one class per client, which leaves about 35 of 100 classes unheld by ten
-    clients of ten classes; the accuracies that Stratify prints need every class. With as many
-    clients as classes a block is one class, and this is `classes`.
-    """
+    just long enough to cover all classes, whose samples are split evenly among their holders. As
+    blocks of one class, `classes` is NIID-Bench's rule, which leaves about 35 of 100 classes unheld
+    by ten clients of ten; the accuracies that Stratify prints need every class."""
 
     name: ClassVar[str] = "covering"
 
@@ -378,10 +375,8 @@ class DirichletClients(EqualSizes):
 class Sampled(EqualSizes):
     """Each client draws a number of classes uniformly from `low` to `high`, then that many of the
     classes with samples left, and takes equally much of each. What these lack comes from the
-    classes with the most samples left.
-
-    So the last clients end up with more classes than they drew, especially if classes are uneven.
-    """
+    classes with the most samples left, so the last clients end up with more classes than they
+    drew."""
 
     name: ClassVar[str] = "sampled"
     low: int = parameter(minimum=1, help="the fewest classes that a client draws")

@@ -147,12 +147,9 @@ def last_log(cell: Cell, slurm_logs: Mapping[str, Path]) -> Path | None:
 
 
 def find_slurm_logs(quiet_seconds: float = START_SECONDS) -> dict[str, Path]:
-    """SLURM's newest log of each cell, by digest. If a node dies before the cell starts, this log
-    is all that is left of the job.
-
-    Logs of jobs that may still be starting are skipped: a log must end in an error or have been
-    written at least `quiet_seconds` ago.
-    """
+    """SLURM's newest log of each cell, by digest: all that is left of a job whose node dies before
+    the cell starts. Logs of jobs that may still be starting are skipped: written within
+    `quiet_seconds`, and without an error at the end."""
     files = sorted((_written(file), file) for file in SLURM_LOGS.glob("*/*.log"))
     return {
         file.parent.name.rpartition("_")[2]: file

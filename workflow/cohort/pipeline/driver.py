@@ -60,11 +60,8 @@ class Driver:
         self.in_module = not workflow.modifier.is_main_snakefile()
 
     def set_up(self) -> None:
-        """Prepare this process: PYTHONPATH for jobs, memory for local jobs; print the plan's notes.
-
-        The garbage collector ignores what exists by now and runs less often: a graph of 20,000 jobs
-        has millions of long-lived objects, and scanning them takes a good part of a dry run.
-        """
+        """Prepare this process, memory for local jobs and PYTHONPATH for all; print notes."""
+        # A graph of 20,000 jobs has millions of long-lived objects, slow to scan again and again.
         gc.freeze()
         gc.set_threshold(500_000)
         own = str(Path(cohort.__file__).parents[1])
@@ -90,10 +87,8 @@ class Driver:
             self.already_recorded = [cell for cell in cells if os.path.exists(cell.path)]
 
     def check_executor(self) -> None:
-        """Raise a UserError if jobs are to run on a SLURM cluster that is not available.
-
-        Snakemake sets its executor after reading the Snakefile, and for some commands not at all.
-        """
+        """Raise a UserError if jobs are to run on a SLURM cluster that is not available. Snakemake
+        sets its executor after reading the Snakefile, and for some commands not at all."""
         if self._on_slurm():
             slurm.check_slurm()
 
@@ -234,12 +229,9 @@ def remove_previews(scale: str, finished: Iterable[str]) -> None:
 
 
 def _attach_handlers(workflow: Any, handlers: Mapping[str, Callable[[], None]]) -> None:
-    """Call handlers at the events of the using workflow, such as `onstart`, before its own
-    handlers. Raise a UserError if it changes the paths of Cohort's files.
-
-    Its own may be registered before or after the module is read. A module that is read a second
-    time, to change a rule of it, is attached already.
-    """
+    """Call handlers at the events of the using workflow, before its own handlers, registered before
+    or after the module is read, perhaps a second time. Raise a UserError if it changes the paths of
+    files."""
     modifier = workflow.modifier.path_modifier
     if modifier.prefix or modifier._prefix_replacements:
         why = "because its jobs find files by their paths"
@@ -270,12 +262,9 @@ def _attach(workflow: Any, event: str, handler: Callable[[], None]) -> None:
 
 
 class Stopping:
-    """Stops the driver at the first Ctrl-C or SIGTERM; later ones change nothing.
-
-    No more jobs start, cells on this machine save their place, and the driver ends. Jobs on a
-    cluster go on after SIGTERM, which a driver gets at its own time limit, and are canceled after
-    Ctrl-C.
-    """
+    """Stops the driver at the first Ctrl-C or SIGTERM: no more jobs start, cells on this machine
+    save their place, and it ends. Jobs on a cluster go on after SIGTERM, which a driver gets at its
+    own time limit, and are canceled after Ctrl-C."""
 
     def __init__(self, workflow: Any, local: bool):
         self.workflow, self.local = workflow, local

@@ -50,10 +50,8 @@ def exit_on_error(function: Callable[..., T]) -> Callable[..., T]:
 
 
 class Stages:
-    """The rules' input functions and params, for the driver (with its plan) or a cluster's job.
-
-    With `local`, cells are trained on this machine.
-    """
+    """The rules' input functions and params, for the driver, which has a plan, or a cluster's job.
+    With `local`, cells are trained on this machine."""
 
     def __init__(self, plan: Plan | None, local: bool = False):
         self._plan = plan
@@ -106,9 +104,7 @@ class Stages:
     @exit_on_error
     def train_inputs(self, wildcards: Wildcards) -> Files:
         """The file that training still lacks: the shards, which need the data in turn, or the data.
-
-        Nothing where the record exists: it stays valid when shards or data were deleted.
-        """
+        None where the record exists: it stays valid when shards or data were deleted."""
         cell = self.cell(wildcards.digest)
         if self._plan is None:  # note the cells of this job, for the processes that train them
             os.environ[GROUP] = f"{os.environ.get(GROUP, '')} {cell.digest}"
@@ -212,11 +208,9 @@ class Stages:
 
 
 def literal_rst(text: str) -> str:
-    """Escape a text for reStructuredText, on one line, so that it is shown as it is: a directive in
-    a caption could read any file into Snakemake's report.
-
-    `<` becomes a substitution that `captions/item.rst` defines, see `_as_param`.
-    """
+    """Escape a text for reStructuredText, on one line: a directive in a caption could read any file
+    into Snakemake's report. `captions/item.rst` defines the substitution for `<`, see
+    `_as_param`."""
     escaped = re.sub(r"[^\w\s]|_", r"\\\g<0>", " ".join(text.split()))
     return escaped.replace(r"\<", r"\ |lt|\ ")
 
@@ -255,12 +249,9 @@ def output_files(plan: Plan, study: Study, name: str) -> Files:
 def targets(
     plan: Plan | None, check: Callable[[], None] = lambda: None
 ) -> Iterator[tuple[str, Callable[[Wildcards], Files]]]:
-    """Yield each target's name and the function that returns its files; none in a cluster's job.
-
-    Snakemake calls such a function before it considers any job, and only for the targets that were
-    asked for: then their study is planned, and `check` is called. Raise a UserError for a name of
-    two targets.
-    """
+    """Yield each target's name and the function that returns its files, which Snakemake calls
+    before it considers any job, and only for the targets that were asked for: then their study is
+    planned, and `check` is called. None in a cluster's job."""
     if plan is None:
         return
 
@@ -308,10 +299,8 @@ def _target_files(plan: Plan, names: list[str], item: str) -> Files:
 
 
 def _measured(plan: Plan, experiments: Iterable[tuple[str, str]]) -> Files:
-    """The metrics of these experiments, and the missing records under metrics that exist.
-
-    Snakemake would not notice those: it asks for a record only to make the metrics.
-    """
+    """The metrics of these experiments, and the missing records under metrics that exist, for which
+    Snakemake would not ask."""
     files = []
     for study, experiment in experiments:
         files.append(plan.layout.metrics(study, experiment))
@@ -351,10 +340,8 @@ def spec_of(plan: Plan, study: str, name: str) -> Spec:
 
 def look_of(plan: Plan, study: str, experiment: str) -> Spec:
     """How a figure or table shows an experiment's labels: order, titles, colors; word for a round.
-
-    Strategies have the order and the colors of the whole study: FedAvg the first one, then those of
-    its figures.
-    """
+    Colors of strategies are those of the whole study: FedAvg has the first, then those of its
+    figures."""
     expanded = plan.study(study)
     in_order = expanded.strategies(expanded.experiments)
     drawn = [figure["experiment"] for figure in expanded.figures.values()]

@@ -162,11 +162,9 @@ def _client_size(cell: Cell, info: DatasetInfo) -> float:
 def resource_request(
     cell: Cell, info: DatasetInfo, attempt: int = 1, longest: int = MAX_RUNTIME
 ) -> tuple[int, int]:
-    """The megabytes and minutes that a cell's job requests at this attempt.
-
-    They are rounded up to one of a few levels, so that a cluster sees few kinds of jobs. No job
-    requests more than `longest` minutes: a cell that takes longer goes on in further jobs.
-    """
+    """The megabytes and minutes that a cell's job requests at this attempt, rounded up to one of a
+    few levels, so that a cluster sees few kinds of jobs. A cell that takes longer than `longest`
+    minutes goes on in further jobs."""
     times = min(attempt, MOST_TIMES)
     minutes = TIME_FACTOR * (START_SECONDS + round_seconds(cell, info)) / 60
     megabytes = MEMORY_FACTOR * memory_mb(cell, info) + SNAKEMAKE_MB

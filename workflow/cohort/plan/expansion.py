@@ -34,11 +34,9 @@ class Extended(NamedTuple):
 
 
 class FullScale(NamedTuple):
-    """An experiment at full scale: cells' values, each label's values, and the scale to apply.
-
-    `earlier` are the experiments before the one that it extends, which decide how a scale changes
-    the cells that they share with it.
-    """
+    """An experiment at full scale: cells' values, each label's values, the scale to apply, and the
+    experiments before the one that it extends: they decide how a scale changes cells that both
+    have."""
 
     cells: list[Values]
     axes: dict[str, list[Any]]
@@ -230,12 +228,9 @@ class Expansion:
 
 
 def with_strategies(cells: list[Values], added: Iterable[str], default: str | None) -> list[Values]:
-    """Add, for each added strategy, the cells that FedAvg has, or else the first strategy, without
-    the parameters of that strategy's parts. Cells are given by their values on the axes.
-
-    `default` is the strategy of cells that have none among their values. If a series tells
-    strategies apart, an added one is a series of its own.
-    """
+    """Add, for each added strategy, the cells that FedAvg has (else the first strategy), without
+    the parameters of that one's parts. `default` is the strategy of cells that name none. Where a
+    series tells strategies apart, an added one is a series of its own."""
     names = list(dict.fromkeys(cell.get("strategy", default) for cell in cells))
     reference = BASELINE if BASELINE in names else names[0]
     others = (cell for cell in cells if cell.get("strategy", default) != reference)

@@ -44,11 +44,9 @@ def check_names(
 def checked_facets(
     spec: Values, axes: Axes, cells: Sequence[Values], study: str
 ) -> list[tuple[str, ...]]:
-    """Check a figure or table and return the groups of labels that a thinned scale must cover.
-
-    For a figure they are the labels of its panels and that of its hue, for a table, which may have
-    gaps, the label along which it subtracts.
-    """
+    """Check a figure or table and return the groups of labels that a thinned scale must cover: the
+    panels and the hue of a figure; for a table, which may have gaps, the label along which it
+    subtracts."""
     kinds: Mapping[str | None, type[Item]] = {None: Table, Leaderboard.name: Leaderboard}
     kind = spec.get("kind")
     item = (kinds.get(kind) or drawing.KINDS[str(kind)]).from_spec(spec)
@@ -122,10 +120,8 @@ def checked_titles(
 def resolved_claims(
     claims: Values, matrices: Mapping[str, FullScale], shares: Mapping[str, float], study: str
 ) -> dict[str, Values]:
-    """Check each claim; add its comparisons and the shares of rounds of its experiments.
-
-    `shares` is, by experiment, the fraction of its rounds that this scale trains.
-    """
+    """Check each claim; add its comparisons, and by experiment the `shares` of its rounds that this
+    scale trains."""
     matrix = Matrix(matrices if claims else {})
     resolved = {}
     for name, spec in claims.items():

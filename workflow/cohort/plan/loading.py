@@ -39,11 +39,9 @@ STUDY = rf"(?!(?:{'|'.join(RULES)})$){WORD}"  # the form of the names of studies
 
 
 class Plan:
-    """The cells, shards and data of studies at a scale, by digest.
-
-    A study is expanded when it is first asked for. `notes` say what was left out of a study and
-    why; `on_note` is called with each further one.
-    """
+    """The cells, shards and data of studies at a scale, by digest. A study is expanded when it is
+    first asked for. `notes` say what was left out of one and why; `on_note` is called with each
+    further one."""
 
     def __init__(self, config: dict[str, Any], scales: Mapping[str, Any], validator: Validator):
         self.config, self.scale, self.scales = config, config["scale"], list(scales)
@@ -107,11 +105,8 @@ class Plan:
         return self._texts[name]
 
     def rows(self, names: Iterable[str]) -> dict[tuple[str, str], list[Row]]:
-        """The cells that the config's `only` allows, by study and experiment, each once.
-
-        Experiments without such cells are left out. Raise a UserError where `only` names a label or
-        value that none of these studies has.
-        """
+        """The cells that the config's `only` allows, by study and experiment, each once; UserError
+        where it names a label or value that none of these studies has."""
         expanded = [self.study(name) for name in names]
         studies.check_only(self._only, expanded)
         by_experiment = {}
@@ -139,11 +134,9 @@ class Plan:
 
 
 class Availability:
-    """Which data sets can be had, downloaded or the user's own, and which procedures can run.
-
-    Cells of a data set that is behind a login and not here, or whose procedure needs a package that
-    is not installed, are skipped with a note, not an error.
-    """
+    """Which data sets can be had, and which procedures can run. Cells of a data set that is behind
+    a login and not here, or whose procedure needs a package that is not installed, are skipped with
+    a note."""
 
     def __init__(self, datasets: Mapping[str, Any], config: Mapping[str, Any]):
         self._paths, self._mirror = config.get("data_paths", {}), config.get("data_mirror", "")
@@ -162,11 +155,9 @@ class Availability:
             check_data_path(dataset, path)
 
     def filter(self, study: Study, resolver: Resolver) -> tuple[Study, list[str]]:
-        """Split off the cells that cannot be run here: return the study without them, and a note on
-        each experiment that lost some, or has cells on generated stand-in data.
-
-        Cells that have a record stay; figures and tables that lose all their cells go.
-        """
+        """Split off the cells without a record that cannot be run here: return the study without
+        them, and a note on each experiment that lost some, or has cells on generated stand-in data.
+        Figures and tables that lose all their cells go."""
         data = {planned.path: planned for planned in resolver.data.values()}
         experiments, skipped, notes = {}, {}, list[str]()
         for name, experiment in study.experiments.items():
@@ -231,11 +222,9 @@ def load(overrides: Mapping[str, Any] | None = None, *, whole: bool = False) -> 
 
 
 def unexpanded_plan(overrides: Mapping[str, Any] | None = None, *, whole: bool = False) -> Plan:
-    """Plan as `load` does, but without expanding any study yet.
-
-    With `whole`, the overrides are the whole config: the working directory's file may be another
-    workflow's, of which Cohort is a module.
-    """
+    """Plan as `load` does, but without expanding any study yet. With `whole`, the overrides are the
+    whole config: the working directory's file may be that of a workflow of which Cohort is a
+    module."""
     own: Any = {}
     if not whole:
         if not CONFIG_FILE.exists():
@@ -300,10 +289,8 @@ def misnamed_studies() -> dict[str, str]:
 
 
 def drawn_names(study: str) -> list[str]:
-    """The names of a study's figures, tables and table of claims, without expanding it.
-
-    Empty where its file cannot be read: expanding it says why.
-    """
+    """The names of a study's figures, tables and table of claims, without expanding it; none where
+    its file cannot be read: expanding it says why."""
 
     def text(name: str) -> Any:
         return read_yaml(study_file(name))
@@ -334,9 +321,7 @@ def require_study(name: str) -> str:
 
 def _read_entries(name: str, validator: Validator) -> dict[str, Any]:
     """Read the entries of config/{name}.yaml, then those of the user's file of that name, if any.
-
-    Raise a UserError where one of the user's has the name of a built-in one.
-    """
+    Raise a UserError where both have an entry."""
     file = shipped(CONFIG / f"{name}.yaml")
     user_file = user_files.folder() / file.name
     entries, added = validator.read(file, name), {}

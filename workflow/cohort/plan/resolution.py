@@ -38,10 +38,8 @@ Overrides = tuple[tuple[str, Any], ...]
 
 
 class Resolver:
-    """Plans cells, and the shards and data that they need, each once; it holds them by digest.
-
-    `check_part(spec, part)` validates a part of a strategy after a study changed its parameters.
-    """
+    """Plans cells, and the shards and data that they need, each once, by digest. `check_part(spec,
+    part)` validates a part of a strategy after a study changed its parameters."""
 
     def __init__(self, datasets: Entries, strategies: Entries, check_part: Callable[..., None]):
         self.datasets, self.strategies, self._check_part = datasets, strategies, check_part
