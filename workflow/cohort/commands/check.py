@@ -1,5 +1,4 @@
-"""What the records say that exist: `cohort check` judges claims by them and by the paper's own
-values, `cohort draw` draws a study, a figure or a table."""
+"""`cohort check` judges claims, `cohort draw` draws figures and tables, from what records exist."""
 
 import argparse
 import tempfile
@@ -122,8 +121,7 @@ def draw_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def draw_command(options: argparse.Namespace) -> None:
-    """Draw studies, or single figures and tables, from what exists and print the paths of their
-    pages or files."""
+    """Draw studies, figures and tables from what exists; print the paths of pages and files."""
     items = [text for text in options.studies if "." in text]
     options.studies = [text for text in options.studies if "." not in text]
     for item in (find_item(text, options) for text in items):

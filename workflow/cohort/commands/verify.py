@@ -1,5 +1,4 @@
-"""`cohort verify`: train a finished cell, or runs of a release or a hand-in, again in a temporary
-place, and compare them bit by bit."""
+"""`cohort verify`: train finished, released or handed-in runs again, and compare bit by bit."""
 
 import argparse
 import os
@@ -209,8 +208,7 @@ def _each_once(sessions: Sequence[Mapping[str, Any]], key: str) -> str:
 
 
 def differing_conditions(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
-    """Describe, by their provenance, why the bits of two runs of a cell may differ: own files,
-    devices, trainers, package versions."""
+    """Describe, by their provenance, why the bits of two runs of a cell may differ."""
     for file in user_files.changed_files(before):
         yield f"the record was made by another {file}"
     for key, what in (("device", "on"), ("trainer", "by the trainer")):

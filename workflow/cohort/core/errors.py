@@ -22,8 +22,7 @@ class UserError(Exception):
 
 
 class FileAccessError(UserError):
-    """The operating system refuses to read or write a file. Retrying, or another source of the same
-    data, cannot help."""
+    """The operating system refuses to read or write a file; neither retries nor mirrors help."""
 
 
 ELSEWHERE = "or work in another folder, and start again"
@@ -57,8 +56,7 @@ def refusal(error: BaseException, path: str | Path = "") -> str | None:
 
 @contextlib.contextmanager
 def explain_errors(path: str | Path = "") -> Iterator[None]:
-    """Turn an error by which the system refuses something in this block into a FileAccessError,
-    whose message is one sentence."""
+    """Turn an error by which the system refuses something here into a FileAccessError."""
     try:
         yield
     except Exception as error:

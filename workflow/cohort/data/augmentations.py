@@ -28,8 +28,7 @@ BRIGHTNESS, CONTRAST, SATURATION, HUE, GRAY = range(1, 6)  # changes of color; 0
 
 
 class AugmentationParameters(NamedTuple):
-    """What an augmentation does to each image, one row per image, for native code: color changes
-    and their factors, place of the crop, and flip."""
+    """What an augmentation does to each image (row), for native code: colors, crop and flip."""
 
     colors: np.ndarray
     factors: np.ndarray
@@ -65,8 +64,7 @@ class Augmentation(Component):
         raise NotImplementedError
 
     def parameters(self, numbers: np.ndarray) -> AugmentationParameters | None:
-        """The parameters of what `apply` does with these random numbers, for native code; None if
-        native code cannot do it."""
+        """The parameters of what `apply` does, for native code; None if that cannot do it."""
         return None
 
 

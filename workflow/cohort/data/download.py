@@ -172,8 +172,7 @@ def _fetch(url: str, target: Path) -> None:
 
 
 def _is_final(error: Exception) -> bool:
-    """Whether another try cannot help: an invalid address, an unknown host, most errors of the
-    client."""
+    """Whether another try cannot help: a bad address or host, most errors of the client."""
     if isinstance(error, HTTPError):
         return error.code < 500 and error.code not in RETRIED
     unknown = isinstance(getattr(error, "reason", None), socket.gaierror)

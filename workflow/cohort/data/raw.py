@@ -1,6 +1,5 @@
-"""Raw files: how config/datasets.yaml declares them, where they lie on this machine, and archives
-read as streams: nothing is written to a path that an archive names, and a broken one is a
-UserError."""
+"""Raw files as config/datasets.yaml declares them, and archives read as streams: nothing is written
+to a path that an archive names, and a broken one is a UserError."""
 
 import contextlib
 import gzip
@@ -93,8 +92,7 @@ def check_mirror(mirror: str) -> None:
 
 
 def check_data_path(dataset: str, path: str) -> None:
-    """Raise UserError if the path that the user named for a data set is neither a zip nor a
-    folder."""
+    """Raise UserError if the path named for a data set is neither a zip nor a folder."""
     file = Path(path).expanduser()
     if not file.is_dir() and not zipfile.is_zipfile(file):
         reason = "is neither a zip nor a folder" if file.exists() else "does not exist"

@@ -8,8 +8,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Blocks:
-    """Values that may not fit in memory: their shape, and a function that reads them in order,
-    block by block."""
+    """Values that may not fit in memory: their shape, and a function that reads them by blocks."""
 
     shape: tuple[int, ...]
     read: Callable[[], Iterator[np.ndarray]]

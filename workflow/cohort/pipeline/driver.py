@@ -202,8 +202,7 @@ def remove_published_originals(cells: Iterable[Cell]) -> None:
 
 
 def lock_directory() -> IO[str]:
-    """Keep other drivers out of this working directory while the returned file is open. Raise
-    UserError if one is at work."""
+    """Lock this working directory while the returned file is open; UserError if it is locked."""
     paths.DRIVER_LOCK.parent.mkdir(parents=True, exist_ok=True)
     file = try_lock(paths.DRIVER_LOCK)
     if file is None:
@@ -229,9 +228,8 @@ def remove_previews(scale: str, finished: Iterable[str]) -> None:
 
 
 def _attach_handlers(workflow: Any, handlers: Mapping[str, Callable[[], None]]) -> None:
-    """Call handlers at the events of the using workflow, before its own handlers, registered before
-    or after the module is read, perhaps a second time. Raise a UserError if it changes the paths of
-    files."""
+    """Call handlers before those of the using workflow, registered before or after the module is
+    read. Raise a UserError if it changes the paths of files."""
     modifier = workflow.modifier.path_modifier
     if modifier.prefix or modifier._prefix_replacements:
         why = "because its jobs find files by their paths"
@@ -271,8 +269,7 @@ class Stopping:
         self.received: signal.Signals | None = None
 
     def install(self) -> None:
-        """Handle both signals, in place of Snakemake, whose handler takes a lock that the thread
-        it interrupts may hold, and would then wait forever."""
+        """Handle both signals: Snakemake's handler may wait forever for its thread's lock."""
         for number in SIGNALS:
             signal.signal(number, self._handle)
 
@@ -304,8 +301,7 @@ class Stopping:
             time.sleep(WAKE_SECONDS)
 
     def finish(self) -> None:
-        """After the scheduler's end, cancel jobs on the cluster if Ctrl-C stopped it, and print
-        what becomes of the rest."""
+        """Cancel a cluster's jobs after Ctrl-C, and print what becomes of the rest."""
         assert self.received is not None
         outcome = "cells on this machine have saved their place"
         if not self.local:

@@ -36,8 +36,7 @@ T = TypeVar("T")
 
 
 def exit_on_error(function: Callable[..., T]) -> Callable[..., T]:
-    """Wrap an input function, or a handler of an event, so that a UserError ends Snakemake with its
-    message instead of a traceback."""
+    """Let a UserError of an input function or event handler end Snakemake with its message."""
 
     @functools.wraps(function)
     def ending(*arguments: Any) -> T:
@@ -73,8 +72,7 @@ class Stages:
         return self._require_planned("cell", digest, self._plan.cells)
 
     def planned(self, digest: str) -> PlannedFile:
-        """The planned shards or data of this digest, from the plan or its file. Raise UserError if
-        the plan has none."""
+        """The planned shards or data of this digest. Raise UserError if the plan has none."""
         if self._plan is None:
             return read_plan(paths.plan_file(digest))
         planned = self._plan.shards | self._plan.data
@@ -112,8 +110,7 @@ class Stages:
         return [file for file in needed if not os.path.exists(file)][:1]
 
     def megabytes(self, wildcards: Wildcards, attempt: int) -> int:
-        """The memory that a training job requests: on this machine, which its cells share, the
-        estimate alone."""
+        """The memory that a training job requests; on this machine just the estimate."""
         cell = self.cell(wildcards.digest)
         if self._local:
             return round(cost.memory_mb(cell, self._info(cell)))
@@ -209,15 +206,13 @@ class Stages:
 
 def literal_rst(text: str) -> str:
     """Escape a text for reStructuredText, on one line: a directive in a caption could read any file
-    into Snakemake's report. `captions/item.rst` defines the substitution for `<`, see
-    `_as_param`."""
+    into Snakemake's report. `captions/item.rst` defines what `<` becomes."""
     escaped = re.sub(r"[^\w\s]|_", r"\\\g<0>", " ".join(text.split()))
     return escaped.replace(r"\<", r"\ |lt|\ ")
 
 
 def _as_param(spec: Spec) -> str:
-    """Convert a spec to JSON without `<`: Snakemake's report shows params inside a script element,
-    which `</script>` would end."""
+    """Convert a spec to JSON without `<`: `</script>` would end a script of Snakemake's report."""
     return json.dumps(spec).replace("<", r"\u003c")
 
 
@@ -339,9 +334,8 @@ def spec_of(plan: Plan, study: str, name: str) -> Spec:
 
 
 def look_of(plan: Plan, study: str, experiment: str) -> Spec:
-    """How a figure or table shows an experiment's labels: order, titles, colors; word for a round.
-    Colors of strategies are those of the whole study: FedAvg has the first, then those of its
-    figures."""
+    """How a figure or table shows labels: order, titles, colors, the word for a round. Strategies
+    have the colors of the whole study: FedAvg the first, then those of its figures."""
     expanded = plan.study(study)
     in_order = expanded.strategies(expanded.experiments)
     drawn = [figure["experiment"] for figure in expanded.figures.values()]

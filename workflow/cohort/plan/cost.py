@@ -93,8 +93,7 @@ def _phase_seconds(cell: Cell, info: DatasetInfo) -> float:
 
 
 def _evaluated_samples(cell: Cell, info: DatasetInfo) -> float:
-    """Estimate how many samples are evaluated in all rounds: to measure the run, and for what the
-    selector needs to know."""
+    """Estimate how many samples are evaluated to measure the run and for the selector's needs."""
     settings, size = cell.settings, _client_size(cell, info)
     reserve = scaled_count(settings.reserve, settings.samples)
     test = info["test"] * settings.samples - reserve

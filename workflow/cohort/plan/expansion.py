@@ -24,8 +24,7 @@ STATED = {"description", "source", "question", "methods", "key_figure", "finding
 
 
 class Extended(NamedTuple):
-    """An experiment that another study's extends: its study, the study's text, its name, and the
-    strategies that are added to it."""
+    """The study of an extended experiment, its text, the experiment, and strategies to add."""
 
     study: str
     text: Text
@@ -34,9 +33,8 @@ class Extended(NamedTuple):
 
 
 class FullScale(NamedTuple):
-    """An experiment at full scale: cells' values, each label's values, the scale to apply, and the
-    experiments before the one that it extends: they decide how a scale changes cells that both
-    have."""
+    """An experiment at full scale: cells, each label's values, the scale to apply, and the
+    experiments before the one that it extends, which decide how a scale changes cells of both."""
 
     cells: list[Values]
     axes: dict[str, list[Any]]
@@ -47,9 +45,8 @@ class FullScale(NamedTuple):
 def extended_experiments(
     text: Text, read: Callable[[str], Text], studies: list[str]
 ) -> dict[str, Extended]:
-    """The experiment of another study that each experiment of this one extends, by experiment;
-    those that extend none are left out. `read` gives a study's text. Raise UserError if a source is
-    unknown or extends another one itself."""
+    """The experiment of another study that each of this one extends, if any. `read` gives a study's
+    text. Raise UserError if a source is unknown or extends another one itself."""
     extended = {}
     for key, block in text.get("experiments", {}).items():
         if "extends" not in block:
@@ -72,8 +69,7 @@ def extended_experiments(
 def drawn_specs(
     text: Text, extended: Mapping[str, Extended]
 ) -> tuple[dict[str, Values], dict[str, Values]]:
-    """A study's figures and tables, and before them those of the experiments that it extends whose
-    names it does not use."""
+    """A study's figures and tables, after those of extended experiments with other names."""
     own = {*text.get("figures", {}), *text.get("tables", {})}
     sections: dict[str, dict[str, Values]] = {"figures": {}, "tables": {}}
     for section, drawn in sections.items():
@@ -87,9 +83,8 @@ def drawn_specs(
 
 @dataclass(frozen=True)
 class Expansion:
-    """A study's text, and how to expand it: at the scale of this name, which means `default` where
-    the study does not say otherwise, with this number of seeds in every experiment (0: as study and
-    scale say), by the experiments that it extends."""
+    """A study's text, and how to expand it: the scale's name and its `default` where the study does
+    not change it, the number of seeds (0: as they say), and the experiments that it extends."""
 
     file: Path
     text: Text
@@ -100,8 +95,7 @@ class Expansion:
     extended: Mapping[str, Extended]
 
     def study(self) -> tuple[Study, list[str]]:
-        """The expanded study, and notes on what is left out. Every mistake is a UserError that
-        names the file and the key."""
+        """The expanded study, and notes on what is left out. UserErrors name file and key."""
         text, name = self.text, self.file.stem
         with errors_at(self.file):
             figures, tables = drawn_specs(text, self.extended)

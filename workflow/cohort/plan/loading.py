@@ -40,8 +40,7 @@ STUDY = rf"(?!(?:{'|'.join(RULES)})$){WORD}"  # the form of the names of studies
 
 class Plan:
     """The cells, shards and data of studies at a scale, by digest. A study is expanded when it is
-    first asked for. `notes` say what was left out of one and why; `on_note` is called with each
-    further one."""
+    first asked for; `notes` say what was left out and why, and `on_note` is called with each."""
 
     def __init__(self, config: dict[str, Any], scales: Mapping[str, Any], validator: Validator):
         self.config, self.scale, self.scales = config, config["scale"], list(scales)
@@ -134,9 +133,8 @@ class Plan:
 
 
 class Availability:
-    """Which data sets can be had, and which procedures can run. Cells of a data set that is behind
-    a login and not here, or whose procedure needs a package that is not installed, are skipped with
-    a note."""
+    """Skips, with a note, cells of a data set that is behind a login and not here, or whose
+    procedure needs a package that is not installed."""
 
     def __init__(self, datasets: Mapping[str, Any], config: Mapping[str, Any]):
         self._paths, self._mirror = config.get("data_paths", {}), config.get("data_mirror", "")
@@ -155,9 +153,8 @@ class Availability:
             check_data_path(dataset, path)
 
     def filter(self, study: Study, resolver: Resolver) -> tuple[Study, list[str]]:
-        """Split off the cells without a record that cannot be run here: return the study without
-        them, and a note on each experiment that lost some, or has cells on generated stand-in data.
-        Figures and tables that lose all their cells go."""
+        """Split off cells without a record that cannot be run here: return the study without them
+        and what can no longer be drawn, and notes on lost cells and on generated stand-in data."""
         data = {planned.path: planned for planned in resolver.data.values()}
         experiments, skipped, notes = {}, {}, list[str]()
         for name, experiment in study.experiments.items():
@@ -222,9 +219,8 @@ def load(overrides: Mapping[str, Any] | None = None, *, whole: bool = False) -> 
 
 
 def unexpanded_plan(overrides: Mapping[str, Any] | None = None, *, whole: bool = False) -> Plan:
-    """Plan as `load` does, but without expanding any study yet. With `whole`, the overrides are the
-    whole config: the working directory's file may be that of a workflow of which Cohort is a
-    module."""
+    """Plan as `load` does, without expanding any study yet. `whole` overrides are all of the
+    config: config.yaml may be that of a workflow of which Cohort is a module."""
     own: Any = {}
     if not whole:
         if not CONFIG_FILE.exists():
@@ -277,8 +273,7 @@ def all_studies() -> list[str]:
 
 
 def misnamed_studies() -> dict[str, str]:
-    """A sentence on each of the user's study files with an impossible name, by that name; hidden
-    files and backups do not count."""
+    """A sentence on each of the user's study files with an impossible name, by that name."""
     files = sorted((user_files.folder() / "studies").glob("[A-Za-z0-9_]*.yaml"))
     return {
         file.stem: f"{file}: no study is called '{file.stem}': names are of small letters, digits "
@@ -289,8 +284,7 @@ def misnamed_studies() -> dict[str, str]:
 
 
 def drawn_names(study: str) -> list[str]:
-    """The names of a study's figures, tables and table of claims, without expanding it; none where
-    its file cannot be read: expanding it says why."""
+    """The names of a study's figures, tables and table of claims; none of a broken file."""
 
     def text(name: str) -> Any:
         return read_yaml(study_file(name))

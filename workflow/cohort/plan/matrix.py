@@ -140,8 +140,7 @@ def _scaled_schedule(name: str, share: float) -> str:
 
 
 def _scaled_interval(every: int | str, share: float) -> int | str:
-    """Scale an evaluation interval so that the number of evaluations stays, at least one round
-    apart; `last 10` stays ten rounds."""
+    """Scale an interval of evaluations: as many as before; `last 10` stays ten rounds."""
     if isinstance(every, int):
         return max(1, round(every * share)) if every else 0
     numbers = r"(?<!last )\b[0-9]+"
@@ -201,9 +200,8 @@ def with_seeds(cells: list[Values], count: int) -> list[Values]:
 
 
 def thinned_cells(cells: list[Values], facets: Iterable[tuple[str, ...]]) -> list[Values]:
-    """The first cells that together show each panel and each hue of every figure once, but not each
-    hue in each panel, and each strategy; with all their seeds. `facets` are the labels of each
-    figure's panels or hues."""
+    """The first cells, with all their seeds, that show each strategy and each panel and hue of
+    every figure once, though not each hue in each panel. `facets` are labels of panels or hues."""
     first: list[Values] = []
     for columns in dict.fromkeys([(), *facets, ("strategy",)]):
         seen = {tuple(map(cell.get, columns)) for cell in first}

@@ -46,8 +46,7 @@ FRAME = {key: {"type": "string"} for key in ("experiment", "title", "caption")}
 
 
 def derived_schemas(names: Mapping[str, list[str]]) -> dict[str, Schema]:
-    """The JSON Schemas that files refer to as `cohort:...`, by name. `names` lists the data sets,
-    strategies, studies and scales."""
+    """The JSON Schemas `cohort:...`, by name, for these `names` of data sets and the like."""
     components = {"model": list(MODELS), "augmentation": list(AUGMENTATIONS)}
     settings = _settings_schema({**components, **names})
     labels = settings | dict.fromkeys(FREE, NAME)

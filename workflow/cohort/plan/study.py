@@ -1,5 +1,4 @@
-"""A study, expanded at a scale, and the part of it that the config's `only` asks for, such as
-`strategy=fedavg|loss,seed=0`."""
+"""A study, expanded at a scale, and the part of it that the config's `only` asks for."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,8 +12,7 @@ from cohort.results.paper import paper_file
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A cell of an experiment: the labels that the study gives it, its digest, and the share of its
-    full rounds that the scale trains."""
+    """A cell of an experiment: its labels, digest, and the share of its rounds that is trained."""
 
     labels: Values
     digest: str
@@ -84,8 +82,7 @@ Wanted = Mapping[str, list[str]]
 
 
 def parse_only(text: str) -> Wanted:
-    """Parse `strategy=fedavg|loss,seed=0` into the values that each label may have; an empty text,
-    which allows every cell, gives no labels."""
+    """Parse `strategy=fedavg|loss,seed=0` into the values of each label; none for an empty text."""
     wanted: dict[str, list[str]] = {}
     for part in text.split(",") if text else []:
         label, separator, values = part.strip().partition("=")

@@ -1,5 +1,4 @@
-"""Data sets of text: LEAF's Shakespeare, 80 characters that a role says and the one that follows,
-and UCI's table of forests."""
+"""LEAF's Shakespeare, 80 characters of a role and the next one, and UCI's table of forests."""
 
 import re
 from collections import defaultdict
