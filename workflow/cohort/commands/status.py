@@ -123,7 +123,7 @@ def unique_cells(by_experiment: Statuses) -> list[CellStatus]:
 
 
 def status_lines(plan: Plan, by_experiment: Statuses) -> Iterator[str]:
-    """Yield a table of each experiment's cells by state, and lines on the cells under way, jobs that
+    """Yield a table of each experiment's cells by state, and lines on cells under way, jobs that
     SLURM holds, the time left, released runs, and failures."""
     cells = unique_cells(by_experiment)
     occurring = {*ALWAYS, *(status.state for status in cells)}
@@ -306,8 +306,8 @@ class Item(NamedTuple):
 def find_item(
     text: str, options: argparse.Namespace, study: str = "", content: dict[str, Any] | None = None
 ) -> Item:
-    """Find the figure or table `STUDY.NAME` in the plan of these options; with `content`, its `NAME`
-    in a `study` of this content instead. Raise UserError if there is none."""
+    """Find the figure or table `STUDY.NAME` in the plan of these options, or `NAME` in a `study` of
+    this content instead. Raise UserError if there is none."""
     named, _, name = text.partition(".")
     plan = shared.load_plan(options, studies=require_study(named))
     if content:
@@ -336,11 +336,10 @@ def show_command(options: argparse.Namespace) -> None:
         print(*_item_lines(find_item(text, options)), sep="\n")
         return
     check_cell_text(text)
-    file = find_record(text)
-    if file:
+    if file := find_record(text):
         print(*_record_lines(read(file)), sep="\n", flush=True)
     plan = shared.load_plan(options)
-    if cell := find_cell(plan, str(file) if file else text):
+    if cell := find_cell(plan, str(file or text)):
         print(*_cell_lines(plan, cell), sep="\n")
     elif file:
         print(f"{file}: no study has this cell at scale {plan.scale} (see cohort prune)")
@@ -354,7 +353,7 @@ def _item_lines(item: Item) -> Iterator[str]:
     """Yield lines on a figure or table: its files, cells, time left and command."""
     plan, spec, cells = item.plan, item.spec, item.cells()
     yield f"{item.study}.{item.name} at scale {plan.scale}: {spec.get('title') or 'no title'}"
-    for file in stages.output_files(plan, plan.study(item.study), item.name):
+    for file in stages.output_files(plan.layout, plan.study(item.study), item.name):
         missing = "" if Path(file).exists() else shared.paint("(not drawn yet)", "missing")
         yield f"  {file}  {missing}".rstrip()
     counts = Counter(cell.state for cell in cells)
@@ -414,12 +413,10 @@ def _cell_lines(plan: Plan, cell: Cell) -> Iterator[str]:
     same_seed = [file for file in others if file.name.startswith(own)]
     for file in (same_seed or others)[:MOST_RECORDS]:
         try:
-            neighbor = read(file)
+            differences = differences_from(read(file), cell)
+            yield from (f"  {file.name} has {difference}" for difference in differences)
         except UserError as error:
             yield f"  {error}"
-            continue
-        for difference in differences_from(neighbor, cell):
-            yield f"  {file.name} has {difference}"
     if not others:
         yield f"  there is no other record in {folder}"
 

@@ -137,7 +137,7 @@ def _outcome(item: Item, *, is_complete: bool, against: bool) -> Iterator[str]:
     if item.plan.config.get("only") or not is_complete:
         files = preview.draw_item(item.plan, item.study, item.name)
     else:
-        files = stages.output_files(item.plan, item.plan.study(item.study), item.name)
+        files = stages.output_files(item.plan.layout, item.plan.study(item.study), item.name)
     if not is_complete:
         yield "not all cells were trained; what exists is shown"
     file = {Path(file).suffix: file for file in files}

@@ -60,7 +60,7 @@ class Component:
         return values
 
     def version(self) -> int:
-        """The science version with these parameters, where only some of them changed the results."""
+        """The science version with these parameters: only some of them may have a new one."""
         return self.science
 
 

@@ -103,8 +103,7 @@ def changed_sentences(cells: Iterable[CellStatus]) -> list[str]:
 
 def core_hours(plan: Plan, cells: Iterable[Cell]) -> float:
     """Estimate the hours of one CPU core that cells take, their start included."""
-    infos = ((cell, plan.dataset_info(cell)) for cell in cells)
-    return sum(cost.START_SECONDS + cost.round_seconds(*pair) for pair in infos) / 3600
+    return sum(cost.seconds(cell, plan.dataset_info(cell)) for cell in cells) / 3600
 
 
 def hours_left(plan: Plan, cells: Iterable[CellStatus]) -> dict[str, float]:

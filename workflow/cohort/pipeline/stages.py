@@ -232,13 +232,12 @@ def record_files(plan: Plan, study: str, experiment: str) -> Files:
 def drawn_files(plan: Plan, study: Study) -> Files:
     """The paths of all figures and tables of a study, and of its table of claims."""
     names = [*study.drawn_items(), *([paths.CLAIMS_TABLE] if study.claims else [])]
-    return [file for name in names for file in output_files(plan, study, name)]
+    return [file for name in names for file in output_files(plan.layout, study, name)]
 
 
-def output_files(plan: Plan, study: Study, name: str) -> Files:
+def output_files(layout: paths.Layout, study: Study, name: str) -> Files:
     """The paths of a figure or table, or of the table of claims, in all formats."""
-    in_format = plan.layout.figure if name in study.figures else plan.layout.table
-    return in_format(study.name, name)
+    return (layout.figure if name in study.figures else layout.table)(study.name, name)
 
 
 def targets(
@@ -274,17 +273,13 @@ def _target_files(plan: Plan, names: list[str], item: str) -> Files:
     theirs, and missing records; with `only`, the records that it allows and nothing else."""
     experiments, drawn = list[tuple[str, str]](), list[str]()
     for study in map(plan.study, names):
-        spec = study.drawn_items().get(item)
+        spec, shown = study.drawn_items().get(item), list[str]()
         if not item:
-            shown: Iterable[str] = study.experiments
+            shown = list(study.experiments)
             drawn += drawn_files(plan, study) + plan.layout.page(study.name)
-        elif (
-            spec or item == paths.CLAIMS_TABLE
-        ):  # or else all its cells are skipped, as a note says
+        elif spec or item == paths.CLAIMS_TABLE:  # else a note says that all its cells are skipped
             shown = [spec["experiment"]] if spec else study.claimed()
-            drawn += output_files(plan, study, item)
-        else:
-            continue
+            drawn += output_files(plan.layout, study, item)
         experiments += [(study.name, key) for key in shown]
     if not plan.config.get("only"):
         return _measured(plan, experiments) + drawn
@@ -376,12 +371,11 @@ def page_spec(plan: Plan, name: str, layout: paths.Layout | None = None) -> Spec
     study, layout = plan.study(name), layout or plan.layout
     items = {}
     for key, spec in study.drawn_items().items():
-        files = layout.figure if key in study.figures else layout.table
         items[key] = spec_of(plan, name, key) | {
             "title": spec.get("title", key),
             "caption": spec.get("caption", ""),
             "metrics": layout.metrics(name, spec["experiment"]),
-            "files": files(name, key),
+            "files": output_files(layout, study, key),
             "command": _target_command(plan, f"{name}_{key}"),
         }
     return {
@@ -423,9 +417,6 @@ def _quotes(claim: Spec) -> dict[str, str]:
 
 def _seconds(plan: Plan, rows: Iterable[Row]) -> dict[str, float]:
     """Estimate the seconds of each cell on one CPU core, to three digits, by digest."""
-    estimates = {}
-    for row in rows:
-        cell = plan.cells[row.digest]
-        seconds = cost.START_SECONDS + cost.round_seconds(cell, plan.dataset_info(cell))
-        estimates[row.digest] = float(f"{seconds:.3g}")
-    return estimates
+    cells = {row.digest: plan.cells[row.digest] for row in rows}
+    seconds = {key: cost.seconds(cell, plan.dataset_info(cell)) for key, cell in cells.items()}
+    return {key: float(f"{estimate:.3g}") for key, estimate in seconds.items()}

@@ -69,6 +69,11 @@ MEGABYTES = (2000, 4000, 8000, 16000, 32000, 64000, 128000)
 MAX_RUNTIME = 1440  # minutes, where the config does not say
 
 
+def seconds(cell: Cell, info: DatasetInfo) -> float:
+    """Estimate the seconds of a cell on a core, its start included."""
+    return START_SECONDS + round_seconds(cell, info)
+
+
 def round_seconds(cell: Cell, info: DatasetInfo) -> float:
     """Estimate the seconds of all rounds on a core: local steps, evaluations and overheads."""
     return sum(_phase_seconds(phase, info) for phase in cell.procedure.phases(cell))
@@ -165,7 +170,7 @@ def resource_request(
     few levels, so that a cluster sees few kinds of jobs. A cell that takes longer than `longest`
     minutes goes on in further jobs."""
     times = min(attempt, MOST_TIMES)
-    minutes = TIME_FACTOR * (START_SECONDS + round_seconds(cell, info)) / 60
+    minutes = TIME_FACTOR * seconds(cell, info) / 60
     megabytes = MEMORY_FACTOR * memory_mb(cell, info) + SNAKEMAKE_MB
     return (
         _smallest_step(times * _smallest_step(megabytes, MEGABYTES), MEGABYTES),
@@ -180,4 +185,4 @@ def _smallest_step(amount: float, steps: tuple[int, ...]) -> int:
 
 def jobs_needed(cell: Cell, info: DatasetInfo, longest: int = MAX_RUNTIME) -> int:
     """Estimate how many jobs of `longest` minutes a cell takes, one after another."""
-    return math.ceil((START_SECONDS + round_seconds(cell, info)) / (60 * longest))
+    return math.ceil(seconds(cell, info) / (60 * longest))

@@ -5,7 +5,7 @@ are available.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -158,43 +158,36 @@ class Availability:
         data = {planned.path: planned for planned in resolver.data.values()}
         experiments, skipped, notes = {}, {}, list[str]()
         for name, experiment in study.experiments.items():
-            rows: list[Row] = []
-            lost: list[tuple[Row, str]] = []
-            for row in experiment.rows:
-                cell = resolver.cells[row.digest]
-                lacks = "; ".join(self._lacks(cell, data[cell.inputs["data"]]))
-                if lacks and not Path(cell.path).exists():
-                    lost.append((row, lacks))
-                else:
-                    rows.append(row)
+            cells = {row.digest: resolver.cells[row.digest] for row in experiment.rows}
+            why = {key: self._lacks(it, data[it.inputs["data"]]) for key, it in cells.items()}
+            lost = [(row, why[row.digest]) for row in experiment.rows if why[row.digest]]
+            rows = [row for row in experiment.rows if not why[row.digest]]
             where, total = f"{study.name}.{name}", len(experiment.rows)
             if lost:
                 skipped[name] = lost
                 drawn = study.drawn_items().items()
                 gone = [key for key, spec in drawn if spec["experiment"] == name and not rows]
                 undrawn = f" ({', '.join(gone)} cannot be drawn)" if gone else ""
-                why = "; ".join(dict.fromkeys(lacks for _, lacks in lost))
+                reasons = "; ".join(dict.fromkeys(reason for _, reason in lost))
                 of = f"{len({row.digest for row, _ in lost})} of {counted(total, 'cell')}"
-                notes.append(f"{where}: {of} skipped: {why}{undrawn}")
+                notes.append(f"{where}: {of} skipped: {reasons}{undrawn}")
             if rows:
                 experiments[name] = replace(experiment, rows=rows)
-            cells = [resolver.cells[row.digest] for row in rows]
-            if stand_ins := [cell.settings.dataset for cell in cells if cell.generated]:
-                of = f"{len(stand_ins)} of {len(cells)} cells are of generated stand-in data"
-                named = ", ".join(dict.fromkeys(stand_ins))
+            generated = [cells[row.digest] for row in rows if cells[row.digest].generated]
+            if stand_ins := dict.fromkeys(cell.settings.dataset for cell in generated):
+                of = f"{len(generated)} of {len(rows)} cells are of generated stand-in data"
                 warning = "their numbers are no reproduction of any paper"
-                notes.append(f"{where}: {of} ({named}): {warning}")
-
-        def remaining(specs: dict[str, Any]) -> dict[str, Any]:
-            return {key: spec for key, spec in specs.items() if spec["experiment"] in experiments}
-
-        figures, tables = remaining(study.figures), remaining(study.tables)
+                notes.append(f"{where}: {of} ({', '.join(stand_ins)}): {warning}")
+        items = study.drawn_items().items()
+        drawable = {key: spec for key, spec in items if spec["experiment"] in experiments}
+        figures = {key: drawable[key] for key in study.figures if key in drawable}
+        tables = {key: drawable[key] for key in study.tables if key in drawable}
         left = replace(study, experiments=experiments, figures=figures, tables=tables)
         return replace(left, skipped=skipped), notes
 
-    def _lacks(self, cell: Cell, data: PlannedFile) -> Iterator[str]:
-        """Yield what a cell needs to run here and lacks."""
-        dataset = data.settings["dataset"]
+    def _lacks(self, cell: Cell, data: PlannedFile) -> str:
+        """What a cell needs to run here and lacks; empty if it has a record."""
+        dataset, lacks = data.settings["dataset"], list[str]()
         if dataset not in self._available:
             missing = [Path(file) for file in data.inputs.values() if not Path(file).exists()]
             self._available[dataset] = (
@@ -204,10 +197,11 @@ class Availability:
                 or all(files_in_mirror(self._mirror, {file.name}) for file in missing)
             )
         if not self._available[dataset]:
-            yield f"{dataset} is behind a login ({self._logins[dataset]}); set data_paths"
+            lacks.append(f"{dataset} is behind a login ({self._logins[dataset]}); set data_paths")
         if package := cell.procedure.missing_package():
             install = f"which is not installed; pip install {package}"
-            yield f"procedure '{cell.procedure}' needs the package {package}, {install}"
+            lacks.append(f"procedure '{cell.procedure}' needs the package {package}, {install}")
+        return "; ".join(lacks) if lacks and not Path(cell.path).exists() else ""
 
 
 def load(overrides: Mapping[str, Any] | None = None, *, whole: bool = False) -> Plan:

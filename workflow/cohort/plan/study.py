@@ -72,10 +72,15 @@ class Study:
 
     def claimed(self) -> list[str]:
         """The names of the experiments that the study's claims compare."""
-        claims = self.claims.values()
-        compared = [comparison for claim in claims for comparison in claim["comparisons"]]
-        named = [point["experiment"] for comparison in compared for point in comparison["points"]]
-        return [name for name in dict.fromkeys(named) if name in self.experiments]
+        named = claimed_experiments(self.claims.values())
+        return [name for name in named if name in self.experiments]
+
+
+def claimed_experiments(claims: Iterable[Values]) -> dict[str, None]:
+    """The names of the experiments that resolved claims compare, each once, in order."""
+    compared = [comparison for claim in claims for comparison in claim["comparisons"]]
+    points = (point for comparison in compared for point in comparison["points"])
+    return dict.fromkeys(point["experiment"] for point in points)
 
 
 Wanted = Mapping[str, list[str]]
