@@ -92,8 +92,8 @@ def interleaved_seconds(
     functions: Mapping[str, Callable[[], object]], device: torch.device, most: int, deadline: float
 ) -> dict[str, list[float]]:
     """Time the functions in turn until the GPU has finished their work: the seconds of each call,
-    at most `most` of each. After the first three sweeps none begins that would end after `deadline`,
-    a time of time.monotonic.
+    at most `most` of each. After three sweeps none begins that would end after `deadline`, a time of
+    time.monotonic.
 
     One sweep more runs first, in which CUDA graphs are captured and libraries initialize.
     """

@@ -170,7 +170,7 @@ def test_cells_that_wait_for_data_say_for_which(project: Path, output_of: Output
     shown = output_of("show", "six.tab1", fails=True)
     assert shown.startswith("error: 'six.tab1' waits: six.one: 6 of 6 cells skipped: pacs is")
     plan = load({"studies": "six", "only": "dataset=pacs"})
-    assert [cell.state for cell in unique_cells(statuses(plan, {}))] == ["waiting"] * 6
+    assert [cell.state for cell in unique_cells(statuses(plan))] == ["waiting"] * 6
 
 
 def test_following_in_a_pipe_prints_the_status_of_each_change(

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 ROW_SETS = ("shakespeare", "shakespeare-central", "covtype")
-FOREST = (211_840, 283_301, 35_754, 2_747, 9_493, 17_367, 20_510)
-"""Rows per kind in UCI's table, whose parser refuses other numbers."""
+FOREST = (37, 50, 6, 1, 2, 3, 4)  # rows per kind
 SAID = {
     "THE_TEMPEST_SON": "What is this, a tempest, or what else is it that I hear? " * 3,
     "CYMBELINE_SON": "No, it is " * 14,
@@ -82,7 +81,7 @@ def row_contents(dataset: str) -> dict[str, bytes]:
 def row_counts(dataset: str) -> dict[str, int]:
     """How many samples each split holds."""
     if dataset == "covtype":
-        return {"train": 396_113, "test": 99_028}
+        return {"train": 70, "test": 17}
     count = len(samples(SAID))
     test = round(count / (10 if dataset == "shakespeare-central" else 20))
     return {"train": count - test, "test": test}

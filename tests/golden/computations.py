@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -25,7 +24,6 @@ from cohort.core.randomness import torch_seed
 from cohort.data.augmentations import AUGMENTATIONS, Augmentation
 from cohort.data.download import download
 from cohort.data.parsers import PARSERS
-from cohort.data.parsers.text import Covtype
 from cohort.data.samples import Samples
 from cohort.data.shards import Shards
 from cohort.data.split import Blocks, Split
@@ -56,7 +54,7 @@ from cohort.training.servers import SERVERS, Merged, ServerRule
 from cohort.training.task import Task
 from cohort.training.updates import Updates, Weights
 from tests.conftest import ROOT
-from tests.data import publishers, row_publishers
+from tests.data import publishers
 
 Number = int | float | str
 DATASETS = yaml.safe_load((ROOT / "config/datasets.yaml").read_text(encoding="utf-8"))
@@ -395,7 +393,7 @@ def of_dataset(name: str) -> list[Number]:
     """Training and test split of bundled files, or of generated files in the publisher's format: samples per
     class, pixel sum, and a hash of every byte."""
     numbers: list[Number] = []
-    with tempfile.TemporaryDirectory() as folder, small_forest():
+    with tempfile.TemporaryDirectory() as folder:
         if name == "arrays":
             _write_arrays(Path(folder))
         elif name in {*publishers.CLASSES, *publishers.PICTURE_SETS, *publishers.ROW_SETS}:
@@ -418,17 +416,6 @@ def _write_arrays(folder: Path) -> None:
     arrays = {f"x_{part}": rng.integers(-99, 99, (size, 3)) for part, size in sizes.items()}
     arrays |= {f"y_{part}": np.arange(size) % 3 for part, size in sizes.items()}
     np.savez(folder / "arrays.npz", **arrays)
-
-
-@contextlib.contextmanager
-def small_forest() -> Iterator[None]:
-    """UCI's covertype with a hundred rows: its real size takes ten seconds to write."""
-    sizes = (37, 50, 6, 1, 2, 3, 4)
-    with (
-        patch.object(row_publishers, "FOREST", sizes),
-        patch.dict(Covtype.sizes, {1: sizes[0], 2: sizes[1]}),
-    ):
-        yield
 
 
 def all_values(split: Split) -> np.ndarray:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cohort.commands.status import cost_lines, summarize_cost
+from cohort.commands.status import cost_lines, statuses, summarize_cost
 from cohort.models import MODELS
 from cohort.pipeline.driver import freeze_plan
 from cohort.pipeline.stages import Stages
@@ -135,7 +135,7 @@ def test_driver_and_job_request_the_same(plan_of: PlanOf):
 def test_cost_says_how_many_jobs_of_which_kind(plan_of: PlanOf):
     axes = {"J": ["J4", "J400000"], "seed": [0, 1, 2]}
     plan = plan_of({"axes": axes, "exclude": [{"J": ["J400000"], "seed": [1, 2]}]})
-    lines = list(cost_lines(summarize_cost(plan)))
+    lines = list(cost_lines(summarize_cost(plan, statuses(plan))))
     assert lines[1].split()[:3] == ["study.main", "4", "4"]
     assert lines[2].endswith("3 jobs of 2000 MB and 30 minutes on a cluster")
     assert lines[3].startswith("  1 job of 2000 MB and ")

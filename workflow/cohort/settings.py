@@ -35,8 +35,7 @@ def _rounds(help: str) -> Any:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
-    """All settings of a cell. A setting at its default is left out of the digest, so that new
-    settings do not change old digests."""
+    """All settings of a cell. Defaults are left out of digests, so new settings change none."""
 
     dataset: str = parameter(help="a data set of config/datasets.yaml")
     model: str = parameter(help="a model of workflow/cohort/models.py")
@@ -146,15 +145,13 @@ def cell_identity(
 
 
 def shard_identity(settings: Mapping[str, Any], data: str) -> dict[str, Any]:
-    """The identity of shards, from which their digest is made: their settings and the digest of
-    their data."""
+    """The identity of shards, from which their digest is made: settings and their data's digest."""
     left_out = {key for key in ADDED_SHARD_KEYS if settings.get(key) == DEFAULTS[key]}
     return {key: settings[key] for key in settings if key not in left_out} | {"data": data}
 
 
 def local_work(J: str) -> tuple[int, bool]:
-    """Parse a setting J into the amount of local work and whether it counts epochs: `J4`, four
-    steps, is (4, False); `J5e`, five epochs, is (5, True)."""
+    """Parse J into its amount and whether it counts epochs: `J4`: (4, False), `J5e`: (5, True)."""
     match = re.fullmatch(r"J(\d+)(e?)", J)
     assert match is not None, J
     return int(match[1]), bool(match[2])
@@ -178,8 +175,7 @@ def is_evaluated(every: int | str, round: int) -> bool:
 
 @functools.cache
 def evaluated_rounds(every: int | str, rounds: int) -> tuple[int, ...]:
-    """The rounds that a plan evaluates in a run of so many, always with the last; none if the plan
-    is 0."""
+    """The rounds that a plan evaluates, always with the last of so many; none if it is 0."""
     if not every:
         return ()
     return (*(round for round in range(1, rounds) if is_evaluated(every, round)), rounds)
@@ -258,8 +254,7 @@ def read_plan(file: str | Path) -> PlannedFile:
 def check_digest(
     planned: PlannedFile, identity: Callable[[PlannedFile], Mapping[str, Any]]
 ) -> None:
-    """Raise UserError unless the planned file's digest is that of its identity, which `identity`
-    derives from its settings, and of its science versions."""
+    """Raise UserError unless a planned file has the digest of its identity and science versions."""
     try:
         is_right = planned.digest == digest_of(identity(planned), planned.science)
     except (KeyError, TypeError, ValueError, AttributeError):  # settings of another kind

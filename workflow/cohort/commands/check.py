@@ -1,5 +1,4 @@
-"""What the records say that exist: `cohort check` judges claims by them and by the paper's own
-values, `cohort draw` draws a study, a figure or a table."""
+"""`cohort check` judges claims, `cohort draw` draws figures and tables, from what records exist."""
 
 import argparse
 import tempfile
@@ -14,6 +13,7 @@ from cohort.pipeline.preview import collect_partial, draw_item, draw_studies
 from cohort.pipeline.stages import claims_spec
 from cohort.plan import Plan, all_studies, require_study
 from cohort.plan.loading import claim_names
+from cohort.plan.study import claimed_experiments
 from cohort.results.claims.judged import NOT_HELD, JudgedClaim, judged_claims
 
 
@@ -33,18 +33,15 @@ def check_command(options: argparse.Namespace) -> None:
     plan = shared.load_plan(options, studies=study, only="")
     spec = claims_spec(plan, study)
     spec["claims"] = {name: spec["claims"][name] for name in names}
-    comparisons = (part for claim in spec["claims"].values() for part in claim["comparisons"])
-    points = {point["experiment"] for comparison in comparisons for point in comparison["points"]}
+    used = claimed_experiments(spec["claims"].values())
     with tempfile.TemporaryDirectory(prefix="cohort-check-") as folder:
-        used = [name for name in spec["metrics"] if name in points]
-        spec["metrics"] = {name: collect_partial(plan, study, name, folder) for name in used}
+        names = [name for name in spec["metrics"] if name in used]
+        spec["metrics"] = {name: collect_partial(plan, study, name, folder) for name in names}
         claims = judged_claims(spec)
+    data = {"study": study, "scale": plan.scale, "claims": list(map(asdict, claims))}
     lines = _details if options.details or options.claim != study else _overview
-    shared.report(
-        lines(plan, study, claims, reproduces=spec["reproduces"]),
-        lambda: {"study": study, "scale": plan.scale, "claims": list(map(asdict, claims))},
-        as_json=options.json,
-    )
+    printed = lines(plan, study, claims, reproduces=spec["reproduces"])
+    shared.report(printed, lambda: data, as_json=options.json)
 
 
 def find_claims(text: str) -> tuple[str, list[str]]:
@@ -76,16 +73,13 @@ def _overview(
     plan: Plan, study: str, claims: Sequence[JudgedClaim], *, reproduces: bool
 ) -> Iterator[str]:
     """Yield a table with a line per claim, and sentences on how many have each verdict."""
-    rows = []
+    titles, rows = ["claim", *(["paper"] if reproduces else []), "our runs", "finished"], []
     for claim in claims:
         paper = [claim.paper] if reproduces else []
         rows.append([claim.claim, *paper, claim.measured, f"{claim.n} of {claim.planned}"])
-    yield from shared.table(
-        ["claim", *(["paper"] if reproduces else []), "our runs", "finished"], rows
-    )
-    yield shared.prose(
-        f"our runs, scale {plan.scale}: {_counts(claim.measured for claim in claims)}"
-    )
+    yield from shared.table(titles, rows)
+    ours = _counts(claim.measured for claim in claims)
+    yield shared.prose(f"our runs, scale {plan.scale}: {ours}")
     if reproduces:
         yield shared.prose(f"the paper's own values: {_counts(claim.paper for claim in claims)}")
         if contradicted := [claim.claim for claim in claims if claim.paper == NOT_HELD]:
@@ -106,10 +100,8 @@ def _details(
             yield f"  the paper's own values: {claim.paper}. {claim.paper_evidence}".rstrip()
         if claim.doubtful:
             yield f"  doubtful: {claim.doubtful}"
-        yield (
-            f"  our runs ({claim.n} of {claim.planned}, scale {plan.scale}): "
-            f"{claim.measured}. {claim.measured_evidence}"
-        )
+        runs = f"our runs ({claim.n} of {claim.planned}, scale {plan.scale})"
+        yield f"  {runs}: {claim.measured}. {claim.measured_evidence}"
     for name in (claim.claim for claim in claims if claim.paper == NOT_HELD):
         yield f"the paper contradicts itself: its own values do not bear out {study}.{name}"
 
@@ -122,8 +114,7 @@ def draw_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def draw_command(options: argparse.Namespace) -> None:
-    """Draw studies, or single figures and tables, from what exists and print the paths of their
-    pages or files."""
+    """Draw studies, figures and tables from what exists; print the paths of pages and files."""
     items = [text for text in options.studies if "." in text]
     options.studies = [text for text in options.studies if "." not in text]
     for item in (find_item(text, options) for text in items):

@@ -62,8 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """Parse a command line. A mistake ends the program with the usage of the command, and with the
-    command or option that was probably meant."""
+    """Parse a command line. A mistake ends the program with the usage, and with what was meant."""
     named = next((word for word in arguments if not word.startswith("-")), "")
     listed = INTRODUCTION
     for title, group in GROUPS.items():

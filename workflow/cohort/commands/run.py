@@ -45,8 +45,7 @@ def run_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_command(options: argparse.Namespace) -> None:
-    """Train the cell of a plan file. Plan any other cell here, make its data and shards, and become
-    the process that trains it."""
+    """Train a plan file's cell; plan any other cell, make its inputs, and become its process."""
     file = Path(options.cell)
     given = options.options | ({"device": options.device} if options.device else {})
     if file.suffix == ".json" and file.exists():
@@ -73,8 +72,7 @@ def training_command(file: Path, until: int | None, options: Mapping[str, Any]) 
 
 
 def check_cell_text(text: str) -> None:
-    """Raise UserError, before anything is planned, unless a text can be the path of a record or the
-    beginning of a digest."""
+    """Raise UserError, before planning, unless a text can be a record's path or a digest."""
     if not text.endswith(".h5") and not re.fullmatch("k[0-9a-f]{0,12}", text):
         raise UserError(f"'{text}' is no cell: give the path of its record, or its digest")
 

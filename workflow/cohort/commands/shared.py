@@ -1,5 +1,4 @@
-"""What commands share: options, the plan that these ask for, and output in lines of at most 80
-columns, with colors in a terminal only."""
+"""What commands share: options, the plan that they ask for, and output of at most 80 columns."""
 
 import argparse
 import json
@@ -110,10 +109,8 @@ def prose(text: str) -> str:
 def table(
     titles: Sequence[str], rows: Sequence[Sequence[object]], colors: Sequence[str] = ()
 ) -> Iterator[str]:
-    """Yield the lines of a table: a name, shortened to fit, and right-aligned values.
-
-    `colors` holds the meaning of each column, for values other than 0.
-    """
+    """Yield the lines of a table: a name, shortened to fit, and right-aligned values. `colors`
+    holds the meaning of each column, for values other than 0."""
     texts = [list(titles), *(list(map(str, row)) for row in rows)]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
     widths[0] = max(8, min(widths[0], WIDTH - sum(width + len(GAP) for width in widths[1:])))
@@ -126,8 +123,7 @@ def table(
 
 
 def report(lines: Iterable[str], data: Callable[[], Any], *, as_json: bool) -> None:
-    """Print lines for people or, `as_json`, data for other programs, in which numbers that are not
-    finite are null."""
+    """Print lines or, `as_json`, data for programs, with null for numbers that are not finite."""
     if as_json:
         finite = json.loads(json.dumps(data()), parse_constant=lambda name: None)
         lines = [json.dumps(finite, indent=1)]

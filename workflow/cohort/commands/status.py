@@ -1,6 +1,6 @@
-"""Where things stand: `cohort status` counts the cells that are done, running, stopped, failed,
-waiting and missing, and says what these cost; `cohort show` says what stands behind a figure or
-table, or what a record holds and why its cell would be trained."""
+"""Where things stand: `cohort status` counts cells by state and says what is missing and what that
+costs; `cohort show` prints what stands behind a figure or table, or what a record holds and why its
+cell would be trained."""
 
 import argparse
 import contextlib
@@ -62,14 +62,14 @@ def status_arguments(parser: argparse.ArgumentParser) -> None:
 def status_command(options: argparse.Namespace) -> None:
     """Print the status of the studies, or their cost."""
     plan = shared.load_plan(options)
+    if options.follow:
+        _follow(plan)
+        return
+    by_experiment = statuses(plan)
     if options.cost:
-        costs = summarize_cost(plan)
+        costs = summarize_cost(plan, by_experiment)
         shared.report(cost_lines(costs), lambda: costs, as_json=options.json)
-    elif options.follow:
-        with contextlib.suppress(KeyboardInterrupt):
-            _follow(plan)
     else:
-        by_experiment = statuses(plan, cell_states.find_slurm_logs())
         lines = status_lines(plan, by_experiment)
         shared.report(lines, lambda: summarize(plan, by_experiment), as_json=options.json)
 
@@ -79,17 +79,17 @@ def _follow(plan: Plan) -> None:
     changed, until all cells that can run here are done."""
     finished: dict[str, CellStatus] = {}
     before: list[str] = []
-    in_place = shared.is_terminal()
-    with live.Live(auto_refresh=False) if in_place else contextlib.nullcontext() as display:
+    screen = live.Live(auto_refresh=False) if shared.is_terminal() else contextlib.nullcontext()
+    with contextlib.suppress(KeyboardInterrupt), screen as display:
         while True:
-            by_experiment = statuses(plan, cell_states.find_slurm_logs(), finished)
+            by_experiment = statuses(plan, finished)
             cells = unique_cells(by_experiment)
             states = [status.state for status in cells]
+            text = "\n".join(status_lines(plan, by_experiment))
             if display:
-                shown = rich_text.Text.from_ansi("\n".join(status_lines(plan, by_experiment)))
-                display.update(shown, refresh=True)
+                display.update(rich_text.Text.from_ansi(text), refresh=True)
             elif states != before:
-                print(*status_lines(plan, by_experiment), sep="\n", flush=True)
+                print(text, flush=True)
             if all(status.is_finished or status.state == "waiting" for status in cells):
                 return
             finished = {status.cell.digest: status for status in cells if status.is_finished}
@@ -97,30 +97,23 @@ def _follow(plan: Plan) -> None:
             time.sleep(EVERY)
 
 
-def statuses(
-    plan: Plan, slurm_logs: Mapping[str, Path], finished: Mapping[str, CellStatus] | None = None
-) -> Statuses:
+def statuses(plan: Plan, finished: Mapping[str, CellStatus] = {}) -> Statuses:
     """Read the states of all cells of the listed studies, those that cannot be run here included.
-
-    `finished` cells, by digest, are not read again while their records exist.
-    """
-    rows = plan.rows(plan.listed)
+    `finished` cells, by digest, are not read again while their records exist."""
+    rows, slurm_logs = plan.rows(plan.listed), cell_states.find_slurm_logs()
     skipped = ((study, name) for study in plan.listed for name in plan.study(study).skipped)
-    by_digest = dict(finished or {})
+    by_digest = {key: status for key, status in finished.items() if Path(status.cell.path).exists()}
     by_experiment = {}
     for key in dict.fromkeys([*rows, *skipped]):
-        cells = []
-        for row in rows.get(key, []):
-            status = by_digest.get(row.digest)
-            if status is None or not Path(status.cell.path).exists():
-                status = cell_states.status_of(plan.cells[row.digest], slurm_logs)
-            by_digest[row.digest] = status
-            cells.append(status)
-        for row, reason in plan.skipped(*key):
-            cells.append(CellStatus(plan.cells[row.digest], "waiting", reason=reason))
-        if cells:
-            by_experiment[key] = cells
-    return by_experiment
+        digests = [row.digest for row in rows.get(key, [])]
+        for digest in digests:
+            if digest not in by_digest:
+                by_digest[digest] = cell_states.status_of(plan.cells[digest], slurm_logs)
+        by_experiment[key] = [by_digest[digest] for digest in digests] + [
+            CellStatus(plan.cells[row.digest], "waiting", reason=reason)
+            for row, reason in plan.skipped(*key)
+        ]
+    return {key: cells for key, cells in by_experiment.items() if cells}
 
 
 def unique_cells(by_experiment: Statuses) -> list[CellStatus]:
@@ -130,8 +123,8 @@ def unique_cells(by_experiment: Statuses) -> list[CellStatus]:
 
 
 def status_lines(plan: Plan, by_experiment: Statuses) -> Iterator[str]:
-    """Yield a line for each experiment with a column for each state, the cells that are under way,
-    jobs that SLURM holds, the time left, released runs, and failures."""
+    """Yield a table of each experiment's cells by state, and lines on cells under way, jobs that
+    SLURM holds, the time left, released runs, and failures."""
     cells = unique_cells(by_experiment)
     occurring = {*ALWAYS, *(status.state for status in cells)}
     states = [state for state in STATES if state in occurring]
@@ -169,17 +162,17 @@ def summarize(plan: Plan, by_experiment: Statuses) -> dict[str, Any]:
     for (study, experiment), group in by_experiment.items():
         counts = dict.fromkeys(STATES, 0) | Counter(status.state for status in group)
         experiments.append({"study": study, "experiment": experiment, "cells": len(group)} | counts)
-    unfinished = [
-        {"digest": status.cell.digest, "path": status.cell.path, "state": status.state}
-        | {"round": status.round, "rounds": status.cell.settings.rounds, "reason": status.reason}
-        for status in cells
-        if not status.is_finished
-    ]
     return {
         "scale": plan.scale,
         "experiments": experiments,
         "restored": sum(status.restored for status in cells),
-        "unfinished": unfinished,
+        "unfinished": [
+            {"digest": status.cell.digest, "path": status.cell.path, "state": status.state}
+            | {"round": status.round, "rounds": status.cell.settings.rounds}
+            | {"reason": status.reason}
+            for status in cells
+            if not status.is_finished
+        ],
         "held_jobs": [job._asdict() for job in slurm.held_jobs()],
         "hours_left": cell_states.hours_left(plan, cells),
         "notes": plan.notes,
@@ -192,8 +185,7 @@ def summarize(plan: Plan, by_experiment: Statuses) -> dict[str, Any]:
 
 
 def time_left_lines(plan: Plan, cells: Iterable[CellStatus]) -> Iterator[str]:
-    """Yield a line on the time left at the pace of finished cells, one for each kind of device, or
-    as estimated if none has finished here."""
+    """Yield a line on the time left for each kind of device with finished cells, or an estimate."""
     estimated = cell_states.hours_left(plan, cells)
     measured = {device: hours for device, hours in estimated.items() if device}
     for device, hours in (measured or estimated).items():
@@ -202,16 +194,12 @@ def time_left_lines(plan: Plan, cells: Iterable[CellStatus]) -> Iterator[str]:
             yield f"left: about {duration_text(3600 * hours)} {pace}"
 
 
-def summarize_cost(plan: Plan) -> dict[str, Any]:
-    """The cost of each experiment and of all missing cells, as numbers for JSON."""
-    slurm_logs, experiments = cell_states.find_slurm_logs(), []
-    longest = plan.config.get("max_runtime", cost.MAX_RUNTIME)
-    by_digest: dict[str, CellStatus] = {}
-    for (study, name), rows in plan.rows(plan.listed).items():
-        cells = (plan.cells[row.digest] for row in rows)
-        own = {cell.digest: cell_states.status_of(cell, slurm_logs) for cell in cells}
-        by_digest |= own
-        missing = [status.cell for status in own.values() if not status.is_finished]
+def summarize_cost(plan: Plan, by_experiment: Statuses) -> dict[str, Any]:
+    """The cost of each experiment and of all missing cells that can run here, for JSON."""
+    experiments, longest = [], plan.config.get("max_runtime", cost.MAX_RUNTIME)
+    for (study, name), group in by_experiment.items():
+        own = [status for status in group if status.state != "waiting"]
+        missing = [status.cell for status in own if not status.is_finished]
         # by the megabytes and minutes that they request, the jobs that a cell takes in a row
         jobs: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
         for cell in missing:
@@ -226,14 +214,15 @@ def summarize_cost(plan: Plan) -> dict[str, Any]:
         counts = {"cells": len(own), "missing": len(missing), "rounds": sum(rounds)}
         summary = {"study": study, "experiment": name, **counts, "core_hours": hours}
         experiments.append(summary | {"jobs": requested})
-    missing = [status.cell for status in by_digest.values() if not status.is_finished]
+    cells = [status for status in unique_cells(by_experiment) if status.state != "waiting"]
+    missing = [status.cell for status in cells if not status.is_finished]
     return {
         "scale": plan.scale,
         "experiments": experiments,
         "notes": [*plan.notes, *released_lines(plan, missing)],
         "missing": len(missing),
         "core_hours": cell_states.core_hours(plan, missing),
-        "hours_left": cell_states.hours_left(plan, by_digest.values()),
+        "hours_left": cell_states.hours_left(plan, cells),
     }
 
 
@@ -250,14 +239,11 @@ def cost_lines(costs: Mapping[str, Any]) -> Iterator[str]:
     for line, experiment in zip(lines, costs["experiments"], strict=True):
         yield line
         for job in experiment["jobs"]:
-            resumed = counted(job["resumed"], "more job")
-            yield (
-                f"  {counted(job['count'], 'job')} of {job['megabytes']} MB and {job['minutes']} "
-                f"minutes on a cluster{f', resumed in up to {resumed}' if job['resumed'] else ''}"
-            )
-    yield from map(
-        shared.prose, [*costs["notes"], core_sentence(costs["core_hours"], costs["missing"])]
-    )
+            request = f"{job['megabytes']} MB and {job['minutes']} minutes on a cluster"
+            more = f", resumed in up to {counted(job['resumed'], 'more job')}"
+            yield f"  {counted(job['count'], 'job')} of {request}{more if job['resumed'] else ''}"
+    yield from map(shared.prose, costs["notes"])
+    yield shared.prose(core_sentence(costs["core_hours"], costs["missing"]))
     for device, hours in costs["hours_left"].items():
         if device and hours:
             pace = f"at the pace of the cells done on {device}"
@@ -275,19 +261,17 @@ def released_lines(plan: Plan, missing: Iterable[Cell]) -> Iterator[str]:
             studies.append(study)
             rest = rest - digests
     if count := len(every) - len(rest):
+        command = " ".join(["cohort restore", *studies])
         scale = "" if plan.scale == FULL else f" --scale {plan.scale}"
-        yield (
-            f"{count:,} of {len(every):,} missing cells {'is' if count == 1 else 'are'} released: "
-            f"cohort restore {' '.join(studies)}{scale}"
-        )
+        verb = "is" if count == 1 else "are"
+        yield f"{count:,} of {len(every):,} missing cells {verb} released: {command}{scale}"
 
 
 def core_sentence(hours: float, missing: int) -> str:
     """How many cells are missing, and the hours of a core that they take."""
-    if not missing:
-        return "no cell is missing"
-    cells = "1 cell is" if missing == 1 else f"{missing} cells are"
-    return f"{cells} missing: about {duration_text(3600 * hours)} of one CPU core"
+    cells = {0: "no cell is", 1: "1 cell is"}.get(missing, f"{missing} cells are")
+    time = f": about {duration_text(3600 * hours)} of one CPU core" if missing else ""
+    return f"{cells} missing{time}"
 
 
 class Item(NamedTuple):
@@ -322,8 +306,8 @@ class Item(NamedTuple):
 def find_item(
     text: str, options: argparse.Namespace, study: str = "", content: dict[str, Any] | None = None
 ) -> Item:
-    """Find the figure or table `STUDY.NAME` in the plan of these options, or `NAME` in `study`
-    instead, which has this content. Raise UserError if there is none."""
+    """Find the figure or table `STUDY.NAME` in the plan of these options, or `NAME` in a `study` of
+    this content instead. Raise UserError if there is none."""
     named, _, name = text.partition(".")
     plan = shared.load_plan(options, studies=require_study(named))
     if content:
@@ -352,11 +336,10 @@ def show_command(options: argparse.Namespace) -> None:
         print(*_item_lines(find_item(text, options)), sep="\n")
         return
     check_cell_text(text)
-    file = find_record(text)
-    if file:
+    if file := find_record(text):
         print(*_record_lines(read(file)), sep="\n", flush=True)
     plan = shared.load_plan(options)
-    if cell := find_cell(plan, str(file) if file else text):
+    if cell := find_cell(plan, str(file or text)):
         print(*_cell_lines(plan, cell), sep="\n")
     elif file:
         print(f"{file}: no study has this cell at scale {plan.scale} (see cohort prune)")
@@ -370,7 +353,7 @@ def _item_lines(item: Item) -> Iterator[str]:
     """Yield lines on a figure or table: its files, cells, time left and command."""
     plan, spec, cells = item.plan, item.spec, item.cells()
     yield f"{item.study}.{item.name} at scale {plan.scale}: {spec.get('title') or 'no title'}"
-    for file in stages.output_files(plan, plan.study(item.study), item.name):
+    for file in stages.output_files(plan.layout, plan.study(item.study), item.name):
         missing = "" if Path(file).exists() else shared.paint("(not drawn yet)", "missing")
         yield f"  {file}  {missing}".rstrip()
     counts = Counter(cell.state for cell in cells)
@@ -396,8 +379,7 @@ def _record_lines(record: Record) -> Iterator[str]:
 
 
 def find_record(text: str) -> Path | None:
-    """The path of the record with this path or this beginning of a digest; None if no digest
-    begins so. Raise UserError if several do."""
+    """The record with this path, or the only one whose digest begins so, if there is any."""
     if "/" in text or text.endswith(".h5"):
         file = Path(relative_path(text))
         return file if file.exists() else None
@@ -408,8 +390,7 @@ def find_record(text: str) -> Path | None:
 
 
 def _cell_lines(plan: Plan, cell: Cell) -> Iterator[str]:
-    """Yield the state of a cell and, if it is not done, how other records in its folder differ
-    from it."""
+    """Yield a cell's state and, if it is not done, how other records in its folder differ."""
     state = cell_states.status_of(cell, cell_states.find_slurm_logs())
     here = f"round {state.round} of {cell.settings.rounds}"
     skipped = (rows for study in plan.studies.values() for rows in study.skipped.values())
@@ -432,12 +413,10 @@ def _cell_lines(plan: Plan, cell: Cell) -> Iterator[str]:
     same_seed = [file for file in others if file.name.startswith(own)]
     for file in (same_seed or others)[:MOST_RECORDS]:
         try:
-            neighbor = read(file)
+            differences = differences_from(read(file), cell)
+            yield from (f"  {file.name} has {difference}" for difference in differences)
         except UserError as error:
             yield f"  {error}"
-            continue
-        for difference in differences_from(neighbor, cell):
-            yield f"  {file.name} has {difference}"
     if not others:
         yield f"  there is no other record in {folder}"
 
@@ -446,17 +425,15 @@ def differences_from(record: Record, cell: Cell) -> Iterator[str]:
     """Describe how a record differs from a cell: settings, parameters, science versions."""
     there = _flat(collect.settings_with_defaults(record.header["settings"]))
     here, science = _flat(cell.plain_settings()), record.header["science"]
-    keys = [key for key in dict.fromkeys([*there, *here]) if there.get(key) != here.get(key)]
-    for key in keys:
-        yield f"{key} {there.get(key, 'unset')}, the cell {here.get(key, 'unset')}"
-    versions = {
-        key: (science.get(key, 1), cell.science.get(key, 1)) for key in science | cell.science
-    }
-    bumped = {key: pair for key, pair in versions.items() if pair[0] != pair[1]}
-    for key, (old, new) in bumped.items():
-        yield f"science version {old} of {key}, the cell {new}"
-    if not keys and not bumped:
-        yield "the settings of the cell, but data of another checksum or scaling"
+    differences = [
+        f"{key} {there.get(key, 'unset')}, the cell {here.get(key, 'unset')}"
+        for key in there | here
+        if there.get(key) != here.get(key)
+    ]
+    for key in science | cell.science:
+        old, new = science.get(key, 1), cell.science.get(key, 1)
+        differences += [f"science version {old} of {key}, the cell {new}"] if old != new else []
+    yield from differences or ["the settings of the cell, but data of another checksum or scaling"]
 
 
 def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,5 +1,4 @@
-"""`cohort try`: train what a figure or table lacks, with strategies of yours or without, and
-compare."""
+"""`cohort try`: train what a figure or table lacks, perhaps with strategies of yours."""
 
 import argparse
 import hashlib
@@ -41,11 +40,8 @@ def try_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def try_command(options: argparse.Namespace) -> None:
-    """Say which cells the figure or table shows and what the missing ones cost, train them, and
-    print the results, compared with FedAvg if strategies are named, else with the paper.
-
-    Raise a UserError for a damaged record, with which nothing could be drawn.
-    """
+    """Print which cells the figure or table shows and what the missing ones cost, train them, and
+    print the results beside FedAvg's if strategies are named, else beside the paper's."""
     item = _item_with_strategies(options)
     cells = item.cells()
     for cell in cells:
@@ -98,8 +94,7 @@ def extending_study(item: Item, strategies: Sequence[str]) -> tuple[str, dict[st
 
 
 def study_name(words: Sequence[str], experiments: Mapping[str, Any]) -> str:
-    """The name `try_...` of the study of these words. A digest ends one that is too long, or that
-    another study has: `a-b` and `a b` become the same letters."""
+    """The name `try_...` of the study of these words, with a digest if it is long or taken."""
     name = f"try_{re.sub(r'[^a-z0-9]+', '_', '_'.join(words))}"
     file = _study_file(name)
     is_taken = file.exists() and yaml_files.read_yaml(file).get("experiments") != experiments
@@ -138,12 +133,11 @@ def run_driver(command: str) -> bool:
 
 
 def _outcome(item: Item, *, is_complete: bool, against: bool) -> Iterator[str]:
-    """Yield lines with the results of an item and the files of its drawing; draw a preview of what
-    was not drawn in full."""
+    """Yield an item's results and the files of its drawing, of a preview if not drawn in full."""
     if item.plan.config.get("only") or not is_complete:
         files = preview.draw_item(item.plan, item.study, item.name)
     else:
-        files = stages.output_files(item.plan, item.plan.study(item.study), item.name)
+        files = stages.output_files(item.plan.layout, item.plan.study(item.study), item.name)
     if not is_complete:
         yield "not all cells were trained; what exists is shown"
     file = {Path(file).suffix: file for file in files}

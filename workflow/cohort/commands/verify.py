@@ -1,5 +1,4 @@
-"""`cohort verify`: train a finished cell, or runs of a release or a hand-in, again in a temporary
-place, and compare them bit by bit."""
+"""`cohort verify`: train finished, released or handed-in runs again, and compare bit by bit."""
 
 import argparse
 import os
@@ -154,11 +153,9 @@ def check_reproduced(plan: Plan, cell: Cell, before: Record, until: int | None) 
 
 
 def check_same(what: str, before: Record, after: Record, until: int | None = None) -> None:
-    """Print how two runs of a cell differ, and raise UserError with `what` unless that is allowed.
-
-    On the same kind of device, by the same trainer and with the same versions, all bits must be the
-    same; else the last accuracies and losses must lie within their tolerance.
-    """
+    """Print how two runs of a cell differ. Raise UserError with `what` if bits differ on the same
+    kind of device, by the same trainer and with the same versions, or else where they end too far
+    apart."""
     made, again = before.header, after.header
     reasons = list(differing_conditions(made["provenance"], again["provenance"]))
     for reason in reasons:
@@ -211,8 +208,7 @@ def _each_once(sessions: Sequence[Mapping[str, Any]], key: str) -> str:
 
 
 def differing_conditions(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
-    """Describe, by their provenance, why the bits of two runs of a cell may differ: own files,
-    devices, trainers, package versions."""
+    """Describe, by their provenance, why the bits of two runs of a cell may differ."""
     for file in user_files.changed_files(before):
         yield f"the record was made by another {file}"
     for key, what in (("device", "on"), ("trainer", "by the trainer")):
@@ -229,10 +225,7 @@ def differing_conditions(before: Mapping[str, Any], after: Mapping[str, Any]) ->
 
 def compare(before: History, after: History, until: int | None) -> tuple[list[str], list[str]]:
     """Describe how two histories differ, up to round `until` if given, and which accuracies and
-    losses differ by more than `POINTS` and `SHARE` allow in their means over the last tenth.
-
-    Times are not compared, and NaN equals NaN.
-    """
+    losses lie too far apart in their last tenth. Times are not compared, and NaN equals NaN."""
     changes, far = [], []
     first, second = map(_by_round, (before, after))
     for name in first | second:

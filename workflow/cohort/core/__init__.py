@@ -1,2 +1,1 @@
-"""Files, errors, HDF5, logs, random generators, components: nothing here knows about federated
-learning."""
+"""Files, errors, HDF5, logs, random draws, components: nothing about federated learning."""

@@ -52,8 +52,7 @@ class Component:
         return cls(**{name: spec[name] for name in names if name in spec})
 
     def spec(self, *, defaults: bool = True) -> dict[str, Any]:
-        """The component's name and parameters, as a config gives them. Without `defaults`, leave
-        out parameters that have their default."""
+        """The component's name and parameters, as a config gives them, perhaps without defaults."""
         values = {"name": self.name}
         for field in dataclasses.fields(self):
             if defaults or getattr(self, field.name) != field.default:
@@ -61,7 +60,7 @@ class Component:
         return values
 
     def version(self) -> int:
-        """The science version with these parameters, where only some of them changed the results."""
+        """The science version with these parameters: only some of them may have a new one."""
         return self.science
 
 
@@ -79,12 +78,9 @@ def parameter(default: Any = dataclasses.MISSING, *, help: str = "", **schema: A
 
 
 class Catalog(MutableMapping[str, type[C]]):
-    """The components of a kind by name, in alphabetical order: the built-in `classes`, and those
-    that the user's modules define which extend `package`.
-
-    The user's modules are imported when they are needed: first those that quote the component's
-    name, then all.
-    """
+    """The components of a kind by name, in alphabetical order: the built-in `classes`, and those in
+    the user's modules that extend `package`, which are imported when they are needed: first those
+    that quote the component's name, then all."""
 
     def __init__(self, package: str, base: type[C], classes: Iterable[type[C]]):
         self.package, self._base = package, base
@@ -125,8 +121,7 @@ class Catalog(MutableMapping[str, type[C]]):
         return len(list(iter(self)))
 
     def _import_user_modules(self, names: Iterable[str]) -> None:
-        """Add the components that the user's modules of these names define. Raise UserError for a
-        name that is taken or cannot be part of a path."""
+        """Add the components of these user's modules; UserError for an impossible name."""
         for module_name in sorted(names):
             del self._user_modules[module_name]
             module = user_files.import_module(self.package, module_name)
@@ -180,8 +175,7 @@ def _type_schema(hint: Any) -> dict[str, Any]:
 
 
 def canonical(cls: type, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Drop values equal to their defaults and convert the others to their field's type, so that
-    `1` and `1.0` are the same setting."""
+    """Drop values at their defaults and convert the others: `1` and `1.0` are the same setting."""
     hints = _hints(cls)
     fields = {field.name: field for field in dataclasses.fields(cls) if field.name in values}
     cast = {name: cast_to_type(hints[name], values[name]) for name in fields}
@@ -210,8 +204,7 @@ class NameEncoded(Component):
 
     @classmethod
     def name_pattern(cls) -> str:
-        """The pattern of this component's names for error messages, such as
-        `dir-ALPHA[-minimumN]`."""
+        """The pattern of this component's names in errors, such as `dir-ALPHA[-minimumN]`."""
         options = [field for field in dataclasses.fields(cls) if field not in _required(cls)]
         words = [cls.name, *(field.name.upper() for field in _required(cls))]
         return "-".join(words) + "".join(f"[-{field.name}N]" for field in options)

@@ -22,8 +22,7 @@ class UserError(Exception):
 
 
 class FileAccessError(UserError):
-    """The operating system refuses to read or write a file. Retrying, or another source of the same
-    data, cannot help."""
+    """The operating system refuses to read or write a file; neither retries nor mirrors help."""
 
 
 ELSEWHERE = "or work in another folder, and start again"
@@ -57,8 +56,7 @@ def refusal(error: BaseException, path: str | Path = "") -> str | None:
 
 @contextlib.contextmanager
 def explain_errors(path: str | Path = "") -> Iterator[None]:
-    """Turn an error by which the system refuses something in this block into a FileAccessError,
-    whose message is one sentence."""
+    """Turn an error by which the system refuses something here into a FileAccessError."""
     try:
         yield
     except Exception as error:
@@ -87,12 +85,9 @@ def closest_choice(word: str, choices: Iterable[str]) -> str:
 
 @contextlib.contextmanager
 def errors_at(where: object) -> Iterator[None]:
-    """Prefix every UserError raised in this block with the place it is about: a file, or a key.
-
-    A message that begins with a dot continues the key: `errors_at("experiments.main")` turns
-    `.exclude names ...` into `experiments.main.exclude names ...`. One that begins with a space
-    continues the sentence.
-    """
+    """Prefix every UserError raised in this block with the file or key that it is about. A message
+    that begins with a dot continues the key: `errors_at("experiments.main")` turns `.exclude names`
+    into `experiments.main.exclude names`; one that begins with a space continues the sentence."""
     try:
         yield
     except UserError as error:

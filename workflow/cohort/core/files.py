@@ -68,8 +68,7 @@ def write_text(path: str | Path, text: str, *, sync: bool = True) -> None:
 
 
 def clamp_times(paths: Iterable[str]) -> None:
-    """Give files that are dated in the future the current time. Snakemake deletes what is made from
-    such files, because it would be older than its input."""
+    """Give files from the future the current time: Snakemake deletes outputs older than inputs."""
     now = time.time()
     for path in paths:
         with contextlib.suppress(OSError):  # gone, or another user's

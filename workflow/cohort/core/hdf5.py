@@ -52,8 +52,7 @@ class SealedFile:
 
 @contextlib.contextmanager
 def new_hdf5(path: str | Path) -> Iterator[h5py.File]:
-    """Create an HDF5 file with checksums in its header. It replaces `path` only if the block
-    succeeds."""
+    """Create an HDF5 file with checksums. It replaces `path` only if the block succeeds."""
     with atomic_write(path) as temporary, _DeferredErrors(temporary, "w+b") as stream:
         try:
             with h5py.File(stream, "w", userblock_size=SEAL_BYTES) as file:

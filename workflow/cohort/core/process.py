@@ -1,5 +1,4 @@
-"""A process of the pipeline: its log, its progress bar, its end, and what the user's code may not
-change of it."""
+"""A process of the pipeline: its log, progress bar and end, and what the user's code must leave."""
 
 import contextlib
 import os

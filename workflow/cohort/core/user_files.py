@@ -32,8 +32,7 @@ def folder() -> Path:
 
 
 def configured_name() -> str:
-    """The folder that config/config.yaml names under the key `my`, read without importing YAML,
-    which would slow jobs down."""
+    """The folder that config/config.yaml names under `my`, read without importing YAML (slow)."""
     text = CONFIG_FILE.read_text(encoding="utf-8") if CONFIG_FILE.exists() else ""
     match = re.search(r"^my: *([^\s#]+)", text, re.MULTILINE)
     return match[1] if match else PACKAGE
@@ -52,8 +51,7 @@ def module_files(package: str) -> dict[str, Path]:
 
 
 def import_module(package: str, name: str) -> ModuleType:
-    """Import a user's module that extends a package; UserError if it fails, ends Python or changes
-    the working directory."""
+    """Import a user's module that extends a package; UserError for whatever goes wrong."""
     if PACKAGE not in sys.modules:
         root = ModuleType(PACKAGE)
         root.__path__ = [str(folder().resolve())]

@@ -28,8 +28,7 @@ BRIGHTNESS, CONTRAST, SATURATION, HUE, GRAY = range(1, 6)  # changes of color; 0
 
 
 class AugmentationParameters(NamedTuple):
-    """What an augmentation does to each image, one row per image, for native code: color changes
-    and their factors, place of the crop, and flip."""
+    """What an augmentation does to each image (row), for native code: colors, crop and flip."""
 
     colors: np.ndarray
     factors: np.ndarray
@@ -40,11 +39,8 @@ class AugmentationParameters(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Augmentation(Component):
-    """A random change of images that depends, for each image, only on its own random numbers, not
-    on the rest of the batch.
-
-    Planning imports every augmentation, and must not import torch: use `cohort.core.lazy` for it.
-    """
+    """A random change of images that depends, for each, on its own random numbers only, not on the
+    rest of the batch. Planning imports it, and must not import torch: see `cohort.core.lazy`."""
 
     numbers: ClassVar[int]
     """How many random numbers each image takes."""
@@ -68,8 +64,7 @@ class Augmentation(Component):
         raise NotImplementedError
 
     def parameters(self, numbers: np.ndarray) -> AugmentationParameters | None:
-        """The parameters of what `apply` does with these random numbers, for native code; None if
-        native code cannot do it."""
+        """The parameters of what `apply` does, for native code; None if that cannot do it."""
         return None
 
 
@@ -142,12 +137,9 @@ ORDERS = [(*blends, before) for blends in permutations(range(3)) for before in r
 
 
 class JitterFlipGray(Augmentation):
-    """Jitter colors, flip with probability 0.5 and turn gray with probability 0.1, as in FedEntOpt.
-
-    The paper does not give the strength of the jitter. Ours changes brightness, contrast and
-    saturation by up to 0.4 and hue by up to 0.1 of the color circle, in random order as torchvision
-    does.
-    """
+    """Jitter colors, flip with probability 0.5 and turn gray with probability 0.1, as in FedEntOpt,
+    which does not say how strongly. Here brightness, contrast and saturation change by up to 0.4
+    and hue by up to 0.1 of the color circle, in random order as in torchvision."""
 
     name: ClassVar[str] = "jitter-flip-gray"
     numbers: ClassVar[int] = 7

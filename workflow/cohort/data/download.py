@@ -34,12 +34,9 @@ ADVICE = "check the network, or fetch it by hand and name its folder as data_mir
 def download(
     raw: Mapping[str, Any], target: str | Path, mirror: str = "", paths: Mapping[str, str] = {}
 ) -> None:
-    """Download or copy one raw file to `target`. `raw` is the file's entry in config/datasets.yaml,
-    whose source may be a file bundled with an installed Python package, `package:NAME/PATH`, or one
-    of this machine, `file:PATH`.
-
-    `paths` gives, for data sets behind a login, the user's zip or folder.
-    """
+    """Download or copy a raw file, with this entry in config/datasets.yaml, to `target`. Its source
+    may be `package:NAME/PATH`, bundled with an installed package, or `file:PATH`. `paths` gives the
+    user's zip or folder of data sets behind a login."""
     file, target = RawFile(**raw), Path(target)
     kind, _, path = file.source.partition(":")
     if kind == "package":
@@ -175,8 +172,7 @@ def _fetch(url: str, target: Path) -> None:
 
 
 def _is_final(error: Exception) -> bool:
-    """Whether another try cannot help: an invalid address, an unknown host, most errors of the
-    client."""
+    """Whether another try cannot help: a bad address or host, most errors of the client."""
     if isinstance(error, HTTPError):
         return error.code < 500 and error.code not in RETRIED
     unknown = isinstance(getattr(error, "reason", None), socket.gaierror)

@@ -52,8 +52,7 @@ class Moments:
 
 
 def prepare(plan: str | Path, output: str | Path) -> None:
-    """Parse the raw files of the data set that a plan file names, and write the prepared data to
-    `output`."""
+    """Parse the raw files of a plan file's data set, and write the prepared data to `output`."""
     planned = read_plan(plan)
     settings = DEFAULTS | planned.settings
     parser = PARSERS[parser_name(settings["dataset"], settings)].of(list(planned.inputs))

@@ -1,6 +1,5 @@
-"""Raw files: how config/datasets.yaml declares them, where they lie on this machine, and archives
-read as streams: nothing is written to a path that an archive names, and a broken one is a
-UserError."""
+"""Raw files as config/datasets.yaml declares them, and archives read as streams: nothing is written
+to a path that an archive names, and a broken one is a UserError."""
 
 import contextlib
 import gzip
@@ -33,13 +32,10 @@ LARGEST = 64 << 20  # bytes of a member that is read whole, a picture or a list
 
 @dataclass(frozen=True, kw_only=True)
 class RawFile:
-    """A file that a parser reads. It comes from `source` or one of the `mirrors`, or from the user
-    who downloaded it behind a `login`.
-
-    `sha256` and `bytes` are those of the content. If `md5` or `member` is given too, the file comes
-    packed, as a .gz or as the `member` of a .tar.gz or .zip with this MD5. An `md5` alone is that
-    of the file itself, which the parser reads as it is.
-    """
+    """A file that a parser reads, from `source`, one of the `mirrors`, or the user who downloaded
+    it behind a `login`. `sha256` and `bytes` are those of the content. With `md5` or `member` too,
+    it comes packed: a .gz, or the `member` of a .tar.gz or .zip, with this MD5. An `md5` alone is
+    that of the file itself."""
 
     source: str = ""
     mirrors: list[str] = field(default_factory=list)
@@ -96,8 +92,7 @@ def check_mirror(mirror: str) -> None:
 
 
 def check_data_path(dataset: str, path: str) -> None:
-    """Raise UserError if the path that the user named for a data set is neither a zip nor a
-    folder."""
+    """Raise UserError if the path named for a data set is neither a zip nor a folder."""
     file = Path(path).expanduser()
     if not file.is_dir() and not zipfile.is_zipfile(file):
         reason = "is neither a zip nor a folder" if file.exists() else "does not exist"

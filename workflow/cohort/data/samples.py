@@ -12,11 +12,9 @@ from cohort.data.store import read
 
 @dataclass(frozen=True)
 class Samples:
-    """One split, whose values are turned into a network's inputs on demand.
-
-    Labels are on the device. Values are too if it is a GPU with room for them; else they stay in
-    the file, which is mapped into memory. `scale` is None for text, which is not scaled.
-    """
+    """One split, whose values are turned into a network's inputs on demand. Labels are on the
+    device, values too on a GPU with room for them; else they stay in the file, mapped into memory.
+    Text has no `scale`."""
 
     values: Tensor
     labels: Tensor
@@ -25,8 +23,7 @@ class Samples:
     std: Tensor
 
     def inputs(self, indices: Tensor) -> Tensor:
-        """The network's inputs for the samples with these indices: values scaled and standardized,
-        or a text's characters as numbers."""
+        """The network's inputs for these samples: values standardized, or characters as numbers."""
         if self.scale is None:
             return self._at(indices).long()
         return self.standardized(self.scaled(indices))

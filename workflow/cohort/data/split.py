@@ -8,8 +8,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Blocks:
-    """Values that may not fit in memory: their shape, and a function that reads them in order,
-    block by block."""
+    """Values that may not fit in memory: their shape, and a function that reads them by blocks."""
 
     shape: tuple[int, ...]
     read: Callable[[], Iterator[np.ndarray]]
@@ -17,11 +16,8 @@ class Blocks:
 
 @dataclass(frozen=True)
 class Split:
-    """The samples of a training or test split.
-
-    `values` has one row per sample: channels x height x width, characters, or columns. Labels count
-    from 0. `groups` numbers each sample's group (domain or role) if the data set has any.
-    """
+    """The samples of a split: `values` with a row each (channels x height x width, characters, or
+    columns), labels from 0, and each one's group (domain or role) if the data set has `groups`."""
 
     values: np.ndarray | Blocks
     labels: np.ndarray

@@ -14,8 +14,7 @@ Parts = list[np.ndarray]
 
 @dataclass(frozen=True)
 class Pool:
-    """The samples to deal: each one's label and, if the data set has groups (domains, roles), the
-    number of its group."""
+    """The samples to deal: their labels and, if the data set has groups (domains, roles), these."""
 
     labels: np.ndarray
     groups: np.ndarray | None = None

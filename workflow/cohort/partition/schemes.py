@@ -69,9 +69,8 @@ def check_holders(
 def draw_holders(
     categories: int, clients: int, most: int, block: int, rng: np.random.Generator
 ) -> list[list[int]]:
-    """Draw the clients that hold each category (class or domain). Each client holds `most` of them:
-    client i the `block` consecutive ones from i * block on, modulo their number, and others drawn
-    at random."""
+    """Draw the holders of each category (class or domain). Client i holds `most`: the `block` that
+    begins at i * block, modulo their number, and others drawn at random."""
     holders_of: list[list[int]] = [[] for _ in range(categories)]
     for client in range(clients):
         first = (client * block + np.arange(block)) % categories
@@ -102,12 +101,9 @@ def deal_to_holders(
 
 class Covering(Classes):
     """Client i holds the i-th block of classes and others drawn at random, k in all. Blocks are
-    just long enough to cover all classes, whose samples are split evenly among their holders.
-
-    NIID-Bench assigns one class per client, which leaves about 35 of 100 classes unheld by ten
-    clients of ten classes; the accuracies that Stratify prints need every class. With as many
-    clients as classes a block is one class, and this is `classes`.
-    """
+    just long enough to cover all classes, whose samples are split evenly among their holders. As
+    blocks of one class, `classes` is NIID-Bench's rule, which leaves about 35 of 100 classes unheld
+    by ten clients of ten; the accuracies that Stratify prints need every class."""
 
     name: ClassVar[str] = "covering"
 
@@ -266,8 +262,7 @@ class IsolatedDomain(Scheme):
 
 
 class DirichletDomains(Dirichlet):
-    """`dir` with domains in place of classes: shares of each domain are drawn, whatever the
-    labels."""
+    """`dir` with domains in place of classes, whatever the labels."""
 
     name: ClassVar[str] = "dirdomains"
     needs_groups: ClassVar[bool] = True
@@ -376,12 +371,9 @@ class DirichletClients(EqualSizes):
 
 @dataclass(frozen=True, kw_only=True)
 class Sampled(EqualSizes):
-    """Each client draws a number of classes uniformly from `low` to `high`, then that many of the
-    classes with samples left, and takes equally much of each. What these lack comes from the
-    classes with the most samples left.
-
-    So the last clients end up with more classes than they drew, especially if classes are uneven.
-    """
+    """Each client draws a number of classes from `low` to `high`, then that many of those with
+    samples left, and takes equally much of each. What these lack comes from the classes with the
+    most samples left, so the last clients end up with more classes than they drew."""
 
     name: ClassVar[str] = "sampled"
     low: int = parameter(minimum=1, help="the fewest classes that a client draws")
@@ -528,8 +520,7 @@ SCHEMES = Catalog("cohort.partition.schemes", Scheme, (
 
 @functools.cache
 def parse_partition(text: str) -> Scheme:
-    """Build the scheme that a partition's name describes, such as `classes-2` or
-    `dir-0.1-overlap0.2x2`."""
+    """Build the scheme of a name such as `classes-2` or `dir-0.1-overlap0.2x2`."""
     base, marker, ratios = text.partition("-overlap")
     scheme = parse(base, SCHEMES, "partition")
     return parse_overlap(scheme, ratios) if marker else scheme

@@ -93,8 +93,7 @@ def _recorded_status(cell: Cell) -> CellStatus:
 
 
 def changed_sentences(cells: Iterable[CellStatus]) -> list[str]:
-    """A sentence for each of the user's own files that made records, or checkpoints, of these cells
-    in another version than the current one."""
+    """A sentence on each of the user's files that made records or checkpoints and changed since."""
     changed: dict[bool, list[tuple[str, ...]]] = {True: [], False: []}
     for status in cells:
         changed[status.is_finished].append(status.changed)
@@ -104,8 +103,7 @@ def changed_sentences(cells: Iterable[CellStatus]) -> list[str]:
 
 def core_hours(plan: Plan, cells: Iterable[Cell]) -> float:
     """Estimate the hours of one CPU core that cells take, their start included."""
-    infos = ((cell, plan.dataset_info(cell)) for cell in cells)
-    return sum(cost.START_SECONDS + cost.round_seconds(*pair) for pair in infos) / 3600
+    return sum(cost.seconds(cell, plan.dataset_info(cell)) for cell in cells) / 3600
 
 
 def hours_left(plan: Plan, cells: Iterable[CellStatus]) -> dict[str, float]:
@@ -147,12 +145,9 @@ def last_log(cell: Cell, slurm_logs: Mapping[str, Path]) -> Path | None:
 
 
 def find_slurm_logs(quiet_seconds: float = START_SECONDS) -> dict[str, Path]:
-    """SLURM's newest log of each cell, by digest. If a node dies before the cell starts, this log
-    is all that is left of the job.
-
-    Logs of jobs that may still be starting are skipped: a log must end in an error or have been
-    written at least `quiet_seconds` ago.
-    """
+    """SLURM's newest log of each cell, by digest: all that is left of a job whose node dies before
+    the cell starts. Logs of jobs that may still be starting are skipped: written within
+    `quiet_seconds`, and without an error at the end."""
     files = sorted((_written(file), file) for file in SLURM_LOGS.glob("*/*.log"))
     return {
         file.parent.name.rpartition("_")[2]: file

@@ -60,11 +60,8 @@ class Driver:
         self.in_module = not workflow.modifier.is_main_snakefile()
 
     def set_up(self) -> None:
-        """Prepare this process: PYTHONPATH for jobs, memory for local jobs; print the plan's notes.
-
-        The garbage collector ignores what exists by now and runs less often: a graph of 20,000 jobs
-        has millions of long-lived objects, and scanning them takes a good part of a dry run.
-        """
+        """Prepare this process, memory for local jobs and PYTHONPATH for all; print notes."""
+        # A graph of 20,000 jobs has millions of long-lived objects, slow to scan again and again.
         gc.freeze()
         gc.set_threshold(500_000)
         own = str(Path(cohort.__file__).parents[1])
@@ -90,10 +87,8 @@ class Driver:
             self.already_recorded = [cell for cell in cells if os.path.exists(cell.path)]
 
     def check_executor(self) -> None:
-        """Raise a UserError if jobs are to run on a SLURM cluster that is not available.
-
-        Snakemake sets its executor after reading the Snakefile, and for some commands not at all.
-        """
+        """Raise a UserError if jobs are to run on a SLURM cluster that is not available. Snakemake
+        sets its executor after reading the Snakefile, and for some commands not at all."""
         if self._on_slurm():
             slurm.check_slurm()
 
@@ -207,8 +202,7 @@ def remove_published_originals(cells: Iterable[Cell]) -> None:
 
 
 def lock_directory() -> IO[str]:
-    """Keep other drivers out of this working directory while the returned file is open. Raise
-    UserError if one is at work."""
+    """Lock this working directory while the returned file is open; UserError if it is locked."""
     paths.DRIVER_LOCK.parent.mkdir(parents=True, exist_ok=True)
     file = try_lock(paths.DRIVER_LOCK)
     if file is None:
@@ -234,12 +228,8 @@ def remove_previews(scale: str, finished: Iterable[str]) -> None:
 
 
 def _attach_handlers(workflow: Any, handlers: Mapping[str, Callable[[], None]]) -> None:
-    """Call handlers at the events of the using workflow, such as `onstart`, before its own
-    handlers. Raise a UserError if it changes the paths of Cohort's files.
-
-    Its own may be registered before or after the module is read. A module that is read a second
-    time, to change a rule of it, is attached already.
-    """
+    """Call handlers before those of the using workflow, registered before or after the module is
+    read. Raise a UserError if it changes the paths of files."""
     modifier = workflow.modifier.path_modifier
     if modifier.prefix or modifier._prefix_replacements:
         why = "because its jobs find files by their paths"
@@ -270,20 +260,16 @@ def _attach(workflow: Any, event: str, handler: Callable[[], None]) -> None:
 
 
 class Stopping:
-    """Stops the driver at the first Ctrl-C or SIGTERM; later ones change nothing.
-
-    No more jobs start, cells on this machine save their place, and the driver ends. Jobs on a
-    cluster go on after SIGTERM, which a driver gets at its own time limit, and are canceled after
-    Ctrl-C.
-    """
+    """Stops the driver at the first Ctrl-C or SIGTERM: no more jobs start, cells on this machine
+    save their place, and it ends. Jobs on a cluster go on after SIGTERM, which a driver gets at its
+    own time limit, and are canceled after Ctrl-C."""
 
     def __init__(self, workflow: Any, local: bool):
         self.workflow, self.local = workflow, local
         self.received: signal.Signals | None = None
 
     def install(self) -> None:
-        """Handle both signals, in place of Snakemake, whose handler takes a lock that the thread
-        it interrupts may hold, and would then wait forever."""
+        """Handle both signals: Snakemake's handler may wait forever for its thread's lock."""
         for number in SIGNALS:
             signal.signal(number, self._handle)
 
@@ -315,8 +301,7 @@ class Stopping:
             time.sleep(WAKE_SECONDS)
 
     def finish(self) -> None:
-        """After the scheduler's end, cancel jobs on the cluster if Ctrl-C stopped it, and print
-        what becomes of the rest."""
+        """Cancel a cluster's jobs after Ctrl-C, and print what becomes of the rest."""
         assert self.received is not None
         outcome = "cells on this machine have saved their place"
         if not self.local:

@@ -79,11 +79,9 @@ def draw_study(plan: Plan, name: str) -> str:
 
 
 def draw_item(plan: Plan, study: str, name: str, metrics: str = "") -> list[str]:
-    """Draw one figure or table of a study from what exists, or from these metrics; return its
-    files."""
-    layout, expanded = plan.previews, plan.study(study)
-    spec = stages.spec_of(plan, study, name)
-    outputs = (layout.figure if name in expanded.figures else layout.table)(study, name)
+    """Draw a figure or table from what exists, or from these metrics; return its files."""
+    spec, expanded = stages.spec_of(plan, study, name), plan.study(study)
+    outputs = stages.output_files(plan.previews, expanded, name)
     draw = drawing.draw if name in expanded.figures else tabulate
     draw(spec, metrics or collect_partial(plan, study, spec["experiment"]), outputs)
     return outputs

@@ -1,5 +1,4 @@
-"""Queries of the driver and `cohort status` to SLURM, in addition to those of Snakemake's
-executor."""
+"""Queries to SLURM of the driver and `cohort status`, besides those of Snakemake's executor."""
 
 import asyncio
 import re

@@ -36,8 +36,7 @@ T = TypeVar("T")
 
 
 def exit_on_error(function: Callable[..., T]) -> Callable[..., T]:
-    """Wrap an input function, or a handler of an event, so that a UserError ends Snakemake with its
-    message instead of a traceback."""
+    """Let a UserError of an input function or event handler end Snakemake with its message."""
 
     @functools.wraps(function)
     def ending(*arguments: Any) -> T:
@@ -50,10 +49,8 @@ def exit_on_error(function: Callable[..., T]) -> Callable[..., T]:
 
 
 class Stages:
-    """The rules' input functions and params, for the driver (with its plan) or a cluster's job.
-
-    With `local`, cells are trained on this machine.
-    """
+    """The rules' input functions and params, for the driver, which has a plan, or a cluster's job.
+    With `local`, cells are trained on this machine."""
 
     def __init__(self, plan: Plan | None, local: bool = False):
         self._plan = plan
@@ -75,8 +72,7 @@ class Stages:
         return self._require_planned("cell", digest, self._plan.cells)
 
     def planned(self, digest: str) -> PlannedFile:
-        """The planned shards or data of this digest, from the plan or its file. Raise UserError if
-        the plan has none."""
+        """The planned shards or data of this digest. Raise UserError if the plan has none."""
         if self._plan is None:
             return read_plan(paths.plan_file(digest))
         planned = self._plan.shards | self._plan.data
@@ -106,9 +102,7 @@ class Stages:
     @exit_on_error
     def train_inputs(self, wildcards: Wildcards) -> Files:
         """The file that training still lacks: the shards, which need the data in turn, or the data.
-
-        Nothing where the record exists: it stays valid when shards or data were deleted.
-        """
+        None where the record exists: it stays valid when shards or data were deleted."""
         cell = self.cell(wildcards.digest)
         if self._plan is None:  # note the cells of this job, for the processes that train them
             os.environ[GROUP] = f"{os.environ.get(GROUP, '')} {cell.digest}"
@@ -116,8 +110,7 @@ class Stages:
         return [file for file in needed if not os.path.exists(file)][:1]
 
     def megabytes(self, wildcards: Wildcards, attempt: int) -> int:
-        """The memory that a training job requests: on this machine, which its cells share, the
-        estimate alone."""
+        """The memory that a training job requests; on this machine just the estimate."""
         cell = self.cell(wildcards.digest)
         if self._local:
             return round(cost.memory_mb(cell, self._info(cell)))
@@ -212,18 +205,14 @@ class Stages:
 
 
 def literal_rst(text: str) -> str:
-    """Escape a text for reStructuredText, on one line, so that it is shown as it is: a directive in
-    a caption could read any file into Snakemake's report.
-
-    `<` becomes a substitution that `captions/item.rst` defines, see `_as_param`.
-    """
+    """Escape a text for reStructuredText, on one line: a directive in a caption could read any file
+    into Snakemake's report. `captions/item.rst` defines what `<` becomes."""
     escaped = re.sub(r"[^\w\s]|_", r"\\\g<0>", " ".join(text.split()))
     return escaped.replace(r"\<", r"\ |lt|\ ")
 
 
 def _as_param(spec: Spec) -> str:
-    """Convert a spec to JSON without `<`: Snakemake's report shows params inside a script element,
-    which `</script>` would end."""
+    """Convert a spec to JSON without `<`: `</script>` would end a script of Snakemake's report."""
     return json.dumps(spec).replace("<", r"\u003c")
 
 
@@ -243,24 +232,20 @@ def record_files(plan: Plan, study: str, experiment: str) -> Files:
 def drawn_files(plan: Plan, study: Study) -> Files:
     """The paths of all figures and tables of a study, and of its table of claims."""
     names = [*study.drawn_items(), *([paths.CLAIMS_TABLE] if study.claims else [])]
-    return [file for name in names for file in output_files(plan, study, name)]
+    return [file for name in names for file in output_files(plan.layout, study, name)]
 
 
-def output_files(plan: Plan, study: Study, name: str) -> Files:
+def output_files(layout: paths.Layout, study: Study, name: str) -> Files:
     """The paths of a figure or table, or of the table of claims, in all formats."""
-    in_format = plan.layout.figure if name in study.figures else plan.layout.table
-    return in_format(study.name, name)
+    return (layout.figure if name in study.figures else layout.table)(study.name, name)
 
 
 def targets(
     plan: Plan | None, check: Callable[[], None] = lambda: None
 ) -> Iterator[tuple[str, Callable[[Wildcards], Files]]]:
-    """Yield each target's name and the function that returns its files; none in a cluster's job.
-
-    Snakemake calls such a function before it considers any job, and only for the targets that were
-    asked for: then their study is planned, and `check` is called. Raise a UserError for a name of
-    two targets.
-    """
+    """Yield each target's name and the function that returns its files, which Snakemake calls
+    before it considers any job, and only for the targets that were asked for: then their study is
+    planned, and `check` is called. None in a cluster's job."""
     if plan is None:
         return
 
@@ -288,17 +273,13 @@ def _target_files(plan: Plan, names: list[str], item: str) -> Files:
     theirs, and missing records; with `only`, the records that it allows and nothing else."""
     experiments, drawn = list[tuple[str, str]](), list[str]()
     for study in map(plan.study, names):
-        spec = study.drawn_items().get(item)
+        spec, shown = study.drawn_items().get(item), list[str]()
         if not item:
-            shown: Iterable[str] = study.experiments
+            shown = list(study.experiments)
             drawn += drawn_files(plan, study) + plan.layout.page(study.name)
-        elif (
-            spec or item == paths.CLAIMS_TABLE
-        ):  # or else all its cells are skipped, as a note says
+        elif spec or item == paths.CLAIMS_TABLE:  # else a note says that all its cells are skipped
             shown = [spec["experiment"]] if spec else study.claimed()
-            drawn += output_files(plan, study, item)
-        else:
-            continue
+            drawn += output_files(plan.layout, study, item)
         experiments += [(study.name, key) for key in shown]
     if not plan.config.get("only"):
         return _measured(plan, experiments) + drawn
@@ -308,10 +289,8 @@ def _target_files(plan: Plan, names: list[str], item: str) -> Files:
 
 
 def _measured(plan: Plan, experiments: Iterable[tuple[str, str]]) -> Files:
-    """The metrics of these experiments, and the missing records under metrics that exist.
-
-    Snakemake would not notice those: it asks for a record only to make the metrics.
-    """
+    """The metrics of these experiments, and the missing records under metrics that exist, for which
+    Snakemake would not ask."""
     files = []
     for study, experiment in experiments:
         files.append(plan.layout.metrics(study, experiment))
@@ -350,11 +329,8 @@ def spec_of(plan: Plan, study: str, name: str) -> Spec:
 
 
 def look_of(plan: Plan, study: str, experiment: str) -> Spec:
-    """How a figure or table shows an experiment's labels: order, titles, colors; word for a round.
-
-    Strategies have the order and the colors of the whole study: FedAvg the first one, then those of
-    its figures.
-    """
+    """How a figure or table shows labels: order, titles, colors, the word for a round. Strategies
+    have the colors of the whole study: FedAvg the first, then those of its figures."""
     expanded = plan.study(study)
     in_order = expanded.strategies(expanded.experiments)
     drawn = [figure["experiment"] for figure in expanded.figures.values()]
@@ -395,12 +371,11 @@ def page_spec(plan: Plan, name: str, layout: paths.Layout | None = None) -> Spec
     study, layout = plan.study(name), layout or plan.layout
     items = {}
     for key, spec in study.drawn_items().items():
-        files = layout.figure if key in study.figures else layout.table
         items[key] = spec_of(plan, name, key) | {
             "title": spec.get("title", key),
             "caption": spec.get("caption", ""),
             "metrics": layout.metrics(name, spec["experiment"]),
-            "files": files(name, key),
+            "files": output_files(layout, study, key),
             "command": _target_command(plan, f"{name}_{key}"),
         }
     return {
@@ -442,9 +417,6 @@ def _quotes(claim: Spec) -> dict[str, str]:
 
 def _seconds(plan: Plan, rows: Iterable[Row]) -> dict[str, float]:
     """Estimate the seconds of each cell on one CPU core, to three digits, by digest."""
-    estimates = {}
-    for row in rows:
-        cell = plan.cells[row.digest]
-        seconds = cost.START_SECONDS + cost.round_seconds(cell, plan.dataset_info(cell))
-        estimates[row.digest] = float(f"{seconds:.3g}")
-    return estimates
+    cells = {row.digest: plan.cells[row.digest] for row in rows}
+    seconds = {key: cost.seconds(cell, plan.dataset_info(cell)) for key, cell in cells.items()}
+    return {key: float(f"{estimate:.3g}") for key, estimate in seconds.items()}

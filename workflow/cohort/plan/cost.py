@@ -73,6 +73,11 @@ MEGABYTES = (2000, 4000, 8000, 16000, 32000, 64000, 128000)
 MAX_RUNTIME = 1440  # minutes, where the config does not say
 
 
+def seconds(cell: Cell, info: DatasetInfo) -> float:
+    """Estimate the seconds of a cell on a core, its start included."""
+    return START_SECONDS + round_seconds(cell, info)
+
+
 def round_seconds(cell: Cell, info: DatasetInfo) -> float:
     """Estimate the seconds of all rounds on a core: local steps, evaluations and overheads."""
     return sum(_phase_seconds(phase, info) for phase in cell.procedure.phases(cell))
@@ -98,8 +103,7 @@ def _phase_seconds(cell: Cell, info: DatasetInfo) -> float:
 
 
 def _evaluated_samples(cell: Cell, info: DatasetInfo) -> float:
-    """Estimate how many samples are evaluated in all rounds: to measure the run, and for what the
-    selector needs to know."""
+    """Estimate how many samples are evaluated to measure the run and for the selector's needs."""
     settings, size = cell.settings, _client_size(cell, info)
     reserve = scaled_count(settings.reserve, settings.samples)
     test = info["test"] * settings.samples - reserve
@@ -167,13 +171,11 @@ def _client_size(cell: Cell, info: DatasetInfo) -> float:
 def resource_request(
     cell: Cell, info: DatasetInfo, attempt: int = 1, longest: int = MAX_RUNTIME
 ) -> tuple[int, int]:
-    """The megabytes and minutes that a cell's job requests at this attempt.
-
-    They are rounded up to one of a few levels, so that a cluster sees few kinds of jobs. No job
-    requests more than `longest` minutes: a cell that takes longer goes on in further jobs.
-    """
+    """The megabytes and minutes that a cell's job requests at this attempt, rounded up to one of a
+    few levels, so that a cluster sees few kinds of jobs. A cell that takes longer than `longest`
+    minutes goes on in further jobs."""
     times = min(attempt, MOST_TIMES)
-    minutes = TIME_FACTOR * (START_SECONDS + round_seconds(cell, info)) / 60
+    minutes = TIME_FACTOR * seconds(cell, info) / 60
     megabytes = MEMORY_FACTOR * memory_mb(cell, info) + SNAKEMAKE_MB
     return (
         _smallest_step(times * _smallest_step(megabytes, MEGABYTES), MEGABYTES),
@@ -188,4 +190,4 @@ def _smallest_step(amount: float, steps: tuple[int, ...]) -> int:
 
 def jobs_needed(cell: Cell, info: DatasetInfo, longest: int = MAX_RUNTIME) -> int:
     """Estimate how many jobs of `longest` minutes a cell takes, one after another."""
-    return math.ceil((START_SECONDS + round_seconds(cell, info)) / (60 * longest))
+    return math.ceil(seconds(cell, info) / (60 * longest))

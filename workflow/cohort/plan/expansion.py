@@ -24,8 +24,7 @@ STATED = {"description", "source", "question", "methods", "key_figure", "finding
 
 
 class Extended(NamedTuple):
-    """An experiment that another study's extends: its study, the study's text, its name, and the
-    strategies that are added to it."""
+    """The study of an extended experiment, its text, the experiment, and strategies to add."""
 
     study: str
     text: Text
@@ -34,11 +33,8 @@ class Extended(NamedTuple):
 
 
 class FullScale(NamedTuple):
-    """An experiment at full scale: cells' values, each label's values, and the scale to apply.
-
-    `earlier` are the experiments before the one that it extends, which decide how a scale changes
-    the cells that they share with it.
-    """
+    """An experiment at full scale: cells, each label's values, the scale to apply, and the
+    experiments before the one that it extends, which decide how a scale changes cells of both."""
 
     cells: list[Values]
     axes: dict[str, list[Any]]
@@ -49,9 +45,8 @@ class FullScale(NamedTuple):
 def extended_experiments(
     text: Text, read: Callable[[str], Text], studies: list[str]
 ) -> dict[str, Extended]:
-    """The experiment of another study that each experiment of this one extends, by experiment;
-    those that extend none are left out. `read` gives a study's text. Raise UserError if a source is
-    unknown or extends another one itself."""
+    """The experiment of another study that each of this one extends, if any. `read` gives a study's
+    text. Raise UserError if a source is unknown or extends another one itself."""
     extended = {}
     for key, block in text.get("experiments", {}).items():
         if "extends" not in block:
@@ -74,8 +69,7 @@ def extended_experiments(
 def drawn_specs(
     text: Text, extended: Mapping[str, Extended]
 ) -> tuple[dict[str, Values], dict[str, Values]]:
-    """A study's figures and tables, and before them those of the experiments that it extends whose
-    names it does not use."""
+    """A study's figures and tables, after those of extended experiments with other names."""
     own = {*text.get("figures", {}), *text.get("tables", {})}
     sections: dict[str, dict[str, Values]] = {"figures": {}, "tables": {}}
     for section, drawn in sections.items():
@@ -89,9 +83,8 @@ def drawn_specs(
 
 @dataclass(frozen=True)
 class Expansion:
-    """A study's text, and how to expand it: at the scale of this name, which means `default` where
-    the study does not say otherwise, with this number of seeds in every experiment (0: as study and
-    scale say), by the experiments that it extends."""
+    """A study's text, and how to expand it: the scale's name and its `default` where the study does
+    not change it, the number of seeds (0: as they say), and the experiments that it extends."""
 
     file: Path
     text: Text
@@ -102,8 +95,7 @@ class Expansion:
     extended: Mapping[str, Extended]
 
     def study(self) -> tuple[Study, list[str]]:
-        """The expanded study, and notes on what is left out. Every mistake is a UserError that
-        names the file and the key."""
+        """The expanded study, and notes on what is left out. UserErrors name file and key."""
         text, name = self.text, self.file.stem
         with errors_at(self.file):
             figures, tables = drawn_specs(text, self.extended)
@@ -230,12 +222,9 @@ class Expansion:
 
 
 def with_strategies(cells: list[Values], added: Iterable[str], default: str | None) -> list[Values]:
-    """Add, for each added strategy, the cells that FedAvg has, or else the first strategy, without
-    the parameters of that strategy's parts. Cells are given by their values on the axes.
-
-    `default` is the strategy of cells that have none among their values. If a series tells
-    strategies apart, an added one is a series of its own.
-    """
+    """Add, for each added strategy, the cells that FedAvg has (else the first strategy), without
+    the parameters of that one's parts. `default` is the strategy of cells that name none. Where a
+    series tells strategies apart, an added one is a series of its own."""
     names = list(dict.fromkeys(cell.get("strategy", default) for cell in cells))
     reference = BASELINE if BASELINE in names else names[0]
     others = (cell for cell in cells if cell.get("strategy", default) != reference)

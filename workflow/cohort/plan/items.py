@@ -1,5 +1,4 @@
-"""Check the figures, tables, titles, findings and claims of a study against its experiments before
-anything is trained."""
+"""Check a study's figures, tables, titles, findings and claims before anything is trained."""
 
 import dataclasses
 import sys
@@ -25,8 +24,7 @@ FullScale = tuple[Axes, Sequence[Values]]
 def check_names(
     text: Mapping[str, Any], figures: Mapping[str, Values], tables: Mapping[str, Values]
 ) -> None:
-    """Reject figures and tables of a study whose names clash, or whose experiment does not exist,
-    and a key figure that is none."""
+    """Reject names that clash, experiments that do not exist, and a key figure that is none."""
     if CLAIMS_TABLE in {*figures, *tables}:
         raise UserError(f"'{CLAIMS_TABLE}' is the name of the table of claims; rename yours")
     for twice in sorted(figures.keys() & tables.keys()):
@@ -44,11 +42,9 @@ def check_names(
 def checked_facets(
     spec: Values, axes: Axes, cells: Sequence[Values], study: str
 ) -> list[tuple[str, ...]]:
-    """Check a figure or table and return the groups of labels that a thinned scale must cover.
-
-    For a figure they are the labels of its panels and that of its hue, for a table, which may have
-    gaps, the label along which it subtracts.
-    """
+    """Check a figure or table and return the groups of labels that a thinned scale must cover: the
+    panels and the hue of a figure; for a table, which may have gaps, the label along which it
+    subtracts."""
     kinds: Mapping[str | None, type[Item]] = {None: Table, Leaderboard.name: Leaderboard}
     kind = spec.get("kind")
     item = (kinds.get(kind) or drawing.KINDS[str(kind)]).from_spec(spec)
@@ -81,8 +77,7 @@ def checked_facets(
 def check_findings(
     text: Mapping[str, Any], tables: Mapping[str, Values], matrices: Mapping[str, FullScale]
 ) -> None:
-    """Reject a finding that rests on a table, a claim, or a value of the axes of its experiment
-    that the study does not have."""
+    """Reject a finding that rests on a table, a claim or a value that the study does not have."""
     shown = {**tables, **text.get("claims", {})}
     for number, finding in enumerate(text.get("findings", [])):
         for reference in finding["rests_on"]:
@@ -102,9 +97,8 @@ def check_findings(
 def checked_titles(
     texts: Sequence[Mapping[str, Any]], strategies: dict[str, str], matrices: Collection[FullScale]
 ) -> dict[str, dict[str, str]]:
-    """Merge the titles of label values of a study and, before it in `texts`, of those that it
-    extends. Raise UserError for a value that no cell has, or for a title of two values of a label
-    in otherwise equal cells of an experiment."""
+    """Merge the titles of label values of extended studies and, last in `texts`, of this one. Raise
+    UserError for a value that no cell has, or one title for two values in otherwise equal cells."""
     for label, values in texts[-1].get("titles", {}).items():
         existing = {label_text(value) for axes, _ in matrices for value in axes.get(label, [])}
         _check_known(values, sorted(existing), f"titles.{label} names '{{}}', which no cell has")
@@ -122,10 +116,7 @@ def checked_titles(
 def resolved_claims(
     claims: Values, matrices: Mapping[str, FullScale], shares: Mapping[str, float], study: str
 ) -> dict[str, Values]:
-    """Check each claim; add its comparisons and the shares of rounds of its experiments.
-
-    `shares` is, by experiment, the fraction of its rounds that this scale trains.
-    """
+    """Check each claim; add its comparisons, and its experiments' trained `shares` of rounds."""
     matrix = Matrix(matrices if claims else {})
     resolved = {}
     for name, spec in claims.items():

@@ -5,7 +5,7 @@ are available.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -39,11 +39,8 @@ STUDY = rf"(?!(?:{'|'.join(RULES)})$){WORD}"  # the form of the names of studies
 
 
 class Plan:
-    """The cells, shards and data of studies at a scale, by digest.
-
-    A study is expanded when it is first asked for. `notes` say what was left out of a study and
-    why; `on_note` is called with each further one.
-    """
+    """The cells, shards and data of studies at a scale, by digest. A study is expanded when it is
+    first asked for; `notes` say what was left out and why, and `on_note` is called with each."""
 
     def __init__(self, config: dict[str, Any], scales: Mapping[str, Any], validator: Validator):
         self.config, self.scale, self.scales = config, config["scale"], list(scales)
@@ -107,11 +104,8 @@ class Plan:
         return self._texts[name]
 
     def rows(self, names: Iterable[str]) -> dict[tuple[str, str], list[Row]]:
-        """The cells that the config's `only` allows, by study and experiment, each once.
-
-        Experiments without such cells are left out. Raise a UserError where `only` names a label or
-        value that none of these studies has.
-        """
+        """The cells that the config's `only` allows, by study and experiment, each once; UserError
+        where it names a label or value that none of these studies has."""
         expanded = [self.study(name) for name in names]
         studies.check_only(self._only, expanded)
         by_experiment = {}
@@ -139,11 +133,8 @@ class Plan:
 
 
 class Availability:
-    """Which data sets can be had, downloaded or the user's own, and which procedures can run.
-
-    Cells of a data set that is behind a login and not here, or whose procedure needs a package that
-    is not installed, are skipped with a note, not an error.
-    """
+    """Skips, with a note, cells of a data set that is behind a login and not here, or whose
+    procedure needs a package that is not installed."""
 
     def __init__(self, datasets: Mapping[str, Any], config: Mapping[str, Any]):
         self._paths, self._mirror = config.get("data_paths", {}), config.get("data_mirror", "")
@@ -162,51 +153,41 @@ class Availability:
             check_data_path(dataset, path)
 
     def filter(self, study: Study, resolver: Resolver) -> tuple[Study, list[str]]:
-        """Split off the cells that cannot be run here: return the study without them, and a note on
-        each experiment that lost some, or has cells on generated stand-in data.
-
-        Cells that have a record stay; figures and tables that lose all their cells go.
-        """
+        """Split off cells without a record that cannot be run here: return the study without them
+        and what can no longer be drawn, and notes on lost cells and on generated stand-in data."""
         data = {planned.path: planned for planned in resolver.data.values()}
         experiments, skipped, notes = {}, {}, list[str]()
         for name, experiment in study.experiments.items():
-            rows: list[Row] = []
-            lost: list[tuple[Row, str]] = []
-            for row in experiment.rows:
-                cell = resolver.cells[row.digest]
-                lacks = "; ".join(self._lacks(cell, data[cell.inputs["data"]]))
-                if lacks and not Path(cell.path).exists():
-                    lost.append((row, lacks))
-                else:
-                    rows.append(row)
+            cells = {row.digest: resolver.cells[row.digest] for row in experiment.rows}
+            why = {key: self._lacks(it, data[it.inputs["data"]]) for key, it in cells.items()}
+            lost = [(row, why[row.digest]) for row in experiment.rows if why[row.digest]]
+            rows = [row for row in experiment.rows if not why[row.digest]]
             where, total = f"{study.name}.{name}", len(experiment.rows)
             if lost:
                 skipped[name] = lost
                 drawn = study.drawn_items().items()
                 gone = [key for key, spec in drawn if spec["experiment"] == name and not rows]
                 undrawn = f" ({', '.join(gone)} cannot be drawn)" if gone else ""
-                why = "; ".join(dict.fromkeys(lacks for _, lacks in lost))
+                reasons = "; ".join(dict.fromkeys(reason for _, reason in lost))
                 of = f"{len({row.digest for row, _ in lost})} of {counted(total, 'cell')}"
-                notes.append(f"{where}: {of} skipped: {why}{undrawn}")
+                notes.append(f"{where}: {of} skipped: {reasons}{undrawn}")
             if rows:
                 experiments[name] = replace(experiment, rows=rows)
-            cells = [resolver.cells[row.digest] for row in rows]
-            if stand_ins := [cell.settings.dataset for cell in cells if cell.generated]:
-                of = f"{len(stand_ins)} of {len(cells)} cells are of generated stand-in data"
-                named = ", ".join(dict.fromkeys(stand_ins))
+            generated = [cells[row.digest] for row in rows if cells[row.digest].generated]
+            if stand_ins := dict.fromkeys(cell.settings.dataset for cell in generated):
+                of = f"{len(generated)} of {len(rows)} cells are of generated stand-in data"
                 warning = "their numbers are no reproduction of any paper"
-                notes.append(f"{where}: {of} ({named}): {warning}")
-
-        def remaining(specs: dict[str, Any]) -> dict[str, Any]:
-            return {key: spec for key, spec in specs.items() if spec["experiment"] in experiments}
-
-        figures, tables = remaining(study.figures), remaining(study.tables)
+                notes.append(f"{where}: {of} ({', '.join(stand_ins)}): {warning}")
+        items = study.drawn_items().items()
+        drawable = {key: spec for key, spec in items if spec["experiment"] in experiments}
+        figures = {key: drawable[key] for key in study.figures if key in drawable}
+        tables = {key: drawable[key] for key in study.tables if key in drawable}
         left = replace(study, experiments=experiments, figures=figures, tables=tables)
         return replace(left, skipped=skipped), notes
 
-    def _lacks(self, cell: Cell, data: PlannedFile) -> Iterator[str]:
-        """Yield what a cell needs to run here and lacks."""
-        dataset = data.settings["dataset"]
+    def _lacks(self, cell: Cell, data: PlannedFile) -> str:
+        """What a cell needs to run here and lacks; empty if it has a record."""
+        dataset, lacks = data.settings["dataset"], list[str]()
         if dataset not in self._available:
             missing = [Path(file) for file in data.inputs.values() if not Path(file).exists()]
             self._available[dataset] = (
@@ -216,10 +197,11 @@ class Availability:
                 or all(files_in_mirror(self._mirror, {file.name}) for file in missing)
             )
         if not self._available[dataset]:
-            yield f"{dataset} is behind a login ({self._logins[dataset]}); set data_paths"
+            lacks.append(f"{dataset} is behind a login ({self._logins[dataset]}); set data_paths")
         if package := cell.procedure.missing_package():
             install = f"which is not installed; pip install {package}"
-            yield f"procedure '{cell.procedure}' needs the package {package}, {install}"
+            lacks.append(f"procedure '{cell.procedure}' needs the package {package}, {install}")
+        return "; ".join(lacks) if lacks and not Path(cell.path).exists() else ""
 
 
 def load(overrides: Mapping[str, Any] | None = None, *, whole: bool = False) -> Plan:
@@ -231,11 +213,8 @@ def load(overrides: Mapping[str, Any] | None = None, *, whole: bool = False) -> 
 
 
 def unexpanded_plan(overrides: Mapping[str, Any] | None = None, *, whole: bool = False) -> Plan:
-    """Plan as `load` does, but without expanding any study yet.
-
-    With `whole`, the overrides are the whole config: the working directory's file may be another
-    workflow's, of which Cohort is a module.
-    """
+    """Plan as `load` does, without expanding any study yet. `whole` overrides are all of the
+    config: config.yaml may be that of a workflow of which Cohort is a module."""
     own: Any = {}
     if not whole:
         if not CONFIG_FILE.exists():
@@ -288,8 +267,7 @@ def all_studies() -> list[str]:
 
 
 def misnamed_studies() -> dict[str, str]:
-    """A sentence on each of the user's study files with an impossible name, by that name; hidden
-    files and backups do not count."""
+    """A sentence on each of the user's study files with an impossible name, by that name."""
     files = sorted((user_files.folder() / "studies").glob("[A-Za-z0-9_]*.yaml"))
     return {
         file.stem: f"{file}: no study is called '{file.stem}': names are of small letters, digits "
@@ -300,10 +278,7 @@ def misnamed_studies() -> dict[str, str]:
 
 
 def drawn_names(study: str) -> list[str]:
-    """The names of a study's figures, tables and table of claims, without expanding it.
-
-    Empty where its file cannot be read: expanding it says why.
-    """
+    """The names of a study's figures, tables and table of claims; none of a broken file."""
 
     def text(name: str) -> Any:
         return read_yaml(study_file(name))
@@ -334,9 +309,7 @@ def require_study(name: str) -> str:
 
 def _read_entries(name: str, validator: Validator) -> dict[str, Any]:
     """Read the entries of config/{name}.yaml, then those of the user's file of that name, if any.
-
-    Raise a UserError where one of the user's has the name of a built-in one.
-    """
+    Raise a UserError where both have an entry."""
     file = shipped(CONFIG / f"{name}.yaml")
     user_file = user_files.folder() / file.name
     entries, added = validator.read(file, name), {}

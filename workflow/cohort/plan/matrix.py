@@ -21,11 +21,9 @@ Identity = frozenset[tuple[str, Any]]  # here, too, 1 and 1.0 are the same setti
 
 
 def combinations(experiment: Values) -> Iterator[Values]:
-    """Yield the values of each cell on the experiment's axes.
-
-    They are the product of the axes and the paired groups without what `exclude` matches, followed
-    by the cells of `include`. Where a paired list holds null, a cell does not have that axis.
-    """
+    """Yield the values of each cell on the experiment's axes: the product of the axes and the
+    paired groups without what `exclude` matches, then the cells of `include`. Where a paired list
+    holds null, a cell does not have that axis."""
     groups: list[Group] = [_axis(*item) for item in experiment["axes"].items()]
     groups += map(_paired_axes, experiment.get("paired", []))
     names = [key for keys, _ in groups for key in keys]
@@ -142,8 +140,7 @@ def _scaled_schedule(name: str, share: float) -> str:
 
 
 def _scaled_interval(every: int | str, share: float) -> int | str:
-    """Scale an evaluation interval so that the number of evaluations stays, at least one round
-    apart; `last 10` stays ten rounds."""
+    """Scale an interval of evaluations: as many as before; `last 10` stays ten rounds."""
     if isinstance(every, int):
         return max(1, round(every * share)) if every else 0
     numbers = r"(?<!last )\b[0-9]+"
@@ -156,10 +153,8 @@ def settings_of(values: Values) -> Values:
 
 
 class ScaleChoices:
-    """How a scale changes each run of a study, or that it leaves the run out.
-
-    Several experiments may have the same run; the first one in the study decides for all of them.
-    """
+    """How a scale changes each run of a study, or that it leaves the run out: the first of the
+    experiments that have the run decides for all of them."""
 
     def __init__(self) -> None:
         self._scales: dict[Identity, Scale | None] = {}
@@ -191,10 +186,8 @@ def _identity(cell: Values) -> Identity:
 
 
 def with_seeds(cells: list[Values], count: int) -> list[Values]:
-    """The cells with `count` seeds each: the first ones that they have, then the next numbers.
-
-    Cells that differ in nothing but their seed stay together.
-    """
+    """The cells with `count` seeds each: their own, then the next numbers. Cells that differ in
+    nothing but their seed stay together."""
     groups: dict[Identity, list[Values]] = {}
     for cell in cells:
         groups.setdefault(_without_seed(cell), []).append(cell)
@@ -207,11 +200,8 @@ def with_seeds(cells: list[Values], count: int) -> list[Values]:
 
 
 def thinned_cells(cells: list[Values], facets: Iterable[tuple[str, ...]]) -> list[Values]:
-    """The first cells that together show each panel and each hue of every figure once, but not each
-    hue in each panel, and each strategy; with all their seeds.
-
-    `facets` are the labels that make up the panels, or the hues, of each figure.
-    """
+    """The first cells, with all their seeds, that show each strategy and each panel and hue of
+    every figure once, though not each hue in each panel. `facets` are labels of panels or hues."""
     first: list[Values] = []
     for columns in dict.fromkeys([(), *facets, ("strategy",)]):
         seen = {tuple(map(cell.get, columns)) for cell in first}

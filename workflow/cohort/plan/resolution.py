@@ -38,10 +38,8 @@ Overrides = tuple[tuple[str, Any], ...]
 
 
 class Resolver:
-    """Plans cells, and the shards and data that they need, each once; it holds them by digest.
-
-    `check_part(spec, part)` validates a part of a strategy after a study changed its parameters.
-    """
+    """Plans cells, and the shards and data that they need, each once, by digest. `check_part(spec,
+    part)` validates a part of a strategy after a study changed its parameters."""
 
     def __init__(self, datasets: Entries, strategies: Entries, check_part: Callable[..., None]):
         self.datasets, self.strategies, self._check_part = datasets, strategies, check_part
@@ -74,8 +72,7 @@ class Resolver:
         return self.cells[digest]
 
     def _make_template(self, overrides: Overrides, *values: Any) -> tuple[Cell, dict[str, Any]]:
-        """A checked cell, of which those of other seeds are copies, and its identity. `values` are
-        those of all settings in order."""
+        """A checked cell, of which other seeds are copies, and its identity, by all settings."""
         settings = Settings(**dict(zip(DEFAULTS, values, strict=True)))
         info = self.datasets[settings.dataset]
         cell = Cell(
@@ -174,8 +171,7 @@ def check_partition(scheme: Scheme, settings: Mapping[str, Any], info: DatasetIn
 
 
 def check_shape(cell: Cell, info: DatasetInfo) -> None:
-    """Reject a model or augmentation that does not take samples of this kind and shape, and a batch
-    that no client can fill."""
+    """Reject a model or augmentation that takes other samples, and a batch that none can fill."""
     settings, kind = cell.settings, info.get("kind", DATA_DEFAULTS["kind"])
     model, augmentation = MODELS[settings.model](), AUGMENTATIONS[settings.augmentation]()
     for part, component in (("model", model), ("augmentation", augmentation)):
@@ -189,9 +185,8 @@ def check_shape(cell: Cell, info: DatasetInfo) -> None:
 
 
 def check_cohort(cell: Cell, info: DatasetInfo) -> None:
-    """Reject more clients in the cohort than there are, a reserve that leaves no test samples or is
-    lacking where the strategy needs it, or a selector that cannot select this cohort or would need
-    too much memory."""
+    """Reject a cohort larger than the clients, a reserve that is lacking or leaves no test samples,
+    and a selector that cannot select this cohort or would need too much memory."""
     settings, selector = cell.settings, cell.selector
     strategy = f"strategy '{settings.strategy}'"
     clients, cohort, reserve = settings.clients, settings.cohort, settings.reserve
@@ -213,8 +208,7 @@ def check_cohort(cell: Cell, info: DatasetInfo) -> None:
 
 
 def check_procedure(cell: Cell, info: DatasetInfo) -> None:
-    """Reject settings that the procedure, the participation or the optimizer does not take, and
-    evaluators that are unknown or cannot evaluate the cell's run."""
+    """Reject settings that the procedure or optimizer does not take, and impossible evaluators."""
     settings, devices = cell.settings, cell.settings.client_devices
     if settings.optimizer == "adam" and settings.momentum:
         raise UserError(f"momentum is {settings.momentum:g}, but Adam takes none; leave it out")

@@ -46,8 +46,7 @@ FRAME = {key: {"type": "string"} for key in ("experiment", "title", "caption")}
 
 
 def derived_schemas(names: Mapping[str, list[str]]) -> dict[str, Schema]:
-    """The JSON Schemas that files refer to as `cohort:...`, by name. `names` lists the data sets,
-    strategies, studies and scales."""
+    """The JSON Schemas `cohort:...`, by name, for these `names` of data sets and the like."""
     components = {"model": list(MODELS), "augmentation": list(AUGMENTATIONS)}
     settings = _settings_schema({**components, **names})
     labels = settings | dict.fromkeys(FREE, NAME)
@@ -76,10 +75,8 @@ def derived_schemas(names: Mapping[str, list[str]]) -> dict[str, Schema]:
 
 
 def _settings_schema(words: Mapping[str, list[str]]) -> Schema:
-    """The schema of a cell's settings, and of its strategy's parameters (`selector.buffer`).
-
-    Parameters may have any value here: they are checked later, when the component is known.
-    """
+    """The schema of a cell's settings, and of its strategy's parameters (`selector.buffer`), whose
+    values are checked later, when the component is known."""
     settings: Schema = schema_of(Settings)["properties"]
     for key in settings.keys() & words.keys():
         settings[key] = settings[key] | {"enum": words[key]}

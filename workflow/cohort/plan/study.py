@@ -1,5 +1,4 @@
-"""A study, expanded at a scale, and the part of it that the config's `only` asks for, such as
-`strategy=fedavg|loss,seed=0`."""
+"""A study, expanded at a scale, and the part of it that the config's `only` asks for."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,8 +12,7 @@ from cohort.results.paper import paper_file
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A cell of an experiment: the labels that the study gives it, its digest, and the share of its
-    full rounds that the scale trains."""
+    """A cell of an experiment: its labels, digest, and the share of its rounds that is trained."""
 
     labels: Values
     digest: str
@@ -74,18 +72,22 @@ class Study:
 
     def claimed(self) -> list[str]:
         """The names of the experiments that the study's claims compare."""
-        claims = self.claims.values()
-        compared = [comparison for claim in claims for comparison in claim["comparisons"]]
-        named = [point["experiment"] for comparison in compared for point in comparison["points"]]
-        return [name for name in dict.fromkeys(named) if name in self.experiments]
+        named = claimed_experiments(self.claims.values())
+        return [name for name in named if name in self.experiments]
+
+
+def claimed_experiments(claims: Iterable[Values]) -> dict[str, None]:
+    """The names of the experiments that resolved claims compare, each once, in order."""
+    compared = [comparison for claim in claims for comparison in claim["comparisons"]]
+    points = (point for comparison in compared for point in comparison["points"])
+    return dict.fromkeys(point["experiment"] for point in points)
 
 
 Wanted = Mapping[str, list[str]]
 
 
 def parse_only(text: str) -> Wanted:
-    """Parse `strategy=fedavg|loss,seed=0` into the values that each label may have; an empty text,
-    which allows every cell, gives no labels."""
+    """Parse `strategy=fedavg|loss,seed=0` into the values of each label; none for an empty text."""
     wanted: dict[str, list[str]] = {}
     for part in text.split(",") if text else []:
         label, separator, values = part.strip().partition("=")
@@ -103,10 +105,8 @@ def is_wanted(row: Row, wanted: Wanted) -> bool:
 
 
 def check_only(wanted: Wanted, studies: Sequence[Study]) -> None:
-    """Raise a UserError for a label or value that none of these studies has, or if no cell matches.
-
-    Cells whose data are not available count: a note says why they are not trained.
-    """
+    """Raise a UserError for a label or value that none of these studies has, or if no cell matches,
+    also of those that cannot be run here, of which a note says why."""
     rows = [row for study in studies for part in study.experiments.values() for row in part.rows]
     rows += [row for study in studies for here in study.skipped.values() for row, _ in here]
     names = " or ".join(study.name for study in studies)

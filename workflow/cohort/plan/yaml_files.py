@@ -61,10 +61,8 @@ def read_yaml(path: str | Path) -> Any:
 
 
 def _count_values(value: Any, counts: dict[int, int]) -> int:
-    """Count the values nested in a value. Raise ValueError for too many, or too large a number.
-
-    `counts` holds the counts of the mappings and lists that were counted already, by id.
-    """
+    """Count the values nested in a value, by means of the `counts` of the mappings and lists that
+    were counted already, by id. Raise ValueError for too many, or too large a number."""
     if isinstance(value, int) and value.bit_length() > LARGEST_BITS:
         raise ValueError("a whole number has more than 18 digits")
     if not isinstance(value, (dict, list)):

@@ -1,5 +1,4 @@
-"""Data sets whose files hold arrays: MNIST, CIFAR, MedMNIST, scikit-learn's digits, and the user's
-own, which may begin as a folder of pictures."""
+"""Data sets of arrays: MNIST, CIFAR, MedMNIST, scikit-learn's digits, and the user's own."""
 
 import pickle
 import struct
@@ -197,8 +196,7 @@ class FashionMnist(Mnist):
 
 
 def read_idx(path: Path, dimensions: int) -> np.ndarray:
-    """Read an IDX file of bytes: two zeros, a type, the number of dimensions, their sizes, the
-    values."""
+    """Read an IDX file of bytes: 0, 0, type, number of dimensions, their sizes, the values."""
     content, begin = path.read_bytes(), 4 + 4 * dimensions
     with explain_broken_file(str(path)):
         if content[:4] != bytes([0, 0, 8, dimensions]):

@@ -33,11 +33,9 @@ def size_of(path: Path) -> tuple[int, int]:
 
 
 def decode_picture(content: bytes, side: int, called: str, *, resize: bool = False) -> np.ndarray:
-    """Decode a PNG or JPEG to 3 x `side` x `side` bytes; gray becomes RGB.
-
-    With `resize`, pictures of any size are resized (bilinear with antialiasing); without it they
-    must have this size. `called` names the file in error messages.
-    """
+    """Decode a PNG or JPEG to 3 x `side` x `side` bytes; gray becomes RGB. Pictures of another size
+    are refused or, with `resize`, resized (bilinear with antialiasing). `called` names the file in
+    errors."""
     try:
         with Image.open(io.BytesIO(content), formats=("PNG", "JPEG")) as image:
             if image.width * image.height > PIXELS:
@@ -113,12 +111,8 @@ def read_lines(archive: ZipFile, inner: str) -> tuple[str, list[str]]:
 
 
 class Cinic10(Parser):
-    """Parses CINIC-10: the parts `train` and `test`, 90,000 pictures each; the third, `valid`, is
-    not used.
-
-    The archive is read once, as a stream, and its pictures are kept in memory (half a gigabyte) to
-    sort them by class and name.
-    """
+    """Parses CINIC-10: `train` and `test`, 90,000 pictures each, without the third part `valid`.
+    The archive is read once, as a stream; sorting its pictures takes half a gigabyte of memory."""
 
     name: ClassVar[str] = "cinic10"
     classes: ClassVar[tuple[str, ...]] = (
@@ -200,12 +194,9 @@ class DigitsDg(Parser):
 
 
 class Pacs(Parser):
-    """Parses PACS: pictures of 227x227 pixels, resized to 64x64, in the publisher's split: `train`
-    for training, `crossval` for testing.
-
-    Classes are taken from the folders, not from the numbers in the lists, which are wrong for one
-    dog in copies found online. One picture known to be broken is left out, as in Dassl.
-    """
+    """Parses PACS: pictures of 227x227 pixels, resized to 64x64, in the publisher's split (`train`,
+    and `crossval` for testing). Classes come from the folders: numbers in the lists are wrong for
+    one dog in copies found online. One broken picture is left out, as in Dassl."""
 
     name: ClassVar[str] = "pacs"
     domains: ClassVar[tuple[str, ...]] = ("art_painting", "cartoon", "photo", "sketch")
