@@ -235,7 +235,7 @@ class ConvolutionCode(LayerCode):
     def _emit_kernel_line(
         self, sums: list[str], source: str, weights: str, begin: int, across: int
     ) -> None:
-        """Add the products of a line of the kernel with a row of the outputs' gradient to `sums`."""
+        """Add to `sums` the products of a line of the kernel and a row of the outputs' gradient."""
         emit, layer = self.emit, self.layer
         for right in range(layer.kernel):
             columns = [begin + x + layer.padding - right for x in range(across)]

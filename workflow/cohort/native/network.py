@@ -60,8 +60,8 @@ class NativeNetwork:
         logit_scale: Tensor | None = None,
         logit_shift: Tensor | None = None,
     ) -> None:
-        """Start at these weights, at rest. After each step they move by the learning rate times
-        `correction`. The logits of the loss are scale * (output - bias) + bias + shift, by class."""
+        """Start at these weights, at rest. After each step they move by the learning rate times the
+        correction. The loss is that of the logits scale * (output - bias) + bias + shift."""
         self.sgd = sgd
         options = StepOptions(
             momentum=sgd.momentum != 0,
