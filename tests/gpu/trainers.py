@@ -141,7 +141,7 @@ def cells_equal_themselves_in_a_stack(device: torch.device, folder: Path) -> str
         trainer, start = StackedTrainer(on(task, device)), on(task, device).initial_weights()
         works = trainer.full_work(start, range(seed, len(SIZES)), 3)
         parts.append(Part(trainer, works, start, Cursor()))
-    together = Stack(parts[0].trainer, parts).train(parts)
+    together = Stack(parts).train(parts)
     for part, (stacked, *_) in zip(parts, together, strict=True):
         alone = part.trainer.train_part(part)[0]
         for name, tensor in alone.items():
