@@ -51,9 +51,8 @@ class ModelResults(Protocol):
 
 
 class EvaluationContext(Protocol):
-    """What a need can measure with: the federation, and results of the global model (for needs that
-    are gathered before choosing) and of local models (after training), one for each of `clients`
-    and in their order."""
+    """What a need can measure with: the federation, and results of the global model (before a
+    cohort is chosen) or of local models (after training), one for each of `clients`, in order."""
 
     @property
     def clients(self) -> np.ndarray:
@@ -64,8 +63,7 @@ class EvaluationContext(Protocol):
         """The module that computes with any of the weights here."""
 
     def label_counts(self) -> np.ndarray:
-        """The number of samples of each class that each client reports (client, class): the truth,
-        or with noise or lies."""
+        """The label counts that each client reports (client, class): the truth, noise or lies."""
 
     def overlapping(self) -> np.ndarray:
         """Whether each client holds samples that others hold too, as 1 or 0 (client)."""
@@ -74,15 +72,13 @@ class EvaluationContext(Protocol):
         """How many different samples each client trains on in a round with all of its work."""
 
     def durations(self) -> np.ndarray:
-        """The simulated seconds of each client's round; of one with all of J for needs gathered
-        once."""
+        """The simulated seconds of each client's round, of all of J for needs gathered once."""
 
     def global_on_own(self) -> Iterable[ModelResults]:
         """Results of the global model on each client's training samples."""
 
     def global_on_batch(self) -> Iterable[ModelResults]:
-        """Results of the global model on a random batch of each client's training samples, as large
-        as one of a local step."""
+        """Results of the global model on a random batch of each client, as large as a step's."""
 
     def training_losses(self) -> np.ndarray:
         """The mean loss of each client's local steps (client), after training."""
@@ -94,8 +90,7 @@ class EvaluationContext(Protocol):
         """Results of local models on their clients' training samples."""
 
     def local_on_last_batch(self) -> Iterable[ModelResults]:
-        """Each local model on the batch of its client's last local step, which has no samples if
-        there was none."""
+        """Each local model on the batch of its client's last local step, empty without a step."""
 
     def local_on_reserved(self) -> Iterable[ModelResults]:
         """Results of each local model on the reserved test samples."""
@@ -212,8 +207,7 @@ class Duration(Need):
 
 class Update(Need):
     """The server looks at each client's update, its trained weights minus the global ones, as one
-    vector (client, parameter). No message is sent for it, but no secure aggregation can hide the
-    updates then."""
+    vector (client, parameter). Nothing is sent for it, but no secure aggregation can hide it."""
 
     name, gathered, evaluates = "update", "after", False
 
@@ -224,8 +218,8 @@ class Update(Need):
 
 
 class BiasUpdate(Need):
-    """The server looks at how training changed the bias of each client's last layer (class). No
-    message is sent for it, but no secure aggregation can hide this part of the updates then."""
+    """The server looks at how training changed the bias of each client's last layer (class).
+    Nothing is sent for it, but no secure aggregation can hide this part of an update."""
 
     name, gathered, evaluates = "bias_update", "after", False
 

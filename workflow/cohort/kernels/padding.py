@@ -60,8 +60,7 @@ def call(
     those of the random layers in the order of their calls."""
     if batch := vars(network).get(BATCH):
         batch.counted, batch.factors = counted, iter(factors)
-    outputs: Tensor = functional_call(network, weights, (inputs,))
-    return outputs
+    return functional_call(network, weights, (inputs,))
 
 
 def normalize(layer: Any, batch: Any, by: Normalize, images: Tensor) -> Tensor:

@@ -85,8 +85,7 @@ class LanesLayout:
                 self.spectra[number] = SpectralArrays(layer, self.arena, self.width, self.lanes)
 
     def rows_at_once(self, layer: Layer, channels: int) -> int:
-        """The number of rows of the gradients of so many channels that fit in the first-level
-        cache."""
+        """How many rows of the gradients of so many channels fit in the first-level cache."""
         (height, width), least = layer.sides, 1 + layer.pools
         most = L1_SHARE // (self.target.size * self.lanes * channels * width)
         fitting = range(least, height + 1, least)
@@ -264,8 +263,7 @@ class Product:
     def _emit_tiles(
         self, first: Index, size: int, weights: str, strides: tuple[int, int], row: Index
     ) -> None:
-        """Emit `size` results, from `first` on, for all blocks of samples. Their weights begin at
-        `row`."""
+        """Emit `size` results from `first` on, of all samples; their weights begin at `row`."""
         emit, abreast = self.emit, self.layout.abreast
         with emit.loop(self.layout.blocks // abreast) as group:
             block = emit.mul(group, abreast)

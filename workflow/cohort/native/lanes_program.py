@@ -13,10 +13,8 @@ from cohort.native.layers import Shape
 from cohort.native.program import PREDICT, TRAIN, CodeRequest, emit_entry, pointers
 from cohort.native.spectral_convolution import SpectralConvolutionCode
 
-GATHER_PARAMETERS = (
-    *Emitter.noalias("memory", "samples", "scale", "shift", "indices"),
-    "i64 %blocks",
-)
+_GATHERED = "memory", "samples", "scale", "shift", "indices"
+GATHER_PARAMETERS = *Emitter.noalias(*_GATHERED), "i64 %blocks"
 LOSS_PARAMETERS = (
     *(*Emitter.noalias("memory", "weights", "labels"), "i64 %count"),
     *Emitter.noalias("sums", "gaps", "logit_scale", "logit_shift"),
@@ -244,8 +242,7 @@ class CrossEntropyCode:
         return emit.value(f"icmp eq {integers} {labels}, {number}")
 
     def _emit_gradient(self, block: Index, total: str, labels: str) -> None:
-        """Emit softmax minus one-hot label, divided by the size of the batch; 0 in lanes without a
-        sample."""
+        """Emit (softmax - one-hot label) / batch size; 0 in lanes without a sample."""
         emit, lanes = self.emit, self.layout.lanes
         before = emit.mul(block, lanes)
         left = emit.value(f"trunc i64 {emit.value(f'sub i64 %count, {before}')} to i32")

@@ -125,8 +125,7 @@ class SingleSampleCode:
         return self.emit.pointer("%memory", *pixel, *offsets, start)
 
     def position_pointer(self, row: Index, column: Index, *offsets: Offset) -> str:
-        """A pointer to where it is stored which of four pooled pixels was the greatest: its offset
-        from the first of them."""
+        """A pointer to the stored offset, from the first of four pooled pixels, of the greatest."""
         base = self.emit.pointer("%memory", self.layout.positions[self.number])
         pixel = (row, self.sides[1] * self.outer), (column, self.outer)
         return self.emit.pointer(base, *pixel, *offsets, kind="i32")
@@ -285,8 +284,7 @@ class SingleSampleConvolutionCode(SingleSampleCode):
             emit.store(value, self.output_pointer(row, column, *channel), index * self.outer)
 
     def _emit_pooling(self, four: Sequence[str], positions: str) -> str:
-        """Emit the maximum of four and a store of the offset of the one that it was, the first of
-        equals; return the maximum."""
+        """Emit the maximum of four, and a store of its offset, of equals the first's; return it."""
         emit, integers = self.emit, f"<{self.lanes} x i32>"
         greatest, position = four[0], "splat (i32 0)"
         for value, (y, x) in zip(four[1:], FOUR[1:], strict=True):
@@ -336,8 +334,7 @@ class SingleSampleConvolutionCode(SingleSampleCode):
         return count.load()[0], total.load()[0]
 
     def _emit_listed_step(self, channel: Index, count: str) -> None:
-        """Emit code that adds each listed gradient's part to the gradients of the inputs, and takes
-        the step of the channel's weights."""
+        """Emit code that adds what is listed to the inputs' gradients, and steps the weights."""
         emit, layer, lanes, tile = self.emit, self.layer, self.lanes, self.layout.target.tile
         per_output = layer.taps * self.inner
         weights = emit.pointer("%weights", (channel, per_output), self.weight)

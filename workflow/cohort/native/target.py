@@ -36,8 +36,7 @@ class Target:
 
     @property
     def tile(self) -> int:
-        """The number of sums that an inner loop keeps in registers, which leaves some registers for
-        factors."""
+        """How many sums an inner loop keeps in registers, some of which are left for factors."""
         return self.registers * 4 // 5
 
 

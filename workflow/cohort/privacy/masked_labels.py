@@ -166,8 +166,7 @@ class Exchange:
         self.server.draw_placeholders()
 
     def map_labels(self) -> None:
-        """Let clients learn the placeholders of their labels, under which the server keeps
-        counts."""
+        """Let clients learn their labels' placeholders, under which the server keeps counts."""
         for client, pairs in zip(self.clients, self.pairs, strict=True):
             positions = [client.position(self._differences(label)) for label, _ in pairs]
             self.sent("answers", INDEX, to="server", copies=len(positions))

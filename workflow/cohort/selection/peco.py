@@ -91,8 +91,7 @@ class Peco(Selector, Weighing):
         return cache
 
     def scores(self, state: State) -> np.ndarray:
-        """Each client's total similarity to all others that were evaluated, NaN for a client that
-        never was."""
+        """Each client's total similarity to all others, NaN for one that never was evaluated."""
         seen = np.flatnonzero(state["evaluated"])
         scores = np.full(len(state["evaluated"]), np.nan)
         predictions, correct = state["predictions"][seen], state["correct"][seen]
@@ -100,8 +99,7 @@ class Peco(Selector, Weighing):
         return scores
 
     def round_probabilities(self, scores: np.ndarray) -> np.ndarray:
-        """The probabilities of one round, by the clients' scores; equal before two are
-        evaluated."""
+        """A round's probabilities, by the clients' scores; equal before two are evaluated."""
         evaluated = ~np.isnan(scores)
         if evaluated.sum() < 2:
             return np.full(len(scores), 1 / len(scores))

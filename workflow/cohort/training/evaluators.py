@@ -44,19 +44,19 @@ class Evaluator(Component):
     """The setting with its plan of rounds: one of its own, or `evaluators`, which has the plan of
     each evaluator that it names."""
 
+    on_holdout: ClassVar[bool] = False
+    """Whether it evaluates on samples that clients hold out."""
+
     metrics: ClassVar[Mapping[str, Metric]] = {}
     """The metrics that it records, by recorded name."""
 
     def applies(self, task: Task) -> bool:
         """Whether the task has samples to evaluate on."""
-        return True
+        return not self.on_holdout or any(map(len, task.shards.holdouts))
 
     def check(self, cell: Cell) -> None:
         """Raise ValueError if this evaluator cannot evaluate a cell that asks for it."""
-
-    def check_holdout(self, cell: Cell) -> None:
-        """Raise ValueError unless clients hold out samples."""
-        if not cell.settings.holdout:
+        if self.on_holdout and not cell.settings.holdout:
             raise ValueError(f"{self.setting} needs held-out samples: set holdout above 0")
 
     def plan(self, cell: Cell) -> int | str:
@@ -67,8 +67,7 @@ class Evaluator(Component):
     def is_due(self, task: Task, state: RunState) -> bool:
         """Whether to evaluate after the round of `state`: in the planned rounds, unless the run has
         diverged or there is nothing to evaluate on."""
-        is_planned = state.round in self.rounds(task)
-        return is_planned and not state.diverged and self.applies(task)
+        return state.round in self.rounds(task) and not state.diverged and self.applies(task)
 
     def rounds(self, cell: Cell) -> tuple[int, ...]:
         """The rounds of a cell to evaluate, in order, always with the last; none without a plan."""
@@ -95,8 +94,7 @@ def evaluation_metrics(split: str, title: str, samples: str) -> Mapping[str, Met
 
 
 def mean_metrics(name: str, accuracy: str, loss: str) -> Mapping[str, Metric]:
-    """Declarations of `{name}_accuracy` and `{name}_loss`, with these titles, of what a round may
-    have none of."""
+    """Declarations of `{name}_accuracy` and `{name}_loss`, which a round may lack; with titles."""
     return {
         f"{name}_accuracy": Metric(accuracy, **ACCURACY, partial=True),
         f"{name}_loss": Metric(loss, better="low", partial=True),
@@ -135,16 +133,16 @@ class OnTest(Evaluator):
     def evaluate(
         self, task: Task, network: torch.nn.Module, state: RunState, updates: Updates | None
     ) -> dict[str, Any]:
-        given = network, state.weights, task.test_samples, task.test
-        return evaluation.evaluate(*given, plain=task.plain).metrics("test")
+        samples, indices = getattr(task, f"{self.name}_samples"), getattr(task, self.name)
+        result = evaluation.evaluate(network, state.weights, samples, indices, plain=task.plain)
+        return result.metrics(self.name)
 
 
-class OnValidation(Evaluator):
+class OnValidation(OnTest):
     """Evaluates the global model on validation samples, if there are any: as often as on the test
     samples, or in every round if the procedure needs it (for a schedule that follows the loss)."""
 
     name: ClassVar[str] = "validation"
-    setting: ClassVar[str] = "evaluate_every"
     metrics = evaluation_metrics("validation", "Validation", "validation samples")
 
     def applies(self, task: Task) -> bool:
@@ -152,12 +150,6 @@ class OnValidation(Evaluator):
 
     def plan(self, cell: Cell) -> int | str:
         return 1 if cell.procedure.validates_every_round else super().plan(cell)
-
-    def evaluate(
-        self, task: Task, network: torch.nn.Module, state: RunState, updates: Updates | None
-    ) -> dict[str, Any]:
-        given = network, state.weights, task.validation_samples, task.validation
-        return evaluation.evaluate(*given, plain=task.plain).metrics("validation")
 
 
 class OnOwnSamples(OfModels):
@@ -201,16 +193,11 @@ class OnHoldout(Evaluator):
 
     name: ClassVar[str] = "holdout"
     setting: ClassVar[str] = "evaluate_holdout"
+    on_holdout: ClassVar[bool] = True
     metrics: ClassVar[Mapping[str, Metric]] = {
         **evaluation_metrics("holdout", "Held-out", "held-out samples"),
         "holdout_worst_accuracy": Metric("Held-out accuracy of the worst client", **ACCURACY),
     }
-
-    def applies(self, task: Task) -> bool:
-        return any(map(len, task.shards.holdouts))
-
-    def check(self, cell: Cell) -> None:
-        self.check_holdout(cell)
 
     def evaluate(
         self, task: Task, network: torch.nn.Module, state: RunState, updates: Updates | None
@@ -227,8 +214,7 @@ class OnHoldout(Evaluator):
 
 
 class OfLocalModels(OfModels):
-    """Evaluates the local model of each client of the cohort on the test samples and records the
-    mean."""
+    """Evaluates each local model of the cohort on the test samples and records the mean."""
 
     name: ClassVar[str] = "local"
     setting: ClassVar[str] = "evaluate_local"
@@ -247,15 +233,13 @@ class OnNextCohort(OfModels):
 
     name: ClassVar[str] = "next_cohort"
     setting: ClassVar[str] = "evaluate_next"
+    on_holdout: ClassVar[bool] = True
     metrics = mean_metrics(
         "next_cohort", "Held-out accuracy of the next draw", "Held-out loss of the next draw"
     )
 
-    def applies(self, task: Task) -> bool:
-        return any(map(len, task.shards.holdouts))
-
     def check(self, cell: Cell) -> None:
-        self.check_holdout(cell)
+        super().check(cell)
         if cell.settings.availability != DEFAULTS["availability"]:
             raise ValueError(f"{self.setting} draws from all clients: leave out availability")
         if not isinstance(cell.procedure, Federated):
@@ -275,13 +259,6 @@ class OnNextCohort(OfModels):
         return [(state.weights, task.train_samples, indices)]
 
 
-_CLASSES = (
-    OnCohortSamples,
-    OnHoldout,
-    OfLocalModels,
-    OnNextCohort,
-    OnOwnSamples,
-    OnTest,
-    OnValidation,
-)
+_OF_MODELS = OnCohortSamples, OfLocalModels, OnNextCohort, OnOwnSamples
+_CLASSES = *_OF_MODELS, OnHoldout, OnTest, OnValidation
 EVALUATORS = Catalog("cohort.training.evaluators", Evaluator, _CLASSES)

@@ -26,8 +26,7 @@ BYTES = {"server": "bytes_up", "clients": "bytes_down", "client": "bytes_between
 
 class Ledger:
     """Collects the costs and metrics of a round, which enter the history only when it is over.
-    `costs` are recorded even if they are zero; `seconds` are those that the round had taken when it
-    was interrupted."""
+    `costs` are recorded even if zero; `seconds` are those before the round was interrupted."""
 
     def __init__(self, costs: Iterable[str] = (), seconds: Mapping[str, float] | None = None):
         self.costs: dict[str, float] = dict.fromkeys(costs, 0)
@@ -56,8 +55,7 @@ class Ledger:
         self.add(BYTES[to], size * copies)
 
     def evaluated(self, samples: int, client: int | None) -> None:
-        """Count samples on which a client, or the server (None), evaluated a model for the
-        selector."""
+        """Count samples on which a client, or the server (None), evaluated for the selector."""
         self.add("selection_samples", samples)
         if client is not None:
             self.evaluations[client] += samples

@@ -51,9 +51,8 @@ class Objective(Component):
         raise NotImplementedError
 
     def coefficients(self, statistics: Tensor) -> Coefficients | None:
-        """The logit scale, logit shift and proximal weight that define this loss; None if it is of
-        another form, which the native trainer cannot train. A subclass that changes the loss must
-        override this."""
+        """The logit scale, logit shift and proximal weight that define this loss, None if it is of
+        another form, without native code. A subclass that changes the loss must override this."""
         return None
 
 

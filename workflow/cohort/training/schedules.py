@@ -91,8 +91,7 @@ class Exponential(Schedule):
 
 @dataclass(frozen=True, kw_only=True)
 class Plateau(Schedule):
-    """Multiply the learning rate by a factor when the validation loss stops falling
-    (ReduceLROnPlateau)."""
+    """Multiply the learning rate by a factor when the loss stops falling (ReduceLROnPlateau)."""
 
     name: ClassVar[str] = "plateau"
     watches: ClassVar[bool] = True

@@ -179,8 +179,7 @@ class Host:
                     (self.folder / member.name).unlink(missing_ok=True)
 
     def _admit(self) -> None:
-        """Begin the cells that wait, as far as there is room, and dismiss those whose processes
-        wait no longer."""
+        """Begin cells that wait, while there is room; dismiss those whose process waits no more."""
         waiting = {file.name for file in self.folder.iterdir() if is_locked(file)} - {HOST}
         for member in list(self.members):
             if (self.folder / member.name).exists() and member.name not in waiting:

@@ -168,9 +168,8 @@ def meeting_folder(
 
 
 def choose_trainer(wish: str, device: torch.device, task: Task) -> tuple[type[Trainer], str]:
-    """The trainer to use, and a reason: the wished one and no reason, or the serial one and why the
-    other cannot train. `auto` wishes for the stacked trainer on a GPU and for the native one on a
-    CPU."""
+    """The trainer to use, and why not another: the wished one and "", or the serial one and why the
+    other cannot train. `auto` wishes for the stacked one on a GPU and the native one on a CPU."""
     if wish == "auto":
         wish = StackedTrainer.name if device.type == "cuda" else NativeTrainer.name
     trainer, reason = TRAINERS[wish], ""

@@ -82,8 +82,7 @@ class ModelEvaluation:
 
     @cached_property
     def _evaluation(self) -> Evaluation:
-        evaluation: Evaluation = self._computed(evaluate)
-        return evaluation
+        return self._computed(evaluate)
 
     @property
     def loss(self) -> float:

@@ -114,8 +114,7 @@ class SerialTrainer(Trainer):
         return torch.stack(losses) if losses else self.samples.std.new_empty(0)
 
     def _statistics(self, targets: Tensor, network: nn.Module) -> tuple[Tensor, Tensor]:
-        """The label statistics of a client with these labels, and the bias of its network's output
-        layer."""
+        """A client's label statistics, from its labels, and its network's output bias."""
         bias = output_bias(network)
         counts = targets.bincount(minlength=len(bias)).to(bias.dtype)
         return self.objective.label_statistics(counts), bias

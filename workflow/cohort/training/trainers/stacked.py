@@ -115,8 +115,7 @@ class StackedTrainer(Trainer):
 
 
 class Stacks:
-    """Trains parts as one stack, or in smaller ones if they exceed the memory or one of them
-    fails."""
+    """Trains parts as one stack, or as smaller ones if the memory is exceeded or a part fails."""
 
     def __init__(self) -> None:
         self.stack: Stack | None = None
@@ -156,7 +155,7 @@ class Stacks:
             self.stack = None
             gc.collect()  # it refers to itself, and its memory is needed
             torch.cuda.empty_cache()
-            self.stack = Stack(parts[0].trainer, parts, objectives)
+            self.stack = Stack(parts, objectives)
         return self.stack
 
 
@@ -181,16 +180,11 @@ class Stack:
     most steps come first. A batch that is shorter than the others is padded with one of the
     client's samples, which has weight 0 in the batch mean and does not count in normalization.
 
-    The cells of all rows have the network, data set, batch and optimizer of `trainer`, and nothing
-    in a row depends on the other rows.
+    All parts have one network, data set, batch and optimizer, and no row depends on the others.
     """
 
-    def __init__(
-        self,
-        trainer: StackedTrainer,
-        parts: Sequence[Part],
-        objectives: Sequence[Objective] = (),
-    ):
+    def __init__(self, parts: Sequence[Part], objectives: Sequence[Objective] = ()):
+        trainer = parts[0].trainer
         self.model, self.settings, self.batch = trainer.model, trainer.settings, trainer.batch
         self.network = trainer.network
         one = torch.zeros(1, dtype=torch.int64, device=trainer.samples.labels.device)
@@ -434,8 +428,7 @@ class CudaGraphFunction:
         return output
 
     def _capture(self, *arguments: Tensor) -> CapturedGraph | None:
-        """Warm up, restore the tensors that this changed, and capture, which executes nothing. None
-        if capturing fails."""
+        """Warm up, restore what that changed, and capture, which runs nothing. None if it fails."""
         inputs = [argument.clone() for argument in arguments]
         before = [tensor.clone() for tensor in self.changes]
         side = torch.cuda.Stream()
