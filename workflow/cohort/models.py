@@ -132,17 +132,11 @@ class SmallCNN(Model):
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
         depth, height, width = shape
-        first, second = self.channels
-        return nn.Sequential(
-            nn.Conv2d(depth, first, 3, padding=1),
-            nn.ReLU(),
-            nn.MaxPool2d(2),
-            nn.Conv2d(first, second, 3, padding=1),
-            nn.ReLU(),
-            nn.MaxPool2d(2),
-            nn.Flatten(),
-            nn.Linear(second * (height // 4) * (width // 4), classes),
-        )
+        layers: list[nn.Module] = []
+        for before, after in pairwise((depth, *self.channels)):
+            layers += [nn.Conv2d(before, after, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
+        features = self.channels[-1] * (height // 4) * (width // 4)
+        return nn.Sequential(*layers, nn.Flatten(), nn.Linear(features, classes))
 
 
 KERNEL = 5
@@ -197,9 +191,8 @@ class StratifyCNN(Model):
     """Stratify's CNN: 3x3 convolutions of 32, 64 and 128 channels, the last two followed by max
     pooling, and 256 units. 2,193,226 parameters for CIFAR-10, 1,701,130 for MNIST.
 
-    Convolutions are padded, which is as much an assumption as their widths: about two million
-    parameters for 28 to 32 pixels. Without padding it would be about one million, and images of
-    fewer than 12 pixels would be used up.
+    Padding is as much an assumption as the widths: without it there would be about one million
+    parameters, not two, and images of fewer than 12 pixels would be used up.
     """
 
     name: ClassVar[str] = "stratify-cnn"
@@ -211,24 +204,15 @@ class StratifyCNN(Model):
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
         depth, height, width = shape
-        first, second, third = self.channels
-        return nn.Sequential(
-            nn.Conv2d(depth, first, 3, padding=1),
-            nn.ReLU(),
-            nn.Conv2d(first, second, 3, padding=1),
-            nn.MaxPool2d(2),
-            nn.ReLU(),
-            nn.Conv2d(second, third, 3, padding=1),
-            nn.MaxPool2d(2),
-            nn.ReLU(),
-            nn.Flatten(),
-            *dense(third * (height // 4) * (width // 4), self.hidden, classes),
-        )
+        layers = [nn.Conv2d(depth, self.channels[0], 3, padding=1), nn.ReLU()]
+        for before, after in pairwise(self.channels):
+            layers += [nn.Conv2d(before, after, 3, padding=1), nn.MaxPool2d(2), nn.ReLU()]
+        features = self.channels[-1] * (height // 4) * (width // 4)
+        return nn.Sequential(*layers, nn.Flatten(), *dense(features, self.hidden, classes))
 
 
 class StratifyMLP(Model):
-    """Stratify's multilayer perceptron: two hidden layers, of 128 and 64 units. 15,426 parameters
-    for two classes of COVTYPE."""
+    """Stratify's multilayer perceptron: 128 and 64 units, 15,426 parameters for COVTYPE."""
 
     name: ClassVar[str] = "stratify-mlp"
     kinds: ClassVar[tuple[str, ...]] = ("table",)

@@ -224,8 +224,7 @@ class CrossEntropyCode:
             emit.store(emit.fma(scale, without_bias, emit.op("fadd", bias, shift)), address)
 
     def _emit_exponentials(self, block: Index, maximum: str, labels: str) -> list[str]:
-        """Emit code that stores exp(logit - maximum) in the gradient's memory; return their sum,
-        and the label's logit minus the maximum."""
+        """Emit stores of exp(logit - maximum) as gradients; return the sum, and the label's gap."""
         emit = self.emit
         sums = emit.variables([ZERO, ZERO])
         with emit.loop(self.layer.outer) as output, sums.update() as values:

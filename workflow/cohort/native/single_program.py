@@ -1,5 +1,4 @@
-"""The code of a network that trains on one sample at a time by SGD without momentum: channels in
-the lanes of vectors."""
+"""The code of a network that trains on one sample at a time, with channels in vectors' lanes."""
 
 import math
 from itertools import pairwise
@@ -12,9 +11,8 @@ from cohort.native.single_layers import PARAMETERS, SingleSampleCode, SingleSamp
 
 
 def is_single_sample(request: CodeRequest) -> bool:
-    """Whether SingleSampleProgram can train a network. Linear layers must follow ReLUs, because
-    inputs that are 0 get no gradient. A proximal term must not pull hard, because a gradient's step
-    is divided by what the pull leaves of it."""
+    """Whether SingleSampleProgram can train a network. Linear layers must follow ReLUs, as inputs
+    of 0 get no gradient. A pull must not be hard, as steps are divided by what it leaves."""
     options, pairs = request.options, pairwise(request.layers)
     if request.batch != 1 or options is None:
         return False

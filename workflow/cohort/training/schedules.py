@@ -114,7 +114,7 @@ class Cosine(Schedule):
 
 @dataclass(frozen=True, kw_only=True)
 class WarmRestarts(Schedule):
-    """Anneal along half a cosine wave, then restart with a wave `factor` times as long
+    """Anneal by half a cosine wave, then by one `factor` times as long, and so on
     (CosineAnnealingWarmRestarts)."""
 
     name: ClassVar[str] = "restarts"

@@ -77,14 +77,10 @@ class Task(Cell):
 
     def view(self, reports: Reports) -> View:
         """What a selector sees before any client is asked; `reports` precede the first round."""
-        return View(
-            clients=self.settings.clients,
-            cohort=self.settings.cohort,
-            rounds=self.settings.rounds,
-            sizes=self.sizes,
-            label_counts=reports.get("label_counts"),
-            reports={name: values for name, values in reports.items() if name != "label_counts"},
-        )
+        others = {name: values for name, values in reports.items() if name != "label_counts"}
+        numbers = {key: getattr(self.settings, key) for key in ("clients", "cohort", "rounds")}
+        counts = reports.get("label_counts")
+        return View(**numbers, sizes=self.sizes, label_counts=counts, reports=others)
 
     def other_initial_weights(self) -> Weights:
         """Other random initial weights of the trainable parameters, the same in every call."""
