@@ -7,7 +7,7 @@ from cohort.native import program, single_layers
 from cohort.native.augment import BYTES, AugmentCode
 from cohort.native.emitter import Emitter, Index, exponential
 from cohort.native.program import TRAIN, CodeRequest, StepOptions, emit_entry, pointers
-from cohort.native.single_layers import PARAMETERS, SingleSampleCode, SingleSampleLayout
+from cohort.native.single_layers import SingleSampleConvolutionCode, SingleSampleLinearCode
 
 
 def is_single_sample(request: CodeRequest) -> bool:
@@ -30,7 +30,8 @@ class SingleSampleProgram:
         assert request.options is not None
         target, shape = request.target, request.shape
         self.options, self.kind, self.shape = request.options, request.kind, shape
-        self.emit, self.layout = Emitter(target), SingleSampleLayout(request.layers, shape, target)
+        layout = single_layers.SingleSampleLayout(request.layers, shape, target)
+        self.emit, self.layout = Emitter(target), layout
         self.weight_count, self.augment = self.layout.weight_count, None
         if request.augment is not None:
             arena = self.layout.arena
@@ -46,11 +47,13 @@ class SingleSampleProgram:
         layers = len(self.layout.layers)
         for number in range(layers):
             code = self._layer_code(number)
-            with self.emit.function(f"forward{number}", *PARAMETERS):
+            with self.emit.function(f"forward{number}", *single_layers.PARAMETERS):
                 code.emit_forward()
-            with self.emit.function(f"backward{number}", *PARAMETERS, f"{self.emit.scalar} %lr"):
+            with self.emit.function(
+                f"backward{number}", *single_layers.PARAMETERS, f"{self.emit.scalar} %lr"
+            ):
                 code.emit_backward_and_step()
-            with self.emit.function(f"prepare{number}", *PARAMETERS):
+            with self.emit.function(f"prepare{number}", *single_layers.PARAMETERS):
                 code.emit_preparation()
         self._emit_cross_entropy()
         with self.emit.function("move", *program.step_parameters(self.emit.scalar)):
@@ -58,11 +61,11 @@ class SingleSampleProgram:
         self._emit_train(layers)
         return self.emit.llvm_ir()
 
-    def _layer_code(self, number: int) -> SingleSampleCode:
+    def _layer_code(self, number: int) -> SingleSampleLinearCode | SingleSampleConvolutionCode:
         if not self.layout.layers[number].is_convolution:
-            return single_layers.SingleSampleLinearCode(self.emit, self.layout, number)
-        kinds = single_layers.FirstConvolutionCode, single_layers.SingleSampleConvolutionCode
-        return kinds[number > 0](self.emit, self.layout, number)
+            return SingleSampleLinearCode(self.emit, self.layout, number)
+        kind = SingleSampleConvolutionCode if number else single_layers.FirstConvolutionCode
+        return kind(self.emit, self.layout, number)
 
     def _emit_cross_entropy(self) -> None:
         """Emit the function `cross_entropy`: for one sample, the gradient of its logits, and sum of

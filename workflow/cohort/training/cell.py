@@ -9,11 +9,11 @@ from typing import Any
 
 from cohort.core.components import Component
 from cohort.core.paths import digest_in
-from cohort.partition import Scheme, parse_partition
+from cohort.partition import parse_partition
 from cohort.selection import SELECTORS, Selector
 from cohort.settings import PlannedFile, Settings, cell_identity, check_digest, read_plan
 from cohort.training import devices, objectives, procedures, schedules, servers
-from cohort.training.participation import Participation, parse_participation
+from cohort.training.participation import parse_participation
 
 PARTS: dict[str, Mapping[str, type[Component]]]
 PARTS = {"selector": SELECTORS, "objective": objectives.OBJECTIVES, "server": servers.SERVERS}
@@ -36,30 +36,14 @@ class Cell:
     science: dict[str, int] = field(default_factory=dict)
     inputs: dict[str, str] = field(default_factory=dict)
 
-    @cached_property
-    def partition(self) -> Scheme:
-        """The scheme that deals samples to clients."""
-        return parse_partition(self.settings.partition)
-
-    @cached_property
-    def procedure(self) -> procedures.Procedure:
-        """The training procedure of the run: federated, centralized, and so on."""
-        return procedures.parse_procedure(self.settings.procedure)
-
-    @cached_property
-    def schedule(self) -> schedules.Schedule:
-        """The learning rate schedule of a centralized run."""
-        return schedules.parse_schedule(self.settings.schedule)
-
-    @cached_property
-    def participation(self) -> Participation:
-        """The rule by which clients of a cohort answer."""
-        return parse_participation(self.settings.participation)
-
-    @cached_property
-    def client_devices(self) -> devices.Devices:
-        """The model of clients' compute and network speeds."""
-        return devices.parse_devices(self.settings.client_devices)
+    # the components that the settings name, each built once
+    partition = cached_property(lambda cell: parse_partition(cell.settings.partition))
+    procedure = cached_property(lambda cell: procedures.parse_procedure(cell.settings.procedure))
+    schedule = cached_property(lambda cell: schedules.parse_schedule(cell.settings.schedule))
+    participation = cached_property(lambda cell: parse_participation(cell.settings.participation))
+    client_devices = cached_property(
+        lambda cell: devices.parse_devices(cell.settings.client_devices)
+    )
 
     def identity(self) -> dict[str, Any]:
         """Everything that the cell's digest is made from, besides science versions."""
