@@ -113,8 +113,7 @@ def dense(*widths: int) -> list[nn.Module]:
 class SmallMLP(Model):
     """A multilayer perceptron with one hidden layer of 64 units."""
 
-    name: ClassVar[str] = "small-mlp"
-    kinds: ClassVar[tuple[str, ...]] = ("images", "table")
+    name, kinds = "small-mlp", ("images", "table")
     hidden: ClassVar[int] = 64
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
@@ -132,17 +131,11 @@ class SmallCNN(Model):
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
         depth, height, width = shape
-        first, second = self.channels
-        return nn.Sequential(
-            nn.Conv2d(depth, first, 3, padding=1),
-            nn.ReLU(),
-            nn.MaxPool2d(2),
-            nn.Conv2d(first, second, 3, padding=1),
-            nn.ReLU(),
-            nn.MaxPool2d(2),
-            nn.Flatten(),
-            nn.Linear(second * (height // 4) * (width // 4), classes),
-        )
+        layers: list[nn.Module] = []
+        for before, after in pairwise((depth, *self.channels)):
+            layers += [nn.Conv2d(before, after, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
+        features = self.channels[-1] * (height // 4) * (width // 4)
+        return nn.Sequential(*layers, nn.Flatten(), nn.Linear(features, classes))
 
 
 KERNEL = 5
@@ -177,29 +170,24 @@ class LeNet5(LeNet):
     """LeNet-5 of FedEntOpt, the CNN of NIID-Bench and PECO: no padding, 6 and 16 channels, 120 and
     84 units."""
 
-    name: ClassVar[str] = "lenet5"
-    channels: ClassVar[tuple[int, int]] = (6, 16)
-    hidden: ClassVar[tuple[int, int]] = (120, 84)
-    padding: ClassVar[int] = 0
+    name = "lenet5"
+    channels, hidden, padding = (6, 16), (120, 84), 0
 
 
 class AmlLeNet(LeNet):
     """The network that the AML project trains on CIFAR-100: 64 and 64 channels, padded to keep the
     size, 384 and 192 units."""
 
-    name: ClassVar[str] = "aml-lenet"
-    channels: ClassVar[tuple[int, int]] = (64, 64)
-    hidden: ClassVar[tuple[int, int]] = (384, 192)
-    padding: ClassVar[int] = 2
+    name = "aml-lenet"
+    channels, hidden, padding = (64, 64), (384, 192), 2
 
 
 class StratifyCNN(Model):
     """Stratify's CNN: 3x3 convolutions of 32, 64 and 128 channels, the last two followed by max
     pooling, and 256 units. 2,193,226 parameters for CIFAR-10, 1,701,130 for MNIST.
 
-    Convolutions are padded, which is as much an assumption as their widths: about two million
-    parameters for 28 to 32 pixels. Without padding it would be about one million, and images of
-    fewer than 12 pixels would be used up.
+    Padding is as much an assumption as the widths: without it there would be about one million
+    parameters, not two, and images of fewer than 12 pixels would be used up.
     """
 
     name: ClassVar[str] = "stratify-cnn"
@@ -211,27 +199,17 @@ class StratifyCNN(Model):
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
         depth, height, width = shape
-        first, second, third = self.channels
-        return nn.Sequential(
-            nn.Conv2d(depth, first, 3, padding=1),
-            nn.ReLU(),
-            nn.Conv2d(first, second, 3, padding=1),
-            nn.MaxPool2d(2),
-            nn.ReLU(),
-            nn.Conv2d(second, third, 3, padding=1),
-            nn.MaxPool2d(2),
-            nn.ReLU(),
-            nn.Flatten(),
-            *dense(third * (height // 4) * (width // 4), self.hidden, classes),
-        )
+        layers = [nn.Conv2d(depth, self.channels[0], 3, padding=1), nn.ReLU()]
+        for before, after in pairwise(self.channels):
+            layers += [nn.Conv2d(before, after, 3, padding=1), nn.MaxPool2d(2), nn.ReLU()]
+        features = self.channels[-1] * (height // 4) * (width // 4)
+        return nn.Sequential(*layers, nn.Flatten(), *dense(features, self.hidden, classes))
 
 
 class StratifyMLP(Model):
-    """Stratify's multilayer perceptron: two hidden layers, of 128 and 64 units. 15,426 parameters
-    for two classes of COVTYPE."""
+    """Stratify's multilayer perceptron: 128 and 64 units, 15,426 parameters for COVTYPE."""
 
-    name: ClassVar[str] = "stratify-mlp"
-    kinds: ClassVar[tuple[str, ...]] = ("table",)
+    name, kinds = "stratify-mlp", ("table",)
     hidden: ClassVar[tuple[int, int]] = (128, 64)
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
@@ -281,8 +259,7 @@ class ResNet18(Model):
     """ResNet-18 with the usual first layer for CIFAR: a 3x3 convolution of stride 1 instead of a
     7x7 one of stride 2, and no max pooling. 11,173,962 parameters for CIFAR-10."""
 
-    name: ClassVar[str] = "resnet18"
-    batch_norm: ClassVar[bool] = True
+    name, batch_norm = "resnet18", True
 
     def check(self, shape: Shape) -> None:
         check_images(shape, 8)  # three halvings leave a pixel
@@ -299,8 +276,7 @@ class ResNet9(Model):
     """ResNet-9 of Stratify, with batch normalization, and biases in its convolutions. 6,575,370
     parameters for CIFAR-10."""
 
-    name: ClassVar[str] = "resnet9"
-    batch_norm: ClassVar[bool] = True
+    name, batch_norm = "resnet9", True
 
     def check(self, shape: Shape) -> None:
         check_images(shape, 8)  # three halvings leave a pixel
@@ -332,8 +308,7 @@ class ResNet9(Model):
 class ResNet9GroupNorm(ResNet9):
     """ResNet-9 with group normalization, in 32 groups of channels; it has as many parameters."""
 
-    name: ClassVar[str] = "resnet9-gn"
-    batch_norm: ClassVar[bool] = False
+    name, batch_norm = "resnet9-gn", False
 
     def normalization(self, channels: int) -> list[nn.Module]:
         return [nn.GroupNorm(32, channels)]
@@ -342,8 +317,7 @@ class ResNet9GroupNorm(ResNet9):
 class ResNet9Plain(ResNet9):
     """ResNet-9 without normalization. 6,570,890 parameters for CIFAR-10."""
 
-    name: ClassVar[str] = "resnet9-plain"
-    batch_norm: ClassVar[bool] = False
+    name, batch_norm = "resnet9-plain", False
 
     def normalization(self, channels: int) -> list[nn.Module]:
         return []
@@ -357,8 +331,7 @@ class ResNet20(Model):
     """ResNet-20 of FedTAN, with batch normalization and shortcuts without weights, initialized as
     in its authors' code. 269,722 parameters for CIFAR-10."""
 
-    name: ClassVar[str] = "resnet20"
-    batch_norm: ClassVar[bool] = True
+    name, batch_norm = "resnet20", True
 
     def check(self, shape: Shape) -> None:
         check_images(shape, 4)
@@ -394,8 +367,7 @@ def _normalized(before: int, after: int, stride: int = 1) -> list[nn.Module]:
 class EfficientNetB0(Model):
     """The smallest EfficientNet. 4,019,077 parameters for the nine classes of PathMNIST."""
 
-    name: ClassVar[str] = "efficientnet-b0"
-    batch_norm: ClassVar[bool] = True
+    name, batch_norm = "efficientnet-b0", True
 
     def check(self, shape: Shape) -> None:
         if len(shape) != 3 or shape[0] != 3:
@@ -420,8 +392,7 @@ class CharLstm(Model):
     """The character LSTM that AML trains federatedly: one layer of 128 units on embeddings of size
     32, 95,824 parameters for 80 characters."""
 
-    name: ClassVar[str] = "char-lstm"
-    kinds: ClassVar[tuple[str, ...]] = ("text",)
+    name, kinds = "char-lstm", ("text",)
     embedding: ClassVar[int] = 32
     hidden: ClassVar[int] = 128
     layers: ClassVar[int] = 1
@@ -449,21 +420,16 @@ class CharLstm(Model):
 class CharLstmTwo(CharLstm):
     """The character LSTM of AML's paper: two layers of 128 units with dropout between them."""
 
-    name: ClassVar[str] = "char-lstm-two"
-    layers: ClassVar[int] = 2
-    dropout: ClassVar[float] = 0.1
+    name = "char-lstm-two"
+    layers, dropout = 2, 0.1
 
 
 class CharLstmCentral(CharLstm):
     """The character LSTM that AML trains centrally: two layers of 256 units with dropout on
     embeddings of size 8, 819,655 parameters for 79 characters."""
 
-    name: ClassVar[str] = "char-lstm-central"
-    embedding: ClassVar[int] = 8
-    hidden: ClassVar[int] = 256
-    layers: ClassVar[int] = 2
-    dropout: ClassVar[float] = 0.1
-    padding: ClassVar[int | None] = None
+    name = "char-lstm-central"
+    embedding, hidden, layers, dropout, padding = 8, 256, 2, 0.1, None
 
 
 MODELS = Catalog("cohort.models", Model, (

@@ -146,8 +146,7 @@ class Overlap(Need):
 
 
 class SamplesPerRound(Need):
-    """The server knows how many samples each client holds, and how many of them its local steps
-    take in a round with all of its work."""
+    """The server knows how many of its samples each client uses in a round with all its work."""
 
     name, gathered, evaluates = "samples_per_round", "once", False
 
@@ -156,8 +155,8 @@ class SamplesPerRound(Need):
 
 
 class ExpectedDuration(Need):
-    """The server knows each client's device and link, and so the simulated seconds of a round with
-    all of J; 0 if the run simulates no time."""
+    """The server knows each client's device and link, and so the simulated seconds of all of J; 0
+    without a simulation."""
 
     name, gathered, evaluates = "expected_duration", "once", False
 
@@ -186,8 +185,7 @@ class CandidateBatchLoss(Need):
 
 
 class TrainingLoss(Need):
-    """After training, each client sends the mean loss of its local steps, on its own training
-    samples. No evaluation is needed."""
+    """After training, each client sends the mean loss of its local steps; nothing is evaluated."""
 
     name, gathered, numbers, evaluates = "training_loss", "after", 1, False
 
@@ -196,8 +194,7 @@ class TrainingLoss(Need):
 
 
 class Duration(Need):
-    """The server notes the simulated seconds from sending a client the model to receiving its
-    update; 0 if the run simulates no time."""
+    """The simulated seconds from sending a client the model to receiving its update, or else 0."""
 
     name, gathered, evaluates = "duration", "after", False
 
@@ -228,8 +225,7 @@ class BiasUpdate(Need):
 
 
 class SoftLabels(Need):
-    """After training, each client sends the mean softmax output of its local model over its own
-    samples: one number per class."""
+    """After training, each client sends its local model's mean softmax output on own samples."""
 
     name, gathered, numbers = "soft_labels", "after", "classes"
 

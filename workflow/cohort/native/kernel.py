@@ -238,16 +238,11 @@ def _compile(text: str, target: Target) -> bytes:
 
 
 def _target_machine(target: Target) -> Any:
-    _initialize()
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
     return llvm.Target.from_default_triple().create_target_machine(
         target.cpu, target.features, opt=3, reloc="pic", codemodel="small"
     )
-
-
-@functools.cache
-def _initialize() -> None:
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
 
 
 def _forget_oldest(folder: Path) -> None:

@@ -93,7 +93,7 @@ class NativeNetwork:
         """Take a step on each batch and return the mean loss of each (batch). `indices` (sample)
         are those of all batches, one batch after another, `counts` (batch) says how many samples
         each has. Where samples are augmented, `draws` (sample, number) are the random numbers for
-        it, or, if `augments` is false, `images` the augmented samples."""
+        it, or, if `augment` is None, `images` the augmented samples."""
         assert self.samples.scale is not None
         numbers = vars(self.sgd) | {"factor": 1 / self.samples.scale}
         labels, inputs, augmented = self.labels[indices], self.inputs, None
@@ -107,18 +107,13 @@ class NativeNetwork:
         batches = Batches(indices, counts, self._kernel.program.width)
         return self._kernel.train(inputs, labels, batches, numbers, augmented)
 
-    @property
-    def augments(self) -> bool:
-        """Whether the native code augments samples itself instead of receiving them augmented."""
-        return self.augment is not None
-
     def weights(self) -> np.ndarray:
         """All weights as one array (weight), in the order of `flatten`."""
         return self._kernel.view("weights")
 
     def _kernel_for(self, options: StepOptions) -> Kernel:
         if options not in self._kernels:
-            is_augmented_by_pytorch = self.augmentation.numbers and not self.augments
+            is_augmented_by_pytorch = self.augmentation.numbers and self.augment is None
             stored = not is_augmented_by_pytorch and self.inputs.is_bytes
             network = self.layers, self.shape, self.batch, self.target
             kind = BYTES if stored else self.target.scalar

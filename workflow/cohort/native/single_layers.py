@@ -88,7 +88,8 @@ class SingleSampleLayout:
 
 
 class SingleSampleCode:
-    """Emits the forward and the backward pass of one layer, with its step, for one sample."""
+    """Base of the code of a layer for one sample: `emit_forward`, and `emit_backward_and_step` for
+    the gradient of its inputs and the step of its weights, each the body of a function."""
 
     def __init__(self, emit: Emitter, layout: SingleSampleLayout, number: int):
         self.emit, self.layout, self.number = emit, layout, number
@@ -97,14 +98,6 @@ class SingleSampleCode:
         self.row, self.column = layout.strides(number)
         self.weight, self.bias = layout.weight[number], layout.bias[number]
         self.sides = layout.sides[number + 1]  # of the outputs
-
-    def emit_forward(self) -> None:
-        """Emit the forward pass."""
-        raise NotImplementedError
-
-    def emit_backward_and_step(self) -> None:
-        """Emit this layer's backward pass: the gradient of its inputs, the step of its weights."""
-        raise NotImplementedError
 
     def emit_preparation(self) -> None:
         """Emit what is done with the weights before each forward pass; nothing by default."""

@@ -114,8 +114,8 @@ def output_frequency(emit: Emitter, slots: list[str]) -> Complex:
 
 
 def input_gradient_frequency(emit: Emitter, slots: list[str]) -> Complex:
-    """Emit the real and imaginary parts of a frequency of the inputs' gradient from its three real
-    products, those of the outputs' gradient with the conjugate of the weights."""
+    """Emit a frequency of the inputs' gradient from its three real products, those of the outputs'
+    gradient with the conjugate of the weights."""
     return emit.op("fadd", slots[0], slots[1]), emit.op("fsub", slots[0], slots[2])
 
 
@@ -128,8 +128,7 @@ def weight_gradient_frequency(emit: Emitter, slots: list[str]) -> Complex:
 
 class Fourier:
     """Emits straight-line discrete Fourier transforms (DFTs) of a period, modulo which indices are
-    counted. Values at n and at period - n are added and subtracted first, which halves the
-    products: cosines are even, sines are odd."""
+    counted. Values at n and -n are first added and subtracted, which halves the products."""
 
     def __init__(self, emit: Emitter, period: int):
         self.emit, self.period, self.half = emit, period, period // 2

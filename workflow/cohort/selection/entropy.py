@@ -1,7 +1,7 @@
 """Selectors that balance the labels of the cohort."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -29,8 +29,7 @@ class Entropy(Selector):
     some may misreport them, a limitation that the paper names.
     """
 
-    name: ClassVar[str] = "entropy"
-    needs: ClassVar[frozenset[str]] = frozenset({"label_counts"})
+    name, needs = "entropy", frozenset({"label_counts"})
     buffer: float = parameter(
         0.5, minimum=0, exclusiveMaximum=1, help="capacity of the buffer, as a share of all clients"
     )
@@ -115,8 +114,7 @@ class Reselect(Random, Filtering):
     code after a uniform draw, as FedEntOpt describes it; their code prefers clients kept earlier.
     """
 
-    name: ClassVar[str] = "reselect"
-    needs: ClassVar[frozenset[str]] = frozenset({"soft_labels"})
+    name, needs = "reselect", frozenset({"soft_labels"})
 
     def keep(self, reports: Reports, sizes: np.ndarray) -> np.ndarray:
         soft_labels = np.nan_to_num(reports["soft_labels"])  # NaN for a client without samples
@@ -146,8 +144,7 @@ class KL(Selector, Allocating):
     client uses is drawn anew, unless `redraw` is off.
     """
 
-    name: ClassVar[str] = "kl"
-    needs: ClassVar[frozenset[str]] = frozenset({"label_counts"})
+    name, needs = "kl", frozenset({"label_counts"})
     theta: float = parameter(
         0.01, minimum=0, help="divergence in nats below which the pooled labels count as uniform"
     )
@@ -198,8 +195,7 @@ class FedCbs(Selector):
     begin at one, because the paper's bonus is infinite at none.
     """
 
-    name: ClassVar[str] = "fed-cbs"
-    needs: ClassVar[frozenset[str]] = frozenset({"label_counts"})
+    name, needs = "fed-cbs", frozenset({"label_counts"})
     exploration: float = parameter(
         10.0, minimum=0, help="lambda: weight of the bonus of rarely chosen clients"
     )

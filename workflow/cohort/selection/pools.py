@@ -17,8 +17,7 @@ class PowD(Selector, Screening):
     4). With a pool of the cohort's size it chooses at random, with all clients it is most biased.
     Ties are broken at random."""
 
-    name: ClassVar[str] = "pow-d"
-    needs: ClassVar[frozenset[str]] = frozenset({"candidate_loss"})
+    name, needs = "pow-d", frozenset({"candidate_loss"})
     pool: float = parameter(2.0, minimum=1, help="d: clients drawn, as a multiple of the cohort")
 
     def pool_size(self, clients: int, cohort: int) -> int:
@@ -43,11 +42,9 @@ def draw_by_size(candidates: np.ndarray, view: View, count: int, rng: Rng) -> np
 
 
 class CpowD(PowD):
-    """Like `pow-d`, but the clients of the pool evaluate the global model on one batch of their own
-    samples only (cpow-d in section 4)."""
+    """Like `pow-d`, but clients evaluate the model on one batch only (cpow-d in section 4)."""
 
-    name: ClassVar[str] = "cpow-d"
-    needs: ClassVar[frozenset[str]] = frozenset({"candidate_batch_loss"})
+    name, needs = "cpow-d", frozenset({"candidate_batch_loss"})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -62,8 +62,7 @@ class Diversity(Selector):
     client itself included, and divides it by the largest mean.
     """
 
-    name: ClassVar[str] = "diversity"
-    needs: ClassVar[frozenset[str]] = frozenset({"label_counts"})
+    name, needs = "diversity", frozenset({"label_counts"})
     mix: float = parameter(
         0.5, **SHARE, help="lambda: weight of the number of classes against the entropy of labels"
     )
@@ -127,8 +126,7 @@ class DivFl(LastUpdates):
     gradients of all clients once, before the first round.)
     """
 
-    name: ClassVar[str] = "divfl"
-    need: ClassVar[str] = "update"
+    name, need = "divfl", "update"
     needs: ClassVar[frozenset[str]] = frozenset({need})
 
     def begin(self, view: View, rng: Rng) -> State:
@@ -177,8 +175,7 @@ class HicsFl(LastUpdates):
     Before that, every client is chosen once.
     """
 
-    name: ClassVar[str] = "hics-fl"
-    need: ClassVar[str] = "bias_update"
+    name, need = "hics-fl", "bias_update"
     needs: ClassVar[frozenset[str]] = frozenset({need})
     temperature: float = parameter(0.0025, exclusiveMinimum=0, help="T: of a bias update's softmax")
     weight: float = parameter(10.0, minimum=0, help="lambda: of the entropies in the distance")
@@ -243,8 +240,7 @@ class FedCor(Selector, Skipping):
     takes steps of Adam towards these, and later trains random cohorts on a copy of the model.)
     """
 
-    name: ClassVar[str] = "fedcor"
-    needs: ClassVar[frozenset[str]] = frozenset({"candidate_loss"})
+    name, needs = "fedcor", frozenset({"candidate_loss"})
     warmup: int = parameter(15, minimum=2, help="the number of first rounds")
     interval: int = parameter(10, minimum=2, help="rounds between updates of the process")
     dimension: int = parameter(15, minimum=1, help="the dimension of the points")

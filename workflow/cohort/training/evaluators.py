@@ -41,8 +41,7 @@ class Evaluator(Component):
     """Evaluates a run in the rounds of a plan and records the `metrics` that it declares."""
 
     setting: ClassVar[str] = "evaluators"
-    """The setting with its plan of rounds: one of its own, or `evaluators`, which has the plan of
-    each evaluator that it names."""
+    """The setting with its plan of rounds: its own, or `evaluators`, which has plans by name."""
 
     on_holdout: ClassVar[bool] = False
     """Whether it evaluates on samples that clients hold out."""
@@ -65,8 +64,7 @@ class Evaluator(Component):
         return plans_by_name(str(plan)).get(self.name, 0) if self.setting == "evaluators" else plan
 
     def is_due(self, task: Task, state: RunState) -> bool:
-        """Whether to evaluate after the round of `state`: in the planned rounds, unless the run has
-        diverged or there is nothing to evaluate on."""
+        """Whether to evaluate after the round of `state`: planned, not diverged, with samples."""
         return state.round in self.rounds(task) and not state.diverged and self.applies(task)
 
     def rounds(self, cell: Cell) -> tuple[int, ...]:
@@ -82,8 +80,7 @@ class Evaluator(Component):
 
 
 def evaluation_metrics(split: str, title: str, samples: str) -> Mapping[str, Metric]:
-    """Declarations of the metrics of an `Evaluation` on a split, by recorded name. Figures call the
-    split `title`, and its samples `samples`."""
+    """Declarations of the metrics of an `Evaluation` on a split, which figures call `title`."""
     error = Metric(f"Calibration error on {samples}", "%", 100, digits=2, better="low")
     return {
         f"{split}_accuracy": Metric(f"{title} accuracy", **ACCURACY),
@@ -102,8 +99,7 @@ def mean_metrics(name: str, accuracy: str, loss: str) -> Mapping[str, Metric]:
 
 
 class OfModels(Evaluator):
-    """Base of those that record the mean accuracy and loss of some models, NaN without any; nothing
-    if the procedure has no local models."""
+    """Base of those that record the mean accuracy and loss of some models, NaN without any."""
 
     def models(self, task: Task, state: RunState, updates: Updates) -> list[Evaluated]:
         """The models with the samples on which to evaluate each."""
@@ -126,8 +122,7 @@ class OfModels(Evaluator):
 class OnTest(Evaluator):
     """Evaluates the global model on the test samples that are not reserved for selectors."""
 
-    name: ClassVar[str] = "test"
-    setting: ClassVar[str] = "evaluate_every"
+    name, setting = "test", "evaluate_every"
     metrics: ClassVar[Mapping[str, Metric]] = evaluation_metrics("test", "Test", "the test set")
 
     def evaluate(
@@ -156,8 +151,7 @@ class OnOwnSamples(OfModels):
     """Evaluates the local model of each client of the cohort on the client's own training samples
     and records the mean over clients that hold any."""
 
-    name: ClassVar[str] = "own_samples"
-    setting: ClassVar[str] = "evaluate_own"
+    name, setting = "own_samples", "evaluate_own"
     metrics = mean_metrics("own_samples", "Accuracy on own samples", "Loss on own samples")
 
     def models(self, task: Task, state: RunState, updates: Updates) -> list[Evaluated]:
@@ -177,8 +171,7 @@ class OnCohortSamples(OnOwnSamples):
     """Evaluates the global model after the round on the training samples of each client of its
     cohort and records the mean over clients that hold any."""
 
-    name: ClassVar[str] = "cohort_samples"
-    setting: ClassVar[str] = "evaluators"
+    name, setting = "cohort_samples", "evaluators"
     metrics = mean_metrics(
         "cohort_samples", "Global accuracy on the cohort's samples", "Loss on the cohort's samples"
     )
@@ -188,11 +181,9 @@ class OnCohortSamples(OnOwnSamples):
 
 
 class OnHoldout(Evaluator):
-    """Evaluates the global model on the held-out samples of all clients together, and records the
-    accuracy of the worst client."""
+    """Evaluates the global model on all held-out samples together, and for the worst client."""
 
-    name: ClassVar[str] = "holdout"
-    setting: ClassVar[str] = "evaluate_holdout"
+    name, setting = "holdout", "evaluate_holdout"
     on_holdout: ClassVar[bool] = True
     metrics: ClassVar[Mapping[str, Metric]] = {
         **evaluation_metrics("holdout", "Held-out", "held-out samples"),
@@ -216,8 +207,7 @@ class OnHoldout(Evaluator):
 class OfLocalModels(OfModels):
     """Evaluates each local model of the cohort on the test samples and records the mean."""
 
-    name: ClassVar[str] = "local"
-    setting: ClassVar[str] = "evaluate_local"
+    name, setting = "local", "evaluate_local"
     metrics = mean_metrics("local", "Local test accuracy", "Local test loss")
 
     def models(self, task: Task, state: RunState, updates: Updates) -> list[Evaluated]:
@@ -227,12 +217,10 @@ class OfLocalModels(OfModels):
 
 class OnNextCohort(OfModels):
     """Evaluates the global model on the held-out samples of a cohort that the selector draws after
-    the round, as Flower does where selection is part of the client manager: `configure_evaluate`
-    samples clients through it as `configure_fit` does. This draw is independent: it neither is nor
-    changes the cohort of the next round."""
+    the round, as Flower does whose client manager selects: `configure_evaluate` samples through it
+    as `configure_fit` does. This draw neither is nor changes the cohort of the next round."""
 
-    name: ClassVar[str] = "next_cohort"
-    setting: ClassVar[str] = "evaluate_next"
+    name, setting = "next_cohort", "evaluate_next"
     on_holdout: ClassVar[bool] = True
     metrics = mean_metrics(
         "next_cohort", "Held-out accuracy of the next draw", "Held-out loss of the next draw"

@@ -119,11 +119,10 @@ class Ledger:
 
 
 class Cursor:
-    """The local work of the current round that is already done, for checkpoints and resuming.
-    Between two rounds a run is its `RunState`. Within one everything is drawn again from its seed
-    in no time except local training. So a checkpoint inside a round holds the state before it and
-    the results of the clients that are done. A resumed round is played again from its beginning,
-    and trainers skip these clients."""
+    """The local work of the current round that is already done, for checkpoints and resuming. A
+    checkpoint inside a round holds the state before it and the results of the clients that are
+    done. The resumed round is played again, since all but local training takes no time and all
+    draws have addresses; trainers skip these clients."""
 
     def __init__(
         self,

@@ -27,8 +27,7 @@ class Unusable(Exception):
 
 
 def save(path: Path, state: RunState, digest: str, cursor: Weights | None = None) -> None:
-    """Write a checkpoint; the one before it becomes the previous one. A `cursor` says where inside
-    the next round the run stands."""
+    """Write a checkpoint, of a `cursor` inside a round; the one before becomes the previous."""
     arrays = map(_tensors, (state.selector, state.reports, state.history.arrays()))
     parts, tensors = (state.weights, state.server, *arrays, cursor or {}), Weights()
     for part, values in zip(PARTS, parts, strict=True):

@@ -96,11 +96,6 @@ def _lock_free_slot(gpus: Sequence[str], slots: int, folder: Path) -> tuple[int,
         return index, next(file for file in files if file is not None)
 
 
-def device_name(device: torch.device) -> str:
-    """The model of a GPU, or of the processor."""
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else cpu_name()
-
-
 @cache
 def cpu_name() -> str:
     """The processor's model and microarchitecture, e.g. `AMD EPYC 7763 64-Core Processor (znver3)`:

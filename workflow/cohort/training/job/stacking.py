@@ -42,8 +42,7 @@ class GivenUp(Stopped):
 
 
 def become_host(folder: Path, digest: str, is_done: Callable[[], bool]) -> IO[str] | None:
-    """The lock of the host, if need be after waiting for another one; None if that one has trained
-    the cell, or has failed to."""
+    """The host's lock, perhaps after another host; None if that has trained the cell or failed."""
     wish = folder / digest
     with lock(wish):
         host = try_lock(folder / HOST)

@@ -244,8 +244,7 @@ class Stack:
         return trained
 
     def _fill(self, rows: Sequence[tuple[Part, LocalWork]]) -> None:
-        """Set each client's row for a round: its own weights and correction, statistics of its
-        label counts, and velocity 0."""
+        """Set each client's row: its weights, correction and label statistics, and velocity 0."""
         filled, classes, statistics = slice(len(rows)), self.statistics.shape[1], []
         begun = stack([work.weights for _, work in rows])
         corrected = [work.correction() for _, work in rows]
@@ -293,8 +292,8 @@ class Stack:
     def _draw_factors(
         self, rows: Sequence[tuple[Part, LocalWork]], steps: Sequence[list[tuple[int, np.ndarray]]]
     ) -> list[Tensor]:
-        """What the random layers multiply by, for each call by step, client and sample: drawn for
-        each client as the serial trainer draws it."""
+        """The factors of random layers, for each call by step, client and sample, drawn as by the
+        serial trainer."""
         shape, device = (max(map(len, steps)), self.height, self.batch), self.samples.labels.device
         factors = [
             torch.ones(*shape, *own, dtype=dtype, device=device)
@@ -312,8 +311,7 @@ class Stack:
         return factors
 
     def _height(self, active: int) -> int:
-        """The height of the stack for this many clients that still train: one of HEIGHTS, because a
-        CUDA graph is captured for each height."""
+        """The height of the stack for so many clients: one of HEIGHTS, each with its CUDA graph."""
         unit = -(-self.height // HEIGHTS)
         return min(-(-active // unit) * unit, self.height)
 
