@@ -113,7 +113,8 @@ def dense(*widths: int) -> list[nn.Module]:
 class SmallMLP(Model):
     """A multilayer perceptron with one hidden layer of 64 units."""
 
-    name, kinds = "small-mlp", ("images", "table")
+    name = "small-mlp"
+    kinds = ("images", "table")
     hidden: ClassVar[int] = 64
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
@@ -171,7 +172,9 @@ class LeNet5(LeNet):
     84 units."""
 
     name = "lenet5"
-    channels, hidden, padding = (6, 16), (120, 84), 0
+    channels = (6, 16)
+    hidden = (120, 84)
+    padding = 0
 
 
 class AmlLeNet(LeNet):
@@ -179,7 +182,9 @@ class AmlLeNet(LeNet):
     size, 384 and 192 units."""
 
     name = "aml-lenet"
-    channels, hidden, padding = (64, 64), (384, 192), 2
+    channels = (64, 64)
+    hidden = (384, 192)
+    padding = 2
 
 
 class StratifyCNN(Model):
@@ -209,7 +214,8 @@ class StratifyCNN(Model):
 class StratifyMLP(Model):
     """Stratify's multilayer perceptron: 128 and 64 units, 15,426 parameters for COVTYPE."""
 
-    name, kinds = "stratify-mlp", ("table",)
+    name = "stratify-mlp"
+    kinds = ("table",)
     hidden: ClassVar[tuple[int, int]] = (128, 64)
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
@@ -259,7 +265,8 @@ class ResNet18(Model):
     """ResNet-18 with the usual first layer for CIFAR: a 3x3 convolution of stride 1 instead of a
     7x7 one of stride 2, and no max pooling. 11,173,962 parameters for CIFAR-10."""
 
-    name, batch_norm = "resnet18", True
+    name = "resnet18"
+    batch_norm = True
 
     def check(self, shape: Shape) -> None:
         check_images(shape, 8)  # three halvings leave a pixel
@@ -276,7 +283,8 @@ class ResNet9(Model):
     """ResNet-9 of Stratify, with batch normalization, and biases in its convolutions. 6,575,370
     parameters for CIFAR-10."""
 
-    name, batch_norm = "resnet9", True
+    name = "resnet9"
+    batch_norm = True
 
     def check(self, shape: Shape) -> None:
         check_images(shape, 8)  # three halvings leave a pixel
@@ -308,7 +316,8 @@ class ResNet9(Model):
 class ResNet9GroupNorm(ResNet9):
     """ResNet-9 with group normalization, in 32 groups of channels; it has as many parameters."""
 
-    name, batch_norm = "resnet9-gn", False
+    name = "resnet9-gn"
+    batch_norm = False
 
     def normalization(self, channels: int) -> list[nn.Module]:
         return [nn.GroupNorm(32, channels)]
@@ -317,7 +326,8 @@ class ResNet9GroupNorm(ResNet9):
 class ResNet9Plain(ResNet9):
     """ResNet-9 without normalization. 6,570,890 parameters for CIFAR-10."""
 
-    name, batch_norm = "resnet9-plain", False
+    name = "resnet9-plain"
+    batch_norm = False
 
     def normalization(self, channels: int) -> list[nn.Module]:
         return []
@@ -331,7 +341,8 @@ class ResNet20(Model):
     """ResNet-20 of FedTAN, with batch normalization and shortcuts without weights, initialized as
     in its authors' code. 269,722 parameters for CIFAR-10."""
 
-    name, batch_norm = "resnet20", True
+    name = "resnet20"
+    batch_norm = True
 
     def check(self, shape: Shape) -> None:
         check_images(shape, 4)
@@ -367,7 +378,8 @@ def _normalized(before: int, after: int, stride: int = 1) -> list[nn.Module]:
 class EfficientNetB0(Model):
     """The smallest EfficientNet. 4,019,077 parameters for the nine classes of PathMNIST."""
 
-    name, batch_norm = "efficientnet-b0", True
+    name = "efficientnet-b0"
+    batch_norm = True
 
     def check(self, shape: Shape) -> None:
         if len(shape) != 3 or shape[0] != 3:
@@ -392,7 +404,8 @@ class CharLstm(Model):
     """The character LSTM that AML trains federatedly: one layer of 128 units on embeddings of size
     32, 95,824 parameters for 80 characters."""
 
-    name, kinds = "char-lstm", ("text",)
+    name = "char-lstm"
+    kinds = ("text",)
     embedding: ClassVar[int] = 32
     hidden: ClassVar[int] = 128
     layers: ClassVar[int] = 1
@@ -421,7 +434,8 @@ class CharLstmTwo(CharLstm):
     """The character LSTM of AML's paper: two layers of 128 units with dropout between them."""
 
     name = "char-lstm-two"
-    layers, dropout = 2, 0.1
+    layers = 2
+    dropout = 0.1
 
 
 class CharLstmCentral(CharLstm):
@@ -429,7 +443,11 @@ class CharLstmCentral(CharLstm):
     embeddings of size 8, 819,655 parameters for 79 characters."""
 
     name = "char-lstm-central"
-    embedding, hidden, layers, dropout, padding = 8, 256, 2, 0.1, None
+    embedding = 8
+    hidden = 256
+    layers = 2
+    dropout = 0.1
+    padding = None
 
 
 MODELS = Catalog("cohort.models", Model, (

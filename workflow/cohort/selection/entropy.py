@@ -29,7 +29,8 @@ class Entropy(Selector):
     some may misreport them, a limitation that the paper names.
     """
 
-    name, needs = "entropy", frozenset({"label_counts"})
+    name = "entropy"
+    needs = frozenset({"label_counts"})
     buffer: float = parameter(
         0.5, minimum=0, exclusiveMaximum=1, help="capacity of the buffer, as a share of all clients"
     )
@@ -114,7 +115,8 @@ class Reselect(Random, Filtering):
     code after a uniform draw, as FedEntOpt describes it; their code prefers clients kept earlier.
     """
 
-    name, needs = "reselect", frozenset({"soft_labels"})
+    name = "reselect"
+    needs = frozenset({"soft_labels"})
 
     def keep(self, reports: Reports, sizes: np.ndarray) -> np.ndarray:
         soft_labels = np.nan_to_num(reports["soft_labels"])  # NaN for a client without samples
@@ -144,7 +146,8 @@ class KL(Selector, Allocating):
     client uses is drawn anew, unless `redraw` is off.
     """
 
-    name, needs = "kl", frozenset({"label_counts"})
+    name = "kl"
+    needs = frozenset({"label_counts"})
     theta: float = parameter(
         0.01, minimum=0, help="divergence in nats below which the pooled labels count as uniform"
     )
@@ -195,7 +198,8 @@ class FedCbs(Selector):
     begin at one, because the paper's bonus is infinite at none.
     """
 
-    name, needs = "fed-cbs", frozenset({"label_counts"})
+    name = "fed-cbs"
+    needs = frozenset({"label_counts"})
     exploration: float = parameter(
         10.0, minimum=0, help="lambda: weight of the bonus of rarely chosen clients"
     )

@@ -26,7 +26,8 @@ class Oort(Selector):
     before. Clients without samples are chosen only if a cohort would be too small without them.
     """
 
-    name, needs = "oort", frozenset({"loss_norm", "duration", "expected_duration"})
+    name = "oort"
+    needs = frozenset({"loss_norm", "duration", "expected_duration"})
     exploration: float = parameter(
         0.9, minimum=0, maximum=1, help="epsilon: share of the cohort that is unexplored at first"
     )

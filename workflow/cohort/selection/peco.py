@@ -29,7 +29,8 @@ class Peco(Selector, Weighing):
     Before two clients were evaluated, all are equally likely.
     """
 
-    name, needs = "peco", frozenset({"reserved_predictions", "reserved_correct"})
+    name = "peco"
+    needs = frozenset({"reserved_predictions", "reserved_correct"})
     tau: float = parameter(5.0, minimum=0, help="exponent of scores: higher favors similar clients")
     gamma: float = parameter(
         0.5, exclusiveMinimum=0, maximum=1, help="factor of similarity for each model that is wrong"

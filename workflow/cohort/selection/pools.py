@@ -17,7 +17,8 @@ class PowD(Selector, Screening):
     4). With a pool of the cohort's size it chooses at random, with all clients it is most biased.
     Ties are broken at random."""
 
-    name, needs = "pow-d", frozenset({"candidate_loss"})
+    name = "pow-d"
+    needs = frozenset({"candidate_loss"})
     pool: float = parameter(2.0, minimum=1, help="d: clients drawn, as a multiple of the cohort")
 
     def pool_size(self, clients: int, cohort: int) -> int:
@@ -44,7 +45,8 @@ def draw_by_size(candidates: np.ndarray, view: View, count: int, rng: Rng) -> np
 class CpowD(PowD):
     """Like `pow-d`, but clients evaluate the model on one batch only (cpow-d in section 4)."""
 
-    name, needs = "cpow-d", frozenset({"candidate_batch_loss"})
+    name = "cpow-d"
+    needs = frozenset({"candidate_batch_loss"})
 
 
 @dataclass(frozen=True, kw_only=True)

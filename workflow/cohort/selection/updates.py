@@ -62,7 +62,8 @@ class Diversity(Selector):
     client itself included, and divides it by the largest mean.
     """
 
-    name, needs = "diversity", frozenset({"label_counts"})
+    name = "diversity"
+    needs = frozenset({"label_counts"})
     mix: float = parameter(
         0.5, **SHARE, help="lambda: weight of the number of classes against the entropy of labels"
     )
@@ -126,7 +127,8 @@ class DivFl(LastUpdates):
     gradients of all clients once, before the first round.)
     """
 
-    name, need = "divfl", "update"
+    name = "divfl"
+    need = "update"
     needs: ClassVar[frozenset[str]] = frozenset({need})
 
     def begin(self, view: View, rng: Rng) -> State:
@@ -175,7 +177,8 @@ class HicsFl(LastUpdates):
     Before that, every client is chosen once.
     """
 
-    name, need = "hics-fl", "bias_update"
+    name = "hics-fl"
+    need = "bias_update"
     needs: ClassVar[frozenset[str]] = frozenset({need})
     temperature: float = parameter(0.0025, exclusiveMinimum=0, help="T: of a bias update's softmax")
     weight: float = parameter(10.0, minimum=0, help="lambda: of the entropies in the distance")
@@ -240,7 +243,8 @@ class FedCor(Selector, Skipping):
     takes steps of Adam towards these, and later trains random cohorts on a copy of the model.)
     """
 
-    name, needs = "fedcor", frozenset({"candidate_loss"})
+    name = "fedcor"
+    needs = frozenset({"candidate_loss"})
     warmup: int = parameter(15, minimum=2, help="the number of first rounds")
     interval: int = parameter(10, minimum=2, help="rounds between updates of the process")
     dimension: int = parameter(15, minimum=1, help="the dimension of the points")

@@ -122,7 +122,8 @@ class OfModels(Evaluator):
 class OnTest(Evaluator):
     """Evaluates the global model on the test samples that are not reserved for selectors."""
 
-    name, setting = "test", "evaluate_every"
+    name = "test"
+    setting = "evaluate_every"
     metrics: ClassVar[Mapping[str, Metric]] = evaluation_metrics("test", "Test", "the test set")
 
     def evaluate(
@@ -151,7 +152,8 @@ class OnOwnSamples(OfModels):
     """Evaluates the local model of each client of the cohort on the client's own training samples
     and records the mean over clients that hold any."""
 
-    name, setting = "own_samples", "evaluate_own"
+    name = "own_samples"
+    setting = "evaluate_own"
     metrics = mean_metrics("own_samples", "Accuracy on own samples", "Loss on own samples")
 
     def models(self, task: Task, state: RunState, updates: Updates) -> list[Evaluated]:
@@ -171,7 +173,8 @@ class OnCohortSamples(OnOwnSamples):
     """Evaluates the global model after the round on the training samples of each client of its
     cohort and records the mean over clients that hold any."""
 
-    name, setting = "cohort_samples", "evaluators"
+    name = "cohort_samples"
+    setting = "evaluators"
     metrics = mean_metrics(
         "cohort_samples", "Global accuracy on the cohort's samples", "Loss on the cohort's samples"
     )
@@ -183,7 +186,8 @@ class OnCohortSamples(OnOwnSamples):
 class OnHoldout(Evaluator):
     """Evaluates the global model on all held-out samples together, and for the worst client."""
 
-    name, setting = "holdout", "evaluate_holdout"
+    name = "holdout"
+    setting = "evaluate_holdout"
     on_holdout: ClassVar[bool] = True
     metrics: ClassVar[Mapping[str, Metric]] = {
         **evaluation_metrics("holdout", "Held-out", "held-out samples"),
@@ -207,7 +211,8 @@ class OnHoldout(Evaluator):
 class OfLocalModels(OfModels):
     """Evaluates each local model of the cohort on the test samples and records the mean."""
 
-    name, setting = "local", "evaluate_local"
+    name = "local"
+    setting = "evaluate_local"
     metrics = mean_metrics("local", "Local test accuracy", "Local test loss")
 
     def models(self, task: Task, state: RunState, updates: Updates) -> list[Evaluated]:
@@ -220,7 +225,8 @@ class OnNextCohort(OfModels):
     the round, as Flower does whose client manager selects: `configure_evaluate` samples through it
     as `configure_fit` does. This draw neither is nor changes the cohort of the next round."""
 
-    name, setting = "next_cohort", "evaluate_next"
+    name = "next_cohort"
+    setting = "evaluate_next"
     on_holdout: ClassVar[bool] = True
     metrics = mean_metrics(
         "next_cohort", "Held-out accuracy of the next draw", "Held-out loss of the next draw"

@@ -116,7 +116,8 @@ class FedLC(CrossEntropy):
 class FedProx(CrossEntropy):
     """Cross-entropy plus mu / 2 times the squared distance of the parameters to the global ones."""
 
-    name, is_proximal = "fedprox", True
+    name = "fedprox"
+    is_proximal = True
     mu: float = parameter(0.01, minimum=0, help="weight of the proximal term")
 
     def proximal_term(self, parameters: Iterable[Tensor], start: Iterable[Tensor]) -> Tensor:
