@@ -134,7 +134,10 @@ def of_selector(selector: Selector) -> list[Number]:
     if "overlap" in selector.needs:
         view = replace(view, reports={"overlap": (np.arange(20) % 7 == 3).astype(float)})
     if "expected_duration" in selector.needs:
-        durations = {"expected_duration": 1 + np.arange(20.0) % 6}
+        durations = {
+            "expected_duration": 1 + np.arange(20.0) % 6,
+            "transfer_time": np.full(20, 0.2),
+        }
         view = replace(view, reports=durations | {"samples_per_round": np.minimum(view.sizes, 30)})
     state, cohorts = selector.begin(view, np.random.default_rng(0)), []
     for round in range(rounds):
@@ -145,6 +148,9 @@ def of_selector(selector: Selector) -> list[Number]:
         before = _invented_before(selector, pool, round) if asks else {}
         seen = replace(view, reports={**view.reports, **before})
         cohort = selector.select(state, pool, seen, np.random.default_rng([4, round]))
+        if isinstance(selector, abilities.UpdateWeighing):
+            cohorts += [cohort, selector.weights(state, pool, cohort, seen)]
+            cohort = np.unique(cohort)
         after = (need for need in selector.needs if NEEDS[need].gathered == "after")
         measured = {need: _invented(need, round)[: len(cohort)] for need in after}
         kept = np.full(len(cohort), True)

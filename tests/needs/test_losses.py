@@ -80,6 +80,22 @@ def test_training_loss_is_that_of_a_clients_own_steps():
     assert costs(state, "bytes_up") == [4 * (MODEL_BYTES + 4)]
 
 
+def test_received_loss_is_the_global_models_whatever_the_steps_do():
+    """Two steps change the loss, not what each client measured before them, on all its samples."""
+    state = played(task_by_hand(selector := spying("received_loss")(), HALF, J="J2"))
+    (reports,) = selector.reports
+    np.testing.assert_allclose(reports["received_loss"], [*GLOBAL_LOSSES, math.nan], rtol=1e-12)
+    assert costs(state, "selection_samples") == [4 + 2 + 3]
+    assert costs(state, "bytes_up") == [4 * (MODEL_BYTES + 4)]
+
+
+def test_candidate_accuracy_is_the_global_models_on_a_clients_own_samples():
+    """The bias decides for class 0, of which the clients hold 2 of 4, 0 of 2 and 1 of 3."""
+    played(task_by_hand(selector := spying("candidate_accuracy")(), HALF))
+    accuracies = selector.views[1].reports["candidate_accuracy"]
+    np.testing.assert_allclose(accuracies, [1 / 2, 0, 1 / 3, math.nan])
+
+
 def ways(labels: tuple[int, ...]) -> list[tuple[np.ndarray, float]]:
     """All ways to take one or two steps on batches of two of the samples with these labels, each
     once: the bias after them, and the root mean square of the last batch's losses."""

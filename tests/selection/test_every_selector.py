@@ -10,7 +10,7 @@ from numpy.random import default_rng
 
 from cohort.needs import NEEDS
 from cohort.selection import SELECTORS, Selector
-from cohort.selection.selector import Reports, Screening, Skipping, State, View
+from cohort.selection.selector import Reports, Screening, Skipping, State, UpdateWeighing, View
 
 CLASSES, RESERVED, WEIGHTS, ROUNDS = 4, 6, 10, 6
 SHAPES = {
@@ -20,7 +20,7 @@ SHAPES = {
     "bias_update": (CLASSES,),
     "update": (WEIGHTS,),
 }
-MAY_BE_SMALLER = {"fixed-probability", "kl", "oort-fedscale"}
+MAY_BE_SMALLER = {"fixed-probability", "kl", "oort-fedscale", "tifl"}
 NAMES = [name for name in SELECTORS if not SELECTORS[name].__module__.startswith("my.")]
 
 
@@ -83,9 +83,15 @@ def test_cohorts_are_distinct_candidates_drawn_by_the_generator_alone(
         ]
         np.testing.assert_array_equal(*draws)
         chosen = draws[0]
-        assert len(set(chosen.tolist())) == len(chosen) and set(chosen) <= set(pool)
+        assert set(chosen) <= set(pool)
+        if isinstance(selector, UpdateWeighing):
+            weights = selector.weights(state, pool, chosen, seen)
+            assert weights.shape == chosen.shape and (weights > 0).all()
+        else:
+            assert len(set(chosen.tolist())) == len(chosen)
         assert len(chosen) == cohort or (name in MAY_BE_SMALLER and 1 <= len(chosen) < cohort)
         after = {need for need in selector.needs if NEEDS[need].gathered == "after"}
+        chosen = np.unique(chosen)
         reports = {name: reported(name, len(chosen), rng) for name in sorted(after)}
         silent = rng.random(len(chosen)) < 0.3
         for report in reports.values():

@@ -47,7 +47,7 @@ def test_the_aggregated_model_on_the_samples_of_its_cohort():
 
 @dataclass(frozen=True, kw_only=True)
 class ExpectedSpy(Spy):
-    needs: ClassVar[frozenset[str]] = frozenset({"expected_duration"})
+    needs: ClassVar[frozenset[str]] = frozenset({"expected_duration", "transfer_time"})
 
 
 def test_an_expected_round_has_both_transfers(monkeypatch: pytest.MonkeyPatch):
@@ -55,6 +55,7 @@ def test_an_expected_round_has_both_transfers(monkeypatch: pytest.MonkeyPatch):
     played(timed(selector := ExpectedSpy(), monkeypatch))
     expected = [1 + 4, 10 + 16, 10 + 4, 10 + 4]
     assert selector.views[0].reports["expected_duration"].tolist() == expected
+    assert selector.views[0].reports["transfer_time"].tolist() == [2, 8, 2, 2]
 
 
 def test_the_entropy_of_a_cohort_is_that_of_who_answered():

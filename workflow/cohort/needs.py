@@ -74,6 +74,10 @@ class EvaluationContext(Protocol):
     def durations(self) -> np.ndarray:
         """The simulated seconds of each client's round, of all of J for needs gathered once."""
 
+    def transfer_times(self) -> np.ndarray:
+        """The simulated seconds in which each client receives or sends the model once, for needs
+        gathered once."""
+
     def global_on_own(self) -> Iterable[ModelResults]:
         """Results of the global model on each client's training samples."""
 
@@ -164,6 +168,16 @@ class ExpectedDuration(Need):
         return context.durations()
 
 
+class TransferTime(Need):
+    """The server knows each client's link, and so the simulated seconds in which it receives or
+    sends the model once; 0 if the run simulates no time."""
+
+    name, gathered, evaluates = "transfer_time", "once", False
+
+    def measure(self, context: EvaluationContext) -> np.ndarray:
+        return context.transfer_times()
+
+
 class CandidateLoss(Need):
     """Each client of the pool receives the global model, evaluates it on its own training samples
     and sends the mean loss, as power-of-choice and FedCor require."""
@@ -172,6 +186,16 @@ class CandidateLoss(Need):
 
     def measure(self, context: EvaluationContext) -> np.ndarray:
         return np.array([results.loss for results in context.global_on_own()])
+
+
+class CandidateAccuracy(Need):
+    """Each client of the pool receives the global model, evaluates it on its own training samples
+    and sends the accuracy, from 0 to 1; NaN for a client without samples."""
+
+    name, gathered, numbers = "candidate_accuracy", "before", 1
+
+    def measure(self, context: EvaluationContext) -> np.ndarray:
+        return np.array([results.accuracy for results in context.global_on_own()])
 
 
 class CandidateBatchLoss(Need):
@@ -191,6 +215,16 @@ class TrainingLoss(Need):
 
     def measure(self, context: EvaluationContext) -> np.ndarray:
         return context.training_losses()
+
+
+class ReceivedLoss(Need):
+    """Before training, each client of the cohort evaluates the model that it received on its own
+    training samples, and sends the mean loss with its update; NaN for a client without samples."""
+
+    name, gathered, numbers = "received_loss", "after", 1
+
+    def measure(self, context: EvaluationContext) -> np.ndarray:
+        return np.array([results.loss for results in context.global_on_own()])
 
 
 class Duration(Need):
@@ -306,9 +340,10 @@ def loss_norms(evaluations: Iterable[ModelResults]) -> np.ndarray:
 
 
 NEEDS = Catalog("cohort.needs", Need, (
-    LabelCounts, Overlap, SamplesPerRound, ExpectedDuration, CandidateLoss, CandidateBatchLoss,
-    TrainingLoss, Duration, Update, BiasUpdate, SoftLabels, LocalModelAccuracy, RMSLoss,
-    LastBatchRMSLoss, ReservedLoss, ReservedCorrect, ReservedPredictions,
+    LabelCounts, Overlap, SamplesPerRound, ExpectedDuration, TransferTime, CandidateLoss,
+    CandidateAccuracy, CandidateBatchLoss, TrainingLoss, ReceivedLoss, Duration, Update, BiasUpdate,
+    SoftLabels, LocalModelAccuracy, RMSLoss, LastBatchRMSLoss, ReservedLoss, ReservedCorrect,
+    ReservedPredictions,
 ))  # fmt: skip
 
 

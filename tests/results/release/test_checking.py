@@ -26,7 +26,7 @@ RUNS: dict[str, dict[str, Any]] = {
     },
     **{
         f"{name} {scheme}": FEW | {"selector": name, "rounds": 9, "availability": scheme}
-        for name in ("random", "probe", "peco")
+        for name in ("random", "probe", "peco", "tifl", "clustered-updates", "optimal-sampling")
         for scheme in ("markov-2-6", "diurnal-0.1")
     },
     **{

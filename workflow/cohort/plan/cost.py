@@ -58,7 +58,11 @@ TORCH_SLOWDOWN, TORCH_STEP = 4, 3e-3  # of PyTorch where native code exists but 
 START_MB = 500  # the interpreter with torch
 SNAKEMAKE_MB = 350  # what Snakemake itself takes within a job on a cluster
 CLIENT_COPIES = 8  # of the network per client in training or probing: models, stack, server rule
-MODELS_HELD = {"scaffold": 1, "divfl": 2}  # copies of the network that a rule keeps per client
+MODELS_HELD = {
+    "scaffold": 1,
+    "divfl": 2,
+    "clustered-updates": 3,
+}  # copies of the network that a rule keeps per client
 LARGEST_CLIENT = 10  # its size in multiples of the mean client's, all in memory while it trains
 INPUT_COPIES = 3  # of a client's inputs, at most, while they are standardized
 
@@ -89,9 +93,10 @@ def _phase_seconds(cell: Cell, info: DatasetInfo) -> float:
         step, sample = max(step, TORCH_STEP), sample * TORCH_SLOWDOWN
     amount, epochs = local_work(settings.J)
     per_epoch = math.ceil(size / settings.batch)
-    steps = settings.cohort * amount * (per_epoch if epochs else 1)
+    own = amount * (per_epoch if epochs else 1)
+    steps = settings.cohort * own
     if isinstance(cell.selector, Probing):
-        steps += _probed(cell) * cell.selector.batches
+        steps += _probed(cell) * min(cell.selector.batches, own)
     around = ROUND_SECONDS + settings.cohort * CLIENT_SECONDS
     per_round = steps * step + steps * size / per_epoch * sample + around
     return settings.rounds * per_round + _evaluated_samples(cell, info) * evaluation

@@ -64,11 +64,23 @@ class RpowD(HighestTrainingLoss):
         return top_clients(state["loss"][pool], pool, view.cohort, rng)
 
 
+class RandomPool(Screening):
+    """Draws the pool uniformly: `pool` times as many clients as the cohort has, or all."""
+
+    pool: float
+
+    def pool_size(self, clients: int, cohort: int) -> int:
+        return min(round(self.pool * cohort), clients)
+
+    def draw_pool(self, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
+        return rng.choice(candidates, self.pool_size(len(candidates), view.cohort), replace=False)
+
+
 NEVER = -999_999  # the last round of a client that was never chosen
 
 
 @dataclass(frozen=True, kw_only=True)
-class Probe(Selector, Probing):
+class Probe(Selector, RandomPool, Probing):
     """Has a random pool of clients train on a few batches, then chooses the cohort by score.
 
     A client's score weighs the norm of its probe update against fairness: how rarely, and how long
@@ -93,12 +105,6 @@ class Probe(Selector, Probing):
     def begin(self, view: View, rng: Rng) -> State:
         count, last = np.zeros(view.clients, dtype=int), np.full(view.clients, NEVER)
         return {"count": count, "last": last, "round": np.zeros(1, dtype=int)}
-
-    def pool_size(self, clients: int, cohort: int) -> int:
-        return min(round(self.pool * cohort), clients)
-
-    def draw_pool(self, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
-        return rng.choice(candidates, self.pool_size(len(candidates), view.cohort), replace=False)
 
     def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
         pool, norms = candidates, view.reports["probe_norm"][candidates]

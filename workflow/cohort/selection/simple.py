@@ -158,6 +158,35 @@ class HighestTrainingLoss(HighestLoss):
     needs: ClassVar[frozenset[str]] = frozenset({"training_loss"})
 
 
+@dataclass(frozen=True, kw_only=True)
+class Afl(HighestLoss):
+    """Draws clients with probabilities proportional to exp(alpha2 * value), where the value of a
+    client is the square root of its number of samples times the mean loss on them of the model that
+    it received last (active federated learning, algorithm 1).
+
+    The share `alpha1` of the candidates with the lowest values is left out of that; the share
+    `alpha3` of the cohort is then drawn uniformly from everybody else. Clients without a value have
+    the highest of all; those without samples are chosen only if a cohort would be too small without
+    them.
+    """
+
+    name: ClassVar[str] = "afl"
+    needs: ClassVar[frozenset[str]] = frozenset({"received_loss"})
+    alpha1: float = parameter(0.75, **SHARE, help="share of clients left out for low values")
+    alpha2: float = parameter(0.01, minimum=0, help="how much values count")
+    alpha3: float = parameter(0.1, **SHARE, help="share of the cohort that is drawn uniformly")
+
+    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
+        candidates = leave_out_empty(candidates, view)
+        values = np.sqrt(np.maximum(view.sizes[candidates], 1)) * state["loss"][candidates]
+        values = np.clip(values, 0, values[np.isfinite(values)].max(initial=0))
+        best = np.argsort(values, kind="stable")[int(self.alpha1 * len(values)) :]
+        count = min(int((1 - self.alpha3) * view.cohort), len(best))
+        drawn = best[draw_without_replacement(self.alpha2 * values[best], count, rng)]
+        others = rng.choice(np.delete(candidates, drawn), view.cohort - count, replace=False)
+        return np.concatenate([candidates[drawn], others])
+
+
 TINY = 1e-10  # added to counts, so that nothing is divided by zero
 
 

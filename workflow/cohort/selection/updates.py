@@ -217,15 +217,20 @@ class HicsFl(LastUpdates):
         """Each client's cluster, from 0: Ward's linkage of rows of distances, as in their code."""
         if len(updates) <= count:
             return np.arange(len(updates))
-        norms = np.linalg.norm(updates, axis=1)
-        norms = np.maximum(np.outer(norms, norms), np.finfo(float).tiny)
-        angles = np.arccos(np.clip(updates @ updates.T / norms, -1, 1))
-        distances = angles + self.weight * np.abs(entropies[:, np.newaxis] - entropies)
+        distances = angles(updates) + self.weight * np.abs(entropies[:, np.newaxis] - entropies)
         tree = scipy.cluster.hierarchy.ward(scipy.spatial.distance.pdist(distances))
         return scipy.cluster.hierarchy.cut_tree(tree, count).ravel()
 
     def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
         return super().observe(state, cohort, reports, view) | {"round": state["round"] + 1}
+
+
+def angles(updates: np.ndarray) -> np.ndarray:
+    """The angle between each two rows, a right one to a row of zeros."""
+    norms = np.linalg.norm(updates, axis=1)
+    norms = np.maximum(np.outer(norms, norms), np.finfo(float).tiny)
+    result: np.ndarray = np.arccos(np.clip(updates @ updates.T / norms, -1, 1))
+    return result
 
 
 NOISE = 0.01  # the standard deviation of a change of loss that no other client explains

@@ -90,8 +90,10 @@ class FederatedRounds(Rounds):
         task = self.task
         weights, rng = task.initial_weights(), generator(task.settings.seed, "selection")
         steps = np.array([local_steps(size, task.settings)[0] for size in task.sizes])
-        seconds = self.seconds(np.arange(len(steps)), steps, 2 * self._model_bytes(weights))
-        reports = self.needs.gather("once", range(len(steps)), Ledger(), seconds=seconds)
+        clients, size = np.arange(len(steps)), self._model_bytes(weights)
+        seconds = self.seconds(clients, steps, 2 * size)
+        given = {"seconds": seconds, "transfers": self.seconds(clients, 0 * steps, size)}
+        reports = self.needs.gather("once", clients, Ledger(), **given)
         if not self.selector.allocates and not self.selector.probe_batches:
             with refusals_as_errors(f"participation '{task.settings.participation}': "):
                 task.participation.check(seconds[task.sizes > 0])

@@ -126,6 +126,7 @@ class ModelEvaluations:
     local_models: Updates | None = None
     works: Sequence[LocalWork] = ()
     seconds: np.ndarray | None = None
+    transfers: np.ndarray | None = None
     round: int = 0
 
     @property
@@ -172,6 +173,10 @@ class ModelEvaluations:
 
     def durations(self) -> np.ndarray:
         return read_only(np.zeros(len(self.clients)) if self.seconds is None else self.seconds)
+
+    def transfer_times(self) -> np.ndarray:
+        assert self.transfers is not None
+        return read_only(self.transfers)
 
     def local_on_own(self) -> Iterator[ModelEvaluation]:
         for row, client in enumerate(self.clients):

@@ -1,0 +1,152 @@
+"""Unbiased sampling: selectors whose weights make a round, in expectation, one of all clients that
+they draw from, averaged by size."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from cohort.core.components import parameter
+from cohort.core.lazy import lazy
+from cohort.selection.pools import RandomPool
+from cohort.selection.selector import Probing, Rng, Selector, State, UpdateWeighing, View
+from cohort.selection.updates import LastUpdates, angles
+
+scipy = lazy("scipy")
+
+
+def sizes_of(candidates: np.ndarray, view: View) -> np.ndarray:
+    """The whole number of samples of each candidate; 1 for each if nobody has any."""
+    sizes: np.ndarray = view.sizes[candidates].astype(np.int64)
+    return sizes if sizes.any() else np.ones_like(sizes)
+
+
+class BySize(Selector, UpdateWeighing):
+    """Draws clients with replacement, each in proportion to its number of samples, and gives all
+    draws the same weight (MD sampling)."""
+
+    name: ClassVar[str] = "by-size"
+
+    def urns(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
+        """How often each candidate is in the urn of each draw (draw, candidate). Every urn holds as
+        much as all candidates have samples."""
+        return np.tile(sizes_of(candidates, view), (view.cohort, 1))
+
+    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
+        urns = self.urns(state, candidates, view, rng)
+        return np.array([rng.choice(candidates, p=urn / urn.sum()) for urn in urns])
+
+    def weights(
+        self, state: State, candidates: np.ndarray, cohort: np.ndarray, view: View
+    ) -> np.ndarray:
+        return np.full(len(cohort), 1 / len(cohort))
+
+
+def pour(masses: np.ndarray, capacities: np.ndarray) -> np.ndarray:
+    """Pour masses, in their order, into urns of these capacities, filling one urn after another:
+    return how much of each mass is in each urn (urn, mass)."""
+    tops, rims = masses.cumsum(), capacities.cumsum()[:, np.newaxis]
+    shared = np.minimum(tops, rims) - np.maximum(tops - masses, rims - capacities[:, np.newaxis])
+    return np.maximum(shared, 0)
+
+
+class ClusteredBySize(BySize):
+    """Draws one client from each of as many urns as the cohort has clients. Clients are poured into
+    them from the largest to the smallest, so that each is in as few urns as its size allows
+    (algorithm 1). Summed over urns, chances are those of `by-size`."""
+
+    name: ClassVar[str] = "clustered-sizes"
+
+    def urns(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
+        sizes = sizes_of(candidates, view)
+        order, urns = np.argsort(-sizes, kind="stable"), np.zeros((view.cohort, len(sizes)), int)
+        urns[:, order] = pour(view.cohort * sizes[order], np.full(view.cohort, sizes.sum()))
+        return urns
+
+
+class ClusteredByUpdates(BySize, LastUpdates):
+    """Draws one client from each of as many urns as the cohort has clients, which hold clients with
+    similar updates (algorithm 2). Summed over urns, chances are those of `by-size`.
+
+    A client that fills urns of its own has these; what is left of it is clustered with the others
+    by the angles of their last updates, in groups that are as large as one urn holds. The largest
+    groups have an urn each, in which the clients of the others, from the smallest group on, fill
+    what room is left. A client whose update is not known yet is at an angle of 0 to all.
+    """
+
+    name: ClassVar[str] = "clustered-updates"
+    need: ClassVar[str] = "update"
+    needs: ClassVar[frozenset[str]] = frozenset({need})
+
+    def urns(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
+        sizes = sizes_of(candidates, view)
+        capacity = sizes.sum()
+        full, rest = np.divmod(view.cohort * sizes, capacity)
+        own = capacity * np.repeat(np.eye(len(sizes), dtype=int), full, axis=0)
+        groups = self.groups(state["updates"][candidates].astype(float), rest, capacity)
+        order = np.argsort(np.bincount(groups, rest), kind="stable")
+        small, large = np.split(order, [len(order) - view.cohort + len(own)])
+        urns = np.where(groups == large[:, np.newaxis], rest, 0)
+        ranks, shuffled = np.argsort(order)[groups], rng.permutation(len(sizes))
+        poured = shuffled[np.argsort(ranks[shuffled], kind="stable")]
+        poured = poured[ranks[poured] < len(small)]
+        urns[:, poured] += pour(rest[poured], capacity - urns.sum(axis=1))
+        return np.concatenate([own, urns])
+
+    def groups(self, updates: np.ndarray, masses: np.ndarray, capacity: int) -> np.ndarray:
+        """The group of each client, from 0: the largest subtrees of Ward's tree of the rows of
+        angles whose masses add up to no more than the capacity."""
+        if len(updates) == 1:
+            return np.zeros(1, dtype=int)
+        is_known = updates.any(axis=1)
+        distances = angles(updates) * np.outer(is_known, is_known)
+        tree = scipy.cluster.hierarchy.ward(scipy.spatial.distance.pdist(distances))
+        heights = masses.tolist()
+        for left, right in tree[:, :2].astype(int):
+            heights.append(heights[left] + heights[right])
+        tree[:, 2] = heights[len(masses) :]
+        labels: np.ndarray = scipy.cluster.hierarchy.fcluster(tree, capacity, "distance") - 1
+        return labels
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptimalSampling(Selector, RandomPool, Probing, UpdateWeighing):
+    """Has a random pool train, and draws those that send their updates by the norms of these: the
+    unbiased sampling of least variance.
+
+    A client's chance is proportional to the norm of its update times its share of the pool's
+    samples, but at most 1, and its weight is this share divided by its chance. The paper draws
+    clients independently, here a systematic sample is drawn with the same chances, as a cohort has
+    a size. If J counts several epochs, norms are those of the first.
+    """
+
+    name: ClassVar[str] = "optimal-sampling"
+    pool: float = parameter(32 / 3, minimum=1, help="clients that train, in multiples of a cohort")
+    batches = 1_000_000  # of the probe: all of J, or of its first epoch
+
+    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
+        order = rng.permutation(len(candidates))
+        marks = self.chances(candidates, view)[order].cumsum().round(9) + rng.random()
+        return candidates[order[np.diff(np.floor(marks), prepend=0) > 0]]
+
+    def weights(
+        self, state: State, candidates: np.ndarray, cohort: np.ndarray, view: View
+    ) -> np.ndarray:
+        sizes, chances = sizes_of(candidates, view), self.chances(candidates, view)
+        rows = [int(np.flatnonzero(candidates == client)[0]) for client in cohort]
+        weights: np.ndarray = sizes[rows] / sizes.sum() / chances[rows]
+        return weights
+
+    def chances(self, candidates: np.ndarray, view: View) -> np.ndarray:
+        """The probability of each candidate to be drawn. They add up to the size of the cohort, or
+        to the number of updates that are not zero if these are fewer; if all are, sizes count."""
+        sizes = sizes_of(candidates, view)
+        norms = sizes * view.reports["probe_norm"][candidates]
+        norms = norms if norms.any() else sizes
+        places, is_sure = min(view.cohort, np.count_nonzero(norms)), np.zeros(len(norms), bool)
+        while True:
+            total = max(norms[~is_sure].sum(), np.finfo(float).tiny)
+            chances = np.where(is_sure, 1, (places - is_sure.sum()) * norms / total)
+            if (chances <= 1).all():
+                return chances
+            is_sure |= chances > 1
