@@ -33,17 +33,8 @@ from cohort.needs import NEEDS
 from cohort.partition import SCHEMES, Pool, Scheme
 from cohort.partition.schemes import Iid, Overlap
 from cohort.selection import SELECTORS, Selector
-from cohort.selection.selector import (
-    Allocating,
-    Filtering,
-    Probing,
-    Screening,
-    Skipping,
-    State,
-    UpdateWeighing,
-    View,
-)
-from cohort.settings import Settings
+from cohort.selection import selector as abilities
+from cohort.selection.selector import State, View
 from cohort.training.availability import AVAILABILITIES, Availability, Trace
 from cohort.training.devices import DEVICES, Devices
 from cohort.training.objectives import OBJECTIVES, Objective
@@ -56,6 +47,7 @@ from cohort.training.task import Task
 from cohort.training.updates import Updates, Weights
 from tests.conftest import ROOT
 from tests.data import publishers
+from tests.training.small_task import small_task
 
 Number = int | float | str
 DATASETS = yaml.safe_load((ROOT / "config/datasets.yaml").read_text(encoding="utf-8"))
@@ -113,22 +105,17 @@ def _takes(model: Model, shape: tuple[int, ...]) -> bool:
 def of_augmentation(augmentation: Augmentation) -> list[Number]:
     """Eight augmented images: the sum of each channel, and the sum weighted by position."""
     rng = np.random.default_rng(10)
-    images = torch.from_numpy(rng.random((8, 3, 6, 6)))
-    changed = augmentation.apply(
-        images, torch.from_numpy(rng.random((8, augmentation.numbers)))
-    ).flatten(2)
-    return [
-        *changed.sum(dim=2).flatten().tolist(),
-        *(changed * torch.arange(36)).sum(dim=2).flatten().tolist(),
-    ]
+    images, numbers = rng.random((8, 3, 6, 6)), rng.random((8, augmentation.numbers))
+    changed = augmentation.apply(*map(torch.from_numpy, (images, numbers))).flatten(2)
+    both = changed, changed * torch.arange(36)
+    return [*(number for part in both for number in part.sum(dim=2).flatten().tolist())]
 
 
 def of_partition(scheme: Scheme) -> list[Number]:
     """700 samples of five classes and four groups dealt to ten clients: sizes, and a hash of all
     parts."""
-    labels = np.random.default_rng(1).permutation(
-        np.repeat(np.arange(5), [200, 150, 150, 100, 100])
-    )
+    held = np.repeat(np.arange(5), [200, 150, 150, 100, 100])
+    labels = np.random.default_rng(1).permutation(held)
     groups = np.random.default_rng(11).integers(0, 4, 700)
     rng = np.random.default_rng(2)
     own, borrowed = scheme.borrow(scheme.deal(Pool(labels, groups), 10, rng), rng)
@@ -140,7 +127,7 @@ def of_selector(selector: Selector) -> list[Number]:
     """Twelve cohorts of four of twenty clients, with invented label counts and reports; thirty if
     the selector gathers reports in some rounds only. What is gathered before choosing, each
     client's probe included, is invented for the pool alone."""
-    rounds = 30 if isinstance(selector, Skipping) else 12
+    rounds = 30 if isinstance(selector, abilities.Skipping) else 12
     counts = np.random.default_rng(3).integers(0, 30, (20, 5))
     shown = counts if "label_counts" in selector.needs else None
     view = View(clients=20, cohort=4, rounds=rounds, sizes=counts.sum(axis=1), label_counts=shown)
@@ -155,22 +142,22 @@ def of_selector(selector: Selector) -> list[Number]:
     state, cohorts = selector.begin(view, np.random.default_rng(0)), []
     for round in range(rounds):
         pool = np.arange(20)
-        if isinstance(selector, Screening):
+        if isinstance(selector, abilities.Screening):
             pool = selector.draw_pool(pool, view, np.random.default_rng([12, round]))
-        asks = not isinstance(selector, Skipping) or selector.asks(state, view)
+        asks = not isinstance(selector, abilities.Skipping) or selector.asks(state, view)
         before = _invented_before(selector, pool, round) if asks else {}
         seen = replace(view, reports={**view.reports, **before})
         cohort = selector.select(state, pool, seen, np.random.default_rng([4, round]))
-        if isinstance(selector, UpdateWeighing):
+        if isinstance(selector, abilities.UpdateWeighing):
             cohorts += [cohort, selector.weights(state, pool, cohort, seen)]
             cohort = np.unique(cohort)
         after = (need for need in selector.needs if NEEDS[need].gathered == "after")
         measured = {need: _invented(need, round)[: len(cohort)] for need in after}
         kept = np.full(len(cohort), True)
-        if isinstance(selector, Filtering):
+        if isinstance(selector, abilities.Filtering):
             kept = selector.keep(measured, view.sizes[cohort])
         cohorts.append(cohort[kept])
-        if isinstance(selector, Allocating):
+        if isinstance(selector, abilities.Allocating):
             cohorts.append(selector.quotas(cohort, seen).flatten())
         state = selector.observe(state, cohort, measured, seen)
     return np.concatenate(cohorts).tolist()
@@ -179,7 +166,7 @@ def of_selector(selector: Selector) -> list[Number]:
 def _invented_before(selector: Selector, pool: np.ndarray, round: int) -> dict[str, np.ndarray]:
     """A number for each client of the pool, NaN for the others, by what was asked of it."""
     asked = sorted(need for need in selector.needs if NEEDS[need].gathered == "before")
-    if isinstance(selector, Probing):
+    if isinstance(selector, abilities.Probing):
         asked.append("probe_norm")
     values = np.random.default_rng([13, round]).lognormal(size=len(pool))
     return {name: scatter_rows(values, pool, 20) for name in asked}
@@ -206,13 +193,11 @@ def of_objective(objective: Objective) -> list[Number]:
     head = nn.Linear(3, 4).double().requires_grad_(False)
     head.bias.copy_(torch.tensor([0.1, -0.2, 0.3, -0.4]))
     statistics = objective.label_statistics(torch.tensor([2.0, 1.0, 3.0, 0.0], dtype=torch.float64))
-    loss = objective.losses(
-        outputs, torch.from_numpy(rng.integers(0, 4, 6)), statistics, head.bias
-    ).mean()
+    targets = torch.from_numpy(rng.integers(0, 4, 6))
+    loss = objective.losses(outputs, targets, statistics, head.bias).mean()
     if objective.is_proximal:
-        loss = loss + objective.proximal_term(
-            [outputs], [torch.from_numpy(rng.normal(size=(6, 4)))]
-        )
+        start = torch.from_numpy(rng.normal(size=(6, 4)))
+        loss = loss + objective.proximal_term([outputs], [start])
     loss.backward()
     return [loss.item(), *outputs.grad.flatten().tolist()]
 
@@ -220,24 +205,17 @@ def of_objective(objective: Objective) -> list[Number]:
 def of_server(server: ServerRule) -> list[Number]:
     """Three rounds of invented updates of three unequal clients."""
     rng = np.random.default_rng(7)
-    weights: Weights = {
-        "weight": torch.from_numpy(rng.normal(size=(2, 3))),
-        "bias": torch.from_numpy(rng.normal(size=2)),
-    }
+    shapes = {"weight": (2, 3), "bias": (2,)}
+    weights = {name: torch.from_numpy(rng.normal(size=shape)) for name, shape in shapes.items()}
     memory, numbers = server.begin(weights, dict), []
+    settings = {"clients": (0, 3, 1), "total": 4, "lr": 0.1, "momentum": 0.5}
     for _ in range(3):
         local = {
             name: tensor + torch.from_numpy(rng.normal(size=(3, *tensor.shape)))
             for name, tensor in weights.items()
         }
-        losses = torch.from_numpy(rng.random(3))
-        sizes, steps = (
-            torch.tensor([10.0, 30.0, 5.0], dtype=torch.float64),
-            torch.tensor([4, 12, 2]),
-        )
-        updates = Updates(
-            local, sizes, steps, losses, clients=(0, 3, 1), total=4, lr=0.1, momentum=0.5
-        )
+        sizes, steps = torch.tensor([10.0, 30.0, 5.0]).double(), torch.tensor([4, 12, 2])
+        updates = Updates(local, sizes, steps, torch.from_numpy(rng.random(3)), **settings)
         weights, memory, _ = server.apply(weights, updates, memory)
         for name in sorted(weights):
             numbers += weights[name].flatten().tolist()
@@ -302,9 +280,8 @@ class PlainMean(ServerRule):
     """A server rule that averages updates without weighting clients by their sizes."""
 
     def apply(self, weights: Weights, updates: Updates, memory: Weights) -> Merged:
-        return Merged(
-            {name: rows.mean(dim=0) for name, rows in updates.weights.items()}, memory, {}
-        )
+        means = {name: rows.mean(dim=0) for name, rows in updates.weights.items()}
+        return Merged(means, memory, {})
 
 
 def of_schedule(schedule: Schedule) -> list[Number]:
@@ -322,10 +299,7 @@ def of_schedule(schedule: Schedule) -> list[Number]:
     return numbers
 
 
-LATER = {
-    "test_classes_named",
-    "update_norm",
-}  # what is measured since: it looks at training and changes nothing
+LATER = {"test_classes_named", "update_norm"}  # what is measured since, and changes nothing
 
 
 def of_procedure(procedure: Procedure) -> list[Number]:
@@ -347,52 +321,30 @@ def of_procedure(procedure: Procedure) -> list[Number]:
 
 
 def _digits_task() -> Task:
+    """Five clients with 120 digits, of whom three are in each cohort; a linear model."""
     digits = load_digits()
     images = torch.from_numpy(digits.images[:200]).unsqueeze(1)
     labels = torch.from_numpy(digits.target[:200])
-    zero, one = torch.zeros(1, dtype=torch.float64), torch.ones(1, dtype=torch.float64)
-    train, test = (
-        Samples(images[part], labels[part], 16.0, zero, one)
-        for part in (slice(120), slice(120, 200))
-    )
+    zero, one = torch.tensor([0, 1], dtype=torch.float64).split(1)
+    train = Samples(images[:120], labels[:120], 16.0, zero, one)
+    test = Samples(images[120:], labels[120:], 16.0, zero, one)
     parts = np.split(np.random.default_rng(8).permutation(120), [10, 25, 50, 80])
+    counts = [np.bincount(train.labels.numpy()[part], minlength=10) for part in parts]
     model = nn.Sequential(nn.Flatten(), nn.Linear(64, 10)).double()
     for number, parameter in enumerate(model.parameters()):
-        parameter.data = torch.from_numpy(
-            np.random.default_rng([9, number]).normal(size=tuple(parameter.shape)) / 8
-        )
-    names = {
-        "dataset": "digits",
-        "model": "linear",
-        "partition": "by hand",
-        "strategy": "by hand",
-        "precision": "float64",
-    }
-    return Task(
-        settings=Settings(
-            **names, J="J2e", seed=0, clients=5, cohort=3, rounds=3, batch=8, lr=0.1, momentum=0.5
-        ),
-        selector=Shuffled(),
-        objective=SquaredError(),
-        server=PlainMean(),
-        model=model,
-        classes=10,
-        train_samples=train,
-        test_samples=test,
-        test=torch.arange(10, 80),
-        validation_samples=test,
-        validation=torch.arange(0),
-        reserved=torch.arange(10),
-        shards=Shards(
-            parts,
-            np.stack([np.bincount(labels[:120].numpy()[part], minlength=10) for part in parts]),
-        ),
-    )
+        drawn = np.random.default_rng([9, number]).normal(size=tuple(parameter.shape))
+        parameter.data = torch.from_numpy(drawn / 8)
+    strategy = {"selector": Shuffled(), "objective": SquaredError(), "server": PlainMean()}
+    settings = {"cohort": 3, "rounds": 3, "J": "J2e", "batch": 8, "momentum": 0.5}
+    data = {"train": train, "test": test, "classes": 10, "sizes": tuple(map(len, parts))}
+    task = small_task(model=model, **strategy, **data, **settings)
+    places = {"test": torch.arange(10, 80), "reserved": torch.arange(10)}
+    return replace(task, shards=Shards(parts, np.stack(counts)), **places)
 
 
 def of_dataset(name: str) -> list[Number]:
-    """Training and test split of bundled files, or of generated files in the publisher's format: samples per
-    class, pixel sum, and a hash of every byte."""
+    """Training and test split of bundled files, or of generated ones in the publisher's format:
+    samples per class, pixel sum, and a hash of every byte."""
     numbers: list[Number] = []
     with tempfile.TemporaryDirectory() as folder:
         if name == "arrays":
@@ -465,13 +417,9 @@ CATALOGS: dict[str, tuple[dict[str, Any], Callable[[Any], list[Number]]]] = {
 UNREPEATABLE = {"procedure:masked-labels"}  # keys and ciphertexts have no seed, nothing is trained
 SHARED = {name: entry["parser"] for name, entry in DATASETS.items() if "parser" in entry}
 """The data sets that name a parser, each of which has a golden run instead of the parser."""
-KEYS = [
-    key
-    for kind, (components, _) in CATALOGS.items()
-    for name in components
-    if (key := f"{kind}:{name}")
-    not in UNREPEATABLE | {f"dataset:{name}" for name in SHARED.values()}
-] + [f"dataset:{name}" for name in SHARED]
+LEFT_OUT = UNREPEATABLE | {f"dataset:{name}" for name in SHARED.values()}
+KEYS = [f"{kind}:{name}" for kind, (components, _) in CATALOGS.items() for name in components]
+KEYS = [key for key in KEYS if key not in LEFT_OUT] + [f"dataset:{name}" for name in SHARED]
 
 
 def component(key: str) -> type[Component]:

@@ -20,10 +20,7 @@ Golden = Mapping[str, Mapping[str, Any]]
 
 def read() -> dict[str, dict[str, Any]]:
     """Read the recorded golden runs, by component."""
-    result: dict[str, dict[str, Any]] = (
-        json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
-    )
-    return result
+    return json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
 
 
 def complaint(key: str, golden: Golden) -> str | None:
@@ -55,18 +52,11 @@ def record() -> None:
     """Record golden runs that are missing or of another science version, and remove those of
     components that no longer exist. Numbers that moved are not recorded: that takes a new science
     version, which also trains the cells again."""
-    golden = read()
-    kept = {
-        key: golden[key]
-        for key in KEYS
-        if key in golden and golden[key]["science"] == component(key).science
-    }
-    new = {
-        key: {"science": component(key).science, "numbers": numbers_of(key)}
-        for key in KEYS
-        if key not in kept
-    }
-    lines = [
-        f" {json.dumps(key)}: {json.dumps(entry)}" for key, entry in sorted((kept | new).items())
-    ]
+    entries, golden = {}, read()
+    for key in KEYS:
+        science = component(key).science
+        entries[key] = golden.get(key, {})
+        if entries[key].get("science") != science:
+            entries[key] = {"science": science, "numbers": numbers_of(key)}
+    lines = [f" {json.dumps(key)}: {json.dumps(entries[key])}" for key in sorted(entries)]
     write_text(FILE, "{\n" + ",\n".join(lines) + "\n}\n")

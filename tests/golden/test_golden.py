@@ -17,6 +17,7 @@ from torch import nn
 import cohort
 from cohort.core.components import Catalog
 from cohort.data.split import Split
+from cohort.selection.selector import State
 from cohort.training.devices import Speeds
 from cohort.training.servers import Merged
 from cohort.training.task import RunState
@@ -52,22 +53,12 @@ def test_numbers_are_those_of_the_golden_run(key: str):
 
 
 def test_every_catalog_of_the_package_is_asked():
-    modules = [
-        importlib.import_module(info.name)
-        for info in pkgutil.walk_packages(cohort.__path__, "cohort.")
-        if not info.name.endswith("__main__")
-    ]
-    catalogs = {
-        value.package: value
-        for module in modules
-        for value in vars(module).values()
-        if isinstance(value, Catalog)
-    }
-    results = [
-        catalog
-        for package, catalog in catalogs.items()
-        if not package.startswith(tuple(WITHOUT_GOLDEN_RUNS))
-    ]
+    names = [info.name for info in pkgutil.walk_packages(cohort.__path__, "cohort.")]
+    modules = [importlib.import_module(name) for name in names if not name.endswith("__main__")]
+    values = [value for module in modules for value in vars(module).values()]
+    catalogs = {value.package: value for value in values if isinstance(value, Catalog)}
+    without = tuple(WITHOUT_GOLDEN_RUNS)
+    results = [catalog for name, catalog in catalogs.items() if not name.startswith(without)]
     asked = [components for components, _ in CATALOGS.values()]
     assert [list(components) for components in results if components not in asked] == []
     assert [list(components) for components in asked if components not in results] == []
@@ -149,29 +140,24 @@ def test_a_slightly_changed_component_is_found(key: str, monkeypatch: pytest.Mon
     assert complaint(key, read()) == MOVED.format(key)
 
 
-@pytest.mark.parametrize(
-    "key",
-    [key for key in KEYS if key.startswith("selector:") and "observe" in vars(component(key))],
-)
+def keys_with(kind: str, method: str) -> list[str]:
+    """The components of a kind that define a method themselves."""
+    return [key for key in KEYS if key.startswith(kind) and method in vars(component(key))]
+
+
+@pytest.mark.parametrize("key", keys_with("selector:", "observe"))
 def test_a_selector_that_remembers_otherwise_is_found(key: str, monkeypatch: pytest.MonkeyPatch):
     """The same values in another order; a single value, or equal ones, a little larger."""
 
-    def otherwise(array: np.ndarray) -> np.ndarray:
-        return array[::-1] if (array != array[::-1]).any() else array + 1
+    def otherwise(state: State) -> State:
+        pairs = [(name, array, array[::-1]) for name, array in state.items()]
+        return {name: back if (own != back).any() else own + 1 for name, own, back in pairs}
 
-    perturb(
-        monkeypatch,
-        key,
-        "observe",
-        lambda state: {name: otherwise(array) for name, array in state.items()},
-    )
+    perturb(monkeypatch, key, "observe", otherwise)
     assert complaint(key, read()) == MOVED.format(key)
 
 
-@pytest.mark.parametrize(
-    "key",
-    [key for key in KEYS if key.startswith("partition:") and "borrow" in vars(component(key))],
-)
+@pytest.mark.parametrize("key", keys_with("partition:", "borrow"))
 def test_a_partition_that_borrows_otherwise_is_found(key: str, monkeypatch: pytest.MonkeyPatch):
     """The same samples, each one client further on."""
     perturb(monkeypatch, key, "borrow", lambda both: (both[0], [both[1][-1], *both[1][:-1]]))
@@ -229,18 +215,16 @@ def test_recording_does_not_hide_numbers_that_moved(copied: Path, monkeypatch: p
 def test_recording_takes_the_new_and_forgets_the_gone(
     copied: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    before = read()
-    changed = {key: entry for key, entry in before.items() if key != "partition:iid"} | {
-        "selector:gone": {"science": 1, "numbers": []}
-    }
+    before, key = read(), "server:average"
+    changed = before | {"selector:gone": {"science": 1, "numbers": []}}
+    del changed["partition:iid"]
     copied.write_text(json.dumps(changed))
-    monkeypatch.setattr(
-        component("server:average"), "science", before["server:average"]["science"] + 1
-    )
-    perturb(monkeypatch, "server:average", *PERTURBATIONS["server"])
+    monkeypatch.setattr(component(key), "science", before[key]["science"] + 1)
+    perturb(monkeypatch, key, *PERTURBATIONS["server"])
     record()
-    assert set(read()) == set(before)
-    assert read()["partition:iid"] == before["partition:iid"]
-    assert read()["server:average"]["science"] == before["server:average"]["science"] + 1
-    assert not same(read()["server:average"]["numbers"], before["server:average"]["numbers"])
-    assert complaint("server:average", read()) is None
+    after = read()
+    assert set(after) == set(before)
+    assert after["partition:iid"] == before["partition:iid"]
+    assert after[key]["science"] == before[key]["science"] + 1
+    assert not same(after[key]["numbers"], before[key]["numbers"])
+    assert complaint(key, after) is None

@@ -9,6 +9,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -53,12 +54,9 @@ def cell_gets_a_free_gpu(device: torch.device, folder: Path) -> str:
             return f"the cell got {where}; there are no slots on a CPU and in a SLURM job"
         name = visible_gpus()[where.index or 0]
         visible = {"CUDA_VISIBLE_DEVICES": name if name.startswith("MIG-") else f"GPU-{name}"}
-        other = subprocess.Popen(
-            [sys.executable, "-c", HOLD],
-            env=environment() | visible,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        ways: dict[str, Any] = {"stdout": subprocess.PIPE, "text": True}
+        command = [sys.executable, "-c", HOLD]
+        other = subprocess.Popen(command, env=environment() | visible, **ways)
         assert other.stdout is not None
         said = other.stdout.readline()
         assert "waiting" in said, f"the next cell does not wait: {said}"
@@ -114,9 +112,8 @@ def start_and_kill(plan: Path, device: torch.device) -> RunState:
     command = [sys.executable, "-c", TRAIN, str(plan), str(record), device.type]
     log = plan.with_name("log")
     with log.open("w") as stream:
-        process = subprocess.Popen(
-            command, env=environment(), stdout=stream, stderr=subprocess.STDOUT
-        )
+        streams = {"stdout": stream, "stderr": subprocess.STDOUT}
+        process = subprocess.Popen(command, env=environment(), **streams)
     seen: set[int] = set()  # when the checkpoint was written
     began = time.monotonic()
     try:

@@ -24,23 +24,9 @@ BOTH = {"serial": "cpu", "auto" if torch.cuda.is_available() else "batched": "au
 """The device of each trainer; on a GPU `auto` is the batched one where it takes the procedure."""
 
 STUDIES = Path("config/studies")
-FEDERATED = {
-    "settings": {
-        "dataset": "digits",
-        "model": "small-cnn",
-        "partition": "dir-0.5-overlap0.2x2",
-        "J": "J4",
-        "clients": 20,
-        "cohort": 5,
-        "rounds": 3,
-        "batch": 16,
-        "lr": 0.3,
-        "holdout": 0.1,
-        "reserve": 50,
-        "evaluate_local": 1,
-        "seed": 0,
-    },
-}
+DATA = {"dataset": "digits", "model": "small-cnn", "partition": "dir-0.5-overlap0.2x2", "seed": 0}
+WAYS = {"J": "J4", "clients": 20, "cohort": 5, "rounds": 3, "batch": 16, "lr": 0.3}
+SETTINGS = DATA | WAYS | {"holdout": 0.1, "reserve": 50, "evaluate_local": 1}
 OTHER_PROCEDURES = {
     "concat-3": "fedconcat",
     "stratified-single": "stratify-uniform",
@@ -51,9 +37,8 @@ OTHER_PROCEDURES = {
 
 
 def plan_of(experiments: dict[str, Any]) -> Plan:
-    (STUDIES / "every.yaml").write_text(
-        yaml.safe_dump({"title": "All", "experiments": experiments})
-    )
+    text = yaml.safe_dump({"title": "All", "experiments": experiments})
+    (STUDIES / "every.yaml").write_text(text)
     return load({"studies": "every"})
 
 
@@ -70,44 +55,34 @@ def compare(plan: Plan) -> None:
         make_inputs(plan, cell)
         write_plan(cell.planned())
         serial, batched = (trained(cell, trainer).history for trainer in BOTH)
-        name = cell.settings.strategy, cell.settings.procedure, cell.settings.precision
+        name = f"{cell.settings.strategy}, {cell.settings.procedure}, {cell.settings.precision}"
         for chosen, again in zip(serial.cohorts, batched.cohorts, strict=True):
-            assert np.array_equal(chosen, again), name
+            np.testing.assert_array_equal(chosen, again, name)
         for metric, values in serial.metrics.items():
             if metric.endswith("_loss"):
-                again = list(dict(batched.metrics[metric]).values())
-                assert np.allclose(list(dict(values).values()), again, rtol=1e-3, equal_nan=True), (
-                    name,
-                    metric,
-                )
+                again, called = batched.metrics[metric], f"{name}: {metric}"
+                np.testing.assert_allclose(again, values, rtol=1e-3, err_msg=called)
 
 
 def test_strategies(project: Path):
     others = {*OTHER_PROCEDURES.values(), "stratify-weighted", "fedtan", "centralized"}
     strategies = yaml.safe_load(Path("config/strategies.yaml").read_text()).keys() - others
-    plan = plan_of({"main": FEDERATED | {"axes": {"strategy": sorted(strategies)}}})
+    plan = plan_of({"main": {"settings": SETTINGS, "axes": {"strategy": sorted(strategies)}}})
     assert len(plan.cells) == len(strategies) > 30
     compare(plan)
 
 
 def test_procedures(project: Path):
     changes = {"partition": "dir-0.5", "holdout": 0, "reserve": 0, "evaluate_local": 0, "J": "J1e"}
-    settings = FEDERATED["settings"] | changes | {"clients": 5, "rounds": 2}
-    compare(
-        plan_of(
-            {
-                f"procedure{number}": {
-                    "settings": settings
-                    | {"procedure": procedure, "batch": 1 if "single" in procedure else 16},
-                    "axes": {"strategy": [strategy]},
-                }
-                for number, (procedure, strategy) in enumerate(OTHER_PROCEDURES.items())
-            }
-        )
-    )
+    settings, experiments = SETTINGS | changes | {"clients": 5, "rounds": 2}, {}
+    for number, (procedure, strategy) in enumerate(OTHER_PROCEDURES.items()):
+        own = {"procedure": procedure, "batch": 1 if "single" in procedure else 16}
+        axes = {"strategy": [strategy]}
+        experiments[f"procedure{number}"] = {"settings": settings | own, "axes": axes}
+    compare(plan_of(experiments))
 
 
 def test_double_precision(project: Path):
     """Only a GPU has tf32: tests/gpu/trainers.py checks it there."""
     axes = {"precision": ["float64"], "strategy": ["fedavg", "scaffold"]}
-    compare(plan_of({"main": FEDERATED | {"axes": axes}}))
+    compare(plan_of({"main": {"settings": SETTINGS, "axes": axes}}))

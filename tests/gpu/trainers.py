@@ -7,14 +7,14 @@ machine without pytest.
 from __future__ import annotations
 
 import gc
-from dataclasses import replace
+from dataclasses import fields, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from cohort.data.augmentations import AUGMENTATIONS
 from cohort.data.samples import Samples
@@ -39,29 +39,14 @@ OTHERS = ("resnet18", "efficientnet-b0") if find_spec("torchvision") else ()  # 
 EXACT, ROUNDED = 1e-9, 1e-2  # relative differences allowed in float64 and in float32
 
 
-def on(task: Task, device: torch.device) -> Task:
-    """The task with its network and data on a device."""
-    test, reserved, validation = (
-        indices.to(device) for indices in (task.test, task.reserved, task.validation)
-    )
-    return replace(
-        task,
-        model=task.model.to(device),
-        train_samples=samples_on(task.train_samples, device),
-        test_samples=samples_on(task.test_samples, device),
-        validation_samples=samples_on(task.validation_samples, device),
-        test=test,
-        reserved=reserved,
-        validation=validation,
-    )
-
-
-def samples_on(samples: Samples, device: torch.device) -> Samples:
-    """Samples whose values and labels are on a device."""
-    values, labels, mean, std = (
-        tensor.to(device) for tensor in (samples.values, samples.labels, samples.mean, samples.std)
-    )
-    return Samples(values, labels, samples.scale, mean, std)
+def on(part: Any, device: torch.device) -> Any:
+    """A task with its network and data on a device, or a part of one."""
+    if isinstance(part, Tensor | nn.Module):
+        return part.to(device)
+    if not isinstance(part, Task | Samples):
+        return part
+    own = (field.name for field in fields(part))
+    return replace(part, **{name: on(getattr(part, name), device) for name in own})
 
 
 def image_task(name: str, device: torch.device, precision: str) -> Task:
@@ -73,30 +58,21 @@ def image_task(name: str, device: torch.device, precision: str) -> Task:
     samples = Samples(images, labels, 1.0, zero, one)
     torch.manual_seed(3)
     model = MODELS[name]().build((3, 32, 32), 3).to(dtype)
-    settings: dict[str, Any] = {
-        "J": "J2e",
-        "batch": 8,
-        "lr": 0.05,
-        "momentum": 0.9,
-        "precision": precision,
-    }
-    return on(
-        small_task(model=model, train=samples, test=samples, sizes=IMAGES, **settings), device
-    )
+    data = {"model": model, "train": samples, "test": samples, "sizes": IMAGES}
+    ways = {"J": "J2e", "batch": 8, "lr": 0.05, "momentum": 0.9, "precision": precision}
+    return on(small_task(**data, **ways), device)
 
 
 def difference(actual: Updates, expected: Updates) -> float:
     """The largest relative difference of a client's weight tensor; NaN counts as infinite."""
     assert actual.clients == expected.clients
     assert torch.equal(actual.steps.cpu(), expected.steps.cpu())
-    ratios = [
-        float((tensor.cpu() - other.cpu()).double().norm() / other.cpu().double().norm())
-        for row in range(len(actual.clients))
-        for tensor, other in zip(
-            actual.client_weights(row).values(), expected.client_weights(row).values(), strict=True
-        )
-    ]
-    return float(np.nan_to_num(max(ratios, key=lambda ratio: (ratio != ratio, ratio)), nan=np.inf))
+    ratios = []
+    for name, other in expected.weights.items():
+        pair = actual.weights[name], other
+        rows, wanted = (tensor.cpu().double().reshape(len(other), -1) for tensor in pair)
+        ratios.append((rows - wanted).norm(dim=1) / wanted.norm(dim=1))
+    return float(torch.stack(ratios).nan_to_num(nan=torch.inf).max())
 
 
 def at_most(bound: float, errors: dict[str, float]) -> str:
@@ -115,18 +91,12 @@ def batched_equals_serial(device: torch.device, folder: Path) -> str:
     """Every objective on clients of unequal size in float64: both trainers, and the CPU's too."""
     set_up("float64", device)
     results, cohort = {}, [10, 2, 7, 0, 4, 5]
+    ways: dict[str, Any] = {"J": "J2e", "momentum": 0.9, "weight_decay": 0.01, "clip": 0.2}
     for name, objective in OBJECTIVES.items():
-        settings: dict[str, Any] = {
-            "sizes": SIZES,
-            "J": "J2e",
-            "momentum": 0.9,
-            "weight_decay": 0.01,
-            "clip": 0.2,
-        }
-        of_cpu = small_task(objective=objective(), **settings)
+        of_cpu = small_task(objective=objective(), sizes=SIZES, **ways)
         expected = a_round(of_cpu, SerialTrainer, cohort)
         for kind in (SerialTrainer, StackedTrainer):
-            task = on(small_task(objective=objective(), **settings), device)
+            task = on(small_task(objective=objective(), sizes=SIZES, **ways), device)
             results[f"{name}, {kind.name}"] = difference(a_round(task, kind, cohort), expected)
     return at_most(EXACT, results)
 
@@ -141,7 +111,7 @@ def cells_equal_themselves_in_a_stack(device: torch.device, folder: Path) -> str
         trainer, start = StackedTrainer(on(task, device)), on(task, device).initial_weights()
         works = trainer.full_work(start, range(seed, len(SIZES)), 3)
         parts.append(Part(trainer, works, start, Cursor()))
-    together = Stack(parts[0].trainer, parts).train(parts)
+    together = Stack(parts).train(parts)
     for part, (stacked, *_) in zip(parts, together, strict=True):
         alone = part.trainer.train_part(part)[0]
         for name, tensor in alone.items():
@@ -215,17 +185,12 @@ def whole_runs_are_equal(device: torch.device, folder: Path) -> str:
     """Four rounds with selection, dropout of clients and evaluation, in float64."""
     set_up("float64", device)
     results = {}
+    ways: dict[str, Any] = {"J": "J2e", "momentum": 0.5, "participation": "dropout-0.3"}
     for server in (Average(), Scaffold()):
-        settings: dict[str, Any] = {
-            "cohort": 5,
-            "rounds": 4,
-            "J": "J2e",
-            "participation": "dropout-0.3",
-        }
         states = []
         for kind in (SerialTrainer, StackedTrainer):
-            task = on(small_task(server=server, sizes=SIZES, momentum=0.5, **settings), device)
-            states.append(run(replace(task, trainer=kind)))
+            task = small_task(server=server, sizes=SIZES, cohort=5, rounds=4, **ways)
+            states.append(run(replace(on(task, device), trainer=kind)))
         serial, batched = states
         for name, tensor in serial.weights.items():
             gap = (batched.weights[name] - tensor).norm() / tensor.norm()
@@ -249,9 +214,8 @@ def captured_steps_equal_calls(device: torch.device, folder: Path) -> str:
         expected += values.sum(dim=0)
         assert torch.equal(captured(values.to(device)).cpu(), 2 * expected)
         assert torch.equal(total.cpu(), expected)
-    return (
-        f"5 calls, {sum(capture is not None for capture in captured.captures.values())} CUDA graphs"
-    )
+    graphs = sum(capture is not None for capture in captured.captures.values())
+    return f"5 calls, {graphs} CUDA graphs"
 
 
 def every_height_is_captured(device: torch.device, folder: Path) -> str:
@@ -262,9 +226,7 @@ def every_height_is_captured(device: torch.device, folder: Path) -> str:
     train(trainer, task.initial_weights(), [0, 1, 2], 1)
     assert trainer.stacks.stack is not None
     captures = trainer.stacks.stack.step.captures
-    assert captures and all(capture is not None for capture in captures.values()), (
-        "a capture failed"
-    )
+    assert captures and None not in captures.values(), "a capture failed"
     return f"{len(captures)} CUDA graphs"
 
 
@@ -291,13 +253,11 @@ def float32_is_not_tf32(device: torch.device, folder: Path) -> str:
         one, other = torch.randn(2, 256, 256, device=device)
         images = torch.randn(8, 16, 16, 16, device=device)
         kernels = torch.randn(32, 16, 3, 3, device=device)
-        rough = one @ other, torch.nn.functional.conv2d(images, kernels)
-        exact = (
-            one.double() @ other.double(),
-            torch.nn.functional.conv2d(images.double(), kernels.double()),
-        )
-        results[precision] = max(
-            float((a - b).norm() / b.norm()) for a, b in zip(rough, exact, strict=True)
-        )
+        pairs = {torch.matmul: (one, other), torch.conv2d: (images, kernels)}
+        errors = []
+        for product, given in pairs.items():
+            exact = product(*(tensor.double() for tensor in given))
+            errors.append(float((product(*given) - exact).norm() / exact.norm()))
+        results[precision] = max(errors)
     assert results["float32"] < 5e-6, results
     return f"relative error {results['float32']:.1e} at float32, {results['tf32']:.1e} at tf32"

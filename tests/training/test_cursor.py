@@ -45,6 +45,14 @@ def probed(trainer: str) -> Task:
 
 
 ONE_EPOCH = {"J": "J1e", "batch": 4, "lr_decay": 1.0, "cohort": 5, "momentum": 0.0}
+
+
+def central(schedule: str, **changes: Any) -> Task:
+    """Epochs of one client, by an optimizer that lives on and a schedule of its learning rate."""
+    parts = {"procedure": "centralized", "sizes": (26,), "validation": (0, 1, 2), "cohort": 1}
+    return task_of(**(ONE_EPOCH | parts | {"schedule": schedule, "rounds": 4} | changes))
+
+
 TASKS: dict[str, Callable[[], Task]] = {
     "serial": lambda: task_of(model=random_network(), augmentation="crop-flip"),
     "serial with Adam": lambda: task_of(optimizer="adam", momentum=0.0, lr=0.01),
@@ -63,9 +71,8 @@ TASKS: dict[str, Callable[[], Task]] = {
     "stratified-hybrid": lambda: task_of(
         "native", procedure="stratified-hybrid-2", schedule="onecycle", **ONE_EPOCH
     ),
-    "centralized": lambda: task_of(
-        sizes=(26,), procedure="centralized", schedule="onecycle", **(ONE_EPOCH | {"cohort": 1})
-    ),
+    "centralized": lambda: central("onecycle"),
+    "centralized with Adam": lambda: central("plateau-patience0", optimizer="adam", lr=0.01),
 }
 
 

@@ -45,8 +45,7 @@ class Model(Component):
 
 
 def check_images(shape: Shape, least: int) -> None:
-    """Raise ValueError unless samples of this shape are images of at least `least` pixels a
-    side."""
+    """Raise ValueError unless samples of this shape are images of `least` pixels a side or more."""
     if len(shape) != 3 or min(shape[1:]) < least:
         raise ValueError(
             f"needs images of at least {least}x{least} pixels, not samples of shape {shape}"
@@ -77,8 +76,7 @@ def _declare_operators() -> library.Library:
 def torchvision_model(name: str, classes: int) -> nn.Module:
     """Build a network of torchvision with its initial weights."""
     models = from_torchvision("models")
-    network: nn.Module = models.get_model(name, weights=None, num_classes=classes)
-    return network
+    return models.get_model(name, weights=None, num_classes=classes)
 
 
 def residual(*layers: nn.Module, stride: int = 1, new_channels: int = 0) -> nn.Module:
@@ -99,27 +97,32 @@ def residual(*layers: nn.Module, stride: int = 1, new_channels: int = 0) -> nn.M
         def forward(self, images: Tensor) -> Tensor:
             taken, new = images[:, :, ::stride, ::stride], new_channels // 2
             shortcut = functional.pad(taken, (0, 0, 0, 0, new, new)) if new else taken
-            total: Tensor = self.layers(images) + shortcut
-            return total
+            return self.layers(images) + shortcut
 
     return Residual()
+
+
+def dense(*widths: int) -> list[nn.Module]:
+    """Linear layers from each width to the next, with a ReLU between them."""
+    layers: list[nn.Module] = []
+    for before, after in pairwise(widths):
+        layers += [nn.Linear(before, after), nn.ReLU()]
+    return layers[:-1]
 
 
 class SmallMLP(Model):
     """A multilayer perceptron with one hidden layer of 64 units."""
 
-    name: ClassVar[str] = "small-mlp"
-    kinds: ClassVar[tuple[str, ...]] = ("images", "table")
+    name = "small-mlp"
+    kinds = ("images", "table")
     hidden: ClassVar[int] = 64
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
-        hidden = nn.Linear(math.prod(shape), self.hidden)
-        return nn.Sequential(nn.Flatten(), hidden, nn.ReLU(), nn.Linear(self.hidden, classes))
+        return nn.Sequential(nn.Flatten(), *dense(math.prod(shape), self.hidden, classes))
 
 
 class SmallCNN(Model):
-    """Two 3x3 convolutions with 16 and 32 channels, each followed by max pooling, and a linear
-    layer."""
+    """3x3 convolutions of 16 and 32 channels, each followed by max pooling, and a linear layer."""
 
     name: ClassVar[str] = "small-cnn"
     channels: ClassVar[tuple[int, int]] = (16, 32)
@@ -129,17 +132,11 @@ class SmallCNN(Model):
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
         depth, height, width = shape
-        first, second = self.channels
-        return nn.Sequential(
-            nn.Conv2d(depth, first, 3, padding=1),
-            nn.ReLU(),
-            nn.MaxPool2d(2),
-            nn.Conv2d(first, second, 3, padding=1),
-            nn.ReLU(),
-            nn.MaxPool2d(2),
-            nn.Flatten(),
-            nn.Linear(second * (height // 4) * (width // 4), classes),
-        )
+        layers: list[nn.Module] = []
+        for before, after in pairwise((depth, *self.channels)):
+            layers += [nn.Conv2d(before, after, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
+        features = self.channels[-1] * (height // 4) * (width // 4)
+        return nn.Sequential(*layers, nn.Flatten(), nn.Linear(features, classes))
 
 
 KERNEL = 5
@@ -161,48 +158,41 @@ class LeNet(Model):
         for before, after in pairwise((shape[0], *self.channels)):
             layers.append(nn.Conv2d(before, after, KERNEL, padding=self.padding))
             layers += [nn.MaxPool2d(2), nn.ReLU()]
-        layers.append(nn.Flatten())
-        height, width = self._pooled(shape)
-        features = self.channels[-1] * height * width
-        for before, after in pairwise((features, *self.hidden, classes)):
-            layers += [nn.Linear(before, after), nn.ReLU()]
-        return nn.Sequential(*layers[:-1])
-
-    def _pooled(self, shape: Shape) -> list[int]:
-        """Height and width of the maps after the last pooling."""
-        sides = list(shape[1:])
+        height, width = shape[1:]
         for _ in self.channels:
-            sides = [(side + 2 * self.padding - KERNEL + 1) // 2 for side in sides]
-        return sides
+            height, width = (
+                (side + 2 * self.padding - KERNEL + 1) // 2 for side in (height, width)
+            )
+        features = self.channels[-1] * height * width
+        return nn.Sequential(*layers, nn.Flatten(), *dense(features, *self.hidden, classes))
 
 
 class LeNet5(LeNet):
-    """LeNet-5 of FedEntOpt, and the CNN of NIID-Bench and PECO: 6 and 16 channels without padding,
-    120 and 84 units."""
+    """LeNet-5 of FedEntOpt, the CNN of NIID-Bench and PECO: no padding, 6 and 16 channels, 120 and
+    84 units."""
 
-    name: ClassVar[str] = "lenet5"
-    channels: ClassVar[tuple[int, int]] = (6, 16)
-    hidden: ClassVar[tuple[int, int]] = (120, 84)
-    padding: ClassVar[int] = 0
+    name = "lenet5"
+    channels = (6, 16)
+    hidden = (120, 84)
+    padding = 0
 
 
 class AmlLeNet(LeNet):
     """The network that the AML project trains on CIFAR-100: 64 and 64 channels, padded to keep the
     size, 384 and 192 units."""
 
-    name: ClassVar[str] = "aml-lenet"
-    channels: ClassVar[tuple[int, int]] = (64, 64)
-    hidden: ClassVar[tuple[int, int]] = (384, 192)
-    padding: ClassVar[int] = 2
+    name = "aml-lenet"
+    channels = (64, 64)
+    hidden = (384, 192)
+    padding = 2
 
 
 class StratifyCNN(Model):
     """Stratify's CNN: 3x3 convolutions of 32, 64 and 128 channels, the last two followed by max
     pooling, and 256 units. 2,193,226 parameters for CIFAR-10, 1,701,130 for MNIST.
 
-    Convolutions are padded, which is as much an assumption as their widths: about two million
-    parameters for 28 to 32 pixels. Without padding it would be about one million, and images of
-    fewer than 12 pixels would be used up.
+    Padding is as much an assumption as the widths: without it there would be about one million
+    parameters, not two, and images of fewer than 12 pixels would be used up.
     """
 
     name: ClassVar[str] = "stratify-cnn"
@@ -214,49 +204,29 @@ class StratifyCNN(Model):
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
         depth, height, width = shape
-        first, second, third = self.channels
-        return nn.Sequential(
-            nn.Conv2d(depth, first, 3, padding=1),
-            nn.ReLU(),
-            nn.Conv2d(first, second, 3, padding=1),
-            nn.MaxPool2d(2),
-            nn.ReLU(),
-            nn.Conv2d(second, third, 3, padding=1),
-            nn.MaxPool2d(2),
-            nn.ReLU(),
-            nn.Flatten(),
-            nn.Linear(third * (height // 4) * (width // 4), self.hidden),
-            nn.ReLU(),
-            nn.Linear(self.hidden, classes),
-        )
+        layers = [nn.Conv2d(depth, self.channels[0], 3, padding=1), nn.ReLU()]
+        for before, after in pairwise(self.channels):
+            layers += [nn.Conv2d(before, after, 3, padding=1), nn.MaxPool2d(2), nn.ReLU()]
+        features = self.channels[-1] * (height // 4) * (width // 4)
+        return nn.Sequential(*layers, nn.Flatten(), *dense(features, self.hidden, classes))
 
 
 class StratifyMLP(Model):
-    """Stratify's multilayer perceptron: two hidden layers, of 128 and 64 units. 15,426 parameters
-    for two classes of COVTYPE."""
+    """Stratify's multilayer perceptron: 128 and 64 units, 15,426 parameters for COVTYPE."""
 
-    name: ClassVar[str] = "stratify-mlp"
-    kinds: ClassVar[tuple[str, ...]] = ("table",)
+    name = "stratify-mlp"
+    kinds = ("table",)
     hidden: ClassVar[tuple[int, int]] = (128, 64)
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
-        (columns,) = shape
-        first, second = self.hidden
-        return nn.Sequential(
-            nn.Linear(columns, first),
-            nn.ReLU(),
-            nn.Linear(first, second),
-            nn.ReLU(),
-            nn.Linear(second, classes),
-        )
+        return nn.Sequential(*dense(*shape, *self.hidden, classes))
 
 
 VGG11_BLOCKS = ((64,), (128,), (256, 256), (512, 512), (512, 512))
 
 
 class Vgg11(Model):
-    """VGG-11 of FedEntOpt: configuration A with a single linear layer. 9,225,610 parameters for
-    CIFAR-10."""
+    """VGG-11 of FedEntOpt: configuration A, one linear layer. 9,225,610 parameters for CIFAR-10."""
 
     name: ClassVar[str] = "vgg11"
 
@@ -272,12 +242,10 @@ class Vgg11(Model):
         layers: list[nn.Module] = []
         before = shape[0]
         for block in VGG11_BLOCKS:
-            for number, after in enumerate(block, start=1):
-                layers.append(_convolution(before, after))
-                if number == len(block):
-                    layers.append(nn.MaxPool2d(2))
-                layers.append(nn.ReLU())
+            for after in block:
+                layers += [_convolution(before, after), nn.ReLU()]
                 before = after
+            layers.insert(-1, nn.MaxPool2d(2))
         return nn.Sequential(*layers, nn.Flatten(), nn.Linear(before, classes))
 
 
@@ -295,11 +263,10 @@ CHANNELS = 64  # of the first layer
 
 class ResNet18(Model):
     """ResNet-18 with the usual first layer for CIFAR: a 3x3 convolution of stride 1 instead of a
-    7x7 one of stride 2, and no max pooling. 11,173,962 parameters for CIFAR-10, 11,172,810 for
-    Fashion-MNIST."""
+    7x7 one of stride 2, and no max pooling. 11,173,962 parameters for CIFAR-10."""
 
-    name: ClassVar[str] = "resnet18"
-    batch_norm: ClassVar[bool] = True
+    name = "resnet18"
+    batch_norm = True
 
     def check(self, shape: Shape) -> None:
         check_images(shape, 8)  # three halvings leave a pixel
@@ -313,11 +280,11 @@ class ResNet18(Model):
 
 
 class ResNet9(Model):
-    """ResNet-9 of Stratify, with batch normalization and with biases in its convolutions. 6,575,370
+    """ResNet-9 of Stratify, with batch normalization, and biases in its convolutions. 6,575,370
     parameters for CIFAR-10."""
 
-    name: ClassVar[str] = "resnet9"
-    batch_norm: ClassVar[bool] = True
+    name = "resnet9"
+    batch_norm = True
 
     def check(self, shape: Shape) -> None:
         check_images(shape, 8)  # three halvings leave a pixel
@@ -347,11 +314,10 @@ class ResNet9(Model):
 
 
 class ResNet9GroupNorm(ResNet9):
-    """ResNet-9 with group normalization, in 32 groups of channels. 6,575,370 parameters for
-    CIFAR-10."""
+    """ResNet-9 with group normalization, in 32 groups of channels; it has as many parameters."""
 
-    name: ClassVar[str] = "resnet9-gn"
-    batch_norm: ClassVar[bool] = False
+    name = "resnet9-gn"
+    batch_norm = False
 
     def normalization(self, channels: int) -> list[nn.Module]:
         return [nn.GroupNorm(32, channels)]
@@ -360,8 +326,8 @@ class ResNet9GroupNorm(ResNet9):
 class ResNet9Plain(ResNet9):
     """ResNet-9 without normalization. 6,570,890 parameters for CIFAR-10."""
 
-    name: ClassVar[str] = "resnet9-plain"
-    batch_norm: ClassVar[bool] = False
+    name = "resnet9-plain"
+    batch_norm = False
 
     def normalization(self, channels: int) -> list[nn.Module]:
         return []
@@ -375,8 +341,8 @@ class ResNet20(Model):
     """ResNet-20 of FedTAN, with batch normalization and shortcuts without weights, initialized as
     in its authors' code. 269,722 parameters for CIFAR-10."""
 
-    name: ClassVar[str] = "resnet20"
-    batch_norm: ClassVar[bool] = True
+    name = "resnet20"
+    batch_norm = True
 
     def check(self, shape: Shape) -> None:
         check_images(shape, 4)
@@ -412,8 +378,8 @@ def _normalized(before: int, after: int, stride: int = 1) -> list[nn.Module]:
 class EfficientNetB0(Model):
     """The smallest EfficientNet. 4,019,077 parameters for the nine classes of PathMNIST."""
 
-    name: ClassVar[str] = "efficientnet-b0"
-    batch_norm: ClassVar[bool] = True
+    name = "efficientnet-b0"
+    batch_norm = True
 
     def check(self, shape: Shape) -> None:
         if len(shape) != 3 or shape[0] != 3:
@@ -426,8 +392,7 @@ class EfficientNetB0(Model):
 
 
 class EfficientNetB3(EfficientNetB0):
-    """EfficientNet-B3, wider and deeper. 10,710,065 parameters for the nine classes of
-    PathMNIST."""
+    """EfficientNet-B3, wider and deeper. 10,710,065 parameters for PathMNIST's nine classes."""
 
     name: ClassVar[str] = "efficientnet-b3"
 
@@ -439,8 +404,8 @@ class CharLstm(Model):
     """The character LSTM that AML trains federatedly: one layer of 128 units on embeddings of size
     32, 95,824 parameters for 80 characters."""
 
-    name: ClassVar[str] = "char-lstm"
-    kinds: ClassVar[tuple[str, ...]] = ("text",)
+    name = "char-lstm"
+    kinds = ("text",)
     embedding: ClassVar[int] = 32
     hidden: ClassVar[int] = 128
     layers: ClassVar[int] = 1
@@ -460,31 +425,29 @@ class CharLstm(Model):
 
             def forward(self, characters: Tensor) -> Tensor:
                 steps, _ = self.lstm(self.embedding(characters))
-                scores: Tensor = self.linear(steps[:, -1])
-                return scores
+                return self.linear(steps[:, -1])
 
         return Network(self)
 
 
 class CharLstmTwo(CharLstm):
-    """The character LSTM that the AML paper describes: two layers of 128 units with dropout between
-    them."""
+    """The character LSTM of AML's paper: two layers of 128 units with dropout between them."""
 
-    name: ClassVar[str] = "char-lstm-two"
-    layers: ClassVar[int] = 2
-    dropout: ClassVar[float] = 0.1
+    name = "char-lstm-two"
+    layers = 2
+    dropout = 0.1
 
 
 class CharLstmCentral(CharLstm):
     """The character LSTM that AML trains centrally: two layers of 256 units with dropout on
     embeddings of size 8, 819,655 parameters for 79 characters."""
 
-    name: ClassVar[str] = "char-lstm-central"
-    embedding: ClassVar[int] = 8
-    hidden: ClassVar[int] = 256
-    layers: ClassVar[int] = 2
-    dropout: ClassVar[float] = 0.1
-    padding: ClassVar[int | None] = None
+    name = "char-lstm-central"
+    embedding = 8
+    hidden = 256
+    layers = 2
+    dropout = 0.1
+    padding = None
 
 
 MODELS = Catalog("cohort.models", Model, (

@@ -51,9 +51,8 @@ class ModelResults(Protocol):
 
 
 class EvaluationContext(Protocol):
-    """What a need can measure with: the federation, and results of the global model (for needs that
-    are gathered before choosing) and of local models (after training), one for each of `clients`
-    and in their order."""
+    """What a need can measure with: the federation, and results of the global model (before a
+    cohort is chosen) or of local models (after training), one for each of `clients`, in order."""
 
     @property
     def clients(self) -> np.ndarray:
@@ -64,8 +63,7 @@ class EvaluationContext(Protocol):
         """The module that computes with any of the weights here."""
 
     def label_counts(self) -> np.ndarray:
-        """The number of samples of each class that each client reports (client, class): the truth,
-        or with noise or lies."""
+        """The label counts that each client reports (client, class): the truth, noise or lies."""
 
     def overlapping(self) -> np.ndarray:
         """Whether each client holds samples that others hold too, as 1 or 0 (client)."""
@@ -74,8 +72,7 @@ class EvaluationContext(Protocol):
         """How many different samples each client trains on in a round with all of its work."""
 
     def durations(self) -> np.ndarray:
-        """The simulated seconds of each client's round; of one with all of J for needs gathered
-        once."""
+        """The simulated seconds of each client's round, of all of J for needs gathered once."""
 
     def transfer_times(self) -> np.ndarray:
         """The simulated seconds in which each client receives or sends the model once, for needs
@@ -85,8 +82,7 @@ class EvaluationContext(Protocol):
         """Results of the global model on each client's training samples."""
 
     def global_on_batch(self) -> Iterable[ModelResults]:
-        """Results of the global model on a random batch of each client's training samples, as large
-        as one of a local step."""
+        """Results of the global model on a random batch of each client, as large as a step's."""
 
     def training_losses(self) -> np.ndarray:
         """The mean loss of each client's local steps (client), after training."""
@@ -98,8 +94,7 @@ class EvaluationContext(Protocol):
         """Results of local models on their clients' training samples."""
 
     def local_on_last_batch(self) -> Iterable[ModelResults]:
-        """Each local model on the batch of its client's last local step, which has no samples if
-        there was none."""
+        """Each local model on the batch of its client's last local step, empty without a step."""
 
     def local_on_reserved(self) -> Iterable[ModelResults]:
         """Results of each local model on the reserved test samples."""
@@ -155,8 +150,7 @@ class Overlap(Need):
 
 
 class SamplesPerRound(Need):
-    """The server knows how many samples each client holds, and how many of them its local steps
-    take in a round with all of its work."""
+    """The server knows how many of its samples each client uses in a round with all its work."""
 
     name, gathered, evaluates = "samples_per_round", "once", False
 
@@ -165,8 +159,8 @@ class SamplesPerRound(Need):
 
 
 class ExpectedDuration(Need):
-    """The server knows each client's device and link, and so the simulated seconds of a round with
-    all of J; 0 if the run simulates no time."""
+    """The server knows each client's device and link, and so the simulated seconds of all of J; 0
+    without a simulation."""
 
     name, gathered, evaluates = "expected_duration", "once", False
 
@@ -215,8 +209,7 @@ class CandidateBatchLoss(Need):
 
 
 class TrainingLoss(Need):
-    """After training, each client sends the mean loss of its local steps, on its own training
-    samples. No evaluation is needed."""
+    """After training, each client sends the mean loss of its local steps; nothing is evaluated."""
 
     name, gathered, numbers, evaluates = "training_loss", "after", 1, False
 
@@ -235,8 +228,7 @@ class ReceivedLoss(Need):
 
 
 class Duration(Need):
-    """The server notes the simulated seconds from sending a client the model to receiving its
-    update; 0 if the run simulates no time."""
+    """The simulated seconds from sending a client the model to receiving its update, or else 0."""
 
     name, gathered, evaluates = "duration", "after", False
 
@@ -246,8 +238,7 @@ class Duration(Need):
 
 class Update(Need):
     """The server looks at each client's update, its trained weights minus the global ones, as one
-    vector (client, parameter). No message is sent for it, but no secure aggregation can hide the
-    updates then."""
+    vector (client, parameter). Nothing is sent for it, but no secure aggregation can hide it."""
 
     name, gathered, evaluates = "update", "after", False
 
@@ -258,8 +249,8 @@ class Update(Need):
 
 
 class BiasUpdate(Need):
-    """The server looks at how training changed the bias of each client's last layer (class). No
-    message is sent for it, but no secure aggregation can hide this part of the updates then."""
+    """The server looks at how training changed the bias of each client's last layer (class).
+    Nothing is sent for it, but no secure aggregation can hide this part of an update."""
 
     name, gathered, evaluates = "bias_update", "after", False
 
@@ -268,8 +259,7 @@ class BiasUpdate(Need):
 
 
 class SoftLabels(Need):
-    """After training, each client sends the mean softmax output of its local model over its own
-    samples: one number per class."""
+    """After training, each client sends its local model's mean softmax output on own samples."""
 
     name, gathered, numbers = "soft_labels", "after", "classes"
 

@@ -15,14 +15,8 @@ from cohort.core.randomness import generator
 from cohort.data.samples import Samples
 from cohort.models import MODELS
 from cohort.training.ledger import strip_prefix
-from cohort.training.procedures.concat import (
-    CLASSIFIER,
-    NONE,
-    cluster_clients,
-    features,
-    last_linear,
-    prefix_of,
-)
+from cohort.training.procedures import concat
+from cohort.training.procedures.concat import CLASSIFIER, NONE, prefix_of
 from cohort.training.procedures.procedure import Concat
 from cohort.training.task import RunState, Task
 from cohort.training.trainers.serial import SerialTrainer
@@ -43,11 +37,9 @@ def samples_of(labels: list[int], seed: int) -> Samples:
 
 def clustered_task(**changes: Any) -> Task:
     """Clients 0 and 2 hold label 0, clients 1 and 3 labels 1 and 2, client 4 nothing."""
-    task = small_task(
-        sizes=(6, 8, 3, 5, 0),
-        train=samples_of([0] * 9 + [1, 2] * 6 + [2], seed=2),
-        **({"J": "J2", "momentum": 0.5} | changes),
-    )
+    samples = samples_of([0] * 9 + [1, 2] * 6 + [2], seed=2)
+    ways = {"J": "J2", "momentum": 0.5} | changes
+    task = small_task(sizes=(6, 8, 3, 5, 0), train=samples, **ways)
     parts = [np.arange(0, 6), np.arange(9, 17), np.arange(6, 9), np.arange(17, 22), np.arange(0)]
     labels = task.train_samples.labels.numpy()
     counts = np.stack([np.bincount(labels[these], minlength=3) for these in parts])
@@ -69,9 +61,8 @@ def network_with_dropout() -> nn.Module:
     """A tiny EfficientNet: convolution, batch normalization, pooling, and dropout before the last
     layer."""
     body = nn.Conv2d(1, 6, 3), nn.BatchNorm2d(6), nn.SiLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()
-    return nn.Sequential(
-        nn.Sequential(*body), nn.Sequential(nn.Dropout(0.5), nn.Linear(6, 3))
-    ).double()
+    head = nn.Sequential(nn.Dropout(0.5), nn.Linear(6, 3))
+    return nn.Sequential(nn.Sequential(*body), head).double()
 
 
 def test_with_one_cluster_stage_1_is_fedavg_bit_for_bit():
@@ -157,11 +148,9 @@ def test_stage_2_matches_a_plain_loop_and_an_unweighted_mean(J: str, steps: int)
         before, after = by_round[index - 1][0], by_round[index][0]
         models = plain_classifiers(task, before, clients, index + 1, lr, steps)
         assert_mean_of_classifiers(after, models)
-        sizes = [len(task.shards.indices[client]) for client in clients]
-        weighted = sum(
-            size * model.bias.detach() for size, model in zip(sizes, models, strict=True)
-        )
-        difference = after["classifier.bias"] - weighted / sum(sizes)
+        sizes = torch.tensor([len(task.shards.indices[client]) for client in clients])
+        weighted = (sizes / sizes.sum()).double() @ torch.stack([own.bias for own in models])
+        difference = after["classifier.bias"] - weighted.detach()
         assert difference.abs().max() > 1e-6  # there was something to get wrong
         assert same(strip_prefix(after, "networks."), strip_prefix(before, "networks."))
     if steps == 3:
@@ -187,11 +176,10 @@ def test_a_warm_classifier_starts_once_as_the_sum_of_the_clusters_own():
         return [weights for weights, _ in states(task, procedure)]
 
     _, before, warm, trained, after = weights_by_round(warm=1)
-    heads = [strip_prefix(before, f"{prefix_of(cluster)}3.") for cluster in range(2)]
-    assert torch.equal(
-        warm["classifier.weight"], torch.cat([head["weight"] for head in heads], dim=1)
-    )
-    assert torch.equal(warm["classifier.bias"], heads[0]["bias"] + heads[1]["bias"])
+    first, second = (strip_prefix(before, f"{prefix_of(cluster)}3.") for cluster in range(2))
+    both = torch.cat([first["weight"], second["weight"]], dim=1)
+    assert torch.equal(warm["classifier.weight"], both)
+    assert torch.equal(warm["classifier.bias"], first["bias"] + second["bias"])
     assert not same(trained, warm) and same(after, trained)
     cold = weights_by_round(warm=0)
     assert same(cold[2], cold[1])
@@ -229,10 +217,8 @@ def test_bytes_by_hand():
     has them not yet receives both networks without their last layers. Label counts are sent once:
     4 bytes for each of 3 classes by each of 5 clients."""
     cohorts = ((0, 1, 4), (2, 3, 4), (0, 1, 4), (1, 2, 4), (0, 1, 2))
-    *_, (_, state) = states(
-        clustered_task(selector=PlannedFile(cohorts=cohorts), rounds=5),
-        Concat(clusters=2, classifier=0.6),
-    )
+    task = clustered_task(selector=PlannedFile(cohorts=cohorts), rounds=5)
+    *_, (_, state) = states(task, Concat(clusters=2, classifier=0.6))
     encoder, end, joined = 8 * (64 * 64 + 64), 8 * (64 * 3 + 3), 8 * (2 * 64 * 3 + 3)
     whole = 3 * (encoder + end)
     down = [whole, whole, 3 * joined + 3 * 2 * encoder, 3 * joined + 2 * encoder, 3 * joined]
@@ -281,7 +267,7 @@ def network_of(name: str) -> tuple[nn.Module, torch.Tensor]:
 @torch.no_grad()
 def test_every_networks_output_is_its_last_layer_on_its_features(name: str):
     network, inputs = network_of(name)
-    seen, last = features(network, inputs), last_linear(network)
+    seen, last = concat.features(network, inputs), concat.last_linear(network)
     assert torch.equal(linear(seen, last.weight, last.bias), network(inputs))
     assert not last._forward_pre_hooks
 
@@ -289,9 +275,8 @@ def test_every_networks_output_is_its_last_layer_on_its_features(name: str):
 def clusters_of(
     counts: list[list[int]] | np.ndarray, clusters: int, balanced: bool = False, seed: int = 0
 ) -> list[int]:
-    return cluster_clients(
-        np.array(counts), clusters, np.random.default_rng(seed), balanced
-    ).tolist()
+    rng = np.random.default_rng(seed)
+    return concat.cluster_clients(np.array(counts), clusters, rng, balanced).tolist()
 
 
 def spread(shares: np.ndarray, labels: np.ndarray) -> float:

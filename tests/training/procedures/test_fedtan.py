@@ -2,7 +2,6 @@
 FedAvg, costs, and what it refuses."""
 
 import copy
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -30,9 +29,8 @@ def normalized_network() -> nn.Module:
     """A small convolutional network with two batch normalizations, for 8x8 pixels and three
     classes."""
     convolution = partial(nn.Conv2d, 1, 4, 3, stride=2), partial(nn.BatchNorm2d, 4), nn.ReLU
-    return seeded(
-        12, *convolution, nn.Flatten, partial(nn.BatchNorm1d, 36), partial(nn.Linear, 36, 3)
-    )
+    head = nn.Flatten, partial(nn.BatchNorm1d, 36), partial(nn.Linear, 36, 3)
+    return seeded(12, *convolution, *head)
 
 
 def task_of(procedure: str = "fedtan", **changes: Any) -> Task:
@@ -55,33 +53,27 @@ def assert_same_weights(actual: RunState, expected: RunState) -> None:
 def batches(*shape: int, seed: int = 5, counts: tuple[int, ...] = COUNTS) -> list[Tensor]:
     """A batch for each client, whose means and deviations differ."""
     rng = np.random.default_rng(seed)
-    return [
-        torch.from_numpy(rng.normal(client, 1 + client, (count, *shape)))
-        for client, count in enumerate(counts)
-    ]
+    drawn = (rng.normal(client, 1 + client, (count, *shape)) for client, count in enumerate(counts))
+    return [torch.from_numpy(values) for values in drawn]
 
 
-NETWORKS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
-    "a residual network": (lambda: MODELS["resnet20"]().build((3, 8, 8), 3), (3, 8, 8)),
-    "ResNet-9": (lambda: MODELS["resnet9"]().build((1, 8, 8), 3), (1, 8, 8)),
-    "one of table rows": (
-        lambda: nn.Sequential(nn.Linear(6, 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, 3)),
-        (6,),
-    ),
-}
+SHAPES = {"resnet20": (3, 8, 8), "resnet9": (1, 8, 8), "table rows": (6,)}
 
 
-def network_of(name: str) -> tuple[nn.Module, tuple[int, ...]]:
+def network_of(name: str) -> nn.Module:
     """A network in float64 that has already seen some batches."""
     torch.manual_seed(6)
-    build, shape = NETWORKS[name]
-    network = build().double()
+    if name in MODELS:
+        network = MODELS[name]().build(SHAPES[name], 3).double()
+    else:
+        layers = nn.Linear(6, 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, 3)
+        network = nn.Sequential(*layers).double()
     for layer in network.modules():
         if isinstance(layer, nn.BatchNorm1d | nn.BatchNorm2d):
             nn.init.uniform_(layer.weight, 0.5, 1.5)
             nn.init.uniform_(layer.bias, -0.5, 0.5)
-    network.train()(torch.randn(5, *shape, dtype=torch.float64))
-    return network, shape
+    network.train()(torch.randn(5, *SHAPES[name], dtype=torch.float64))
+    return network
 
 
 def projected(outputs: Tensor, seed: int) -> Tensor:
@@ -90,16 +82,15 @@ def projected(outputs: Tensor, seed: int) -> Tensor:
     return (outputs * torch.randn_like(outputs)).square().sum(dim=1)
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("counts", [(4, 4, 4), (12,), (1, 1)])
 def test_with_equal_batches_it_is_batch_normalization_of_the_union(
     name: str, counts: tuple[int, ...]
 ):
     """Outputs, gradients of inputs and, summed over clients, of weights; running statistics of
     every client."""
-    network, shape = network_of(name)
+    network, given = network_of(name), batches(*SHAPES[name], counts=counts)
     networks = [copy.deepcopy(network) for _ in counts]
-    given = batches(*shape, counts=counts)
     union = torch.cat(given).requires_grad_()
     expected = network(union)
     projected(expected, 7).sum().backward()
@@ -132,9 +123,8 @@ def test_one_client_trains_as_in_fedavg(changes: dict[str, Any]):
     )
     assert_same_weights(actual, expected)
     for metric in ("train_loss", "test_accuracy", "test_loss", "update_norm"):
-        np.testing.assert_allclose(
-            actual.history.metrics[metric], expected.history.metrics[metric], rtol=1e-9
-        )
+        both = actual.history.metrics[metric], expected.history.metrics[metric]
+        np.testing.assert_allclose(*both, rtol=1e-9)
     assert actual.history.cost["client_steps"] == expected.history.cost["client_steps"]
 
 
@@ -150,9 +140,7 @@ def plain_averages(network: nn.Module, inputs: list[Tensor]) -> list[Tensor]:
         centered = [own - mean for own in inputs]
         squares = [own.square().mean(dim=dims, keepdim=True) for own in centered]
         deviation = (torch.stack(squares).mean(dim=0) + layer.eps).sqrt()
-        scale, shift = (
-            parameter.view_as(mean[0, :, ...]) for parameter in (layer.weight, layer.bias)
-        )
+        scale, shift = (own.view_as(mean[0]) for own in (layer.weight, layer.bias))
         inputs = [own / deviation * scale + shift for own in centered]
     return inputs
 
@@ -162,9 +150,8 @@ def first_batches(task: Task) -> list[Tensor]:
     results = []
     for client, own in enumerate(task.shards.indices):
         rng = generator(task.settings.seed, "batches", round=1, client=client)
-        results.append(
-            torch.from_numpy(own[next(local_batches(len(own), task.settings, rng.permutation))])
-        )
+        first, *_ = local_batches(len(own), task.settings, rng.permutation)
+        results.append(torch.from_numpy(own[first]))
     return results
 
 
@@ -177,12 +164,10 @@ def test_the_mean_of_all_first_steps_is_a_step_on_the_mean_loss():
     network, places = normalized_network(), first_batches(task)
     assert [len(own) for own in places] == [4, 3, 1]
     outputs = plain_averages(network, [samples.inputs(own) for own in places])
-    losses = [
-        cross_entropy(scores, samples.labels[own])
-        for scores, own in zip(outputs, places, strict=True)
-    ]
-    torch.stack(losses).mean().backward()
-    torch.testing.assert_close(updates.losses, torch.stack(losses).detach(), rtol=1e-10, atol=0)
+    pairs = zip(outputs, places, strict=True)
+    losses = torch.stack([cross_entropy(scores, samples.labels[own]) for scores, own in pairs])
+    losses.mean().backward()
+    torch.testing.assert_close(updates.losses, losses.detach(), rtol=1e-10, atol=0)
     for name, parameter in network.named_parameters():
         expected = parameter.detach() - 0.05 * parameter.grad
         assert_close(updates.weights[name].mean(dim=0), expected)
@@ -206,10 +191,8 @@ def test_a_round_of_one_step_is_sgd_on_the_union_of_equal_clients_batches(
     with torch.no_grad():
         for parameter in network.parameters():
             parameter -= 0.05 * parameter.grad
-    result = run(task).weights
-    distances = {
-        name: (result[name] - tensor).abs().max() for name, tensor in network.state_dict().items()
-    }
+    result, expected = run(task).weights, network.state_dict()
+    distances = {name: (result[name] - expected[name]).abs().max() for name in expected}
     assert (max(distances.values()) < 1e-10) == is_exact
     if not is_exact:
         assert distances["5.weight"] > 1e-4
@@ -238,13 +221,11 @@ def test_later_steps_are_local_and_momentum_begins_anew():
 
 
 def test_a_proximal_term_does_not_change_the_first_step():
-    states = [run(task_of(J="J1", objective=objective)) for objective in (None, FedProx(mu=5.0))]
-    assert_same_weights(*states)
-    states = [run(task_of(J="J3", objective=objective)) for objective in (None, FedProx(mu=5.0))]
-    assert any(
-        not torch.allclose(states[0].weights[name], tensor)
-        for name, tensor in states[1].weights.items()
-    )
+    plain, other = (run(task_of(J="J1", objective=own)) for own in (None, FedProx(mu=5.0)))
+    assert_same_weights(plain, other)
+    plain, other = (run(task_of(J="J3", objective=own)) for own in (None, FedProx(mu=5.0)))
+    name = "5.weight"
+    assert not torch.allclose(plain.weights[name], other.weights[name])
 
 
 def test_traffic():

@@ -17,6 +17,7 @@ COSINE = ({"schedule": "cosine"}, "follows lr_decay, not the schedule 'cosine'")
 DROPOUT = ({"participation": "dropout-0.3"}, "no use for the participation 'dropout-0.3'")
 DECAYED = ({"lr_decay": 0.5}, "no use for lr_decay 0.5")
 EPOCHS = ({"J": "J2e"}, "J is J2e, not J1e")
+ENTROPY = ({"selector": Entropy()}, "no use for the selector 'entropy'")
 USUAL = {"J": "J1e", "batch": 1, "rounds": 3, "clients": 4, "cohort": 4}
 ONE = {"clients": 1, "cohort": 1, "schedule": "cosine", "validation": 5}
 REFUSED: dict[str, tuple[dict[str, Any], list[tuple[dict[str, Any], str]]]] = {
@@ -46,8 +47,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[tuple[dict[str, Any], str]]]] = {
     "centralized": (
         ONE,
         [
-            DROPOUT,
-            DECAYED,
+            *(DROPOUT, DECAYED),
             ({"clients": 2}, "clients and cohort must be 1"),
             ({"cohort": 2}, "clients and cohort must be 1"),
             ({"schedule": "plateau", "validation": 0}, "validation must be at least 1"),
@@ -57,26 +57,11 @@ REFUSED: dict[str, tuple[dict[str, Any], list[tuple[dict[str, Any], str]]]] = {
     ),
     "stratified-single": (
         {},
-        [
-            COSINE,
-            EPOCHS,
-            ({"batch": 2}, "one sample per step: batch is 2"),
-            ({"momentum": 0.9}, "SGD without momentum"),
-        ],
+        [*(COSINE, EPOCHS), ({"batch": 2}, "batch is 2"), ({"momentum": 0.9}, "without momentum")],
     ),
     "stratified-batch": ({}, [DROPOUT, DECAYED, ({"cohort": 2}, "cohort is 2")]),
-    "stratified-hybrid-3": (
-        {},
-        [DECAYED, EPOCHS, ({"rounds": 2}, "3 epochs of batches, but rounds is 2")],
-    ),
-    "sequential": (
-        {},
-        [
-            COSINE,
-            ({"selector": Entropy()}, "selector 'entropy'"),
-            ({"server": Scaffold()}, "server 'scaffold'"),
-        ],
-    ),
+    "stratified-hybrid-3": ({}, [DECAYED, EPOCHS, ({"rounds": 2}, "3 epochs of batches, but")]),
+    "sequential": ({}, [COSINE, ENTROPY, ({"server": Scaffold()}, "server 'scaffold'")]),
 }
 
 

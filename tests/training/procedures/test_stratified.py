@@ -1,7 +1,7 @@
 """Stratify's two modes and sequential learning, against the paper's protocol played literally."""
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
@@ -17,12 +17,8 @@ from cohort.core.randomness import generator
 from cohort.records.history import History
 from cohort.training import rounds as training_rounds
 from cohort.training.job.train import TRAINERS
-from cohort.training.procedures.label_schedule import (
-    Epoch,
-    label_frequencies,
-    schedule_batches,
-    schedule_single_samples,
-)
+from cohort.training.procedures import label_schedule
+from cohort.training.procedures.label_schedule import label_frequencies, schedule_batches
 from cohort.training.procedures.one_model import client_data, schedule_rng
 from cohort.training.task import Task
 from cohort.training.updates import batches as local_batches
@@ -57,16 +53,16 @@ def assert_close(actual: dict[str, Tensor], model: nn.Module, tolerance: float =
         torch.testing.assert_close(actual[name], expected, rtol=tolerance, atol=tolerance)
 
 
-def scheduled_singly(task: Task, epoch: int) -> Epoch:
+def scheduled_singly(task: Task, epoch: int) -> label_schedule.Epoch:
     data, rng = client_data(task), schedule_rng(task, epoch)
-    return schedule_single_samples(data, rng, chunk=3, retained=0.3)
+    return label_schedule.schedule_single_samples(data, rng, chunk=3, retained=0.3)
 
 
-def take_single_steps(model: nn.Module, task: Task, samples: np.ndarray, lr: float) -> None:
-    """Steps of plain SGD on one sample after another."""
-    for sample in samples:
+def take_steps(model: nn.Module, task: Task, batches: Iterable[Any], lr: float) -> None:
+    """Steps of plain SGD on one batch of samples after another."""
+    for batch in batches:
         model.zero_grad()
-        inputs, targets = task.train_samples.values[[sample]], task.train_samples.labels[[sample]]
+        inputs, targets = task.train_samples.values[batch], task.train_samples.labels[batch]
         cross_entropy(model(inputs), targets).backward()
         with torch.no_grad():
             for parameter in model.parameters():
@@ -82,7 +78,7 @@ def test_single_samples_are_steps_of_sgd_in_the_order_of_the_schedule(trainer: s
     for epoch in range(1, EPOCHS + 1):
         scheduled = scheduled_singly(task, epoch)
         transfers.append(scheduled.transfers)
-        take_single_steps(model, task, scheduled.samples, lr=0.1)
+        take_steps(model, task, scheduled.samples[:, None], lr=0.1)
     assert_close(state.weights, model)
     size = size_in_bytes(state.weights)
     assert recorded(state.history.metrics, "model_transfers") == transfers
@@ -145,7 +141,7 @@ def test_hybrid_begins_with_batches_and_goes_on_with_single_samples(trainer: str
     model.load_state_dict(begun.weights)
     epochs = [scheduled_singly(hybrid, epoch) for epoch in (3, 4)]
     for epoch in epochs:
-        take_single_steps(model, hybrid, epoch.samples, lr=0.01)
+        take_steps(model, hybrid, epoch.samples[:, None], lr=0.01)
     assert_close(results.weights, model)
     for metric in ("contributions", "learning_rate"):
         assert results.history.metrics[metric] == begun.history.metrics[metric]
@@ -164,14 +160,8 @@ def test_sequential_clients_go_on_from_each_other():
         for client in order:
             own = task.shards.indices[client]
             rng = generator(0, "batches", round=round, client=int(client))
-            for places in local_batches(len(own), task.settings, rng.permutation):
-                model.zero_grad()
-                samples = own[places]
-                outputs = model(task.train_samples.values[samples])
-                cross_entropy(outputs, task.train_samples.labels[samples]).backward()
-                with torch.no_grad():
-                    for parameter in model.parameters():
-                        parameter -= 0.1 * parameter.grad
+            places = local_batches(len(own), task.settings, rng.permutation)
+            take_steps(model, task, (own[batch] for batch in places), lr=0.1)
     state = run(task)
     assert_close(state.weights, model)
     assert [cohort.tolist() for cohort in state.history.cohorts] == orders
@@ -204,13 +194,10 @@ def in_a_row(procedure: str, history: History, round: int) -> float:
     return 4  # of 8 + 8 + 3 samples
 
 
-@pytest.mark.parametrize(
-    "procedure",
-    [
-        *("federated", "fedtan", "sequential", "stratified-single", "stratified-batch"),
-        "stratified-hybrid-1",
-    ],
-)
+STRATIFIED = "stratified-single", "stratified-batch", "stratified-hybrid-1"
+
+
+@pytest.mark.parametrize("procedure", ["federated", "fedtan", "sequential", *STRATIFIED])
 def test_time_of_a_rounds_transfers(procedure: str, monkeypatch: pytest.MonkeyPatch):
     """That of one, which takes a quarter of a second by this clock, times those in a row."""
     ticks = itertools.count(step=0.25)

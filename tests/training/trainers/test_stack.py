@@ -57,7 +57,7 @@ def test_cells_do_not_depend_on_who_else_is_in_their_stack(
     common = {"model": model(), "augmentation": augmentation}
     parts = [part_of(*cell, **common) for cell in CELLS]
     alone = [part.trainer.train_part(part) for part in parts]
-    stack = Stack(parts[0].trainer, parts)
+    stack = Stack(parts)
     for chosen in ([0, 1, 2, 3, 4], [2, 4], [3]):
         assert stack.fits([parts[number] for number in chosen])
         together = stack.train([parts[number] for number in chosen])
@@ -77,6 +77,6 @@ def test_a_cell_with_infinite_losses_harms_none():
     for work in parts[1].works:
         work.weights["7.bias"][:] = 0
     alone = [part.trainer.train_part(part) for part in parts]
-    together = Stack(parts[0].trainer, parts).train(parts)
+    together = Stack(parts).train(parts)
     assert together[1][1].isnan().all()
     assert same(together[0], alone[0]) and same(together[2], alone[2])

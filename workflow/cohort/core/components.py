@@ -52,7 +52,8 @@ class Component:
         return cls(**{name: spec[name] for name in names if name in spec})
 
     def spec(self, *, defaults: bool = True) -> dict[str, Any]:
-        """The component's name and parameters, as a config gives them, perhaps without defaults."""
+        """The component's name and parameters as in a config; without `defaults`, leave out those
+        that have theirs."""
         values = {"name": self.name}
         for field in dataclasses.fields(self):
             if defaults or getattr(self, field.name) != field.default:
@@ -60,7 +61,7 @@ class Component:
         return values
 
     def version(self) -> int:
-        """The science version with these parameters: only some of them may have a new one."""
+        """The science version; override it for a change that concerns only some parameters."""
         return self.science
 
 
@@ -121,7 +122,8 @@ class Catalog(MutableMapping[str, type[C]]):
         return len(list(iter(self)))
 
     def _import_user_modules(self, names: Iterable[str]) -> None:
-        """Add the components of these user's modules; UserError for an impossible name."""
+        """Add the components of these modules. Raise UserError for a name that is taken or cannot be
+        part of a path."""
         for module_name in sorted(names):
             del self._user_modules[module_name]
             module = user_files.import_module(self.package, module_name)
@@ -258,7 +260,7 @@ def parser_of(catalog: Mapping[str, type[N]], kind: str) -> Callable[[str], N]:
     return functools.cache(functools.partial(parse, catalog=catalog, kind=kind))
 
 
-def _arguments(cls: type[NameEncoded], values: list[str]) -> dict[str, Any]:
+def _arguments(cls: type, values: list[str]) -> dict[str, Any]:
     required = _required(cls)
     options = {field.name: field for field in dataclasses.fields(cls) if field not in required}
     if len(values) < len(required):

@@ -212,10 +212,8 @@ def filter_channels(images: Tensor, weights: Tensor, shape: Shape, backward: boo
     sizes = (shape.height, shape.width), (shape.out_height, shape.out_width)
     before, after = reversed(sizes) if backward else sizes
     results = images.new_empty(len(images), shape.batch, *after, shape.channels)
-    blocks = (
-        triton.cdiv(shape.batch * after[0] * after[1], BLOCK_M),
-        triton.cdiv(shape.channels, BLOCK_N),
-    )
+    pixels = shape.batch * after[0] * after[1]
+    blocks = triton.cdiv(pixels, BLOCK_M), triton.cdiv(shape.channels, BLOCK_N)
     _filter[*blocks, len(images)](
         images, weights, results, weights.stride(0), shape.batch, *before, shape.channels,
         shape.rows, shape.columns, *after, shape.stride, shape.padding, backward, BLOCK_M, BLOCK_N,

@@ -123,9 +123,8 @@ def _convolve(
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
 ):  # fmt: skip
     """Images (B, H, W, C) to results (B, P, Q, K), as a product of matrices whose left one is read
-    from the images. BACKWARD: the images are the gradient of a convolution's outputs, and the
-    results that of its inputs. POOL: `winners` gets the pixel of each window that is its maximum,
-    or 4 if none is positive."""
+    from the images. BACKWARD: from the gradient of a convolution's outputs to that of its inputs.
+    POOL: `winners` gets the pixel that is its window's maximum, or 4 if none is positive."""
     client = tl.program_id(2).to(tl.int64)
     pixel = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
     output = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
@@ -250,8 +249,7 @@ def convolve(
     images: Tensor, weights: Tensor, bias: Tensor | None, shape: Shape, precision: str,
     rectifies: bool, pools: bool,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Outputs (client, sample, row, column, output) of a convolution, and the winners of pooling,
-    which has a ReLU too."""
+    """Outputs (client, sample, row, column, output) of a convolution, and winners of pooling."""
     grid = shape.out_height, shape.out_width
     height, width = (side // 2 for side in grid) if pools else grid
     results = images.new_empty(len(images), shape.batch, height, width, shape.outputs)

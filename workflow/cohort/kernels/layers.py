@@ -81,17 +81,12 @@ def _has_kernel(module: nn.Module) -> bool:
         return False
     alike = all(len(set(pair)) == 1 for pair in (module.stride, module.padding))
     plain = module.dilation == (1, 1) and module.padding_mode == "zeros"
-    return alike and plain and (module.groups == 1 or _is_depthwise(module))
-
-
-def _is_depthwise(layer: nn.Conv2d) -> bool:
-    """Whether a convolution filters each channel by itself, without a bias."""
-    return layer.groups == layer.in_channels == layer.out_channels > 1 and layer.bias is None
+    depthwise = module.groups == module.in_channels == module.out_channels and module.bias is None
+    return alike and plain and (module.groups == 1 or depthwise)
 
 
 def _fuse(sequence: nn.Sequential) -> None:
-    """Have each convolution or linear layer do the ReLU behind it, and the 2x2 max pooling before
-    or behind that."""
+    """Have each convolution or linear layer do the ReLU behind it, and 2x2 max pooling by that."""
     names = list(sequence._modules)
     for name, *followers in zip(names, names[1:], [*names[2:], ""], strict=False):
         layer = sequence.get_submodule(name)
@@ -117,13 +112,11 @@ def _kind(sequence: nn.Sequential, name: str) -> str:
 
 def _forward(layer: Any, precision: str, inputs: Tensor) -> Tensor:
     """The results of one client's layer, which `_Layer` computes for all clients."""
-    stride, padding = (
-        (1, 0) if isinstance(layer, nn.Linear) else (layer.stride[0], layer.padding[0])
-    )
+    is_linear = isinstance(layer, nn.Linear)
+    stride, padding = (1, 0) if is_linear else (layer.stride[0], layer.padding[0])
     flags = vars(layer).get("rectifies", False), vars(layer).get("pools", False)
     given = inputs.float(), layer.weight, layer.bias, stride, padding, precision, *flags
-    results: Tensor = _Layer.apply(*given)
-    return results
+    return _Layer.apply(*given)
 
 
 class _PerClient(Function):

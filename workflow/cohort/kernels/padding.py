@@ -31,8 +31,7 @@ def is_random(layer: nn.Module) -> bool:
 
 
 def with_padding(network: nn.Module) -> nn.Module:
-    """A copy of a network for `call`, with parameters and buffers of the same names; the network
-    itself, if none of its layers is concerned."""
+    """A copy of a network for `call`, with the same names; itself, if it has no such layer."""
     layers = [*network.modules()]
     if not any(is_normalization(layer) or is_random(layer) for layer in layers):
         return network
@@ -49,19 +48,14 @@ def with_padding(network: nn.Module) -> nn.Module:
 
 
 def call(
-    network: nn.Module,
-    weights: dict[str, Tensor],
-    inputs: Tensor,
-    counted: Tensor,
-    *factors: Tensor,
+    network: nn.Module, state: dict[str, Tensor], inputs: Tensor, counted: Tensor, *factors: Tensor
 ) -> Tensor:
     """The outputs for a client's batch, with these parameters and buffers, of which running
     statistics are moved; under `torch.vmap`. `counted` says which samples count, `factors` are
     those of the random layers in the order of their calls."""
     if batch := vars(network).get(BATCH):
         batch.counted, batch.factors = counted, iter(factors)
-    outputs: Tensor = functional_call(network, weights, (inputs,))
-    return outputs
+    return functional_call(network, state, (inputs,))
 
 
 def normalize(layer: Any, batch: Any, by: Normalize, images: Tensor) -> Tensor:
@@ -83,8 +77,8 @@ def by_moments(
     images: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor,
     running_var: Tensor, counted: Tensor, eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """Images, normalized by the moments of those that count, or by the running statistics if fewer
-    than two do; with these moments."""
+    """Images, normalized by the moments of those that count, or by the running ones if fewer than
+    two do; with these moments."""
     channels, sides = (1, -1, *[1] * (images.dim() - 2)), [0, *range(2, images.dim())]
     exact = images.to(running_mean.dtype)  # autocast may have rounded the images
     is_counted = counted.view(-1, *[1] * (images.dim() - 1))
@@ -126,7 +120,6 @@ def random_calls(network: nn.Module, inputs: Tensor) -> list[RandomCall]:
 
 
 def draw(calls: list[RandomCall], size: int, device: torch.device) -> list[Tensor]:
-    """The factors of each call for a batch of so many samples, drawn by torch's generator as the
-    layers do that in plain PyTorch."""
+    """The factors of each call for a batch of so many samples, drawn as plain PyTorch does."""
     inputs = (torch.ones(size, *shape, dtype=dtype, device=device) for _, shape, dtype in calls)
     return [layer.train()(ones) for (layer, *_), ones in zip(calls, inputs, strict=True)]

@@ -31,8 +31,7 @@ class AugmentOptions:
     def of(
         augmentation: augmentations.Augmentation, shape: Shape, lanes: int
     ) -> "AugmentOptions | None":
-        """The options for an augmentation of images whose rows fill whole vectors; None if native
-        code cannot augment so."""
+        """The options for an augmentation of images whose rows fill whole vectors, None without."""
         changes = augmentation.parameters(np.zeros((1, augmentation.numbers)))
         if changes is None or shape[2] < lanes or shape[1] * shape[2] % lanes:
             return None
@@ -43,8 +42,7 @@ class AugmentOptions:
 def to_instructions(
     changes: augmentations.AugmentationParameters, dtype: np.dtype
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Turn parameters of an augmentation into the two arrays that native code reads, instructions
-    and factors, with a row per image."""
+    """Turn an augmentation's parameters into the instructions and factors of each image (row)."""
     instructions = np.zeros((len(changes.flip), COLUMNS), dtype=np.int32)
     instructions[:, : changes.colors.shape[1]] = changes.colors
     instructions[:, COLORS:] = np.stack([changes.top, changes.left, changes.flip], axis=1)
@@ -117,8 +115,7 @@ class AugmentCode:
         return self.emit.pointer("%memory", *offsets, self.work)
 
     def _columns(self) -> list[int]:
-        """The columns at which the vectors of a row begin; the last one may overlap with the one
-        before it."""
+        """The columns at which the vectors of a row begin; the last two may overlap."""
         width, lanes = self.shape[2], self.emit.lanes
         return [min(start, width - lanes) for start in range(0, width, lanes)]
 
@@ -171,29 +168,20 @@ class AugmentCode:
 
     def _emit_color_change(self, code: str, factor: str) -> None:
         """Emit the change of color of this code; hue shifts by a factor of the whole circle."""
-        emit, blend, luma = self.emit, self._blend, self._luma
-
-        def rotate() -> None:
-            sixths = emit.op("fmul", factor, emit.constant(6))
-            self._emit_pixel_loop(lambda pixels: self._rotate_hue(pixels, sixths))
-
-        loop = self._emit_pixel_loop
+        emit, blend, luma, loop = self.emit, self._blend, self._luma, self._emit_pixel_loop
         changes = {
-            augmentations.BRIGHTNESS: lambda: loop(lambda pixels: blend(ZERO, pixels, factor)),
+            augmentations.BRIGHTNESS: lambda: loop(lambda rgb: blend(ZERO, rgb, factor)),
             augmentations.CONTRAST: lambda: self._emit_contrast(factor),
-            augmentations.SATURATION: lambda: loop(
-                lambda pixels: blend(luma(pixels), pixels, factor)
-            ),
-            augmentations.HUE: rotate,
-            augmentations.GRAY: lambda: loop(lambda pixels: [luma(pixels)] * 3),
+            augmentations.SATURATION: lambda: loop(lambda rgb: blend(luma(rgb), rgb, factor)),
+            augmentations.HUE: lambda: self._emit_rotation(factor),
+            augmentations.GRAY: lambda: loop(lambda rgb: [luma(rgb)] * 3),
         }
         for number, emit_change in changes.items():
             with emit.when(emit.value(f"icmp eq i64 {code}, {number}")):
                 emit_change()
 
     def _emit_pixel_loop(self, change: Callable[[list[str]], list[str]]) -> None:
-        """Emit a loop that replaces vectors of pixels, one value per channel, by those of
-        `change`."""
+        """Emit a loop that changes vectors of pixels, one for each channel."""
         emit = self.emit
         with emit.loop(self.channel // emit.lanes) as number:
             pointers = [self._pixel_pointer(channel, 0, 0) for channel in range(3)]
@@ -230,6 +218,10 @@ class AugmentCode:
         mean = emit.value(f"fmul {emit.scalar} {emit.lane_sum(total.load()[0])}, {scale}")
         shade = emit.broadcast(mean)
         self._emit_pixel_loop(lambda pixels: self._blend(shade, pixels, factor))
+
+    def _emit_rotation(self, factor: str) -> None:
+        sixths = self.emit.op("fmul", factor, self.emit.constant(6))
+        self._emit_pixel_loop(lambda pixels: self._rotate_hue(pixels, sixths))
 
     def _rotate_hue(self, pixels: list[str], shift: str) -> list[str]:
         """Emit pixels with their hue rotated by sixths of the color circle."""

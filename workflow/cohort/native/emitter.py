@@ -32,8 +32,7 @@ class Ranges:
 
 
 def split(total: int, most: int) -> list[Ranges]:
-    """Split range(total) into as few ranges of at most `most` as possible: a group of equal ranges,
-    or two whose sizes differ by 1."""
+    """Split range(total) into the fewest ranges of at most `most`: equal ones, or two sizes."""
     if not total:
         return []
     parts = -(-total // most)
@@ -148,8 +147,7 @@ class Emitter:
         return left if right == 1 else self.value(f"mul nsw i64 {left}, {right}")
 
     def pointer(self, base: str, *offsets: Offset, kind: str = "") -> str:
-        """Emit a pointer moved by offsets: numbers, or pairs (index, stride). Constant offsets are
-        added up and applied last."""
+        """Emit a pointer moved by numbers, or pairs (index, stride); constant ones come last."""
         fixed, kind = 0, kind or self.scalar
         for offset in offsets:
             index, stride = offset if isinstance(offset, tuple) else (offset, 1)

@@ -1,8 +1,8 @@
 """Compiled code of a network with the memory that it works in: local training, and outputs.
 
-The code is kept in the user's cache folder. The cache only saves time: where it cannot be read or
-written, or an entry is damaged, the code is compiled. An entry is written aside and renamed, so
-processes can share the folder."""
+The user's cache folder keeps the code, which only saves time: where it cannot be read or written,
+or an entry is damaged, code is compiled. Entries are renamed into place, so processes can share it.
+"""
 
 import contextlib
 import ctypes
@@ -191,23 +191,15 @@ def compile_function(key: str, text: Callable[[], str], name: str, target: Targe
     """Compile a module's function, or load its machine code from the user's cache; Python's lock is
     released while it runs. `text` makes the module's LLVM IR, if the cache has nothing under `key`,
     which must name all that the text depends on."""
-    return _LinkedCode(_object_code(key, text, target), name, target).function
-
-
-class _LinkedCode:
-    """Machine code that is linked into this process; `function` keeps it alive."""
-
-    def __init__(self, code: bytes, name: str, target: Target):
-        # LLVM's older linker may place code and constants too far apart, and abort the process
-        self.jit = llvm.create_lljit_compiler(_target_machine(target), use_jit_link=True)
-        builder = llvm.JITLibraryBuilder().add_object_img(code).export_symbol(name)
-        self.library = builder.link(self.jit, name)
-        pointer, number = ctypes.c_void_p, ctypes.c_int64
-        kind = ctypes.CFUNCTYPE(None, pointer, pointer, number, number)
-        self._call = kind(self.library[name])
-
-    def function(self, arrays: int, numbers: int, first: int, last: int) -> None:
-        self._call(arrays, numbers, first, last)
+    code = _object_code(key, text, target)
+    # LLVM's older linker may place code and constants too far apart, and abort the process
+    jit = llvm.create_lljit_compiler(_target_machine(target), use_jit_link=True)
+    builder = llvm.JITLibraryBuilder().add_object_img(code).export_symbol(name)
+    library = builder.link(jit, name)
+    pointer, number = ctypes.c_void_p, ctypes.c_int64
+    function = ctypes.CFUNCTYPE(None, pointer, pointer, number, number)(library[name])
+    vars(function)["code"] = library, jit  # which live as long as the function
+    return function
 
 
 def _object_code(key: str, text: Callable[[], str], target: Target) -> bytes:
@@ -246,16 +238,11 @@ def _compile(text: str, target: Target) -> bytes:
 
 
 def _target_machine(target: Target) -> Any:
-    _initialize()
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
     return llvm.Target.from_default_triple().create_target_machine(
         target.cpu, target.features, opt=3, reloc="pic", codemodel="small"
     )
-
-
-@functools.cache
-def _initialize() -> None:
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
 
 
 def _forget_oldest(folder: Path) -> None:

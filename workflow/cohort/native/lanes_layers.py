@@ -85,8 +85,7 @@ class LanesLayout:
                 self.spectra[number] = SpectralArrays(layer, self.arena, self.width, self.lanes)
 
     def rows_at_once(self, layer: Layer, channels: int) -> int:
-        """The number of rows of the gradients of so many channels that fit in the first-level
-        cache."""
+        """How many rows of the gradients of so many channels fit in the first-level cache."""
         (height, width), least = layer.sides, 1 + layer.pools
         most = L1_SHARE // (self.target.size * self.lanes * channels * width)
         fitting = range(least, height + 1, least)
@@ -120,7 +119,9 @@ class LanesLayout:
 
 
 class LayerCode:
-    """Emits the forward and backward pass of one layer, for batches of samples in the lanes."""
+    """Base of the code of one layer, for batches of samples in the lanes: `emit_forward`, and with
+    the gradient of the outputs `emit_weight_gradient`, biases included, and `emit_input_gradient`,
+    each the body of a function."""
 
     def __init__(self, emit: Emitter, layout: LanesLayout, number: int):
         self.emit, self.layout, self.number = emit, layout, number
@@ -130,18 +131,6 @@ class LayerCode:
 
     def emit_preparation(self) -> None:
         """Emit what is done with the weights before forward passes; nothing by default."""
-
-    def emit_forward(self) -> None:
-        """Emit the forward pass."""
-        raise NotImplementedError
-
-    def emit_weight_gradient(self) -> None:
-        """Emit the gradient of weights and biases, from that of the outputs."""
-        raise NotImplementedError
-
-    def emit_input_gradient(self) -> None:
-        """Emit the gradient of the inputs."""
-        raise NotImplementedError
 
     def pointer(self, array: Array, *indices: Index, offset: int = 0) -> str:
         """A pointer to the vector of an array at these indices: block, channel, row and column."""
@@ -264,8 +253,7 @@ class Product:
     def _emit_tiles(
         self, first: Index, size: int, weights: str, strides: tuple[int, int], row: Index
     ) -> None:
-        """Emit `size` results, from `first` on, for all blocks of samples. Their weights begin at
-        `row`."""
+        """Emit `size` results from `first` on, of all samples; their weights begin at `row`."""
         emit, abreast = self.emit, self.layout.abreast
         with emit.loop(self.layout.blocks // abreast) as group:
             block = emit.mul(group, abreast)
@@ -302,7 +290,8 @@ class LinearCode(LayerCode):
             value = self.emit.relu(value) if layer.rectifies else value
             self.emit.store(value, self.pointer(self.outputs, block, 0, 0, output))
 
-        product = self._product(layer.outer, layer.inner, self.inputs, store, self.broadcast_bias)
+        given = layer.outer, layer.inner, self._features(self.inputs), store, self.broadcast_bias
+        product = Product(self.emit, self.layout, *given)
         product.emit_code(self.weight_pointer(), (layer.inner, 1))
 
     def emit_weight_gradient(self) -> None:
@@ -328,14 +317,9 @@ class LinearCode(LayerCode):
         def store(value: str, block: Index, inner: Index) -> None:
             self.store_gradient(value, block, 0, 0, inner)
 
-        product = self._product(layer.inner, layer.outer, gradients, store)
+        given = layer.inner, layer.outer, self._features(gradients), store
+        product = Product(self.emit, self.layout, *given)
         product.emit_code(self.weight_pointer(), (1, layer.inner))
-
-    def _product(
-        self, results: int, terms: int, source: Array, store: Store, *start: Callable[[Index], str]
-    ) -> Product:
-        features = self._features(source)
-        return Product(self.emit, self.layout, results, terms, features, store, *start)
 
     def _features(self, array: Array) -> Pointer:
         """Pointers to the numbers of this layer's inputs or outputs, in one row over all axes."""

@@ -8,15 +8,13 @@ from cohort.native import program
 from cohort.native.augment import BYTES, AugmentCode, load_numbers
 from cohort.native.emitter import ZERO, Emitter, Index, Offset, chunks, exponential, transposed
 from cohort.native.lanes_convolution import ConvolutionCode
-from cohort.native.lanes_layers import PARAMETERS, LanesLayout, LayerCode, LinearCode
+from cohort.native.lanes_layers import PARAMETERS, LanesLayout, LinearCode
 from cohort.native.layers import Shape
 from cohort.native.program import PREDICT, TRAIN, CodeRequest, emit_entry, pointers
 from cohort.native.spectral_convolution import SpectralConvolutionCode
 
-GATHER_PARAMETERS = (
-    *Emitter.noalias("memory", "samples", "scale", "shift", "indices"),
-    "i64 %blocks",
-)
+_GATHERED = "memory", "samples", "scale", "shift", "indices"
+GATHER_PARAMETERS = *Emitter.noalias(*_GATHERED), "i64 %blocks"
 LOSS_PARAMETERS = (
     *(*Emitter.noalias("memory", "weights", "labels"), "i64 %count"),
     *Emitter.noalias("sums", "gaps", "logit_scale", "logit_shift"),
@@ -45,7 +43,7 @@ class LanesProgram:
         self.memory = self.layout.arena.used
         self.codes = [self._layer_code(number) for number in range(len(layers))]
 
-    def _layer_code(self, number: int) -> LayerCode:
+    def _layer_code(self, number: int) -> LinearCode | ConvolutionCode:
         if self.layout.spectra[number] is not None:
             return SpectralConvolutionCode(self.emit, self.layout, number)
         if self.layout.layers[number].is_convolution:
@@ -226,8 +224,7 @@ class CrossEntropyCode:
             emit.store(emit.fma(scale, without_bias, emit.op("fadd", bias, shift)), address)
 
     def _emit_exponentials(self, block: Index, maximum: str, labels: str) -> list[str]:
-        """Emit code that stores exp(logit - maximum) in the gradient's memory; return their sum,
-        and the label's logit minus the maximum."""
+        """Emit stores of exp(logit - maximum) as gradients; return the sum, and the label's gap."""
         emit = self.emit
         sums = emit.variables([ZERO, ZERO])
         with emit.loop(self.layer.outer) as output, sums.update() as values:
@@ -244,8 +241,7 @@ class CrossEntropyCode:
         return emit.value(f"icmp eq {integers} {labels}, {number}")
 
     def _emit_gradient(self, block: Index, total: str, labels: str) -> None:
-        """Emit softmax minus one-hot label, divided by the size of the batch; 0 in lanes without a
-        sample."""
+        """Emit (softmax - one-hot label) / batch size; 0 in lanes without a sample."""
         emit, lanes = self.emit, self.layout.lanes
         before = emit.mul(block, lanes)
         left = emit.value(f"trunc i64 {emit.value(f'sub i64 %count, {before}')} to i32")

@@ -36,8 +36,7 @@ class Sgd:
 class NativeNetwork:
     """Compiled code that trains a network on batches of at most `batch` samples, with its memory:
     `begin` sets the weights and the optimizer; `train` takes steps. `dtype` is the type of weights
-    and losses, `size` the number of weights, `classes` that of outputs. Raises Unsupported if there
-    is no code for the network or its samples."""
+    and losses, `size` the number of weights. Raises Unsupported if there is no such code."""
 
     def __init__(self, model: nn.Module, samples: Samples, batch: int, augmentation: Augmentation):
         self.model, self.samples, self.batch = model, samples, batch
@@ -61,9 +60,8 @@ class NativeNetwork:
         logit_scale: Tensor | None = None,
         logit_shift: Tensor | None = None,
     ) -> None:
-        """Start at these weights, with a velocity of zero. After each step the weights move by the
-        learning rate times `correction`. The loss is that of the logits scale * (output - bias) +
-        bias + shift, by class."""
+        """Start at these weights, at rest. After each step they move by the learning rate times the
+        correction. The loss is that of the logits scale * (output - bias) + bias + shift."""
         self.sgd = sgd
         options = StepOptions(
             momentum=sgd.momentum != 0,
@@ -95,7 +93,7 @@ class NativeNetwork:
         """Take a step on each batch and return the mean loss of each (batch). `indices` (sample)
         are those of all batches, one batch after another, `counts` (batch) says how many samples
         each has. Where samples are augmented, `draws` (sample, number) are the random numbers for
-        it, or, if `augments` is false, `images` the augmented samples."""
+        it, or, if `augment` is None, `images` the augmented samples."""
         assert self.samples.scale is not None
         numbers = vars(self.sgd) | {"factor": 1 / self.samples.scale}
         labels, inputs, augmented = self.labels[indices], self.inputs, None
@@ -109,18 +107,13 @@ class NativeNetwork:
         batches = Batches(indices, counts, self._kernel.program.width)
         return self._kernel.train(inputs, labels, batches, numbers, augmented)
 
-    @property
-    def augments(self) -> bool:
-        """Whether the native code augments samples itself instead of receiving them augmented."""
-        return self.augment is not None
-
     def weights(self) -> np.ndarray:
         """All weights as one array (weight), in the order of `flatten`."""
         return self._kernel.view("weights")
 
     def _kernel_for(self, options: StepOptions) -> Kernel:
         if options not in self._kernels:
-            is_augmented_by_pytorch = self.augmentation.numbers and not self.augments
+            is_augmented_by_pytorch = self.augmentation.numbers and self.augment is None
             stored = not is_augmented_by_pytorch and self.inputs.is_bytes
             network = self.layers, self.shape, self.batch, self.target
             kind = BYTES if stored else self.target.scalar
@@ -148,9 +141,7 @@ def predict(
 
 def flatten(weights: Mapping[str, Tensor], model: nn.Module) -> np.ndarray:
     """Concatenate the weights of all parameters in the network's order into one array (weight)."""
-    rows = [weights[name].reshape(-1) for name, _ in model.named_parameters()]
-    joined: np.ndarray = torch.cat(rows).numpy()
-    return joined
+    return torch.cat([weights[name].reshape(-1) for name, _ in model.named_parameters()]).numpy()
 
 
 def unflatten(rows: np.ndarray, model: nn.Module) -> dict[str, Tensor]:
@@ -203,5 +194,4 @@ def _evaluator(request: CodeRequest) -> Kernel:
     """The kernel that evaluates a network, made once for each thread."""
     if request not in vars(_kernels).setdefault("by_request", {}):
         _kernels.by_request = {request: Kernel(request)}
-    kernel: Kernel = _kernels.by_request[request]
-    return kernel
+    return _kernels.by_request[request]

@@ -88,7 +88,8 @@ class SingleSampleLayout:
 
 
 class SingleSampleCode:
-    """Emits the forward and the backward pass of one layer, with its step, for one sample."""
+    """Base of the code of a layer for one sample: `emit_forward`, and `emit_backward_and_step` for
+    the gradient of its inputs and the step of its weights, each the body of a function."""
 
     def __init__(self, emit: Emitter, layout: SingleSampleLayout, number: int):
         self.emit, self.layout, self.number = emit, layout, number
@@ -97,14 +98,6 @@ class SingleSampleCode:
         self.row, self.column = layout.strides(number)
         self.weight, self.bias = layout.weight[number], layout.bias[number]
         self.sides = layout.sides[number + 1]  # of the outputs
-
-    def emit_forward(self) -> None:
-        """Emit the forward pass."""
-        raise NotImplementedError
-
-    def emit_backward_and_step(self) -> None:
-        """Emit this layer's backward pass: the gradient of its inputs, the step of its weights."""
-        raise NotImplementedError
 
     def emit_preparation(self) -> None:
         """Emit what is done with the weights before each forward pass; nothing by default."""
@@ -125,8 +118,7 @@ class SingleSampleCode:
         return self.emit.pointer("%memory", *pixel, *offsets, start)
 
     def position_pointer(self, row: Index, column: Index, *offsets: Offset) -> str:
-        """A pointer to where it is stored which of four pooled pixels was the greatest: its offset
-        from the first of them."""
+        """A pointer to the stored offset, from the first of four pooled pixels, of the greatest."""
         base = self.emit.pointer("%memory", self.layout.positions[self.number])
         pixel = (row, self.sides[1] * self.outer), (column, self.outer)
         return self.emit.pointer(base, *pixel, *offsets, kind="i32")
@@ -285,8 +277,7 @@ class SingleSampleConvolutionCode(SingleSampleCode):
             emit.store(value, self.output_pointer(row, column, *channel), index * self.outer)
 
     def _emit_pooling(self, four: Sequence[str], positions: str) -> str:
-        """Emit the maximum of four and a store of the offset of the one that it was, the first of
-        equals; return the maximum."""
+        """Emit the maximum of four, and a store of its offset, of equals the first's; return it."""
         emit, integers = self.emit, f"<{self.lanes} x i32>"
         greatest, position = four[0], "splat (i32 0)"
         for value, (y, x) in zip(four[1:], FOUR[1:], strict=True):
@@ -336,8 +327,7 @@ class SingleSampleConvolutionCode(SingleSampleCode):
         return count.load()[0], total.load()[0]
 
     def _emit_listed_step(self, channel: Index, count: str) -> None:
-        """Emit code that adds each listed gradient's part to the gradients of the inputs, and takes
-        the step of the channel's weights."""
+        """Emit code that adds what is listed to the inputs' gradients, and steps the weights."""
         emit, layer, lanes, tile = self.emit, self.layer, self.lanes, self.layout.target.tile
         per_output = layer.taps * self.inner
         weights = emit.pointer("%weights", (channel, per_output), self.weight)

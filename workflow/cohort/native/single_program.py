@@ -1,5 +1,4 @@
-"""The code of a network that trains on one sample at a time by SGD without momentum: channels in
-the lanes of vectors."""
+"""The code of a network that trains on one sample at a time, with channels in vectors' lanes."""
 
 import math
 from itertools import pairwise
@@ -8,13 +7,12 @@ from cohort.native import program, single_layers
 from cohort.native.augment import BYTES, AugmentCode
 from cohort.native.emitter import Emitter, Index, exponential
 from cohort.native.program import TRAIN, CodeRequest, StepOptions, emit_entry, pointers
-from cohort.native.single_layers import PARAMETERS, SingleSampleCode, SingleSampleLayout
+from cohort.native.single_layers import SingleSampleConvolutionCode, SingleSampleLinearCode
 
 
 def is_single_sample(request: CodeRequest) -> bool:
-    """Whether SingleSampleProgram can train a network. Linear layers must follow ReLUs, because
-    inputs that are 0 get no gradient. A proximal term must not pull hard, because a gradient's step
-    is divided by what the pull leaves of it."""
+    """Whether SingleSampleProgram can train a network. Linear layers must follow ReLUs, as inputs
+    of 0 get no gradient. A pull must not be hard, as steps are divided by what it leaves."""
     options, pairs = request.options, pairwise(request.layers)
     if request.batch != 1 or options is None:
         return False
@@ -32,7 +30,8 @@ class SingleSampleProgram:
         assert request.options is not None
         target, shape = request.target, request.shape
         self.options, self.kind, self.shape = request.options, request.kind, shape
-        self.emit, self.layout = Emitter(target), SingleSampleLayout(request.layers, shape, target)
+        layout = single_layers.SingleSampleLayout(request.layers, shape, target)
+        self.emit, self.layout = Emitter(target), layout
         self.weight_count, self.augment = self.layout.weight_count, None
         if request.augment is not None:
             arena = self.layout.arena
@@ -48,11 +47,13 @@ class SingleSampleProgram:
         layers = len(self.layout.layers)
         for number in range(layers):
             code = self._layer_code(number)
-            with self.emit.function(f"forward{number}", *PARAMETERS):
+            with self.emit.function(f"forward{number}", *single_layers.PARAMETERS):
                 code.emit_forward()
-            with self.emit.function(f"backward{number}", *PARAMETERS, f"{self.emit.scalar} %lr"):
+            with self.emit.function(
+                f"backward{number}", *single_layers.PARAMETERS, f"{self.emit.scalar} %lr"
+            ):
                 code.emit_backward_and_step()
-            with self.emit.function(f"prepare{number}", *PARAMETERS):
+            with self.emit.function(f"prepare{number}", *single_layers.PARAMETERS):
                 code.emit_preparation()
         self._emit_cross_entropy()
         with self.emit.function("move", *program.step_parameters(self.emit.scalar)):
@@ -60,11 +61,11 @@ class SingleSampleProgram:
         self._emit_train(layers)
         return self.emit.llvm_ir()
 
-    def _layer_code(self, number: int) -> SingleSampleCode:
+    def _layer_code(self, number: int) -> SingleSampleLinearCode | SingleSampleConvolutionCode:
         if not self.layout.layers[number].is_convolution:
-            return single_layers.SingleSampleLinearCode(self.emit, self.layout, number)
-        kinds = single_layers.FirstConvolutionCode, single_layers.SingleSampleConvolutionCode
-        return kinds[number > 0](self.emit, self.layout, number)
+            return SingleSampleLinearCode(self.emit, self.layout, number)
+        kind = SingleSampleConvolutionCode if number else single_layers.FirstConvolutionCode
+        return kind(self.emit, self.layout, number)
 
     def _emit_cross_entropy(self) -> None:
         """Emit the function `cross_entropy`: for one sample, the gradient of its logits, and sum of

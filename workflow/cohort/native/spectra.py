@@ -14,7 +14,7 @@ the weights the product with the conjugate of the inputs.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from cohort.native.emitter import ZERO, Emitter
@@ -36,9 +36,8 @@ def is_spectral_faster(layer: Layer) -> bool:
 
 
 class SpectrumSlots:
-    """The slots of the spectrum of a channel of a layer's images, whose periods are their sides
-    plus the padding. A real frequency takes one slot, a complex one three. Of the row transform,
-    real columns come first."""
+    """The slots of the spectrum of a channel of a layer's images, with their sides plus the padding
+    as periods. A real frequency takes one slot, a complex one three; real columns come first."""
 
     def __init__(self, layer: Layer):
         self.height, self.width = (side + layer.padding for side in layer.inputs[1:])
@@ -52,8 +51,8 @@ class SpectrumSlots:
 
 
 def _real_frequencies(period: int) -> int:
-    """How many frequencies of a real number's spectrum are real."""
-    return 2 - period % 2 if period > 1 else 1
+    """How many frequencies of real numbers have a real spectrum: 0, and half an even period."""
+    return 2 - period % 2
 
 
 @dataclass(frozen=True)
@@ -93,21 +92,18 @@ class SpectralArrays:
         )
 
 
-def input_slots(emit: Emitter, value: tuple[str, ...]) -> list[str]:
-    """Emit the slots of a frequency of inputs, in the order of `weight_slots`."""
-    return list(value) if len(value) == 1 else [emit.op("fadd", *value), *value]
+def input_slots(emit: Emitter, real: str, imaginary: str) -> list[str]:
+    """Emit the slots of a complex frequency of inputs, in the order of `weight_slots`."""
+    return [emit.op("fadd", real, imaginary), real, imaginary]
 
 
-def gradient_slots(emit: Emitter, value: tuple[str, ...]) -> list[str]:
-    """Emit the slots of a frequency of the outputs' gradient."""
-    return list(value) if len(value) == 1 else [emit.op("fadd", *value), value[1], value[0]]
+def gradient_slots(emit: Emitter, real: str, imaginary: str) -> list[str]:
+    """Emit the slots of a complex frequency of the outputs' gradient."""
+    return [emit.op("fadd", real, imaginary), imaginary, real]
 
 
-def weight_slots(emit: Emitter, value: tuple[str, ...]) -> list[str]:
-    """Emit the slots of a frequency of weights."""
-    if len(value) == 1:
-        return list(value)
-    real, imaginary = value
+def weight_slots(emit: Emitter, real: str, imaginary: str) -> list[str]:
+    """Emit the slots of a complex frequency of weights."""
     return [real, emit.op("fsub", imaginary, real), emit.op("fadd", real, imaginary)]
 
 
@@ -118,8 +114,8 @@ def output_frequency(emit: Emitter, slots: list[str]) -> Complex:
 
 
 def input_gradient_frequency(emit: Emitter, slots: list[str]) -> Complex:
-    """Emit the real and imaginary parts of a frequency of the inputs' gradient from its three real
-    products, those of the outputs' gradient with the conjugate of the weights."""
+    """Emit a frequency of the inputs' gradient from its three real products, those of the outputs'
+    gradient with the conjugate of the weights."""
     return emit.op("fadd", slots[0], slots[1]), emit.op("fsub", slots[0], slots[2])
 
 
@@ -132,13 +128,10 @@ def weight_gradient_frequency(emit: Emitter, slots: list[str]) -> Complex:
 
 class Fourier:
     """Emits straight-line discrete Fourier transforms (DFTs) of a period, modulo which indices are
-    counted. Values at n and at period - n are added and subtracted first, which halves the
-    products: cosines are even, sines are odd."""
+    counted. Values at n and -n are first added and subtracted, which halves the products."""
 
     def __init__(self, emit: Emitter, period: int):
-        self.emit, self.period = emit, period
-        self.half = period // 2
-        self.middle = {self.half} if period % 2 == 0 else set()
+        self.emit, self.period, self.half = emit, period, period // 2
 
     def real_dft(self, values: Mapping[int, str]) -> list[tuple[str, ...]]:
         """Emit the DFT of real numbers, given by index, up to half the period: other frequencies
@@ -146,11 +139,10 @@ class Fourier:
         even, odd = self._even_and_odd_parts(values)
         spectrum: list[tuple[str, ...]] = []
         for frequency in range(self.half + 1):
-            real = self._sum(even, self.cosines(frequency))
-            if self.is_real(frequency):
-                spectrum.append((real,))
-            else:
-                spectrum.append((real, self._sum(odd, self.sines(frequency), -1)))
+            cosines, sines = self._waves(frequency)
+            real = self._sum(even, cosines)
+            is_real = self.is_real(frequency)
+            spectrum.append((real,) if is_real else (real, self._sum(odd, sines, -1)))
         return spectrum
 
     def inverse_real_dft(
@@ -160,10 +152,9 @@ class Fourier:
         whole = {f: parts[0] for f, parts in enumerate(spectrum)}
         imaginary = {f: parts[1] for f, parts in enumerate(spectrum) if len(parts) == 2}
         weight = {f: scale * (1 if self.is_real(f) else 2) for f in whole}
-
         numbers = {}
         for index, mirrored in self._mirror_pairs(wanted):
-            cosines, sines = self.cosines(index), self.sines(index)
+            cosines, sines = self._waves(index)
             even = self._sum(whole, {f: weight[f] * cosines[f] for f in whole})
             odd = self._sum(imaginary, {f: weight[f] * sines[f] for f in imaginary})
             if index in wanted:
@@ -183,7 +174,7 @@ class Fourier:
         even_imaginary, odd_imaginary = self._even_and_odd_parts(imaginary_parts)
         sums = {}
         for index, mirrored in self._mirror_pairs(wanted):
-            cosines, sines = self.cosines(index), self.sines(index)
+            cosines, sines = self._waves(index)
             real = (self._sum(even_real, cosines), self._sum(odd_imaginary, sines, -sign))
             imaginary = (self._sum(even_imaginary, cosines), self._sum(odd_real, sines, sign))
             if index in wanted:
@@ -194,21 +185,14 @@ class Fourier:
 
     def is_real(self, frequency: int) -> bool:
         """Whether the spectrum of real numbers is real at this frequency."""
-        return frequency == 0 or frequency in self.middle
+        return 2 * frequency % self.period == 0
 
-    def cosines(self, index: int) -> dict[int, float]:
-        """Cosines of 2 pi k n / period for an index k, by n."""
-        return self._waves(math.cos, index)
-
-    def sines(self, index: int) -> dict[int, float]:
-        """Sines of 2 pi k n / period for an index k, by n."""
-        return self._waves(math.sin, index)
-
-    def _waves(self, wave: Callable[[float], float], index: int) -> dict[int, float]:
+    def _waves(self, index: int) -> tuple[dict[int, float], dict[int, float]]:
+        """Cosines and sines of 2 pi k n / period for an index k, by n."""
         angles = [2 * math.pi * (index * n % self.period) / self.period for n in range(self.period)]
-        values = map(wave, angles)
-        exact = [round(v) if abs(v - round(v)) < 1e-12 else v for v in values]
-        return dict(enumerate(exact))
+        numbers = *map(math.cos, angles), *map(math.sin, angles)
+        exact = [round(v) if abs(v - round(v)) < 1e-12 else v for v in numbers]
+        return dict(enumerate(exact[: self.period])), dict(enumerate(exact[self.period :]))
 
     def _mirror_pairs(self, wanted: Iterable[int]) -> list[tuple[int, int]]:
         """Pairs of an index up to half the period and its mirror image, at least one wanted."""

@@ -10,7 +10,7 @@ from cohort.native.lanes_convolution import ConvolutionCode
 from cohort.native.lanes_layers import Array, LanesLayout, Product
 from cohort.native.spectra import Complex, Fourier, MapSpectra
 
-ToSlots = Callable[[Emitter, tuple[str, ...]], list[str]]
+ToSlots = Callable[[Emitter, str, str], list[str]]
 FromSlots = Callable[[Emitter, list[str]], Complex]
 
 
@@ -76,8 +76,7 @@ class SpectralConvolutionCode(ConvolutionCode):
 
     def emit_weight_gradient(self) -> None:
         """Emit the gradient of the weights, and that of the inputs but for the last transform: both
-        need the spectrum of the outputs' gradient, of which only a column is there at a time. They
-        overwrite the slots of weights and inputs."""
+        need the spectrum of the outputs' gradient, of which only a column is there at a time."""
         emit, layer = self.emit, self.layer
         inputs, outputs = self.arrays.inputs, self.arrays.outputs
         self._emit_gradient_spread()
@@ -229,7 +228,8 @@ class SpectralConvolutionCode(ConvolutionCode):
             period = range(self.slots.height)
             by_frequency = self.along_columns.complex_dft(pairs, period, sign=-1)
             spectrum = [by_frequency[frequency] for frequency in period]
-        return [slot for value in spectrum for slot in to_slots(self.emit, value)]
+        pieces = (value if len(value) == 1 else to_slots(self.emit, *value) for value in spectrum)
+        return [slot for piece in pieces for slot in piece]
 
     def _invert_columns(
         self, columns: Columns, column: Index, maps: MapSpectra, from_slots: FromSlots
@@ -286,8 +286,7 @@ class SpectralConvolutionCode(ConvolutionCode):
                 self._emit_stores(values, block, channel, row, x)
 
     def _emit_gradient_spread(self) -> None:
-        """Emit code that sends each pooled gradient to the pixel that won the maximum, and adds the
-        gradients up for the biases."""
+        """Emit code that sends each pooled gradient to the pixel that won, and sums for biases."""
         emit, layer, biases = self.emit, self.layer, self.layout.sums
         with emit.loop(layer.outer) as channel:
             bias = emit.pointer("%memory", (channel, self.lanes), biases)

@@ -36,8 +36,7 @@ class Target:
 
     @property
     def tile(self) -> int:
-        """The number of sums that an inner loop keeps in registers, which leaves some registers for
-        factors."""
+        """How many sums an inner loop keeps in registers, some of which are left for factors."""
         return self.registers * 4 // 5
 
 
@@ -57,8 +56,7 @@ def host(scalar: str) -> Target:
 
 @functools.cache
 def has_fma() -> bool:
-    """Whether the processor has fused multiply-add instructions. Without them LLVM calls a function
-    of the C library for each number."""
+    """Whether the processor has fused multiply-add; without it LLVM calls the C library instead."""
     is_arm = platform.machine().lower() in ("arm64", "aarch64")
     return is_arm or bool(llvm.get_host_cpu_features().get("fma"))
 

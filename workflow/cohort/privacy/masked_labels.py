@@ -90,8 +90,7 @@ class Client:
 
 
 class Server:
-    """The server of the protocol: keeps a list of encrypted labels without duplicates, and the
-    encrypted counts under each placeholder."""
+    """The server of the protocol: lists distinct encrypted labels, and counts by placeholder."""
 
     def __init__(self, public_key: bytes):
         self.key = tenseal.context_from(public_key, n_threads=1)
@@ -117,8 +116,7 @@ class Server:
         random.SystemRandom().shuffle(self.masks)
 
     def take_counts(self, pairs: Sequence[Pair], positions: Sequence[int]) -> list[int]:
-        """Keep a client's encrypted counts under the placeholders of its labels, whose positions in
-        the list it gives; return the placeholders."""
+        """Keep a client's counts by the placeholders at these positions; return these."""
         masks = [self.masks[position] for position in positions]
         for mask, (_, count) in zip(masks, pairs, strict=True):
             self.counts.setdefault(mask, []).append(count)
@@ -166,8 +164,7 @@ class Exchange:
         self.server.draw_placeholders()
 
     def map_labels(self) -> None:
-        """Let clients learn the placeholders of their labels, under which the server keeps
-        counts."""
+        """Let clients learn their labels' placeholders, under which the server keeps counts."""
         for client, pairs in zip(self.clients, self.pairs, strict=True):
             positions = [client.position(self._differences(label)) for label, _ in pairs]
             self.sent("answers", INDEX, to="server", copies=len(positions))

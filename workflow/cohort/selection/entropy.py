@@ -1,7 +1,7 @@
 """Selectors that balance the labels of the cohort."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -29,8 +29,8 @@ class Entropy(Selector):
     some may misreport them, a limitation that the paper names.
     """
 
-    name: ClassVar[str] = "entropy"
-    needs: ClassVar[frozenset[str]] = frozenset({"label_counts"})
+    name = "entropy"
+    needs = frozenset({"label_counts"})
     buffer: float = parameter(
         0.5, minimum=0, exclusiveMaximum=1, help="capacity of the buffer, as a share of all clients"
     )
@@ -93,11 +93,8 @@ def without_resting(candidates: np.ndarray, buffer: np.ndarray, least: int) -> n
 
 
 def entropy_bits(counts: np.ndarray, added: np.ndarray | float = 0.0) -> np.ndarray:
-    """Shannon entropy in bits of each row of `counts + added`; 0 for an empty row.
-
-    Negative counts, which noise can cause, count as 0. Rows are processed in blocks that fit into a
-    processor's cache.
-    """
+    """Shannon entropy in bits of each row of `counts + added`, 0 for an empty row. Negative counts,
+    which noise can cause, count as 0. Blocks of rows fit into a processor's cache."""
     rows = counts.reshape(-1, counts.shape[-1])
     entropies = np.empty(len(rows))
     for begin in range(0, len(rows), BLOCK):
@@ -118,8 +115,8 @@ class Reselect(Random, Filtering):
     code after a uniform draw, as FedEntOpt describes it; their code prefers clients kept earlier.
     """
 
-    name: ClassVar[str] = "reselect"
-    needs: ClassVar[frozenset[str]] = frozenset({"soft_labels"})
+    name = "reselect"
+    needs = frozenset({"soft_labels"})
 
     def keep(self, reports: Reports, sizes: np.ndarray) -> np.ndarray:
         soft_labels = np.nan_to_num(reports["soft_labels"])  # NaN for a client without samples
@@ -149,8 +146,8 @@ class KL(Selector, Allocating):
     client uses is drawn anew, unless `redraw` is off.
     """
 
-    name: ClassVar[str] = "kl"
-    needs: ClassVar[frozenset[str]] = frozenset({"label_counts"})
+    name = "kl"
+    needs = frozenset({"label_counts"})
     theta: float = parameter(
         0.01, minimum=0, help="divergence in nats below which the pooled labels count as uniform"
     )
@@ -164,8 +161,7 @@ class KL(Selector, Allocating):
         return np.array(list(self._add_clients(np.sort(cohort), view).values()))
 
     def _add_clients(self, candidates: np.ndarray, view: View) -> dict[int, np.ndarray]:
-        """Add clients until the labels are even; return the class counts of each added client, in
-        the order in which they were added."""
+        """Add clients until the labels are even; return the class counts of each in this order."""
         assert view.label_counts is not None
         counts = view.label_counts
         waiting = candidates[np.argsort(-view.sizes[candidates], kind="stable")].tolist()
@@ -177,7 +173,8 @@ class KL(Selector, Allocating):
         while progress:
             progress = False
             for client in list(waiting):
-                if len(taken) == view.cohort or self._is_even(pooled):
+                divergence = np.log(len(pooled)) - entropy_bits(pooled) * np.log(2)
+                if len(taken) == view.cohort or divergence < self.theta:
                     return taken
                 if counts[client][pooled.argmin()] > 0:
                     taken[client] = np.minimum(most - pooled, counts[client])
@@ -185,9 +182,6 @@ class KL(Selector, Allocating):
                     waiting.remove(client)
                     progress = True
         return taken
-
-    def _is_even(self, pooled: np.ndarray) -> bool:
-        return float(np.log(len(pooled)) - entropy_bits(pooled) * np.log(2)) < self.theta
 
 
 PERFECT = 1e-12  # the imbalance of perfectly balanced clients, so that their weights are finite
@@ -204,8 +198,8 @@ class FedCbs(Selector):
     begin at one, because the paper's bonus is infinite at none.
     """
 
-    name: ClassVar[str] = "fed-cbs"
-    needs: ClassVar[frozenset[str]] = frozenset({"label_counts"})
+    name = "fed-cbs"
+    needs = frozenset({"label_counts"})
     exploration: float = parameter(
         10.0, minimum=0, help="lambda: weight of the bonus of rarely chosen clients"
     )
@@ -228,8 +222,7 @@ class FedCbs(Selector):
         return np.array(cohort)
 
     def bonus(self, state: State, candidates: np.ndarray) -> np.ndarray:
-        """The exploration bonus in each candidate's weight when the first client of a cohort is
-        drawn."""
+        """The exploration bonus in each candidate's weight to be the first client drawn."""
         twice_chosen = 2 * state["count"][candidates]
         return self.exploration * np.sqrt(3 * np.log(state["round"]) / twice_chosen)
 

@@ -27,8 +27,8 @@ class Oort(Selector):
     before. Clients without samples are chosen only if a cohort would be too small without them.
     """
 
-    name: ClassVar[str] = "oort"
-    needs: ClassVar[frozenset[str]] = frozenset({"loss_norm", "duration", "expected_duration"})
+    name = "oort"
+    needs = frozenset({"loss_norm", "duration", "expected_duration"})
     exploration: float = parameter(
         0.9, minimum=0, maximum=1, help="epsilon: share of the cohort that is unexplored at first"
     )
@@ -66,8 +66,7 @@ class Oort(Selector):
         return np.concatenate([by_utility, by_speed])
 
     def _exploit(self, state: State, explored: np.ndarray, count: int, rng: Rng) -> np.ndarray:
-        """Draw `count` positions of explored clients in proportion to utility, among those near the
-        best."""
+        """Draw `count` positions of explored clients near the best, in proportion to utility."""
         if not count:
             return np.zeros(0, dtype=np.int64)
         utilities = self.utilities(state)[explored]
@@ -84,17 +83,14 @@ class Oort(Selector):
         clip = np.nanquantile(utility, CLIP, method="higher")
         statistical = scale_utilities(utility, utility, clip)
         recent = np.sqrt(0.1 * np.log(state["round"][0]) / state["last"])
-        result: np.ndarray = (statistical + recent) * self.slowdowns(state)
-        return np.maximum(result, np.finfo(float).tiny)
+        return np.maximum((statistical + recent) * self.slowdowns(state), np.finfo(float).tiny)
 
     def slowdowns(self, state: State) -> np.ndarray:
-        """The factor on each client's utility: below 1 if it takes longer than preferred, else
-        1."""
+        """The factor on each client's utility, below 1 if it takes longer than preferred."""
         duration, preferred = state["duration"], self.preferred_duration(state)
         slow = duration > preferred
         factors = np.divide(preferred, duration, out=np.ones_like(duration), where=slow)
-        result: np.ndarray = factors**self.penalty
-        return result
+        return factors**self.penalty
 
     def preferred_duration(self, state: State) -> float:
         """The preferred duration of a round in simulated seconds."""
@@ -118,8 +114,7 @@ class Oort(Selector):
         after["duration"][cohort[answered]] = reports["duration"][answered]
         after["last"][cohort[answered]] = state["round"]
         after["gained"] = np.append(state["gained"], gained)[-2 * self.window :]
-        rounds, window = int(state["round"][0]), self.window
-        if rounds >= 2 * window and rounds % window == 0:
+        if len(after["gained"]) == 2 * self.window and state["round"][0] % self.window == 0:
             earlier, later = np.split(after["gained"], 2)
             percentile = float(state["percentile"][0])
             after["percentile"][0] = self.next_percentile(percentile, earlier.sum(), later.sum())
@@ -132,11 +127,9 @@ class Oort(Selector):
 
 
 def scale_utilities(utility: np.ndarray, among: np.ndarray, clip: float) -> np.ndarray:
-    """Scale utilities to units of the range of those in `among`, after clipping those above
-    `clip`."""
+    """Scale utilities, of at most `clip`, to units of the range of those in `among`."""
     low = SMALLEST * np.nanmin(among)
-    result: np.ndarray = (np.minimum(utility, clip) - low) / max(np.nanmax(among) - low, 1e-4)
-    return result
+    return (np.minimum(utility, clip) - low) / max(np.nanmax(among) - low, 1e-4)
 
 
 AUGMENTED = 10  # at least so many times the exploited clients are admitted
@@ -154,11 +147,9 @@ class OortFedScale(Oort):
     be taken, and more than ten times those that are drawn. Unexplored clients are drawn from the
     largest, of which slow ones count less. Once nobody is unexplored, the clients that were
     explored last take part in every round: the code never forgets them. If the cohort would be too
-    large, its slowest clients do not take part.
-
-    The pacer raises the percentile of the preferred duration if the mean utility of exploited
-    clients changed by up to a tenth from one `window` to the next, and lowers it if it changed by
-    five times or more.
+    large, its slowest clients do not take part. The pacer raises the percentile of the preferred
+    duration if the mean utility of exploited clients changed by up to a tenth from one `window` to
+    the next, and lowers it if it changed by five times or more.
     """
 
     name: ClassVar[str] = "oort-fedscale"
@@ -240,8 +231,7 @@ class OortFedScale(Oort):
 
 def is_unexplored(state: State) -> np.ndarray:
     """Whether each client has samples, but never reported its utility."""
-    result: np.ndarray = np.isnan(state["utility"]) & (state["samples"] > 0)
-    return result
+    return np.isnan(state["utility"]) & (state["samples"] > 0)
 
 
 def is_new(state: State) -> np.ndarray:

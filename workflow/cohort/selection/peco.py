@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -29,8 +29,8 @@ class Peco(Selector, Weighing):
     Before two clients were evaluated, all are equally likely.
     """
 
-    name: ClassVar[str] = "peco"
-    needs: ClassVar[frozenset[str]] = frozenset({"reserved_predictions", "reserved_correct"})
+    name = "peco"
+    needs = frozenset({"reserved_predictions", "reserved_correct"})
     tau: float = parameter(5.0, minimum=0, help="exponent of scores: higher favors similar clients")
     gamma: float = parameter(
         0.5, exclusiveMinimum=0, maximum=1, help="factor of similarity for each model that is wrong"
@@ -91,8 +91,7 @@ class Peco(Selector, Weighing):
         return cache
 
     def scores(self, state: State) -> np.ndarray:
-        """Each client's total similarity to all others that were evaluated, NaN for a client that
-        never was."""
+        """Each client's total similarity to all others, NaN for one that never was evaluated."""
         seen = np.flatnonzero(state["evaluated"])
         scores = np.full(len(state["evaluated"]), np.nan)
         predictions, correct = state["predictions"][seen], state["correct"][seen]
@@ -100,8 +99,7 @@ class Peco(Selector, Weighing):
         return scores
 
     def round_probabilities(self, scores: np.ndarray) -> np.ndarray:
-        """The probabilities of one round, by the clients' scores; equal before two are
-        evaluated."""
+        """A round's probabilities, by the clients' scores; equal before two are evaluated."""
         evaluated = ~np.isnan(scores)
         if evaluated.sum() < 2:
             return np.full(len(scores), 1 / len(scores))

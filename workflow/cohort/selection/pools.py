@@ -14,14 +14,11 @@ from cohort.selection.simple import HighestTrainingLoss, draw_without_replacemen
 class PowD(Selector, Screening):
     """Draws d clients with probabilities proportional to their numbers of samples, has each of them
     evaluate the global model on its own samples, and chooses those with the highest loss (section
-    4).
+    4). With a pool of the cohort's size it chooses at random, with all clients it is most biased.
+    Ties are broken at random."""
 
-    With as many clients in the pool as in the cohort it chooses at random, with all clients it is
-    the most biased. Ties are broken at random.
-    """
-
-    name: ClassVar[str] = "pow-d"
-    needs: ClassVar[frozenset[str]] = frozenset({"candidate_loss"})
+    name = "pow-d"
+    needs = frozenset({"candidate_loss"})
     pool: float = parameter(2.0, minimum=1, help="d: clients drawn, as a multiple of the cohort")
 
     def pool_size(self, clients: int, cohort: int) -> int:
@@ -46,11 +43,10 @@ def draw_by_size(candidates: np.ndarray, view: View, count: int, rng: Rng) -> np
 
 
 class CpowD(PowD):
-    """Like `pow-d`, but the clients of the pool evaluate the global model on one batch of their own
-    samples only (cpow-d in section 4)."""
+    """Like `pow-d`, but clients evaluate the model on one batch only (cpow-d in section 4)."""
 
-    name: ClassVar[str] = "cpow-d"
-    needs: ClassVar[frozenset[str]] = frozenset({"candidate_batch_loss"})
+    name = "cpow-d"
+    needs = frozenset({"candidate_batch_loss"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,8 +158,7 @@ class Probe(Selector, RandomPool, Probing):
     def scores(
         self, norms: np.ndarray, counts: np.ndarray, gaps: np.ndarray, rng: Rng
     ) -> np.ndarray:
-        """The score of each client of the pool, from its probe norm, how often it was chosen, and
-        how many rounds ago."""
+        """Each client's score, from its probe's norm, how often and how long ago it was chosen."""
         rare = scale_to_unit(1 / (1 + counts)) if counts.any() else np.ones(len(counts))
         fairness = scale_to_unit(self.rarity * rare + (1 - self.rarity) * scale_to_unit(gaps))
         score = (1 - self.beta) * scale_to_unit(norms) + self.beta * fairness

@@ -15,9 +15,8 @@ scipy = lazy("scipy")
 
 
 class LastUpdates(Selector):
-    """Base of selectors that know each client by what it last reported of one `need`. Clients that
-    never answered are chosen first, at random, those without samples last; `choose_seen` chooses
-    the rest of the cohort."""
+    """Base of selectors that know each client by what it last reported of one `need`. Who never
+    answered is chosen first, at random, who has no samples last; others by `choose_seen`."""
 
     need: ClassVar[str]
 
@@ -63,8 +62,8 @@ class Diversity(Selector):
     client itself included, and divides it by the largest mean.
     """
 
-    name: ClassVar[str] = "diversity"
-    needs: ClassVar[frozenset[str]] = frozenset({"label_counts"})
+    name = "diversity"
+    needs = frozenset({"label_counts"})
     mix: float = parameter(
         0.5, **SHARE, help="lambda: weight of the number of classes against the entropy of labels"
     )
@@ -90,7 +89,8 @@ class Diversity(Selector):
 
     def scores(self, label_counts: np.ndarray) -> np.ndarray:
         """The score of each client, by which it is drawn."""
-        classes, shares = label_counts.shape[1], row_shares(label_counts)
+        classes = label_counts.shape[1]
+        shares = label_counts / np.maximum(label_counts.sum(axis=1, keepdims=True), 1)
         held = self.mix * (label_counts > 0).sum(axis=1) / classes
         own = held + (1 - self.mix) * entropy(shares) / np.log(classes)
         return self.alpha * own + (1 - self.alpha) * self._distances(shares)
@@ -102,11 +102,6 @@ class Diversity(Selector):
             return divergences.sum(axis=1) / max(len(mixes) - 1, 1)
         distances = np.sqrt(divergences).mean(axis=1)
         return distances / max(distances.max(), np.finfo(float).tiny)
-
-
-def row_shares(counts: np.ndarray) -> np.ndarray:
-    """Divide each row by its sum; a row of zeros stays zero."""
-    return counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
 
 
 def js_divergences(mixes: np.ndarray) -> np.ndarray:
@@ -132,8 +127,8 @@ class DivFl(LastUpdates):
     gradients of all clients once, before the first round.)
     """
 
-    name: ClassVar[str] = "divfl"
-    need: ClassVar[str] = "update"
+    name = "divfl"
+    need = "update"
     needs: ClassVar[frozenset[str]] = frozenset({need})
 
     def begin(self, view: View, rng: Rng) -> State:
@@ -182,8 +177,8 @@ class HicsFl(LastUpdates):
     Before that, every client is chosen once.
     """
 
-    name: ClassVar[str] = "hics-fl"
-    need: ClassVar[str] = "bias_update"
+    name = "hics-fl"
+    need = "bias_update"
     needs: ClassVar[frozenset[str]] = frozenset({need})
     temperature: float = parameter(0.0025, exclusiveMinimum=0, help="T: of a bias update's softmax")
     weight: float = parameter(10.0, minimum=0, help="lambda: of the entropies in the distance")
@@ -216,18 +211,15 @@ class HicsFl(LastUpdates):
     def entropies(self, updates: np.ndarray) -> np.ndarray:
         """The estimated label entropy of each client, in nats, from its bias update."""
         shares = scipy.special.softmax(updates / self.temperature, axis=1)
-        entropies: np.ndarray = scipy.special.entr(shares).sum(axis=1)
-        return entropies
+        return scipy.special.entr(shares).sum(axis=1)
 
     def clusters(self, updates: np.ndarray, entropies: np.ndarray, count: int) -> np.ndarray:
-        """The cluster of each client, from 0: Ward's linkage of the rows of distances, as in the
-        authors' code."""
+        """Each client's cluster, from 0: Ward's linkage of rows of distances, as in their code."""
         if len(updates) <= count:
             return np.arange(len(updates))
         distances = angles(updates) + self.weight * np.abs(entropies[:, np.newaxis] - entropies)
         tree = scipy.cluster.hierarchy.ward(scipy.spatial.distance.pdist(distances))
-        labels: np.ndarray = scipy.cluster.hierarchy.cut_tree(tree, count).ravel()
-        return labels
+        return scipy.cluster.hierarchy.cut_tree(tree, count).ravel()
 
     def observe(self, state: State, cohort: np.ndarray, reports: Reports, view: View) -> State:
         return super().observe(state, cohort, reports, view) | {"round": state["round"] + 1}
@@ -253,12 +245,11 @@ class FedCor(Selector, Skipping):
     clients evaluate the global model before and after it. The changes of their losses are samples
     of a Gaussian process: each client is a point in `dimension` dimensions, and two clients
     covary by the product of their points, which are the most likely ones. (The authors' code
-    approaches these with steps of Adam, and after the first rounds it trains random cohorts on a
-    copy of the model only.)
+    takes steps of Adam towards these, and later trains random cohorts on a copy of the model.)
     """
 
-    name: ClassVar[str] = "fedcor"
-    needs: ClassVar[frozenset[str]] = frozenset({"candidate_loss"})
+    name = "fedcor"
+    needs = frozenset({"candidate_loss"})
     warmup: int = parameter(15, minimum=2, help="the number of first rounds")
     interval: int = parameter(10, minimum=2, help="rounds between updates of the process")
     dimension: int = parameter(15, minimum=1, help="the dimension of the points")
@@ -335,11 +326,8 @@ def likeliest_points(
     samples: np.ndarray, weights: np.ndarray, dimension: int, noise: float
 ) -> np.ndarray:
     """The points (client, dimension) with which weighted samples (sample, client) are likeliest,
-    if they vary about their mean with the products of points as covariance, and with this noise.
-
-    They are the principal axes of the samples, as long as their deviations without the noise
-    (Tipping and Bishop, 1999).
-    """
+    if they vary about their mean with the products of points as covariance, and with this noise:
+    the principal axes, as long as their deviations without noise (Tipping and Bishop, 1999)."""
     shares = weights / weights.sum()
     centered = (samples - shares @ samples) * np.sqrt(shares)[:, np.newaxis]
     _, deviations, axes = np.linalg.svd(centered, full_matrices=False)

@@ -19,9 +19,8 @@ BINS = 15  # of confidence, the usual number for the expected calibration error
 
 
 class Evaluation(NamedTuple):
-    """Mean cross-entropy, accuracy, expected calibration error (the mean difference between
-    confidence and accuracy, in bins of equal width of the confidence), and the number of distinct
-    classes that the model predicts."""
+    """Mean cross-entropy, accuracy, expected calibration error (the mean difference of confidence
+    and accuracy, in equal bins of the confidence), and the number of classes predicted."""
 
     loss: float
     accuracy: float

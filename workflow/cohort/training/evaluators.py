@@ -41,22 +41,21 @@ class Evaluator(Component):
     """Evaluates a run in the rounds of a plan and records the `metrics` that it declares."""
 
     setting: ClassVar[str] = "evaluators"
-    """The setting with its plan of rounds: one of its own, or `evaluators`, which has the plan of
-    each evaluator that it names."""
+    """The setting with its plan of rounds: its own, or `evaluators`, which has plans by name."""
+
+    on_holdout: ClassVar[bool] = False
+    """Whether it evaluates on samples that clients hold out."""
 
     metrics: ClassVar[Mapping[str, Metric]] = {}
     """The metrics that it records, by recorded name."""
 
     def applies(self, task: Task) -> bool:
         """Whether the task has samples to evaluate on."""
-        return True
+        return not self.on_holdout or any(map(len, task.shards.holdouts))
 
     def check(self, cell: Cell) -> None:
         """Raise ValueError if this evaluator cannot evaluate a cell that asks for it."""
-
-    def check_holdout(self, cell: Cell) -> None:
-        """Raise ValueError unless clients hold out samples."""
-        if not cell.settings.holdout:
+        if self.on_holdout and not cell.settings.holdout:
             raise ValueError(f"{self.setting} needs held-out samples: set holdout above 0")
 
     def plan(self, cell: Cell) -> int | str:
@@ -65,10 +64,8 @@ class Evaluator(Component):
         return plans_by_name(str(plan)).get(self.name, 0) if self.setting == "evaluators" else plan
 
     def is_due(self, task: Task, state: RunState) -> bool:
-        """Whether to evaluate after the round of `state`: in the planned rounds, unless the run has
-        diverged or there is nothing to evaluate on."""
-        is_planned = state.round in self.rounds(task)
-        return is_planned and not state.diverged and self.applies(task)
+        """Whether to evaluate after the round of `state`: planned, not diverged, with samples."""
+        return state.round in self.rounds(task) and not state.diverged and self.applies(task)
 
     def rounds(self, cell: Cell) -> tuple[int, ...]:
         """The rounds of a cell to evaluate, in order, always with the last; none without a plan."""
@@ -83,8 +80,7 @@ class Evaluator(Component):
 
 
 def evaluation_metrics(split: str, title: str, samples: str) -> Mapping[str, Metric]:
-    """Declarations of the metrics of an `Evaluation` on a split, by recorded name. Figures call the
-    split `title`, and its samples `samples`."""
+    """Declarations of the metrics of an `Evaluation` on a split, which figures call `title`."""
     error = Metric(f"Calibration error on {samples}", "%", 100, digits=2, better="low")
     return {
         f"{split}_accuracy": Metric(f"{title} accuracy", **ACCURACY),
@@ -95,8 +91,7 @@ def evaluation_metrics(split: str, title: str, samples: str) -> Mapping[str, Met
 
 
 def mean_metrics(name: str, accuracy: str, loss: str) -> Mapping[str, Metric]:
-    """Declarations of `{name}_accuracy` and `{name}_loss`, with these titles, of what a round may
-    have none of."""
+    """Declarations of `{name}_accuracy` and `{name}_loss`, which a round may lack; with titles."""
     return {
         f"{name}_accuracy": Metric(accuracy, **ACCURACY, partial=True),
         f"{name}_loss": Metric(loss, better="low", partial=True),
@@ -104,8 +99,7 @@ def mean_metrics(name: str, accuracy: str, loss: str) -> Mapping[str, Metric]:
 
 
 class OfModels(Evaluator):
-    """Base of those that record the mean accuracy and loss of some models, NaN without any; nothing
-    if the procedure has no local models."""
+    """Base of those that record the mean accuracy and loss of some models, NaN without any."""
 
     def models(self, task: Task, state: RunState, updates: Updates) -> list[Evaluated]:
         """The models with the samples on which to evaluate each."""
@@ -128,23 +122,23 @@ class OfModels(Evaluator):
 class OnTest(Evaluator):
     """Evaluates the global model on the test samples that are not reserved for selectors."""
 
-    name: ClassVar[str] = "test"
-    setting: ClassVar[str] = "evaluate_every"
+    name = "test"
+    setting = "evaluate_every"
     metrics: ClassVar[Mapping[str, Metric]] = evaluation_metrics("test", "Test", "the test set")
 
     def evaluate(
         self, task: Task, network: torch.nn.Module, state: RunState, updates: Updates | None
     ) -> dict[str, Any]:
-        given = network, state.weights, task.test_samples, task.test
-        return evaluation.evaluate(*given, plain=task.plain).metrics("test")
+        samples, indices = getattr(task, f"{self.name}_samples"), getattr(task, self.name)
+        result = evaluation.evaluate(network, state.weights, samples, indices, plain=task.plain)
+        return result.metrics(self.name)
 
 
-class OnValidation(Evaluator):
+class OnValidation(OnTest):
     """Evaluates the global model on validation samples, if there are any: as often as on the test
     samples, or in every round if the procedure needs it (for a schedule that follows the loss)."""
 
     name: ClassVar[str] = "validation"
-    setting: ClassVar[str] = "evaluate_every"
     metrics = evaluation_metrics("validation", "Validation", "validation samples")
 
     def applies(self, task: Task) -> bool:
@@ -153,19 +147,13 @@ class OnValidation(Evaluator):
     def plan(self, cell: Cell) -> int | str:
         return 1 if cell.procedure.validates_every_round else super().plan(cell)
 
-    def evaluate(
-        self, task: Task, network: torch.nn.Module, state: RunState, updates: Updates | None
-    ) -> dict[str, Any]:
-        given = network, state.weights, task.validation_samples, task.validation
-        return evaluation.evaluate(*given, plain=task.plain).metrics("validation")
-
 
 class OnOwnSamples(OfModels):
     """Evaluates the local model of each client of the cohort on the client's own training samples
     and records the mean over clients that hold any."""
 
-    name: ClassVar[str] = "own_samples"
-    setting: ClassVar[str] = "evaluate_own"
+    name = "own_samples"
+    setting = "evaluate_own"
     metrics = mean_metrics("own_samples", "Accuracy on own samples", "Loss on own samples")
 
     def models(self, task: Task, state: RunState, updates: Updates) -> list[Evaluated]:
@@ -185,8 +173,8 @@ class OnCohortSamples(OnOwnSamples):
     """Evaluates the global model after the round on the training samples of each client of its
     cohort and records the mean over clients that hold any."""
 
-    name: ClassVar[str] = "cohort_samples"
-    setting: ClassVar[str] = "evaluators"
+    name = "cohort_samples"
+    setting = "evaluators"
     metrics = mean_metrics(
         "cohort_samples", "Global accuracy on the cohort's samples", "Loss on the cohort's samples"
     )
@@ -196,21 +184,15 @@ class OnCohortSamples(OnOwnSamples):
 
 
 class OnHoldout(Evaluator):
-    """Evaluates the global model on the held-out samples of all clients together, and records the
-    accuracy of the worst client."""
+    """Evaluates the global model on all held-out samples together, and for the worst client."""
 
-    name: ClassVar[str] = "holdout"
-    setting: ClassVar[str] = "evaluate_holdout"
+    name = "holdout"
+    setting = "evaluate_holdout"
+    on_holdout: ClassVar[bool] = True
     metrics: ClassVar[Mapping[str, Metric]] = {
         **evaluation_metrics("holdout", "Held-out", "held-out samples"),
         "holdout_worst_accuracy": Metric("Held-out accuracy of the worst client", **ACCURACY),
     }
-
-    def applies(self, task: Task) -> bool:
-        return any(map(len, task.shards.holdouts))
-
-    def check(self, cell: Cell) -> None:
-        self.check_holdout(cell)
 
     def evaluate(
         self, task: Task, network: torch.nn.Module, state: RunState, updates: Updates | None
@@ -227,11 +209,10 @@ class OnHoldout(Evaluator):
 
 
 class OfLocalModels(OfModels):
-    """Evaluates the local model of each client of the cohort on the test samples and records the
-    mean."""
+    """Evaluates each local model of the cohort on the test samples and records the mean."""
 
-    name: ClassVar[str] = "local"
-    setting: ClassVar[str] = "evaluate_local"
+    name = "local"
+    setting = "evaluate_local"
     metrics = mean_metrics("local", "Local test accuracy", "Local test loss")
 
     def models(self, task: Task, state: RunState, updates: Updates) -> list[Evaluated]:
@@ -241,21 +222,18 @@ class OfLocalModels(OfModels):
 
 class OnNextCohort(OfModels):
     """Evaluates the global model on the held-out samples of a cohort that the selector draws after
-    the round, as Flower does where selection is part of the client manager: `configure_evaluate`
-    samples clients through it as `configure_fit` does. This draw is independent: it neither is nor
-    changes the cohort of the next round."""
+    the round, as Flower does whose client manager selects: `configure_evaluate` samples through it
+    as `configure_fit` does. This draw neither is nor changes the cohort of the next round."""
 
-    name: ClassVar[str] = "next_cohort"
-    setting: ClassVar[str] = "evaluate_next"
+    name = "next_cohort"
+    setting = "evaluate_next"
+    on_holdout: ClassVar[bool] = True
     metrics = mean_metrics(
         "next_cohort", "Held-out accuracy of the next draw", "Held-out loss of the next draw"
     )
 
-    def applies(self, task: Task) -> bool:
-        return any(map(len, task.shards.holdouts))
-
     def check(self, cell: Cell) -> None:
-        self.check_holdout(cell)
+        super().check(cell)
         if cell.settings.availability != DEFAULTS["availability"]:
             raise ValueError(f"{self.setting} draws from all clients: leave out availability")
         if not isinstance(cell.procedure, Federated):
@@ -275,13 +253,6 @@ class OnNextCohort(OfModels):
         return [(state.weights, task.train_samples, indices)]
 
 
-_CLASSES = (
-    OnCohortSamples,
-    OnHoldout,
-    OfLocalModels,
-    OnNextCohort,
-    OnOwnSamples,
-    OnTest,
-    OnValidation,
-)
+_OF_MODELS = OnCohortSamples, OfLocalModels, OnNextCohort, OnOwnSamples
+_CLASSES = *_OF_MODELS, OnHoldout, OnTest, OnValidation
 EVALUATORS = Catalog("cohort.training.evaluators", Evaluator, _CLASSES)

@@ -26,8 +26,7 @@ BYTES = {"server": "bytes_up", "clients": "bytes_down", "client": "bytes_between
 
 class Ledger:
     """Collects the costs and metrics of a round, which enter the history only when it is over.
-    `costs` are recorded even if they are zero; `seconds` are those that the round had taken when it
-    was interrupted."""
+    `costs` are recorded even if zero; `seconds` are those before the round was interrupted."""
 
     def __init__(self, costs: Iterable[str] = (), seconds: Mapping[str, float] | None = None):
         self.costs: dict[str, float] = dict.fromkeys(costs, 0)
@@ -56,8 +55,7 @@ class Ledger:
         self.add(BYTES[to], size * copies)
 
     def evaluated(self, samples: int, client: int | None) -> None:
-        """Count samples on which a client, or the server (None), evaluated a model for the
-        selector."""
+        """Count samples on which a client, or the server (None), evaluated for the selector."""
         self.add("selection_samples", samples)
         if client is not None:
             self.evaluations[client] += samples
@@ -121,11 +119,10 @@ class Ledger:
 
 
 class Cursor:
-    """The local work of the current round that is already done, for checkpoints and resuming.
-    Between two rounds a run is its `RunState`. Within one everything is drawn again from its seed
-    in no time except local training. So a checkpoint inside a round holds the state before it and
-    the results of the clients that are done. A resumed round is played again from its beginning,
-    and trainers skip these clients."""
+    """The local work of the current round that is already done, for checkpoints and resuming. A
+    checkpoint inside a round holds the state before it and the results of the clients that are
+    done. The resumed round is played again, since all but local training takes no time and all
+    draws have addresses; trainers skip these clients."""
 
     def __init__(
         self,

@@ -51,9 +51,8 @@ class Objective(Component):
         raise NotImplementedError
 
     def coefficients(self, statistics: Tensor) -> Coefficients | None:
-        """The logit scale, logit shift and proximal weight that define this loss; None if it is of
-        another form, which the native trainer cannot train. A subclass that changes the loss must
-        override this."""
+        """The logit scale, logit shift and proximal weight that define this loss, None if it is of
+        another form, without native code. A subclass that changes the loss must override this."""
         return None
 
 
@@ -117,8 +116,8 @@ class FedLC(CrossEntropy):
 class FedProx(CrossEntropy):
     """Cross-entropy plus mu / 2 times the squared distance of the parameters to the global ones."""
 
-    name: ClassVar[str] = "fedprox"
-    is_proximal: ClassVar[bool] = True
+    name = "fedprox"
+    is_proximal = True
     mu: float = parameter(0.01, minimum=0, help="weight of the proximal term")
 
     def proximal_term(self, parameters: Iterable[Tensor], start: Iterable[Tensor]) -> Tensor:

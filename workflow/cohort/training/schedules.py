@@ -52,8 +52,8 @@ class Constant(Schedule):
 class Step(Schedule):
     """Multiply the learning rate by a factor at regular intervals (StepLR)."""
 
-    name: ClassVar[str] = "step"
-    epochs: ClassVar[tuple[str, ...]] = ("every",)
+    name = "step"
+    epochs = ("every",)
     every: int = parameter(minimum=1, help="epochs between two steps")
     factor: float = parameter(0.1, exclusiveMinimum=0, maximum=1, help="factor of each step")
 
@@ -65,8 +65,8 @@ class Step(Schedule):
 class MultiStep(Schedule):
     """Multiply the learning rate by a factor at two epochs (MultiStepLR)."""
 
-    name: ClassVar[str] = "steps"
-    epochs: ClassVar[tuple[str, ...]] = ("first", "second")
+    name = "steps"
+    epochs = ("first", "second")
     first: int = parameter(minimum=1, help="epochs before the first step")
     second: int = parameter(minimum=1, help="epochs before the second step")
     factor: float = parameter(0.1, exclusiveMinimum=0, maximum=1, help="factor of each step")
@@ -91,11 +91,10 @@ class Exponential(Schedule):
 
 @dataclass(frozen=True, kw_only=True)
 class Plateau(Schedule):
-    """Multiply the learning rate by a factor when the validation loss stops falling
-    (ReduceLROnPlateau)."""
+    """Multiply the learning rate by a factor when the loss stops falling (ReduceLROnPlateau)."""
 
-    name: ClassVar[str] = "plateau"
-    watches: ClassVar[bool] = True
+    name = "plateau"
+    watches = True
     epochs: ClassVar[tuple[str, ...]] = ("patience",)
     patience: int = parameter(10, minimum=0, help="epochs without a lower loss before a step")
     factor: float = parameter(0.5, exclusiveMinimum=0, exclusiveMaximum=1, help="of each step")
@@ -115,11 +114,11 @@ class Cosine(Schedule):
 
 @dataclass(frozen=True, kw_only=True)
 class WarmRestarts(Schedule):
-    """Anneal along half a cosine wave, then restart with a wave `factor` times as long
+    """Anneal by half a cosine wave, then by one `factor` times as long, and so on
     (CosineAnnealingWarmRestarts)."""
 
-    name: ClassVar[str] = "restarts"
-    epochs: ClassVar[tuple[str, ...]] = ("first",)
+    name = "restarts"
+    epochs = ("first",)
     first: int = parameter(minimum=1, help="epochs before the first restart")
     factor: int = parameter(2, minimum=1, help="how many times as long each wave is as the last")
 
@@ -131,8 +130,8 @@ class OneCycle(Schedule):
     """Raise the learning rate for three tenths of all batches, then lower it to almost zero, with
     momentum moving inversely (OneCycleLR)."""
 
-    name: ClassVar[str] = "onecycle"
-    by_batch: ClassVar[bool] = True
+    name = "onecycle"
+    by_batch = True
 
     def build(self, optimizer: Optimizer, epochs: int, batches: int) -> Any:
         highest = optimizer.param_groups[0]["lr"]

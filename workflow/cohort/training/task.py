@@ -76,8 +76,7 @@ class Task(Cell):
         return {name: weights[name] for name, _ in self.model.named_parameters()}
 
     def view(self, reports: Reports) -> View:
-        """The view of a selector before any client is asked in a round; `reports` were gathered
-        before the first round."""
+        """What a selector sees before any client is asked; `reports` precede the first round."""
         return View(
             clients=self.settings.clients,
             cohort=self.participation.invited(self.settings.cohort, self.settings.clients),
@@ -96,8 +95,7 @@ class Task(Cell):
 
 
 def new_model(settings: Settings, shape: tuple[int, ...], classes: int, purpose: str) -> nn.Module:
-    """Build the model of a cell for samples of a shape. Its weights depend only on the cell's seed
-    and on `purpose`."""
+    """Build a cell's model for samples of a shape; weights depend on seed and `purpose` only."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(torch_seed(settings.seed, purpose))
         return MODELS[settings.model]().build(shape, classes)

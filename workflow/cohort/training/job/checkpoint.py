@@ -27,8 +27,7 @@ class Unusable(Exception):
 
 
 def save(path: Path, state: RunState, digest: str, cursor: Weights | None = None) -> None:
-    """Write a checkpoint; the one before it becomes the previous one. A `cursor` says where inside
-    the next round the run stands."""
+    """Write a checkpoint, of a `cursor` inside a round; the one before becomes the previous."""
     arrays = map(_tensors, (state.selector, state.reports, state.history.arrays()))
     parts, tensors = (state.weights, state.server, *arrays, cursor or {}), Weights()
     for part, values in zip(PARTS, parts, strict=True):
@@ -44,9 +43,8 @@ def load(
     path: Path, digest: str, like: RunState, device: torch.device
 ) -> tuple[RunState, Weights] | None:
     """Load the state and the cursor of this cell's checkpoint, or of the previous one, which then
-    takes its place; None if neither can be used. A file that is damaged, of another cell, or of
-    another form than `like`, the state before the first round, is passed over with a printed
-    line."""
+    takes its place; None if neither can be used: one is damaged, of another cell, or of another
+    form than `like`, the state before the first round. A printed line says which."""
     reasons = []
     for file in (path, path.with_name(PREVIOUS)):
         try:
@@ -106,13 +104,12 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Weights]]:
 def _state(
     header: dict[str, Any], parts: dict[str, Weights], device: torch.device
 ) -> tuple[RunState, Weights]:
-    def on_device(part: str) -> Weights:
-        return {name: tensor.to(device) for name, tensor in parts[part].items()}
-
     selector, reports, history = (_arrays(parts[name]) for name in PARTS[2:5])
+    for tensors in (parts["weights"], parts["server"], parts["cursor"]):
+        tensors.update({name: tensor.to(device) for name, tensor in tensors.items()})
     facts = {key: header[key] for key in ("round", "diverged", "sessions")}
-    carried = on_device("weights"), on_device("server"), selector, History.from_arrays(history)
-    return RunState(*carried, reports=reports, **facts), on_device("cursor")
+    carried = parts["weights"], parts["server"], selector, History.from_arrays(history)
+    return RunState(*carried, reports=reports, **facts), parts["cursor"]
 
 
 def _fits(parts: dict[str, Weights], like: RunState) -> bool:

@@ -1,12 +1,10 @@
 """The state folder of a cell and the lease on it: one process trains the cell at a time, and a
 killed process leaves it free. Everything here does without PyTorch.
 
-    lease                            locked by the process that trains the cell; one that was killed
-                                     or failed leaves the file behind, unlocked
+    lease                            locked while the cell trains, left behind by who fails
     checkpoint.safetensors           the state after some round, or inside one
     checkpoint.previous.safetensors  the checkpoint before it
-    finished.h5                      the record of a finished run, until the driver has seen it in
-                                     its place
+    finished.h5                      the record of a finished run, until the driver has seen it
 """
 
 import contextlib
@@ -62,15 +60,13 @@ def tidy(folder: Path, *keep: str) -> None:
 
 
 def saved_header(folder: Path) -> dict[str, Any]:
-    """The digest, round, diverged and sessions of the checkpoint in a state folder; empty if none
-    can be read."""
+    """Digest, round, diverged and sessions of a state folder's checkpoint; empty without any."""
     for name in (CHECKPOINT, PREVIOUS):
         try:
             with open(folder / name, "rb") as file:
                 size = int.from_bytes(file.read(8), "little")
                 head = json.loads(file.read(min(size, LONGEST_HEADER)))
-            header: dict[str, Any] = json.loads(head["__metadata__"]["facts"])
-            return header
+            return json.loads(head["__metadata__"]["facts"])
         except (OSError, ValueError, KeyError, TypeError):
             continue
     return {}

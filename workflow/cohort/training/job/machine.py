@@ -96,11 +96,6 @@ def _lock_free_slot(gpus: Sequence[str], slots: int, folder: Path) -> tuple[int,
         return index, next(file for file in files if file is not None)
 
 
-def device_name(device: torch.device) -> str:
-    """The model of a GPU, or of the processor."""
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else cpu_name()
-
-
 @cache
 def cpu_name() -> str:
     """The processor's model and microarchitecture, e.g. `AMD EPYC 7763 64-Core Processor (znver3)`:
@@ -113,9 +108,8 @@ def cpu_name() -> str:
 
 def set_up(precision: str, device: torch.device) -> None:
     """Set PyTorch up for this thread and process: the device, one thread, deterministic algorithms,
-    and products of exactly this precision (by default, PyTorch computes convolutions on a GPU in
-    tf32): a mantissa of 10 bits at `tf32`, which only a GPU has, and of 7 at `bfloat16`, not the 23
-    of float32."""
+    and products of exactly this precision (by default, convolutions on a GPU are in tf32), with 10
+    bits of mantissa at `tf32`, which only a GPU has, and 7 at `bfloat16`, not float32's 23."""
     if precision == "tf32" and device.type != "cuda":
         why = f"but a {device.type.upper()} computes in float32 all the same"
         fix = "train this cell on a GPU, or set precision to float32 or bfloat16"

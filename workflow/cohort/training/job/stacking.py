@@ -42,8 +42,7 @@ class GivenUp(Stopped):
 
 
 def become_host(folder: Path, digest: str, is_done: Callable[[], bool]) -> IO[str] | None:
-    """The lock of the host, if need be after waiting for another one; None if that one has trained
-    the cell, or has failed to."""
+    """The host's lock, perhaps after another host; None if that has trained the cell or failed."""
     wish = folder / digest
     with lock(wish):
         host = try_lock(folder / HOST)
@@ -179,8 +178,7 @@ class Host:
                     (self.folder / member.name).unlink(missing_ok=True)
 
     def _admit(self) -> None:
-        """Begin the cells that wait, as far as there is room, and dismiss those whose processes
-        wait no longer."""
+        """Begin cells that wait, while there is room; dismiss those whose process waits no more."""
         waiting = {file.name for file in self.folder.iterdir() if is_locked(file)} - {HOST}
         for member in list(self.members):
             if (self.folder / member.name).exists() and member.name not in waiting:

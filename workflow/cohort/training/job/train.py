@@ -168,9 +168,8 @@ def meeting_folder(
 
 
 def choose_trainer(wish: str, device: torch.device, task: Task) -> tuple[type[Trainer], str]:
-    """The trainer to use, and a reason: the wished one and no reason, or the serial one and why the
-    other cannot train. `auto` wishes for the stacked trainer on a GPU and for the native one on a
-    CPU."""
+    """The trainer to use, and why not another: the wished one and "", or the serial one and why the
+    other cannot train. `auto` wishes for the stacked one on a GPU and the native one on a CPU."""
     if wish == "auto":
         wish = StackedTrainer.name if device.type == "cuda" else NativeTrainer.name
     trainer, reason = TRAINERS[wish], ""
@@ -196,23 +195,18 @@ class Run:
 
     @classmethod
     def begin(
-        cls,
-        cell: Cell,
-        path: Path,
-        device: torch.device,
-        trainer: str,
-        member: Member | None = None,
+        cls, cell: Cell, path: Path, device: torch.device, wish: str, member: Member | None = None
     ) -> Self:
-        """Resume a run from the checkpoint at `path`, with its trainer, or begin the run. A member
-        of a stack is trained by its host."""
+        """Resume a run from the checkpoint at `path`, with its trainer, or begin it by the one that
+        is wished for. A member of a stack is trained by its host."""
         with contract.locate_errors(cell.settings.strategy, 0):  # the user's model may fail
             task = load_task(cell, device)
         machine.set_up(task.settings.precision, device)
         begun = task.procedure.begin(task)
         state, cursor = checkpoint.load(path, cell.digest, begun, device) or (begun, {})
         if state.sessions:
-            trainer = state.sessions[-1]["trainer"]
-        kind, reason = choose_trainer(trainer, device, task)
+            wish = state.sessions[-1]["trainer"]
+        kind, reason = choose_trainer(wish, device, task)
         if member is not None and kind is StackedTrainer:
             hosted = {"train_part": lambda self, part: member.ask(part)}
             kind = type(kind.__name__, (kind,), hosted)
@@ -238,7 +232,7 @@ class Run:
         return self.state.diverged or self.state.round == self.last_round
 
     def train(self, checkpoint_seconds: float, until: int, watch: Watch) -> None:
-        """Play rounds until the end, round `until` or a signal. The state is saved now and then,
+        """Play rounds until the end, round `until` or a signal, saving the state when it is due,
         inside rounds too, and before stopping."""
         if self.is_over or self.state.round >= until:
             return
@@ -346,11 +340,11 @@ def _stop_signals(caught: list[int]) -> Iterator[None]:
 
 def describe_session(device: torch.device, trainer: str, from_round: int) -> dict[str, Any]:
     """Describe this process's work on a run, which begins or resumes at `from_round`."""
-    versions = _user_module_versions()
+    is_gpu, versions = device.type == "cuda", _user_module_versions()
     return {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "from_round": from_round,
-        "device": machine.device_name(device),
+        "device": torch.cuda.get_device_name(device) if is_gpu else machine.cpu_name(),
         "trainer": trainer,
         **({"my": versions} if versions else {}),
     }
@@ -386,20 +380,16 @@ def _user_module_versions() -> dict[str, str]:
 def _commit() -> str:
     """The commit of the package's repository, `unknown` for an installed package, whose environment
     may lie in another repository."""
-    if shipped.IS_INSTALLED:
-        return "unknown"
     command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
-    try:
-        quiet: dict[str, Any] = {"stderr": subprocess.DEVNULL, "text": True}
-        text = subprocess.check_output(command, cwd=Path(__file__).parent, **quiet)
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
-    return text.strip()
+    quiet: dict[str, Any] = {"stderr": subprocess.DEVNULL, "text": True}
+    with contextlib.suppress(OSError, subprocess.CalledProcessError):
+        if not shipped.IS_INSTALLED:
+            return subprocess.check_output(command, cwd=Path(__file__).parent, **quiet).strip()
+    return "unknown"
 
 
 class LogLines:
-    """Prints the progress of a run: a line at most every ten seconds, and one after the last round.
-    Each begins with the name of the cell."""
+    """Prints the progress of a cell, at most every ten seconds and after the last round."""
 
     def __init__(self, rounds: int, name: str):
         self.rounds, self.name = rounds, name

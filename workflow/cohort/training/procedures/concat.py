@@ -166,8 +166,7 @@ class Concatenated(nn.Module):
         self.networks.eval()  # trainers set all modules to training mode
         with torch.no_grad():
             seen = torch.cat([features(network, inputs) for network in self.networks], dim=1)
-        scores: Tensor = self.classifier(seen)
-        return scores
+        return self.classifier(seen)
 
     def initial_weights(self, weights: Weights) -> Weights:
         """Weights with which each network starts as a copy of `weights`, the classifier its own."""

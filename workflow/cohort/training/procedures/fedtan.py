@@ -23,6 +23,7 @@ from cohort.training.procedures.procedure import Federated
 from cohort.training.task import RunState, Task
 from cohort.training.trainers import serial
 from cohort.training.trainers.base import Trained
+from cohort.training.trainers.serial import AfterStep, LocalOptimizer
 from cohort.training.updates import LocalWork, Updates, Weights, size_in_bytes
 
 
@@ -64,11 +65,7 @@ class FirstStepTogether(serial.SerialTrainer):
         return super()._train(works, anchor, cursor)
 
     def run(
-        self,
-        work: LocalWork,
-        optimizer: serial.LocalOptimizer,
-        anchor: Sequence[Tensor],
-        after: serial.AfterStep,
+        self, work: LocalWork, optimizer: LocalOptimizer, anchor: Sequence[Tensor], after: AfterStep
     ) -> Tensor:
         if work.client not in self.first:
             return super().run(work, optimizer, anchor, after)
@@ -125,8 +122,8 @@ class LockStep:
                 self.joined.set_submodule(name, _LayerPerClient(own, self.counts))
 
     def __call__(self, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        """Pass inputs through each client's network; return the outputs by client. Running
-        statistics are updated."""
+        """Pass inputs through each client's network, which moves its running statistics; return the
+        outputs by client."""
         self.counts[:] = [len(own) for own in inputs]
         outputs: Tensor = self.joined(torch.cat(tuple(inputs)))
         return outputs.split(self.counts)
@@ -145,8 +142,7 @@ class _LayerPerClient(nn.Module):
 
 
 class _SharedNorm(_LayerPerClient):
-    """A batch normalization layer of every client, with statistics in which all clients weigh the
-    same."""
+    """The clients' batch normalization layer, with statistics in which all weigh the same."""
 
     def forward(self, inputs: Tensor) -> Tensor:
         layer, pixels = self.layers[0], inputs[0, 0].numel()

@@ -1,5 +1,4 @@
-"""Gathers what a selector needs to be told, measured on global and local models, and enters what
-that costs into the ledger."""
+"""Gathers what a selector needs, measured on global and local models, and charges its costs."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -82,8 +81,7 @@ class ModelEvaluation:
 
     @cached_property
     def _evaluation(self) -> Evaluation:
-        evaluation: Evaluation = self._computed(evaluate)
-        return evaluation
+        return self._computed(evaluate)
 
     @property
     def loss(self) -> float:
@@ -200,8 +198,7 @@ class ModelEvaluations:
 
     @cached_property
     def _local_on_reserved(self) -> list[ModelEvaluation]:
-        """The evaluations of the local models on reserved samples, cached so that needs which share
-        them are charged for them once."""
+        """Evaluations on reserved samples, cached so that needs which share them pay once."""
         given = self.task.test_samples, self.task.reserved, None
         models = map(self._trained.client_weights, range(len(self.clients)))
         return [ModelEvaluation(self.task, self.ledger, model, *given) for model in models]

@@ -13,8 +13,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class ClientData:
-    """The samples of each client, their labels, and how many of each label (row) each client
-    (column) holds."""
+    """The samples of each client, their labels, and the counts held of each (label, client)."""
 
     samples: Sequence[np.ndarray]
     labels: np.ndarray
@@ -35,10 +34,10 @@ class Epoch:
         """The number of times that the model goes from one client to another."""
         return int(np.count_nonzero(np.diff(self.tasks)))
 
-    def contributor_counts(self, batch: int) -> np.ndarray:
-        """The number of clients that contribute to each batch, for batches of this size."""
+    def contributions(self, batch: int) -> int:
+        """The number of clients that contribute to a batch, summed over batches of this size."""
         parts = np.split(self.clients, range(batch, len(self.clients), batch))
-        return np.array([len(np.unique(part)) for part in parts])
+        return sum(len(np.unique(part)) for part in parts)
 
 
 def label_frequencies(counts: np.ndarray) -> np.ndarray:
@@ -163,11 +162,8 @@ class Holders:
         (some,) = np.nonzero(available)
         if number > len(some):
             shares = available[some] / available[some].sum()
-            drawn = self.rng.choice(some, number, p=shares)
-        else:
-            drawn = self._draw_orders([label])[0][:number]
-        clients: list[int] = drawn.tolist()
-        return clients
+            return self.rng.choice(some, number, p=shares).tolist()
+        return self._draw_orders([label])[0][:number].tolist()
 
     def _draw_orders(self, labels: Sequence[int]) -> list[np.ndarray]:
         """Draw the order in which each label's available clients come up."""

@@ -23,8 +23,7 @@ LABEL_BYTES = 4  # of a placeholder
 
 
 class CentralizedRounds(Rounds):
-    """Rounds that are epochs of one client with all data, with one optimizer and one learning rate
-    schedule for all of them."""
+    """Rounds that are epochs of one client with all data, with one optimizer and one schedule."""
 
     costs: ClassVar[tuple[str, ...]] = ("client_steps",)
 
@@ -171,15 +170,13 @@ class StratifiedBatchRounds(CentralizedRounds):
         batch, rng = self.task.settings.batch, schedule_rng(self.task, round)
         with ledger.timed("selecting"):
             epoch = label_schedule.schedule_batches(self.data, rng, batch, self.weighted)
-        contributors, size = epoch.contributor_counts(batch), size_in_bytes(state.weights)
-        contributions = int(contributors.sum())
+        contributions, size = epoch.contributions(batch), size_in_bytes(state.weights)
         ledger.sent("model", size, to="clients", copies=contributions)
         ledger.sent("labels", LABEL_BYTES, to="clients", copies=len(epoch.samples))
         ledger.sent("gradient", size, to="server", copies=contributions)
         # a last batch of one sample has no variance, so nothing is shared for it
         alone = len(epoch.samples) % batch == 1
-        sharers = contributions - alone if batch > 1 else 0
-        charge_exchange(state.weights, sharers, ledger)
+        charge_exchange(state.weights, contributions - alone if batch > 1 else 0, ledger)
         ledger.add("client_steps", contributions)
         ledger.cohort = np.unique(epoch.clients)
         ledger.measured(contributions=contributions)
@@ -187,8 +184,7 @@ class StratifiedBatchRounds(CentralizedRounds):
 
 
 class StratifiedHybridRounds(Rounds):
-    """Epochs of batches, then epochs of single samples, each as in the procedure that has nothing
-    else."""
+    """Epochs of batches, then epochs of single samples, each as in its own procedure."""
 
     costs: ClassVar[tuple[str, ...]] = HandoffRounds.costs
 

@@ -27,8 +27,7 @@ Trained = tuple[Weights, Tensor, list[int]]
 
 
 class Trainer:
-    """Does the local work of a task's clients on their own samples, by its model and settings or by
-    others."""
+    """Does the local work of a task's clients, by the task's model and settings or by others."""
 
     name: ClassVar[str]
 
@@ -56,8 +55,7 @@ class Trainer:
     def full_work(
         self, weights: Weights, clients: Sequence[int] | np.ndarray, round: int
     ) -> list[LocalWork]:
-        """The local work of clients that start from the same weights and do all of J on all their
-        samples."""
+        """The work of clients that start from the same weights and do all of J on all samples."""
         work = partial(LocalWork, round=round, weights=weights, lr=self.lr(round))
         return [work(client=int(client), samples=self.shards[client]) for client in clients]
 

@@ -89,7 +89,7 @@ class NativeTrainer(Trainer):
         per_epoch = local_steps(len(work.samples), self.settings)[1]
         epochs = np.repeat([step // per_epoch for step, _ in steps], counts)
         numbers = draws[epochs, positions]  # (sample, number)
-        if self.network.augments:
+        if self.network.augment is not None:
             return self.network.train(samples, counts, draws=numbers)
         images = self.samples.scaled(torch.from_numpy(samples))
         changed = self.augmentation.apply(images, torch.from_numpy(numbers))

@@ -114,15 +114,14 @@ class SerialTrainer(Trainer):
         return torch.stack(losses) if losses else self.samples.std.new_empty(0)
 
     def _statistics(self, targets: Tensor, network: nn.Module) -> tuple[Tensor, Tensor]:
-        """The label statistics of a client with these labels, and the bias of its network's output
-        layer."""
+        """A client's label statistics, from its labels, and its network's output bias."""
         bias = output_bias(network)
         counts = targets.bincount(minlength=len(bias)).to(bias.dtype)
         return self.objective.label_statistics(counts), bias
 
     def _inputs(self, indices: Tensor, work: LocalWork) -> Callable[[int, np.ndarray], Tensor]:
-        """A function from a step and its batch to the network's inputs. A shard that is seen whole
-        and not augmented is standardized once."""
+        """A function from a step and its batch to the network's inputs. A shard that is seen whole,
+        and is not augmented, is standardized once."""
         steps, per_epoch = local_steps(len(indices), self.settings)
         if not self.augmentation.numbers and steps < per_epoch:
             return lambda step, batch: _match_layout(self.samples.inputs(_rows(indices, batch)))

@@ -115,8 +115,7 @@ class StackedTrainer(Trainer):
 
 
 class Stacks:
-    """Trains parts as one stack, or in smaller ones if they exceed the memory or one of them
-    fails."""
+    """Trains parts as one stack, or as smaller ones if the memory is exceeded or a part fails."""
 
     def __init__(self) -> None:
         self.stack: Stack | None = None
@@ -156,7 +155,7 @@ class Stacks:
             self.stack = None
             gc.collect()  # it refers to itself, and its memory is needed
             torch.cuda.empty_cache()
-            self.stack = Stack(parts[0].trainer, parts, objectives)
+            self.stack = Stack(parts, objectives)
         return self.stack
 
 
@@ -181,16 +180,11 @@ class Stack:
     most steps come first. A batch that is shorter than the others is padded with one of the
     client's samples, which has weight 0 in the batch mean and does not count in normalization.
 
-    The cells of all rows have the network, data set, batch and optimizer of `trainer`, and nothing
-    in a row depends on the other rows.
+    All parts have one network, data set, batch and optimizer, and no row depends on the others.
     """
 
-    def __init__(
-        self,
-        trainer: StackedTrainer,
-        parts: Sequence[Part],
-        objectives: Sequence[Objective] = (),
-    ):
+    def __init__(self, parts: Sequence[Part], objectives: Sequence[Objective] = ()):
+        trainer = parts[0].trainer
         self.model, self.settings, self.batch = trainer.model, trainer.settings, trainer.batch
         self.network = trainer.network
         one = torch.zeros(1, dtype=torch.int64, device=trainer.samples.labels.device)
@@ -250,8 +244,7 @@ class Stack:
         return trained
 
     def _fill(self, rows: Sequence[tuple[Part, LocalWork]]) -> None:
-        """Set each client's row for a round: its own weights and correction, statistics of its
-        label counts, and velocity 0."""
+        """Set each client's row: its weights, correction and label statistics, and velocity 0."""
         filled, classes, statistics = slice(len(rows)), self.statistics.shape[1], []
         begun = stack([work.weights for _, work in rows])
         corrected = [work.correction() for _, work in rows]
@@ -299,8 +292,8 @@ class Stack:
     def _draw_factors(
         self, rows: Sequence[tuple[Part, LocalWork]], steps: Sequence[list[tuple[int, np.ndarray]]]
     ) -> list[Tensor]:
-        """What the random layers multiply by, for each call by step, client and sample: drawn for
-        each client as the serial trainer draws it."""
+        """The factors of random layers, for each call by step, client and sample, drawn as by the
+        serial trainer."""
         shape, device = (max(map(len, steps)), self.height, self.batch), self.samples.labels.device
         factors = [
             torch.ones(*shape, *own, dtype=dtype, device=device)
@@ -318,8 +311,7 @@ class Stack:
         return factors
 
     def _height(self, active: int) -> int:
-        """The height of the stack for this many clients that still train: one of HEIGHTS, because a
-        CUDA graph is captured for each height."""
+        """The height of the stack for so many clients: one of HEIGHTS, each with its CUDA graph."""
         unit = -(-self.height // HEIGHTS)
         return min(-(-active // unit) * unit, self.height)
 
@@ -434,8 +426,7 @@ class CudaGraphFunction:
         return output
 
     def _capture(self, *arguments: Tensor) -> CapturedGraph | None:
-        """Warm up, restore the tensors that this changed, and capture, which executes nothing. None
-        if capturing fails."""
+        """Warm up, restore what that changed, and capture, which runs nothing. None if it fails."""
         inputs = [argument.clone() for argument in arguments]
         before = [tensor.clone() for tensor in self.changes]
         side = torch.cuda.Stream()
