@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from numpy.random import default_rng
 
+from cohort.selection.oort import Tifl
+from cohort.selection.pools import FedCs
 from cohort.selection.selector import State, View
-from cohort.selection.speed import FedCs, Tifl
 
 
 def view_of(training: np.ndarray, transfer: np.ndarray, cohort: int, rounds: int = 1) -> View:

@@ -112,7 +112,8 @@ def test_nobody_absent_is_ever_chosen(seed: int):
         before = state.weights
 
 
-MAY_BE_SMALLER = {"fixed-probability", "kl", "oort-fedscale"}
+MAY_BE_SMALLER = {"fixed-probability", "kl", "oort-fedscale", "tifl"}
+MAY_BE_SMALLER |= {"by-size", "clustered-sizes", "clustered-updates", "optimal-sampling"}
 
 
 def test_every_strategy_of_a_seed_meets_the_same_clients():

@@ -76,6 +76,39 @@ class RandomPool(Screening):
         return rng.choice(candidates, self.pool_size(len(candidates), view.cohort), replace=False)
 
 
+@dataclass(frozen=True, kw_only=True)
+class FedCs(Selector, RandomPool):
+    """Chooses, of a random pool and one after another, the client with which the round takes least
+    time, while it takes less than `deadline` (algorithm 3); at least one.
+
+    A round is estimated as in the paper: the model is sent to all at once, as fast as the slowest
+    receives it, then all train, and send their updates one after another. Ties are broken at
+    random.
+    """
+
+    name: ClassVar[str] = "fedcs"
+    needs: ClassVar[frozenset[str]] = frozenset({"expected_duration", "transfer_time"})
+    pool: float = parameter(2.0, minimum=1, help="clients asked, in multiples of the cohort")
+    deadline: float = parameter(180.0, exclusiveMinimum=0, help="T_round, in simulated seconds")
+
+    def select(self, state: State, candidates: np.ndarray, view: View, rng: Rng) -> np.ndarray:
+        transfer = view.reports["transfer_time"]
+        training = view.reports["expected_duration"] - 2 * transfer
+        chosen: list[int] = []
+        received = sent = 0.0  # T^d and Theta: when all chosen have the model, and sent their own
+        rest = candidates
+        while len(chosen) < view.cohort and len(rest):
+            receiving = np.maximum(received, transfer[rest])
+            sending = np.maximum(sent, training[rest]) + transfer[rest]
+            best = (receiving + sending).argmin()
+            received, sent = receiving[best], sending[best]
+            if chosen and received + sent >= self.deadline:
+                break
+            chosen.append(rest[best])
+            rest = np.delete(rest, best)
+        return np.array(chosen)
+
+
 NEVER = -999_999  # the last round of a client that was never chosen
 
 
