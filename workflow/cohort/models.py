@@ -53,11 +53,8 @@ def check_images(shape: Shape, least: int) -> None:
 
 
 def from_torchvision(module: str) -> Any:
-    """Import `torchvision.{module}`.
-
-    With a torch that its compiled operators were not built for, torchvision's import fails where it
-    describes two of them. Declaring these two is enough, because Cohort never calls them.
-    """
+    """Import `torchvision.{module}`. With a torch that its operators were not built for, this fails
+    where two of them are described; declaring them is enough, because Cohort never calls them."""
     try:
         return importlib.import_module(f"torchvision.{module}")
     except RuntimeError:
@@ -80,16 +77,11 @@ def torchvision_model(name: str, classes: int) -> nn.Module:
 
 
 def residual(*layers: nn.Module, stride: int = 1, new_channels: int = 0) -> nn.Module:
-    """Build a module that adds its inputs to the outputs of some layers.
-
-    Where these take every `stride`-th pixel and put out `new_channels` channels more, so does the
-    shortcut: half of the new channels come before the others, half behind them, and all are zero
-    (option A of He et al., 2016). It has no weights.
-    """
+    """Build a module that adds its inputs to the outputs of some layers. Where these take every
+    `stride`-th pixel and put out `new_channels` channels more, so does the shortcut: half of the
+    new channels come before the others, half behind, all zero (option A of He et al., 2016)."""
 
     class Residual(nn.Module):
-        """Adds a shortcut from its input to the output of its layers."""
-
         def __init__(self) -> None:
             super().__init__()
             self.layers = nn.Sequential(*layers)
@@ -168,8 +160,7 @@ class LeNet(Model):
 
 
 class LeNet5(LeNet):
-    """LeNet-5 of FedEntOpt, the CNN of NIID-Bench and PECO: no padding, 6 and 16 channels, 120 and
-    84 units."""
+    """LeNet-5 of FedEntOpt, NIID-Bench and PECO, unpadded: 6 and 16 channels, 120 and 84 units."""
 
     name = "lenet5"
     channels = (6, 16)
@@ -178,8 +169,7 @@ class LeNet5(LeNet):
 
 
 class AmlLeNet(LeNet):
-    """The network that the AML project trains on CIFAR-100: 64 and 64 channels, padded to keep the
-    size, 384 and 192 units."""
+    """AML's network for CIFAR-100, padded to keep sizes: twice 64 channels, 384 and 192 units."""
 
     name = "aml-lenet"
     channels = (64, 64)
@@ -280,7 +270,7 @@ class ResNet18(Model):
 
 
 class ResNet9(Model):
-    """ResNet-9 of Stratify, with batch normalization, and biases in its convolutions. 6,575,370
+    """Stratify's ResNet-9, its convolutions with batch normalization and biases. 6,575,370
     parameters for CIFAR-10."""
 
     name = "resnet9"

@@ -139,9 +139,8 @@ class LabelCounts(Need):
 
 
 class Overlap(Need):
-    """The server knows from the start which clients overlap with others: 1 for each that does, 0
-    for the others. Nothing is sent, because the server could not find out by asking: PECO assumes
-    for its baseline that the server knows."""
+    """The server knows from the start which clients overlap with others (1) and which do not (0).
+    Nothing is sent: it could not find out by asking, but PECO's baseline assumes that it knows."""
 
     name, gathered = "overlap", "once"
 
@@ -159,8 +158,7 @@ class SamplesPerRound(Need):
 
 
 class ExpectedDuration(Need):
-    """The server knows each client's device and link, and so the simulated seconds of all of J; 0
-    without a simulation."""
+    """The server knows clients' devices, and so the simulated seconds of all of J, or else 0."""
 
     name, gathered, evaluates = "expected_duration", "once", False
 

@@ -1,5 +1,4 @@
-"""Layers that compute each channel by itself: batch normalization by the statistics of a client's
-own batch, and depthwise convolutions."""
+"""Layers that compute each channel by itself: batch normalization, and depthwise convolutions."""
 
 import torch
 import triton

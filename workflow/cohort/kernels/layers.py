@@ -1,5 +1,4 @@
-"""Layers that compute all clients at once, by the kernels, where a network is called under
-`torch.vmap` over its weights and inputs."""
+"""Layers of a network under `torch.vmap` over clients, computed for all at once by the kernels."""
 
 import copy
 from functools import partial

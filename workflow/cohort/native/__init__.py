@@ -1,9 +1,8 @@
 """Machine code for networks on a processor, by LLVM.
 
-`native.network` is the way in: `NativeNetwork` compiles a network for batches of a size and trains
-it, `predict` puts out its outputs, and `Unsupported` says what has no native code. Everything else
-here is how that code is written: `layers` reads a network, `lanes_program` and `single_program`
-emit its code by the other modules, `kernel` compiles and runs it.
+`native.network` is the way in: `NativeNetwork` compiles and trains a network, `predict` gives its
+outputs, `Unsupported` says what has no native code. `layers` reads a network, `lanes_program` and
+`single_program` emit its code by the other modules, `kernel` compiles and runs it.
 
 Shapes in comments and docstrings name the axes of an array from the slowest to the fastest:
 (block, channel, row, column, lane), where a block is as many samples as a vector has lanes.

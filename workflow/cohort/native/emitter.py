@@ -50,9 +50,8 @@ def chunks(total: int, size: int) -> list[Ranges]:
 
 
 class Emitter:
-    """Appends instructions to the function that is being emitted. Names like `%v7` are values;
-    methods that compute return the name of their result. Vectors have the target's number of lanes.
-    Offsets of pointers are in elements."""
+    """Appends instructions to the function that is being emitted; methods that compute return the
+    name of their result, like `%v7`. Vectors fill the target's lanes; offsets are in elements."""
 
     def __init__(self, target: Target):
         self.target, self.lanes, self.scalar = target, target.lanes, target.scalar

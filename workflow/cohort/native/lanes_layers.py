@@ -69,11 +69,8 @@ class LanesLayout:
         self.gradients = [self._allocate_array(*both, False) for both in readers]
         self.unpooled = [self._allocate_unpooled(number) for number in range(len(layers))]
         # a bit per lane for each mask, with room for one or more masks in a number
-        sizes = [self.blocks * math.prod(layer.outputs) * 4 for layer in layers]
-        self.masks = [
-            self.arena.allocate(size) if layer.pools else 0
-            for layer, size in zip(layers, sizes, strict=True)
-        ]
+        sizes = (self.blocks * math.prod(layer.outputs) * 4 * layer.pools for layer in layers)
+        self.masks = list(map(self.arena.allocate, sizes))
         widest = max(layer.inner for layer in layers)
         self.transposed = self.arena.allocate(self.width * (widest + self.lanes))
         most = max(layer.inner * layer.taps + 1 for layer in layers)
@@ -119,9 +116,8 @@ class LanesLayout:
 
 
 class LayerCode:
-    """Base of the code of one layer, for batches of samples in the lanes: `emit_forward`, and with
-    the gradient of the outputs `emit_weight_gradient`, biases included, and `emit_input_gradient`,
-    each the body of a function."""
+    """Base of the code of one layer, for batches in the lanes. Subclasses emit bodies of functions:
+    `emit_forward`, `emit_weight_gradient` (biases included) and `emit_input_gradient`."""
 
     def __init__(self, emit: Emitter, layout: LanesLayout, number: int):
         self.emit, self.layout, self.number = emit, layout, number

@@ -164,7 +164,7 @@ class Fourier:
         return numbers
 
     def complex_dft(
-        self, values: Mapping[int, Complex], wanted: Iterable[int], sign: int
+        self, values: Mapping[int, tuple[str, ...]], wanted: Iterable[int], sign: int
     ) -> dict[int, Complex]:
         """Emit the sums over n of values * exp(sign * 2 pi i * k * n / period) at the wanted
         indices k: a DFT if sign is -1, its inverse times the period if it is 1."""

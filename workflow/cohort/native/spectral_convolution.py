@@ -224,9 +224,8 @@ class SpectralConvolutionCode(ConvolutionCode):
         if columns.is_real:
             spectrum = self.along_columns.real_dft({y: value[0] for y, value in values.items()})
         else:
-            pairs = {y: (value[0], value[1]) for y, value in values.items()}
             period = range(self.slots.height)
-            by_frequency = self.along_columns.complex_dft(pairs, period, sign=-1)
+            by_frequency = self.along_columns.complex_dft(values, period, sign=-1)
             spectrum = [by_frequency[frequency] for frequency in period]
         pieces = (value if len(value) == 1 else to_slots(self.emit, *value) for value in spectrum)
         return [slot for piece in pieces for slot in piece]
@@ -267,8 +266,7 @@ class SpectralConvolutionCode(ConvolutionCode):
         if columns.is_real:
             values = self.along_columns.inverse_real_dft(spectrum, wanted, 1)
             return {y: (value,) for y, value in values.items()}
-        pairs = {frequency: (value[0], value[1]) for frequency, value in enumerate(spectrum)}
-        return dict(self.along_columns.complex_dft(pairs, wanted, sign=1))
+        return dict(self.along_columns.complex_dft(dict(enumerate(spectrum)), wanted, sign=1))
 
     # beginnings and ends
 

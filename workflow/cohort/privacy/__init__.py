@@ -10,9 +10,8 @@ class LabelReport:
     """The way in which clients report how many samples of each class they hold.
 
     A share of `liars` claims to hold equally many of every class. With `epsilon` above 0 every
-    client adds Laplace noise of scale 1 / epsilon: adding or removing one sample changes the
-    probability of any report by at most a factor of exp(epsilon). The noise is drawn from the run's
-    seed, so who knows the seed can remove it.
+    client adds Laplace noise of scale 1 / epsilon: one sample more or less changes the probability
+    of any report by at most a factor of exp(epsilon). Who knows the run's seed can remove it.
     """
 
     epsilon: float = 0.0

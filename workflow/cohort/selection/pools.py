@@ -13,9 +13,8 @@ from cohort.selection.simple import HighestTrainingLoss, draw_without_replacemen
 @dataclass(frozen=True, kw_only=True)
 class PowD(Selector, Screening):
     """Draws d clients with probabilities proportional to their numbers of samples, has each of them
-    evaluate the global model on its own samples, and chooses those with the highest loss (section
-    4). With a pool of the cohort's size it chooses at random, with all clients it is most biased.
-    Ties are broken at random."""
+    evaluate the global model on its own samples, and chooses those with the highest loss, ties at
+    random (section 4). A pool of the cohort's size is a random choice, one of all most biased."""
 
     name = "pow-d"
     needs = frozenset({"candidate_loss"})

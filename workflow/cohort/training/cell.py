@@ -1,5 +1,4 @@
-"""Cells: runs with all of their settings, and the components that these name. `job/train.py` trains
-one, by the rounds of its procedure."""
+"""Cells: runs with all of their settings, and the components that these name."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

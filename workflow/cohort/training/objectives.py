@@ -96,8 +96,7 @@ MISSING = 1e-8  # the count of a missing class: lowers its logit by 100, out of 
 @dataclass(frozen=True, kw_only=True)
 class FedLC(CrossEntropy):
     """Cross-entropy of calibrated logits: tau * n^(-1/4) is subtracted, where n is how many samples
-    of the class the client holds. The paper's sum excludes the true class; implementations,
-    including this one, keep it."""
+    of the class the client holds. The paper's sum leaves out the true class, all code keeps it."""
 
     name: ClassVar[str] = "fedlc"
     tau: float = parameter(1.0, minimum=0, help="strength of the calibration")

@@ -114,8 +114,7 @@ class Cosine(Schedule):
 
 @dataclass(frozen=True, kw_only=True)
 class WarmRestarts(Schedule):
-    """Anneal by half a cosine wave, then by one `factor` times as long, and so on
-    (CosineAnnealingWarmRestarts)."""
+    """Anneal by half cosine waves, each `factor` times as long (CosineAnnealingWarmRestarts)."""
 
     name = "restarts"
     epochs = ("first",)
@@ -127,8 +126,7 @@ class WarmRestarts(Schedule):
 
 
 class OneCycle(Schedule):
-    """Raise the learning rate for three tenths of all batches, then lower it to almost zero, with
-    momentum moving inversely (OneCycleLR)."""
+    """Raise the learning rate for three tenths of all batches, then lower it (OneCycleLR)."""
 
     name = "onecycle"
     by_batch = True

@@ -42,9 +42,8 @@ class RunState:
 @dataclass(frozen=True, kw_only=True)
 class Task(Cell):
     """A cell with everything that its procedure works on. `test` and `reserved` (for selectors) are
-    disjoint indices into `test_samples`, the shards are indices into `train_samples`, and
-    `validation` into `validation_samples`: the training samples, if some of them are set aside, or
-    else those that the data set comes with."""
+    disjoint indices into `test_samples`, the shards are indices into `train_samples`, `validation`
+    into `validation_samples`: training samples that are set aside, or the data set's own."""
 
     model: nn.Module
     classes: int

@@ -5,8 +5,7 @@ record. The processes of compatible cells on one GPU meet in a folder of locked 
     {digest}  locked by a process that waits for the host to train this cell; the host deletes it
               when the cell has failed, and its process then trains it alone, to fail by itself
 
-A host ends soon after its own cell. The others are then at a checkpoint, and the next process that
-waits becomes their host.
+A host ends soon after its own cell; a waiting process resumes the others from checkpoints.
 """
 
 from __future__ import annotations
@@ -58,9 +57,8 @@ def become_host(folder: Path, digest: str, is_done: Callable[[], bool]) -> IO[st
 
 class Member(threading.Thread):
     """A cell's run as a coroutine. It runs while its host waits in `resume`, until it asks for
-    training or ends; `part` is what it asks for, None once it has ended. It has a working directory
-    and output streams of its own, so that a component that changes them concerns its cell alone. A
-    guest is a cell of another process."""
+    training or ends; `part` is what it asks for, None once it has ended. Its working directory and
+    output streams are its own, should a component change them. A guest is of another process."""
 
     def __init__(
         self, digest: str, is_guest: bool, train: Callable[[Member], None], signals: list[int]

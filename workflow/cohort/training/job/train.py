@@ -172,12 +172,10 @@ def choose_trainer(wish: str, device: torch.device, task: Task) -> tuple[type[Tr
     other cannot train. `auto` wishes for the stacked one on a GPU and the native one on a CPU."""
     if wish == "auto":
         wish = StackedTrainer.name if device.type == "cuda" else NativeTrainer.name
-    trainer, reason = TRAINERS[wish], ""
+    reason = TRAINERS[wish].refusal(task)
     if wish not in task.procedure.usable_trainers():
         reason = f"procedure {task.procedure} has no {wish} training"
-    else:
-        reason = trainer.refusal(task)
-    return (SerialTrainer if reason else trainer), reason
+    return (SerialTrainer if reason else TRAINERS[wish]), reason
 
 
 @dataclass
@@ -378,8 +376,7 @@ def _user_module_versions() -> dict[str, str]:
 
 
 def _commit() -> str:
-    """The commit of the package's repository, `unknown` for an installed package, whose environment
-    may lie in another repository."""
+    """The commit of the package's repository; `unknown` if installed, maybe in another one."""
     command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
     quiet: dict[str, Any] = {"stderr": subprocess.DEVNULL, "text": True}
     with contextlib.suppress(OSError, subprocess.CalledProcessError):

@@ -122,8 +122,7 @@ class LockStep:
                 self.joined.set_submodule(name, _LayerPerClient(own, self.counts))
 
     def __call__(self, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        """Pass inputs through each client's network, which moves its running statistics; return the
-        outputs by client."""
+        """The outputs of each client's network, whose running statistics move, for these inputs."""
         self.counts[:] = [len(own) for own in inputs]
         outputs: Tensor = self.joined(torch.cat(tuple(inputs)))
         return outputs.split(self.counts)

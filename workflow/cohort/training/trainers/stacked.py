@@ -48,6 +48,10 @@ class Part(NamedTuple):
     cursor: Cursor
 
 
+Row = tuple[Part, LocalWork, list[tuple[int, np.ndarray]]]
+"""A client in a stack: its part, its work, and the steps of this work."""
+
+
 class StackedTrainer(Trainer):
     """Trains all clients at once, step by step: those of its own cell, or of several cells, if
     another `train_part` is set that collects their parts."""
@@ -216,15 +220,14 @@ class Stack:
 
     def train(self, parts: Sequence[Part]) -> list[Trained]:
         """Do the works of all parts."""
-        rows = [(part, work) for part in parts for work in part.works]
-        all_steps = [list(work.steps(part.trainer.settings)) for part, work in rows]
-        counts = np.array([len(steps) for steps in all_steps])
+        works = [(part, work) for part in parts for work in part.works]
+        rows = [(part, work, [*work.steps(part.trainer.settings)]) for part, work in works]
+        counts = np.array([len(steps) for *_, steps in rows])
         order = np.argsort(-counts, kind="stable")
         ordered = [rows[row] for row in order]
         self._fill(ordered)
-        ordered_steps = [all_steps[row] for row in order]
-        samples, shares, draws = self._lay_out(ordered, ordered_steps)
-        factors = self._draw_factors(ordered, ordered_steps)
+        samples, shares, draws = self._lay_out(ordered)
+        factors = self._draw_factors(ordered, len(samples))
         losses = shares.new_zeros(self.height)  # summed step by step, in whatever stack
         for step in range(len(samples)):
             height = self._height(int((counts > step).sum()))
@@ -243,11 +246,11 @@ class Stack:
             trained.append((weights_of, means, steps.tolist()))
         return trained
 
-    def _fill(self, rows: Sequence[tuple[Part, LocalWork]]) -> None:
+    def _fill(self, rows: Sequence[Row]) -> None:
         """Set each client's row: its weights, correction and label statistics, and velocity 0."""
         filled, classes, statistics = slice(len(rows)), self.statistics.shape[1], []
-        begun = stack([work.weights for _, work in rows])
-        corrected = [work.correction() for _, work in rows]
+        begun = stack([work.weights for _, work, _ in rows])
+        corrected = [work.correction() for _, work, _ in rows]
         zeros = {name: tensor.new_zeros(tensor.shape[1:]) for name, tensor in self.weights.items()}
         for name, tensor in self.rows.items():
             tensor[filled] = begun[name]
@@ -256,25 +259,23 @@ class Stack:
             own = [correction.get(name, zeros[name]) for correction in corrected]
             self.correction[name][filled] = torch.stack(own)
             if self.anchor:
-                self.anchor[name][filled] = torch.stack([part.anchor[name] for part, _ in rows])
-        objectives = [part.trainer.objective for part, _ in rows]
-        for objective, (part, work) in zip(objectives, rows, strict=True):
+                self.anchor[name][filled] = torch.stack([part.anchor[name] for part, *_ in rows])
+        objectives = [part.trainer.objective for part, *_ in rows]
+        for objective, (part, work, _) in zip(objectives, rows, strict=True):
             counts = part.trainer.labels[work.samples].bincount(minlength=classes)
             statistics.append(objective.label_statistics(counts.to(self.statistics.dtype)))
         self.statistics[filled] = torch.stack(statistics).to(self.statistics)
         numbers = [self.objectives.index(objective) for objective in objectives]
         self.objective_numbers[filled] = torch.tensor(numbers).to(self.objective_numbers)
-        self.lr[filled] = torch.tensor([work.lr for _, work in rows], dtype=self.lr.dtype)
+        self.lr[filled] = torch.tensor([work.lr for _, work, _ in rows], dtype=self.lr.dtype)
 
-    def _lay_out(
-        self, rows: Sequence[tuple[Part, LocalWork]], steps: Sequence[list[tuple[int, np.ndarray]]]
-    ) -> tuple[Tensor, Tensor, list[Tensor]]:
+    def _lay_out(self, rows: Sequence[Row]) -> tuple[Tensor, Tensor, list[Tensor]]:
         """Tensors by step, client and place in the batch: the index of each sample, its weight in
         the mean of its batch and, if there is an augmentation, the random numbers for it."""
-        shape = max(map(len, steps)), self.height, self.batch
+        shape = len(rows[0][2]), self.height, self.batch  # the first one has the most steps
         samples, shares = np.zeros(shape, dtype=np.int64), np.zeros(shape)
         draws = np.zeros((*shape, self.augmentation.numbers))
-        for row, ((part, work), own) in enumerate(zip(rows, steps, strict=True)):
+        for row, (part, work, own) in enumerate(rows):
             indices, drawn = work.samples, None
             if own and self.augmentation.numbers:
                 drawn = part.trainer.augmentation_draws(len(indices), work.client, work.round)
@@ -289,19 +290,14 @@ class Stack:
         on_device = [torch.from_numpy(draws).to(device)] if self.augmentation.numbers else []
         return torch.from_numpy(samples).to(device), torch.from_numpy(shares).to(std), on_device
 
-    def _draw_factors(
-        self, rows: Sequence[tuple[Part, LocalWork]], steps: Sequence[list[tuple[int, np.ndarray]]]
-    ) -> list[Tensor]:
-        """The factors of random layers, for each call by step, client and sample, drawn as by the
-        serial trainer."""
-        shape, device = (max(map(len, steps)), self.height, self.batch), self.samples.labels.device
+    def _draw_factors(self, rows: Sequence[Row], steps: int) -> list[Tensor]:
+        """The factors of random layers, by call, step, client and sample, drawn as serially."""
+        shape, device = (steps, self.height, self.batch), self.samples.labels.device
         factors = [
             torch.ones(*shape, *own, dtype=dtype, device=device)
             for _, own, dtype in self.random_calls
         ]
-        for row, ((part, work), own) in enumerate(zip(rows, steps, strict=True)):
-            if not factors:
-                break
+        for row, (part, work, own) in enumerate(rows if factors else []):
             address = {"round": work.round, "client": work.client}
             torch.manual_seed(torch_seed(part.trainer.settings.seed, "dropout", **address))
             for position, (_, batch) in enumerate(own):
