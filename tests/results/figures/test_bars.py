@@ -10,18 +10,14 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch, Rectangle
+from matplotlib.figure import Figure
 
 from cohort.results.figures.draw import make_figure
 from cohort.results.figures.kinds.means import Bars, Lines
 from cohort.results.figures.theme import COLORS
 from tests.results.figures.samples import (
-    SEEDS,
     STRATEGIES,
-    WORK,
     Draw,
-    Fate,
     Metrics,
     Spec,
     accuracy,
@@ -59,17 +55,6 @@ def test_bars_are_mean_and_standard_deviation_of_the_last_evaluation(
     np.testing.assert_allclose([np.nanmin(whisker), np.nanmax(whisker)], [0, high])
     both = make_figure(bars | {"also": ["train_loss"]}, metrics())
     assert [len(axes.patches) for axes in both.axes] == [6] * 4
-
-
-def test_places_without_runs_are_left_out_of_the_x_axis(bars: Spec, metrics: Metrics) -> None:
-    gone: Fate = {
-        ("iid", J, name, seed): ("missing", 0)
-        for J in WORK
-        for name in STRATEGIES
-        for seed in SEEDS
-    }
-    axes = make_figure(bars, metrics(gone)).axes[0]
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["dir-0.1"]
 
 
 @pytest.mark.parametrize(
@@ -146,46 +131,32 @@ def test_different_runs_are_averaged_as_printed(drawn: Draw) -> None:
     np.testing.assert_allclose(figure.axes[0].lines[-2].get_ydata(), [20, 35.955])
 
 
-def profiles(values: dict[tuple[str, int], list[float]], strategy: str = "") -> Any:
+def profiles(values: dict[tuple[str, int], list[float]]) -> Any:
     """Runs with a value for each client or class, the last one first."""
     return [
         ({"strategy": name, "seed": seed}, dict(reversed(list(enumerate(run)))))
         for (name, seed), run in values.items()
-        if strategy in ("", name)
     ]
 
 
-def heights(axes: Axes) -> list[tuple[float, float]]:
-    """The middle and the height of every bar."""
-    bars = [bar for bar in axes.patches if isinstance(bar, Rectangle)]
-    return [(bar.get_x() + bar.get_width() / 2, pytest.approx(bar.get_height())) for bar in bars]
+def outlines(figure: Figure) -> list[list[float]]:
+    """The heights of each profile's outline; every other patch is a band."""
+    return [list(patch.get_data().values) for patch in figure.axes[0].patches][::2]
 
 
-def test_one_hue_has_bars_of_the_sorted_means(drawn: Draw) -> None:
-    """(9, 5, 2) and (8, 4, 1)."""
-    figure = drawn(profiles(SELECTED, "fedavg"), **PROFILE)
-    (axes,) = figure.axes
-    assert heights(axes) == [(1, 8.5), (2, 4.5), (3, 1.5)]
-    assert axes.get_xlabel() == "Clients, highest first"
-    assert note(figure) == "n = 2 seeds per profile; band: ± 1 SD over seeds"
-    (handle,) = figure.legends[0].legend_handles
-    assert isinstance(handle, Patch) and not handle.get_hatch()
-
-
-def test_numbered_clients_are_those_of_the_first_seed(drawn: Draw) -> None:
-    figure = drawn(profiles(SELECTED, "fedavg"), order="number", **PROFILE)
-    assert heights(figure.axes[0]) == [(0, 5), (1, 2), (2, 9)]
+def test_clients_are_sorted_within_each_run_or_are_those_of_the_first_seed(drawn: Draw) -> None:
+    """Fedavg's runs are (9, 5, 2) and (8, 4, 1)."""
+    figure = drawn(profiles(SELECTED), **PROFILE)
+    assert outlines(figure) == [[8.5, 4.5, 1.5], [7, 7, 0]]
+    assert list(figure.axes[0].patches[0].get_data().edges) == [0.5, 1.5, 2.5, 3.5]
+    assert figure.axes[0].get_xlabel() == "Clients, highest first"
+    assert note(figure) == "n = 1 to 2 seeds per profile; band: ± 1 SD over seeds"
+    solid, dashed = figure.legends[0].legend_handles
+    assert not solid.is_dashed() and dashed.is_dashed()
+    figure = drawn(profiles(SELECTED), order="number", **PROFILE)
+    assert outlines(figure) == [[5, 2, 9], [7, 7, 0]]
     assert figure.axes[0].get_xlabel() == "Client"
     assert note(figure) == "n = 1 seed per profile"
-
-
-def test_several_hues_have_outlines(drawn: Draw) -> None:
-    figure = drawn(profiles(SELECTED), order="number", **PROFILE)
-    outlines = [patch.get_data() for patch in figure.axes[0].patches][::2]  # the others are bands
-    assert [list(outline.values) for outline in outlines] == [[5, 2, 9], [7, 7, 0]]
-    assert list(outlines[0].edges) == [-0.5, 0.5, 1.5, 2.5]
-    solid, dashed = figure.legends[0].legend_handles
-    assert isinstance(solid, Line2D) and not solid.is_dashed() and dashed.is_dashed()
 
 
 @pytest.mark.parametrize(
@@ -193,8 +164,9 @@ def test_several_hues_have_outlines(drawn: Draw) -> None:
 )
 def test_classes_are_the_same_in_every_run(drawn: Draw, order: str, title: str) -> None:
     runs = profiles({("fedavg", 0): [0.5, 0.25], ("fedavg", 1): [1.0, 0.75]})
-    (axes,) = drawn(runs, order=order, **CLASSES).axes
-    assert [height for _, height in heights(axes)] == [75, 50]
+    figure = drawn(runs, order=order, **CLASSES)
+    (axes,) = figure.axes
+    assert outlines(figure) == [[75, 50]]
     assert (axes.get_xlabel(), axes.get_ylabel()) == (title, "Class accuracy (%)")
     band = axes.patches[-1].get_data()
     np.testing.assert_allclose(band.values, [100, 50 + 25 * 2**0.5])  # not 75 + 35 %
@@ -248,29 +220,29 @@ def test_names_of_numbers_do_not_overlap(
         assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
 
 
+def test_diverged_runs_are_crossed(drawn: Draw) -> None:
+    figure = drawn(grid("diverged"), **LINES)
+    crosses = [line for line in figure.axes[0].lines if line.get_marker() == "x"]
+    assert [list(line.get_xdata()) for line in crosses] == [[9], [9]]
+    assert ": a run diverged" in note(figure)
+
+
 @pytest.mark.parametrize(
-    ("status", "markers", "remark"),
-    [("diverged", {"x"}, ": a run diverged"), ("unfinished", {"o", "s"}, "unfinished runs")],
+    ("errors", "ours", "printed", "title"),
+    [(False, 15, 65.25, "Test accuracy (%)"), (True, 85, 34.75, "Test error (%)")],
 )
-def test_incomplete_runs_are_marked(
-    drawn: Draw, status: str, markers: set[str], remark: str
+def test_a_papers_values_are_diamonds(
+    drawn: Draw, tmp_path: Path, errors: bool, ours: float, printed: float, title: str
 ) -> None:
-    figure = drawn(grid(status), **LINES)
-    points = [line for line in figure.axes[0].lines if line.get_linestyle() == "None"]
-    marked = [line for line in points if list(line.get_xdata()) == [9]]
-    assert {line.get_marker() for line in marked} == markers
-    assert remark in note(figure)
-
-
-def test_a_papers_values_are_diamonds(drawn: Draw, tmp_path: Path) -> None:
     row = "TableI,printed,,9,loss,,test_accuracy,last-10,,0.6525,\n"
     (tmp_path / "paper.csv").write_text(HEAD.format("cohort,strategy") + row)
     paper = {"paper": "TableI", "paper_values": str(tmp_path / "paper.csv")}
-    (axes,) = drawn(grid(), **LINES, **paper).axes
+    (axes,) = drawn(grid(), errors=errors, **LINES, **paper).axes
     diamonds = [line for line in axes.lines if line.get_marker() == "D" and len(line.get_xdata())]
     (diamond,) = diamonds
-    assert (list(diamond.get_xdata()), list(diamond.get_ydata())) == ([9], [65.25])
-    assert diamond.get_color() == COLORS[1]
+    assert (list(diamond.get_xdata()), list(diamond.get_ydata())) == ([9], [printed])
+    assert diamond.get_color() == COLORS[1] and axes.get_ylabel() == title
+    assert next(line for line in axes.lines).get_ydata()[-1] == pytest.approx(ours)
 
 
 @pytest.mark.parametrize("fields", [LINES, {"hue": "cohort", "columns": "strategy"}])

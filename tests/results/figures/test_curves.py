@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from cohort.results.figures.draw import make_figure
-from cohort.results.figures.kinds.means import MOST_POINTS, CostCurves, Curves, mean_over_cost
+from cohort.results.figures.kinds import means
+from cohort.results.figures.kinds.means import CostCurves, Curves, mean_over_cost
 from cohort.results.figures.theme import COLORS
 from cohort.results.series import write_metrics
 from tests.results.figures.samples import (
@@ -71,9 +72,10 @@ def test_curves_named_at_their_ends_have_names_apart_and_no_legend(drawn: Draw) 
     ends = {"s0": 0.5, "s1": 0.501, "s2": 0.9}
     runs = [({"strategy": name}, {1: 0.1, 2: end}) for name, end in ends.items()]
     figure = drawn(runs, direct=True, limits=[0, 100])
-    names = {text.get_text(): text.xy for text in figure.axes[0].texts}
+    names = {text.get_text(): text.xyann for text in figure.axes[0].texts}
     assert set(names) == set(ends) and not figure.legends
-    assert {x for x, _ in names.values()} == {2}
+    lines = {text.get_text(): text.xy for text in figure.axes[0].texts}
+    assert lines == {name: (2, pytest.approx(100 * end)) for name, end in ends.items()}
     assert names["s1"][1] - names["s0"][1] > 5 and names["s2"][1] == pytest.approx(90)
     assert (names["s0"][1] + names["s1"][1]) / 2 == pytest.approx(50.05)
 
@@ -120,21 +122,6 @@ def test_buckets(last: int, share: float | None, points: list[tuple[int, float]]
         assert list(zip(run["round"], run["value"].round(9), strict=True)) == points
 
 
-def test_points_denser_than_pixels_are_thinned(drawn: Draw) -> None:
-    """1,000 rounds, of which 250 can be seen: rounds 4, 8, ... 1000, and 333, where a run ends."""
-    curve = {round: round / 1000 for round in range(1, 1001)}
-    short = {round: value for round, value in curve.items() if round <= 333}
-    figure = drawn([({}, curve), ({"seed": 1, "status": "diverged"}, short)])
-    together, alone = (line for line in figure.axes[0].lines if len(line.get_xdata()) > 1)
-    assert list(together.get_xdata()) == [*range(4, 333, 4), 333]
-    assert list(alone.get_xdata()) == [333, *range(336, 1001, 4)]
-    np.testing.assert_allclose(alone.get_ydata(), np.asarray(alone.get_xdata()) / 10)
-    assert "one of 4 evaluations is drawn" in note(figure)
-    figure = drawn([({}, dict.fromkeys(range(1, MOST_POINTS + 1), 0.5))])
-    assert len(figure.axes[0].lines[0].get_xdata()) == MOST_POINTS
-    assert "is drawn" not in note(figure)
-
-
 def test_some_curves_are_dashed_and_the_axis_is_called_as_the_procedure_does(drawn: Draw) -> None:
     runs = [({"strategy": name}, {1: 0.1, 2: 0.2}) for name in ("a", "b")]
     figure = drawn(runs, dashed=["b"], look={"round": "Epoch"})
@@ -149,16 +136,19 @@ def with_paper(spec: Spec, tmp_path: Path) -> Spec:
 
 
 def paper_lines(figure: Figure) -> dict[str, list[Line2D]]:
-    """The thin dashed lines with points, by the title of their panel."""
-    lines = {}
-    for axes in figure.axes:
-        thin = [line for line in axes.lines if line.get_linewidth() == 0.8 and line.is_dashed()]
-        lines[axes.get_title()] = [line for line in thin if len(line.get_xdata())]
-    return lines
+    """The diamonds or thin dashed lines, by the title of their panel."""
+    return {
+        axes.get_title(): [
+            line
+            for line in axes.lines
+            if (line.get_marker() == "D" or line.get_linewidth() == 0.8) and len(line.get_xdata())
+        ]
+        for axes in figure.axes
+    }
 
 
 def test_a_papers_curve_is_in_its_panel_and_in_the_color_of_its_hue(
-    with_paper: Spec, metrics: Metrics
+    with_paper: Spec, metrics: Metrics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     figure = make_figure(with_paper, metrics())
     first, second, third, fourth = paper_lines(figure).values()
@@ -168,6 +158,10 @@ def test_a_papers_curve_is_in_its_panel_and_in_the_color_of_its_hue(
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
     assert legend == [*NAMES, "paper (authors' log)"]
     assert "some of the paper's values are doubtful: unsure of the seed" in note(figure)
+    assert (first[0].get_marker(), first[0].get_linestyle()) == ("D", "None")
+    monkeypatch.setattr(means, "FEW_POINTS", 2)
+    first, *_ = paper_lines(make_figure(with_paper, metrics())).values()
+    assert first[0].is_dashed(), "many points are a line"
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from cohort.core.components import schema_of
 from cohort.core.errors import UserError
 from cohort.results.figures import KINDS
-from cohort.results.figures.kinds.means import Bars, Curves
+from cohort.results.figures.kinds.means import Bars, Curves, Lines
 from cohort.results.figures.kinds.others import Interval, Scatter, Shards
 from cohort.results.names import METRICS, Names
 
@@ -51,6 +51,7 @@ def test_fields_of_kinds(kind: type, fields: dict[str, object], is_valid: bool) 
         (Bars, {"x": "client", "metric": "selected", "also": ["test_loss"]}, "cannot show test_loss; choose"),
         (Bars, {"x": "class", "metric": "class_accuracy", "paper": "Fig12"}, "leave paper out"),
         (Bars, {"x": "J", "metric": "test_loss", "order": "number"}, "bars over x: J are in the study's order; leave order out"),
+        (Lines, {"metric": "test_accuracy", "also": ["test_loss"], "x": "J", "errors": True}, "leave errors out"),
         (Curves, {"metric": "test_loss", "buckets": 10, "smoothing": 3}, "smoothing and buckets cannot be combined"),
         (Scatter, {"metric": "size", "x": "size"}, "choose another x"),
         (Scatter, {"metric": "size", "x": "loss", "also": ["test_loss"]}, "leave out also"),

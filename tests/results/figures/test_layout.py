@@ -29,15 +29,15 @@ def lines(axes: Any) -> list[list[list[float]]]:
 
 
 def test_panels_without_planned_cells_are_left_out(drawn: Draw) -> None:
-    """Three of four combinations; the lower row begins in the second column."""
+    """Three of four combinations, which stand in one row."""
     planned = [("iid", "J4"), ("dir-0.1", "J4"), ("iid", "J8")]
     runs = [({"partition": partition, "J": J}, {1: 0.5, 2: 0.6}) for partition, J in planned]
     orders = {"strategy": ["s0"], "partition": ["dir-0.1", "iid"], "J": ["J4", "J8"]}
     figure = drawn(runs, columns="partition", rows="J", look={"orders": orders})
     assert {axes.get_title(): sides(axes) for axes in figure.axes} == {
         "dir-0.1, J = 4 local steps": {"left", "bottom"},
-        "iid, J = 4 local steps": set(),
-        "iid, J = 8 local steps": {"left", "bottom"},
+        "iid, J = 4 local steps": {"bottom"},
+        "iid, J = 8 local steps": {"bottom"},
     }
 
 
@@ -116,7 +116,6 @@ def test_all_strategies_look_different_and_a_papers_own_like_no_other() -> None:
         colors = style.colors("strategy", names)
         dashes = {name: style.dash("strategy", name) for name in names}
         assert len({(colors[name], str(dashes[name])) for name in names}) == 16
-        assert len({(colors[name], style.hatch("strategy", name)) for name in names}) == 16
         assert [name for name in names if dashes[name] == "-"] == (own or ["fedavg"])
         for name in ("fedavg", *own):
             assert [other for other in names if colors[other] == colors[name]] == [name]

@@ -1,9 +1,10 @@
 """Draws one figure: a grid of panels, one legend above them, and a note on the runs below. The same
 numbers always give the same bytes."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from math import ceil
+from math import ceil, prod
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -58,8 +59,7 @@ def make_figure(spec: Mapping[str, Any], metrics_file: str | Path) -> Figure:
     scale = spec.get("scale", FULL)
     for kind in KINDS[spec["kind"]].from_spec(spec).by_metric():
         metrics = series.read_metric(metrics_file, *kind.metrics())
-        left_out = statistics.values_left_out(getattr(kind, "without", None))
-        metrics = series.runs_without(metrics, left_out)
+        metrics = series.runs_without(metrics, statistics.values_left_out(kind.without))
         matches: list[PaperMatch] = []
         if spec.get("paper") and not series.is_generated(metrics):
             measure, cells = kind.measures()[0], series.cells_of(metrics).to_dict("records")
@@ -84,12 +84,9 @@ def _sheet(parts: Sequence[Part], style: Style, remarks: Sequence[str]) -> Figur
     """Draw a whole figure, with a note to which `remarks` are added."""
     kinds, (kind, metrics, _) = [kind for kind, *_ in parts], parts[0]
     cells, labels = series.cells_of(metrics), series.label_columns(metrics)
-    runs = cells[cells["status"] != "missing"]
-    of = {name: (cells if name in kind.panels() or runs.empty else runs) for name in labels}
-    style = replace(style, shown={name: style.ordered(name, of[name][name]) for name in labels})
-    planned = arrange(kind, cells, style)
-    begun = begun_panels(planned, cells)
-    panels, starts = place_parts(begun, len(parts))
+    begun = runs if len(runs := cells[cells["status"] != "missing"]) else cells
+    style = replace(style, shown={name: style.ordered(name, begun[name]) for name in labels})
+    panels, starts = place_parts(arrange(kind, begun, style), len(parts))
     hues = len(style.shown.get(kind.hue, [""]))
     share_x = len({kind.x_title(style) for kind in kinds}) == 1
     figure, grids = make_grids(panels, starts, kind, hues, share_x=share_x)
@@ -105,12 +102,13 @@ def _sheet(parts: Sequence[Part], style: Style, remarks: Sequence[str]) -> Figur
     for (part_kind, *_), rows, grid in zip(parts, measured, grids, strict=True):
         for place, own in panels.items():
             part_kind.annotate(grid[place], select(rows, own), style)
-    _name_axes(kinds, figure, grids, style)
-    counts = series.count_runs(pd.concat([select(cells, own) for own in begun.values()]))
+    _name_axes(kinds, grids, style)
+    counts = series.count_runs(pd.concat([select(cells, own) for own in panels.values()]))
     notes = [counts.phrase if counts.planned else NO_RUNS]
     if counts.done == counts.planned and len(measured[0]):
         notes = [kind.count(measured[0])]
-    if empty := len(planned) - len(begun):
+    planned = cells.groupby(list(kind.panels())).ngroups if kind.panels() else 1
+    if (empty := planned - len(panels)) > 0:
         remarks = [f"{counted(empty, 'panel')} without runs left out", *remarks]
     text = "; ".join([*notes, *kind.remarks(measured[0], style), *remarks])
     width = int(figure.get_figwidth() / LETTER / 0.92)
@@ -121,35 +119,17 @@ def _sheet(parts: Sequence[Part], style: Style, remarks: Sequence[str]) -> Figur
 
 
 def arrange(kind: Kind, cells: DataFrame, style: Style) -> Panels:
-    """Make a panel for each value of `rows` and `columns` that has planned cells, and place it;
-    columns alone wrap to a grid."""
+    """Make a panel for each value of `rows` and `columns` that has cells, and place it: in rows if
+    these are full, else wrapped evenly."""
     labels = kind.panels()
     if not labels or cells.empty:
         return {(0, 0): {}}
-    if len(labels) == 2:
-        planned = set(zip(*(cells[label] for label in labels), strict=True))
-        return {
-            (y, x): dict(zip(labels, (row, column), strict=True))
-            for y, row in enumerate(style.shown[labels[0]])
-            for x, column in enumerate(style.shown[labels[1]])
-            if (row, column) in planned
-        }
-    values = style.shown[labels[0]]
-    width = 1 if kind.rows else _even(len(values))
-    return {divmod(index, width): {labels[0]: value} for index, value in enumerate(values)}
-
-
-def begun_panels(planned: Panels, cells: DataFrame) -> Panels:
-    """The panels that have runs, without gaps between them; all if there are none."""
-    runs = cells[cells["status"] != "missing"]
-    begun = {place: labels for place, labels in planned.items() if len(select(runs, labels))}
-    if len(begun) in (0, len(planned)):
-        return planned
-    rows, columns = (sorted(set(numbers)) for numbers in zip(*begun, strict=True))
-    if len(begun) == len(rows) * len(columns):
-        return {(rows.index(y), columns.index(x)): labels for (y, x), labels in begun.items()}
-    width = min(len(columns), _even(len(begun)))
-    return {divmod(index, width): labels for index, labels in enumerate(begun.values())}
+    held = set(zip(*(cells[label] for label in labels), strict=True))
+    keys = itertools.product(*(style.shown[label] for label in labels))
+    panels = [dict(zip(labels, key, strict=True)) for key in keys if key in held]
+    row = prod(len(style.shown[label]) for label in labels[1:])
+    is_full = kind.rows and len(panels) == row * len(style.shown[labels[0]])
+    return {divmod(i, row if is_full else _even(len(panels))): it for i, it in enumerate(panels)}
 
 
 def place_parts(panels: Panels, parts: int) -> tuple[Panels, list[tuple[int, int]]]:
@@ -224,9 +204,8 @@ def _draw_panel(
             kind.draw_paper(axes, paper, style)
         axes.set(xlabel="", ylabel="")  # seaborn sets the names of columns
     else:
-        statuses = set(select(cells, labels)["status"])
-        reason = "diverged" if statuses == {"diverged"} else "no values yet"
-        theme.say(axes, NO_RUNS if statuses <= {"missing"} else reason)
+        has_runs = (select(cells, labels)["status"] != "missing").any()
+        theme.say(axes, "no values yet" if has_runs else NO_RUNS)
     if kind.limits:
         axes.set_ylim(*kind.limits)
 
@@ -240,18 +219,13 @@ def _titles(panels: Panels, style: Style, width: float) -> list[str]:
     return one_line if fits else [",\n".join(words) for words in parts]
 
 
-def _name_axes(kinds: list[Kind], figure: Figure, grids: list[Grid], style: Style) -> None:
+def _name_axes(kinds: list[Kind], grids: list[Grid], style: Style) -> None:
     """Title the axes; seaborn may have hidden the titles of axes without tick labels."""
-    has_shared_title = len({row for row, _ in grids[0]}) > 1 and len(kinds) == 1
-    if has_shared_title:
-        figure.supylabel(kinds[0].y_title(), fontsize=mpl.rcParams["axes.labelsize"])
     for kind, grid in zip(kinds, grids, strict=True):
         for (row, column), axes in grid.items():
             first = grid[row, min(other for at, other in grid if at == row)]
-            is_first = axes is first
-            is_named = is_first or not (kind.shared_y or _y_names(axes) == _y_names(first))
-            axes.tick_params(axis="y", labelleft=is_named)
-            if is_first and not has_shared_title:
+            axes.tick_params(axis="y", labelleft=axes is first or not kind.shared_y)
+            if axes is first:
                 room = int((theme.grid_cell(axes)[1] - theme.ENDS / 2) / LETTER)
                 title = fill(kind.y_title().replace(" (", "\N{NO-BREAK SPACE}("), room)
                 axes.set_ylabel(title.replace("\N{NO-BREAK SPACE}", " "), visible=True)
@@ -259,10 +233,6 @@ def _name_axes(kinds: list[Kind], figure: Figure, grids: list[Grid], style: Styl
             axes.tick_params(axis="x", labelbottom=is_last or not kind.rows)
             if is_last:
                 axes.set_xlabel(kind.x_title(style), visible=True)
-
-
-def _y_names(axes: Axes) -> list[str]:
-    return [label.get_text() for label in axes.get_yticklabels()]
 
 
 def _entries(kind: Kind, grids: list[Grid], style: Style) -> dict[str, Any]:

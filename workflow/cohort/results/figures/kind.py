@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from cohort.core.components import parameter
 from cohort.core.lazy import lazy
+from cohort.results import statistics
 from cohort.results.comparison import Item, Measure
 from cohort.results.figures import theme
 from cohort.results.figures.theme import Style
@@ -39,8 +40,8 @@ class Kind(Item):
 
     # What the note says of unfinished and of diverged runs, if there are any.
     status_notes: ClassVar[Mapping[str, str]] = {}
-    # Whether the panels share one y axis: all of them, or those of a row.
-    shared_y: ClassVar[bool | Literal["row"]] = True
+    # Whether the panels share one y axis.
+    shared_y: ClassVar[bool] = True
     # The height of a panel: a share of its width, and at most so many inches.
     height: ClassVar[tuple[float, float]] = (theme.HEIGHT, theme.TALLEST)
 
@@ -49,9 +50,13 @@ class Kind(Item):
     also: list[str] | None = further(BY_ROUND)
     columns: str | None = parameter(None, help="the label whose values are panels side by side")
     rows: str | None = parameter(None, help="the label whose values are panels one below the other")
+    without: dict[str, Any] | None = parameter(None, minProperties=1, help=statistics.WITHOUT_HELP)
     limits: list[float] | None = parameter(
         None, help="lowest and highest value of the y axis, in its unit", **PAIR
     )
+
+    def named(self) -> Mapping[str, Sequence[str]]:
+        return statistics.values_left_out(self.without)
 
     def panel_size(self, width: float, hues: int) -> tuple[float, float]:
         """The width and height in inches of a panel that may be at most this wide."""
@@ -91,10 +96,9 @@ class Kind(Item):
         at, paper = getattr(self, "at", ""), getattr(self, "paper", "")
         metrics = [part.metric for part in self.by_metric() if METRICS[part.metric].by == "round"]
         labels = tuple(label for label in self.shown() if label not in (CLIENT, "class", "seed"))
-        return [
-            Measure(metric=metric, at=at or "last", labels=labels, paper=paper, curves=not at)
-            for metric in metrics or [FALLBACK]
-        ]
+        fields: dict[str, Any] = {"at": at or "last", "labels": labels, "paper": paper}
+        fields |= {"curves": not at, "left_out": statistics.values_left_out(self.without)}
+        return [Measure(metric=metric, **fields) for metric in metrics or [FALLBACK]]
 
     def measure(self, metrics: DataFrame) -> DataFrame:
         """The rows to draw: digest, labels, status, and the value in the unit of the y axis."""

@@ -44,7 +44,6 @@ COLORS = [*OKABE_ITO, "#882255", "#999933", "#332288"]
 OWN = "#D55E00"  # of the method that a paper proposes
 THIN, LINE, THICK = 1.0, 1.3, 2.0  # points: the widths of lines
 DASHES = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (2.5, 1)), (0, (7, 1, 1, 1, 1, 1)))
-HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\")
 MARKERS = ("o", "s", "^", "v", "P")
 # Labels whose values are names: they get distinct colors, all other labels shades in order.
 NOMINAL = ("strategy", *FREE, "schedule", "dataset", "model")
@@ -63,7 +62,7 @@ def apply_theme() -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Style(Names):
-    """Colors, dashes, markers and hatches of a study's hues, and the names of its labels.
+    """Colors, dashes and markers of a study's hues, and the names of its labels.
 
     `strategies` are all of the study's, the baseline first, so that each looks the same in all of
     its figures; `methods` are those that its paper proposes. `shown` has the values of each label
@@ -110,25 +109,21 @@ class Style(Names):
         is_own = value in self.methods
         return {"linewidth": THICK if is_own else THIN, "zorder": 2 if is_own else 3}
 
-    def hatch(self, hue: str, value: str) -> str:
-        """The hatch of a value's bar: none until the colors repeat."""
-        return HATCHES[self._look(hue, value)[2] % len(HATCHES)]
-
-    def _look(self, hue: str, value: str) -> tuple[str, int, int]:
-        """A name's color, the index of its dash, and how often the colors were used up before."""
+    def _look(self, hue: str, value: str) -> tuple[str, int]:
+        """A name's color, and the index of its dash."""
         hue, value = self._as_strategy(hue, value)
         if hue == "strategy" and value in self.methods:
             index = self.methods.index(value)
-            return OWN, index, index
+            return OWN, index
         names = [name for name in self._names(hue) if name not in self.methods]
         if value not in names:
-            return UNKNOWN, 0, 0
+            return UNKNOWN, 0
         index, has_own = names.index(value), hue in ("strategy", *FREE) and bool(self.methods)
         if index == 0:
-            return COLORS[0], int(has_own), 0
+            return COLORS[0], int(has_own)
         colors = [color for color in COLORS[1:] if not has_own or color != OWN]
         lap, color = divmod(index - 1, len(colors))
-        return colors[color], 1 + (color + lap + has_own) % (len(DASHES) - 1), lap
+        return colors[color], 1 + (color + lap + has_own) % (len(DASHES) - 1)
 
     def _as_strategy(self, hue: str, value: str) -> tuple[str, str]:
         """The strategy whose name an invented label has: it looks the same under both."""

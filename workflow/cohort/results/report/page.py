@@ -192,11 +192,9 @@ def write_page(spec: Spec, outputs: Sequence[str | Path]) -> None:
         card=card,
         claims=claims,
         claims_links=links(spec["claims"], page.parent),
-        opening=spec["findings"] or counts_in_words(card),
         **items,
         to_go=runs.coverage(*(item["experiment"] for item in items["waiting"]))["to_go"],
         runs=runs,
-        experiments=[(name, runs.coverage(name)) for name in runs.experiments],
         made=[(title, count.most_common()) for title, count in made.items() if count],
         generated=series.GENERATED if card["generated"] else "",
     )
@@ -230,19 +228,6 @@ def texts(labels: Mapping[str, Any]) -> dict[str, str]:
         else:
             flat[name] = series.label_text(value)
     return flat
-
-
-def counts_in_words(card: Spec) -> list[str]:
-    """Sentences that open the page of a study without findings: how many claims its paper bears
-    out, and what its missing runs would take."""
-    papers, planned = dict(dict(card["verdicts"]).get(PAPERS, [])), card["runs"]["planned"]
-    sentences = {
-        f"The paper's own numbers bear out {papers.get(judged.HELD, 0)} of its "
-        f"{sum(papers.values())} claims and contradict {papers.get(NOT_HELD, 0)}.": papers,
-        f"{planned - card['runs']['done']:,} of {counted(planned, 'run')} are missing, which would "
-        f"take about {duration_text(card['to_go'])} of one CPU core.": card["to_go"],
-    }
-    return [sentence for sentence, is_needed in sentences.items() if is_needed]
 
 
 def page_items(spec: Spec, runs: StudyRuns, folder: Path) -> dict[str, Any]:

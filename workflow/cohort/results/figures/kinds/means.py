@@ -4,7 +4,6 @@ so far; and one value of each run over a label, as bars or lines. Bars also show
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,26 +29,29 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 mpl, pd, seaborn = lazy("matplotlib"), lazy("pandas"), lazy("seaborn")
-optimize = lazy("scipy.optimize")
+optimize, patheffects = lazy("scipy.optimize"), lazy("matplotlib.patheffects")
 ODD: dict[str, Any] = {"not": {"multipleOf": 2}}
 CROSSES: dict[str, Any] = {"linestyle": "", "marker": "x", "markersize": 5, "markeredgewidth": 1.3}
-PAPER_POINTS: dict[str, Any] = {"marker": "D", "markersize": 3.5, "fillstyle": "none"}
 STOPPED = (0, (1, 1.2))  # the dashes of a mean of fewer runs
+LEADER = 0.07  # of the x axis: from the end of a curve to its name
+LINE_TO_NAME: dict[str, Any] = {"arrowstyle": "-", "linewidth": 0.6, "shrinkA": 0, "shrinkB": 0}
+LINE_TO_NAME |= {"relpos": (0, 0.5)}
 FEW_CURVES = 6  # which have a band each
 FEW_POINTS = 12  # a curve of at most so many points shows each of them
-MOST_POINTS = 250  # along the x axis, about as many as a panel has pixels
 COSTS_SHOWN = 200  # along the axis of a cost
 PROFILES = {"client": BY_CLIENT, "class": BY_CLASS}
 MANY = {"client": "Clients", "class": "Classes"}
+ABOVE: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "fontsize": 8}
 GROUP = 0.8  # the share of the distance between two places that bars take
-EDGE: dict[str, Any] = {"edgecolor": "white", "linewidth": 0}  # the color is that of hatches
 WHISKER = {"capsize": 0.12, "err_kws": {"color": "#333333", "linewidth": 0.8}}
-BARS: dict[str, Any] = {"saturation": 1, "width": GROUP, "gap": 0.06} | WHISKER | EDGE
-PALE = 0.5  # the share of white in the color of unfinished runs
+BARS: dict[str, Any] = {"saturation": 1, "width": GROUP, "gap": 0.06, "linewidth": 0} | WHISKER
 PAPER_TICK = "#000000"  # visible over bars of any color
 PAPER_POINT: dict[str, Any] = {"linestyle": "none", "marker": "D", "markersize": 4}
 PAPER_POINT |= {"markerfacecolor": "none", "markeredgewidth": 0.8}
-MARKS = {"unfinished": {"markerfacecolor": "white"}, "diverged": {"marker": "x"}}
+STATUS_NOTES = {
+    "unfinished": "unfinished runs included",
+    "diverged": f"{theme.CROSS}: a run diverged",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,10 +64,7 @@ class Curves(Averaging):
 
     name: ClassVar[str] = "curves"
     mark = "curve"
-    status_notes: ClassVar[Mapping[str, str]] = {
-        "unfinished": "unfinished runs included",
-        "diverged": f"{theme.CROSS}: a run diverged",
-    }
+    status_notes: ClassVar[Mapping[str, str]] = STATUS_NOTES
 
     metric: str = parameter(enum=[*BY_ROUND, *BY_STEP], help="what is drawn")
     also: list[str] | None = further([*BY_ROUND, *BY_STEP])
@@ -104,7 +103,7 @@ class Curves(Averaging):
             raise UserError("paper and buckets are of rounds; leave them out for x: step")
 
     def named(self) -> Mapping[str, Sequence[str]]:
-        return {self.hue: self.dashed or ()}
+        return {**super().named(), self.hue: self.dashed or ()}
 
     def measure(self, metrics: DataFrame) -> DataFrame:
         rows = finite_rows(metrics, self.metric)
@@ -121,18 +120,13 @@ class Curves(Averaging):
             means = rows["value"].groupby([rows["digest"], ends]).transform("mean")
             rows = rows.assign(round=ends, value=means)[is_whole]
             rows = rows.drop_duplicates(["digest", "round"])
-        rows = rows[rows["round"] <= self.until] if self.until else rows
-        # Rounds too close to be told apart: one of `every` stays, and those in which a run ends.
-        rounds = np.sort(rows["round"].unique())
-        every = max(1, math.ceil(len(rounds) / MOST_POINTS))
-        ends = rows.groupby("digest")["round"].max()
-        return rows[rows["round"].isin([*rounds[::-1][::every], *ends])].assign(every=every)
+        return rows[rows["round"] <= self.until] if self.until else rows
 
     def draw(self, axes: Axes, panel: DataFrame, style: Style) -> None:
         for hue, color, runs in self.runs_by_hue(panel, style):
             self._draw_curve(axes, runs, self.line(hue, style, color), self.has_deviations(style))
         self.draw_reference(axes)
-        axes.margins(x=0.02)
+        axes.margins(x=0.03)
         theme.number_places(axes, "x", int(panel["round"].max()) + 1)
         axes.set_xlim(left=0, auto=None)
 
@@ -161,10 +155,12 @@ class Curves(Averaging):
         steps = apart * np.arange(len(ends))
         heights = optimize.isotonic_regression([end[0] for end in sorted(ends)] - steps).x + steps
         heights = np.minimum(heights, high - steps[::-1])
+        gap = LEADER * (axes.get_xlim()[1] - axes.get_xlim()[0])
         look: dict[str, Any] = {"va": "center", "annotation_clip": False}
-        for (_, end, hue, color), height in zip(sorted(ends), heights, strict=True):
-            name, look["color"] = style.phrase(self.hue, hue), color
-            axes.annotate(name, (end, height), (3, 0), textcoords="offset points", **look)
+        for (value, end, hue, color), height in zip(sorted(ends), heights, strict=True):
+            look["arrowprops"] = LINE_TO_NAME | {"color": color}
+            name = style.phrase(self.hue, hue)
+            axes.annotate(name, (end, value), (end + gap, height), color=color, **look)
 
     def _draw_curve(
         self, axes: Axes, runs: DataFrame, line: dict[str, Any], has_band: bool
@@ -197,9 +193,7 @@ class Curves(Averaging):
             points = [point for point in points if not self.until or point[0] <= self.until]
             if not points:
                 continue
-            look = theme.PAPER_LINE | (PAPER_POINTS if len(points) <= FEW_POINTS else {})
-            # Thinned out as our rounds are, counted from the last.
-            points = points[::-1][:: math.ceil(len(points) / MOST_POINTS)][::-1]
+            look = PAPER_POINT if len(points) <= FEW_POINTS else theme.PAPER_LINE
             rounds, values = zip(*points, strict=True)
             color = colors[match.labels[self.hue]] if len(colors) > 1 else theme.PAPER_GRAY
             axes.plot(rounds, np.multiply(values, METRICS[self.metric].scale), color=color, **look)
@@ -218,13 +212,7 @@ class Curves(Averaging):
     def remarks(self, measured: DataFrame, style: Style) -> list[str]:
         ends = measured.groupby([*self.facets(), "digest"])["round"].max()
         is_dotted = (ends.groupby(list(self.facets())).nunique() > 1).any()
-        every = measured["every"].max() if len(measured) else 1
-        points = "steps" if self.x == "step" else "evaluations"
-        return [
-            *super().remarks(measured, style),
-            *(["dotted: fewer runs"] if is_dotted else []),
-            *([f"one of {every} {points} is drawn"] if every > 1 else []),
-        ]
+        return [*super().remarks(measured, style), *(["dotted: fewer runs"] if is_dotted else [])]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -311,10 +299,18 @@ class ValuePerRun(Averaging):
 
     def measure(self, metrics: DataFrame) -> DataFrame:
         rows = series.value_per_cell(metrics, self.metric, self.at).dropna(subset="value")
-        return rows.assign(value=rows["value"] * METRICS[self.metric].scale)
+        return rows.assign(value=self.scaled(rows["value"]))
+
+    def scaled(self, value: Any) -> Any:
+        """A value, or many, in the unit of the y axis."""
+        return value * METRICS[self.metric].scale
 
     def x_title(self, style: Style) -> str:
-        return style.title(self.x)
+        return "" if self.x in FREE else style.title(self.x)  # invented names need no title
+
+    @property
+    def has_legend(self) -> bool:
+        return self.hue not in (self.x, *self.panels())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -324,15 +320,12 @@ class Bars(ValuePerRun):
 
     Profiles are sorted within each run before runs are averaged: the client called 7 differs from
     seed to seed, how uneven the clients are does not. So `order: number` shows the clients of the
-    first seed only; classes are the same in every run. Profiles of several hues are outlines, as
-    bars of many clients would be thinner than a line.
+    first seed only; classes are the same in every run. Profiles are outlines, as bars of many
+    clients would be thinner than a line.
     """
 
     name: ClassVar[str] = "bars"
-    status_notes: ClassVar[Mapping[str, str]] = {
-        "diverged": f"{theme.CROSS}: a run diverged",
-        "unfinished": "pale: with unfinished runs",
-    }
+    status_notes: ClassVar[Mapping[str, str]] = STATUS_NOTES
 
     metric: str = parameter(enum=[*BY_ROUND, *BY_CLIENT, *BY_CLASS], help="what is drawn")
     also: list[str] | None = further([*BY_ROUND, *BY_CLIENT, *BY_CLASS])
@@ -381,26 +374,18 @@ class Bars(ValuePerRun):
             rows = rows[seeds == seeds.groupby(groups).transform("min")]
         return rows.assign(place=rows[number].astype(int)).sort_values(["digest", "place"])
 
-    def _is_filled(self, style: Style) -> bool:
-        """Whether a profile is drawn as filled bars, for which it has room with a single hue."""
-        return len(style.orders.get(self.hue, [])) == 1
-
     def draw(self, axes: Axes, panel: DataFrame, style: Style) -> None:
         draw = self._draw_profiles if self.is_profile else self._draw_groups
         draw(axes, panel, style)
         self.draw_reference(axes)
 
     def _draw_profiles(self, axes: Axes, panel: DataFrame, style: Style) -> None:
-        """Draw means over runs, as bars or as an outline, with a band of one standard deviation."""
+        """Draw means over runs as an outline, with a band of one standard deviation."""
         for hue, color, runs in self.runs_by_hue(panel, style):
             points = runs.groupby("place")["value"].agg(STATISTICS)
             edges = [points.index[0] - 0.5, *(points.index + 0.5)]
-            if self._is_filled(style):
-                axes.bar(points.index, points["mean"], GROUP, color=color, linewidth=0)
-                axes.grid(visible=False, axis="x")
-            else:
-                line = self.line(hue, style, color)
-                axes.stairs(points["mean"], edges, baseline=None, linewidth=theme.LINE, **line)
+            line = self.line(hue, style, color)
+            axes.stairs(points["mean"], edges, baseline=None, linewidth=theme.LINE, **line)
             low, high = theme.deviation_limits(points, METRICS[self.metric].unit)
             axes.stairs(high, edges, baseline=low, fill=True, color=color, **theme.BAND)
         axes.margins(x=0)
@@ -425,8 +410,10 @@ class Bars(ValuePerRun):
             runs = panel[panel[self.hue] == hue]
             drawn = (runs[runs[self.x] == x] for x in xs if (runs[self.x] == x).any())
             for group, bar in zip(drawn, bars, strict=True):
-                bar.set_hatch(style.hatch(self.hue, hue))
-                _mark_unfinished_or_diverged(axes, bar, group)
+                if "diverged" in set(group["status"]):
+                    top = group["value"].mean() + (group["value"].std() if len(group) > 1 else 0)
+                    middle = bar.get_x() + bar.get_width() / 2
+                    axes.annotate(theme.CROSS, (middle, top), (0, 1.5), color=colors[hue], **ABOVE)
         theme.name_places(axes, [style.value(self.x, x) for x in xs])
         axes.tick_params(axis="x", length=0)
         axes.set_xlim(-0.5, len(xs) - 0.5)
@@ -438,22 +425,24 @@ class Bars(ValuePerRun):
             place = style.shown[self.x].index(match.labels[self.x])
             left = place + GROUP * (slot / len(hues) - 0.5)
             ends = [left, left + GROUP / len(hues)]
-            height = match.values[0].value * METRICS[self.metric].scale
-            look: dict[str, Any] = {"color": PAPER_TICK, "linewidth": 1.2}
+            height = self.scaled(match.values[0].value)
+            outline = patheffects.withStroke(linewidth=2.4, foreground="white")
+            look: dict[str, Any] = {
+                "color": PAPER_TICK,
+                "linewidth": 1.2,
+                "path_effects": [outline],
+            }
             axes.plot(ends, [height, height], label=theme.paper_name(match), **look)
 
     def x_title(self, style: Style) -> str:
         if self.is_profile and self.order == "value":
             return f"{MANY[self.x]}, highest first"
-        return "" if self.x in FREE else super().x_title(style)  # its names need no title
+        return super().x_title(style)
 
     def handle(self, value: str, style: Style, color: str) -> Any:
-        if not self.is_profile:
-            hatch = style.hatch(self.hue, value)
-            return mpl.patches.Patch(facecolor=color, hatch=hatch, **EDGE)
-        if self._is_filled(style):
-            return mpl.patches.Patch(facecolor=color)
-        return super().handle(value, style, color)
+        if self.is_profile:
+            return super().handle(value, style, color)
+        return mpl.patches.Patch(facecolor=color, linewidth=0)
 
     def remarks(self, measured: DataFrame, style: Style) -> list[str]:
         if self.is_profile:  # it has no crosses
@@ -468,23 +457,6 @@ class Bars(ValuePerRun):
     def mark(self) -> str:
         return "profile" if self.is_profile else "bar"
 
-    @property
-    def has_legend(self) -> bool:
-        return self.hue not in (self.x, *self.panels())
-
-
-def _mark_unfinished_or_diverged(axes: Axes, bar: Any, runs: DataFrame) -> None:
-    """Make a bar pale if a run of it is unfinished, and put a cross above it if one diverged."""
-    statuses, color = set(runs["status"]), bar.get_facecolor()
-    if "unfinished" in statuses:
-        red, green, blue = (PALE + (1 - PALE) * part for part in mpl.colors.to_rgb(color))
-        bar.set_facecolor((red, green, blue))
-    if "diverged" in statuses:
-        top = bar.get_height() + (runs["value"].std() if len(runs) > 1 else 0)
-        middle = bar.get_x() + bar.get_width() / 2
-        look: dict[str, Any] = {"color": color, "ha": "center", "fontsize": 8}
-        axes.annotate(theme.CROSS, (middle, top), (0, 1.5), textcoords="offset points", **look)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Lines(ValuePerRun):
@@ -496,13 +468,21 @@ class Lines(ValuePerRun):
 
     name: ClassVar[str] = "lines"
     mark = "point"
-    status_notes: ClassVar[Mapping[str, str]] = {
-        "diverged": f"{theme.CROSS}: a run diverged",
-        "unfinished": "white: with unfinished runs",
-    }
+    status_notes: ClassVar[Mapping[str, str]] = STATUS_NOTES
 
     metric: str = parameter(enum=BY_ROUND, help="what is drawn")
     log: bool = parameter(False, help="whether the y axis is logarithmic")
+    errors: bool = parameter(False, help="show what accuracies lack of 100 %")
+
+    def check(self) -> None:
+        if self.errors and {METRICS[part.metric].unit for part in self.by_metric()} != {"%"}:
+            raise UserError("errors are what an accuracy lacks of 100 %; leave errors out")
+
+    def scaled(self, value: Any) -> Any:
+        return 100 - super().scaled(value) if self.errors else super().scaled(value)
+
+    def y_title(self) -> str:
+        return super().y_title().replace("accuracy", "error" if self.errors else "accuracy")
 
     def draw(self, axes: Axes, panel: DataFrame, style: Style) -> None:
         positions = self._positions(axes, style)
@@ -510,17 +490,14 @@ class Lines(ValuePerRun):
             line = self.line(hue, style, color) | {"markeredgecolor": color}
             values = runs["value"].groupby(runs[self.x].map(positions))
             theme.draw_means(axes, values.agg(STATISTICS), METRICS[self.metric].unit, line)
-            for status, mark in MARKS.items():
-                marked = runs.loc[runs["status"] == status, self.x].map(positions).unique()
-                means, look = values.mean(), line | {"linestyle": "none", "markersize": 5} | mark
-                means = means[means.index.isin(marked)]
-                axes.plot(means.index, means, **look)
+            marked = runs.loc[runs["status"] == "diverged", self.x].map(positions).unique()
+            axes.plot(marked, values.mean().loc[marked], color=color, **CROSSES)
         self.draw_reference(axes)
         if self.log:
             axes.set_yscale("log")
             axes.yaxis.set_major_locator(mpl.ticker.LogLocator(subs=(1, 2, 5)))
             axes.yaxis.set_major_formatter("{x:g}")
-            axes.yaxis.set_minor_formatter(mpl.ticker.NullFormatter())
+            axes.yaxis.set_minor_locator(mpl.ticker.NullLocator())
         names = [style.value(self.x, x) for x in positions]
         if list(positions.values()) == list(range(len(positions))):
             theme.name_places(axes, names)
@@ -530,25 +507,22 @@ class Lines(ValuePerRun):
     def _positions(self, axes: Axes, style: Style) -> dict[str, float]:
         """Where each value of `x` is: at its number, if all have one and their names have room."""
         values = style.shown[self.x]
+        in_order = {value: float(index) for index, value in enumerate(values)}
         try:
-            values = sorted(values, key=float)
+            places = {value: float(value) for value in sorted(values, key=float)}
         except ValueError:
-            return {value: float(index) for index, value in enumerate(values)}
-        places = {value: float(value) for value in values}
-        width = places[values[-1]] - places[values[0]] or 1.0
-        inches = (theme.grid_cell(axes)[0] - theme.SIDES) / width
-        for left, right in itertools.pairwise(values):
-            letters = (len(style.value(self.x, left)) + len(style.value(self.x, right))) / 2 + 1
-            if (places[right] - places[left]) * inches < letters * theme.LETTER:
-                return {value: float(index) for index, value in enumerate(values)}
-        return places
+            return in_order
+        apart = np.diff([*places.values()])
+        names = np.array([len(style.value(self.x, value)) for value in places])
+        room = (theme.grid_cell(axes)[0] - theme.SIDES) * apart / max(apart.sum(), 1e-9)
+        has_room = (room >= ((names[:-1] + names[1:]) / 2 + 1) * theme.LETTER).all()
+        return places if has_room else in_order
 
     def draw_paper(self, axes: Axes, matches: Sequence[PaperMatch], style: Style) -> None:
         colors, positions = self.colors(style), self._positions(axes, style)
         for match in matches:
             x, color = positions[match.labels[self.x]], colors[match.labels[self.hue]]
-            value = match.values[0].value * METRICS[self.metric].scale
-            axes.plot(x, value, color=color, **PAPER_POINT)
+            axes.plot(x, self.scaled(match.values[0].value), color=color, **PAPER_POINT)
             label = theme.paper_name(match)
             axes.plot([], [], color=theme.PAPER_GRAY, label=label, **PAPER_POINT)
 

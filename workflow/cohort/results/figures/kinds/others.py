@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from math import floor, log10
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -34,10 +33,10 @@ if TYPE_CHECKING:
 seaborn = lazy("seaborn")
 NOTHING_IN_COMMON = "no seed of a setting that all strategies have"
 INTERVALS = "intervals of 95\N{NO-BREAK SPACE}%, over seeds, by a stratified bootstrap"
-BAR: dict[str, Any] = {"linewidth": 6, "alpha": 0.4, "solid_capstyle": "butt"}
-POINT: dict[str, Any] = {"marker": "|", "markersize": 8, "markeredgewidth": 1.5}
-DOT: dict[str, Any] = {"marker": "o", "markersize": 4}
-MOST_COLORS = 10  # of more strategies the colors repeat: they have one, and stand by value
+COLOR = theme.COLORS[0]
+BAR: dict[str, Any] = {"color": COLOR, "linewidth": 6, "alpha": 0.4, "solid_capstyle": "butt"}
+POINT: dict[str, Any] = {"color": COLOR, "marker": "|", "markersize": 8, "markeredgewidth": 1.5}
+DOT: dict[str, Any] = {"color": COLOR, "marker": "o", "markersize": 4}
 ROW, FRAME = 0.17, 0.75  # inches: the height of a strategy, and of all that is not one
 
 CLIENT_POINT: dict[str, Any] = {"s": 9, "alpha": 0.65, "linewidth": 0}
@@ -57,7 +56,7 @@ class Interval(Kind):
     """
 
     name: ClassVar[str] = "interval"
-    shared_y: ClassVar[bool | Literal["row"]] = False  # strategies, which differ between panels
+    shared_y: ClassVar[bool] = False  # strategies, which differ between panels
     has_legend = False
     status_notes: ClassVar[Mapping[str, str]] = {
         "diverged": "a diverged run counts with the worst value"
@@ -65,7 +64,6 @@ class Interval(Kind):
 
     metric: str = parameter(enum=BY_ROUND, help="what is compared")
     at: int | str = parameter("last", help=AT_HELP, **AT_SCHEMA)
-    without: dict[str, Any] | None = parameter(None, minProperties=1, help=statistics.WITHOUT_HELP)
 
     def check(self) -> None:
         statistics.check_better(self.metric)
@@ -73,17 +71,14 @@ class Interval(Kind):
             raise UserError(f"a figure of kind {self.name} sets its own limits; leave out limits")
 
     def check_cells(self, axes: Iterable[str], cells: Iterable[Mapping[str, Any]]) -> None:
-        statistics.check_settings(self.hue, self.named(), axes, cells)
-
-    def named(self) -> Mapping[str, list[str]]:
-        return statistics.values_left_out(self.without)
+        left_out = statistics.values_left_out(self.without)
+        statistics.check_settings(self.hue, left_out, axes, cells)
 
     def ignores(self, label: str) -> bool:
         return True
 
     def measures(self) -> list[Measure]:
-        left_out = self.named()
-        return [replace(it, over_settings=True, left_out=left_out) for it in super().measures()]
+        return [replace(it, over_settings=True) for it in super().measures()]
 
     def measure(self, metrics: DataFrame) -> DataFrame:
         """The finished runs, with the columns value and setting."""
@@ -96,23 +91,19 @@ class Interval(Kind):
     def draw(self, axes: Axes, panel: DataFrame, style: Style) -> None:
         scores = self._scores(panel, style)
         if not scores.settings:
-            theme.say(axes, NOTHING_IN_COMMON)
             axes.set_yticks([])
-            if not self.panels():  # which share their x axis
-                axes.set_xticks([])
+            theme.say(axes, NOTHING_IN_COMMON)
             return
         estimates = statistics.interquartile_means(scores)
-        colors = style.colors(self.hue, list(estimates))
-        if len(estimates) > MOST_COLORS:
-            colors = dict.fromkeys(estimates, theme.COLORS[0])
-            if not self.panels():  # whose rows can be compared
-                ranked = sorted(estimates.items(), key=lambda entry: entry[1].value)
-                estimates = dict(ranked if scores.better == "low" else reversed(ranked))
+        ranked = sorted(estimates.items(), key=lambda entry: entry[1].value)
+        estimates = dict(ranked if scores.better == "low" else reversed(ranked))
         for row, (strategy, estimate) in enumerate(estimates.items()):
-            color = colors[strategy]
             if estimate.interval:
-                axes.plot(estimate.interval, [row, row], color=color, **BAR)
-            axes.plot([estimate.value], [row], color=color, **(POINT if estimate.interval else DOT))
+                axes.plot(estimate.interval, [row, row], **BAR)
+            axes.plot([estimate.value], [row], **(POINT if estimate.interval else DOT))
+            if strategy == style.shown[self.hue][0]:  # the baseline
+                look = theme.PAPER_LINE | {"label": style.value(self.hue, strategy)}
+                axes.axvline(estimate.value, color=theme.PAPER_GRAY, **look)
         names = [style.value(self.hue, strategy) for strategy in estimates]
         axes.set_yticks(range(len(names)), names)
         axes.set_ylim(len(names) - 0.5, -0.5)
@@ -134,9 +125,10 @@ class Interval(Kind):
             panels = [panel for _, panel in measured.groupby(list(self.panels()))]
         scores = [self._scores(panel, style) for panel in panels]
         settings = sum(len(panel.settings) for panel in scores)
-        runs = sum(panel.values.size for panel in scores)
-        common = f"{runs:,} of them, in {settings} settings, with a seed that all strategies have"
-        remarks = [common if settings else NOTHING_IN_COMMON] if len(measured) else []
+        runs, text = sum(panel.values.size for panel in scores), f"{settings} settings"
+        if runs < len(measured):
+            text = f"{text}, of which {runs:,} runs have a seed that all strategies have"
+        remarks = [text if settings else NOTHING_IN_COMMON] if len(measured) else []
         return [*remarks, *super().remarks(measured, style), INTERVALS]
 
     def _scores(self, panel: DataFrame, style: Style) -> statistics.Scores:
@@ -201,14 +193,12 @@ class Shards(Kind):
     area of a bubble, on one scale for all panels.
 
     Of several seeds the first one with a record is drawn; cells with the same shards, such as those
-    of other strategies, count as one. The panels of a row share their y axis, so use
-    `rows: dataset` for data sets with different numbers of classes.
+    of other strategies, count as one.
     """
 
     name: ClassVar[str] = "shards"
     mark = "panel"
     has_legend = False
-    shared_y: ClassVar[bool | Literal["row"]] = "row"
     height: ClassVar[tuple[float, float]] = (0.8, 2.7)
 
     metric: str = parameter("label_count", enum=["label_count"], help="what is drawn")
@@ -249,11 +239,8 @@ class Shards(Kind):
         held = panel[panel["value"] > 0]
         areas = np.maximum(largest * held["value"] / most, SMALLEST**2)
         axes.scatter(held["client"], held["label"], areas, **look)
-        samples = set()  # round numbers for the legend: about the most, a quarter, a sixteenth
-        for value in (most / part for part in (16, 4, 1) if most >= part):
-            power = 10 ** floor(log10(value))
-            samples.add(int(value // power * power))
-        for value in sorted(samples):
+        parts = [most / part for part in (16, 4, 1) if most >= part]
+        for value in sorted({int(float(f"{part:.0e}")) for part in parts}):  # round numbers
             axes.scatter([], [], largest * value / most, label=counted(value, "sample"), **look)
         top = max(axes.get_ylim()[1], panel["label"].max() + 0.6)
         axes.set(xlim=(-0.6, clients - 0.4), ylim=(-0.6, top))

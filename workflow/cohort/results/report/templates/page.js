@@ -5,7 +5,7 @@
   function sort(head, place) {
     const down = head.getAttribute("aria-sort") === "ascending";
     const body = head.closest("table").tBodies[0];
-    const key = (row) => row.cells[place].dataset.value ?? row.cells[place].textContent.trim();
+    const key = (row) => row.cells[place].textContent.trim();
     const number = (text) => parseFloat(text.replace(/[,\s]/g, "").replace("−", "-"));
     const rows = [...body.rows].sort((one, other) => {
       const [a, b] = [key(one), key(other)];
