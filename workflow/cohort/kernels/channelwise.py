@@ -82,8 +82,7 @@ def moments(images: Tensor, counted: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def scale(images: Tensor, centers: Tensor, slopes: Tensor, offsets: Tensor) -> Tensor:
-    """Subtract a center from each channel of each client's images, multiply by a slope, and add an
-    offset; all three are (client, channel)."""
+    """Images minus centers, times slopes, plus offsets, all three of them (client, channel)."""
     factors = centers, slopes, offsets, slopes
     return _scale_channels(images, images, images, *factors, backward=False)
 

@@ -173,8 +173,7 @@ class Emitter:
     # vectors
 
     def load(self, base: str, *offsets: Offset, reload: bool = False) -> str:
-        """Emit a load of an aligned vector of an array. `reload` keeps LLVM from holding it in a
-        register for later, which the sums of an inner loop need."""
+        """Emit a load of an aligned vector; with `reload`, LLVM keeps it in no register."""
         kind = f"{'volatile ' if reload else ''}{self.vector}"
         return self.value(f"load {kind}, ptr {self.pointer(base, *offsets)}, align {self._width}")
 

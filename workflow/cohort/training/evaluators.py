@@ -148,8 +148,7 @@ class OnValidation(OnTest):
 
 
 class OnOwnSamples(OfModels):
-    """Evaluates the local model of each client of the cohort on the client's own training samples
-    and records the mean over clients that hold any."""
+    """Evaluates each local model of the cohort on its client's own training samples, if any."""
 
     name, setting = "own_samples", "evaluate_own"
     metrics = mean_metrics("own_samples", "Accuracy on own samples", "Loss on own samples")
@@ -168,8 +167,7 @@ class OnOwnSamples(OfModels):
 
 
 class OnCohortSamples(OnOwnSamples):
-    """Evaluates the global model after the round on the training samples of each client of its
-    cohort and records the mean over clients that hold any."""
+    """Evaluates the new global model on each client of the cohort's training samples, if any."""
 
     name, setting = "cohort_samples", "evaluators"
     metrics = mean_metrics(
@@ -183,8 +181,7 @@ class OnCohortSamples(OnOwnSamples):
 class OnHoldout(Evaluator):
     """Evaluates the global model on all held-out samples together, and for the worst client."""
 
-    name, setting = "holdout", "evaluate_holdout"
-    on_holdout: ClassVar[bool] = True
+    name, setting, on_holdout = "holdout", "evaluate_holdout", True
     metrics: ClassVar[Mapping[str, Metric]] = {
         **evaluation_metrics("holdout", "Held-out", "held-out samples"),
         "holdout_worst_accuracy": Metric("Held-out accuracy of the worst client", **ACCURACY),
@@ -220,8 +217,7 @@ class OnNextCohort(OfModels):
     the round, as Flower does whose client manager selects: `configure_evaluate` samples through it
     as `configure_fit` does. This draw neither is nor changes the cohort of the next round."""
 
-    name, setting = "next_cohort", "evaluate_next"
-    on_holdout: ClassVar[bool] = True
+    name, setting, on_holdout = "next_cohort", "evaluate_next", True
     metrics = mean_metrics(
         "next_cohort", "Held-out accuracy of the next draw", "Held-out loss of the next draw"
     )

@@ -62,11 +62,9 @@ def tidy(folder: Path, *keep: str) -> None:
 def saved_header(folder: Path) -> dict[str, Any]:
     """Digest, round, diverged and sessions of a state folder's checkpoint; empty without any."""
     for name in (CHECKPOINT, PREVIOUS):
-        try:
-            with open(folder / name, "rb") as file:
-                size = int.from_bytes(file.read(8), "little")
-                head = json.loads(file.read(min(size, LONGEST_HEADER)))
+        unusable = contextlib.suppress(OSError, ValueError, KeyError, TypeError)
+        with unusable, open(folder / name, "rb") as file:
+            size = int.from_bytes(file.read(8), "little")
+            head = json.loads(file.read(min(size, LONGEST_HEADER)))
             return json.loads(head["__metadata__"]["facts"])
-        except (OSError, ValueError, KeyError, TypeError):
-            continue
     return {}

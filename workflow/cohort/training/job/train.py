@@ -230,8 +230,7 @@ class Run:
         return self.state.diverged or self.state.round == self.last_round
 
     def train(self, checkpoint_seconds: float, until: int, watch: Watch) -> None:
-        """Play rounds until the end, round `until` or a signal, saving the state when it is due,
-        inside rounds too, and before stopping."""
+        """Play rounds until the end, round `until` or a signal; save when due and when stopped."""
         if self.is_over or self.state.round >= until:
             return
 
@@ -278,8 +277,7 @@ class Run:
             raise Stopped
 
     def record(self) -> Record:
-        """Make the record of a run that is over. The final model is evaluated on each client's own
-        training samples, and on the test samples class by class."""
+        """The record of a run that is over, whose model is evaluated by client and by class."""
         task, state, device = self.task, self.state, self.device
         network, plain = self.rounds.network(state.round), task.plain
         given = network, state.weights, task.train_samples

@@ -41,8 +41,8 @@ class Epoch:
 
 
 def label_frequencies(counts: np.ndarray) -> np.ndarray:
-    """How often each label is scheduled in an epoch: as often as it has samples, but no label more
-    often than the median one. `counts` is (label, client)."""
+    """How often each label is scheduled, by counts (label, client): as often as it has samples, but
+    not more often than the median label."""
     held = counts.sum(axis=1)
     most = np.median(held[held > 0])
     return np.minimum(held, most).astype(np.int64)
@@ -128,8 +128,7 @@ class Holders:
         return [part.tolist() for part in parts]
 
     def draw(self, client: int, label: int) -> int | None:
-        """Draw a sample of this label that the client has not used yet; None if none is left, and
-        then the client is not asked again for this label."""
+        """Draw an unused sample of this label; a client without any (None) is asked no more."""
         if not self.left[client][label]:
             self.available[label, client] = 0
             return None
