@@ -222,8 +222,7 @@ class Vgg11(Model):
 
 
 def _convolution(before: int, after: int) -> nn.Module:
-    """A 3x3 convolution with the initial weights of NIID-Bench's VGG. With PyTorch's smaller ones
-    all images look alike after eight layers without normalization."""
+    """A 3x3 convolution with NIID-Bench's initial weights: PyTorch's are too small for VGG-11."""
     convolution = nn.Conv2d(before, after, 3, padding=1)
     nn.init.kaiming_normal_(convolution.weight, mode="fan_out", nonlinearity="relu")
     nn.init.zeros_(convolution.get_parameter("bias"))
@@ -249,8 +248,7 @@ class ResNet18(Model):
 
 
 class ResNet9(Model):
-    """Stratify's ResNet-9, its convolutions with batch normalization and biases. 6,575,370
-    parameters for CIFAR-10."""
+    """Stratify's ResNet-9, with batch normalization. 6,575,370 parameters for CIFAR-10."""
 
     name, batch_norm = "resnet9", True
     least = 8  # three halvings leave a pixel
@@ -302,8 +300,7 @@ BLOCKS = 3  # in a stage
 
 
 class ResNet20(Model):
-    """ResNet-20 of FedTAN, with batch normalization and shortcuts without weights, initialized as
-    in its authors' code. 269,722 parameters for CIFAR-10."""
+    """FedTAN's ResNet-20, initialized as by its authors. 269,722 parameters for CIFAR-10."""
 
     name, batch_norm, least = "resnet20", True, 4
 

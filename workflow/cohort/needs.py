@@ -154,8 +154,7 @@ class ExpectedDuration(Need):
 
 
 class CandidateLoss(Need):
-    """Each client of the pool sends the global model's mean loss on its own training samples, as
-    power-of-choice and FedCor require."""
+    """Each client of the pool sends the global model's mean loss on its own training samples."""
 
     name, gathered, numbers = "candidate_loss", "before", 1
 
@@ -216,8 +215,7 @@ class SoftLabels(Need):
 
 
 class LocalModelAccuracy(Need):
-    """After training, each client sends its local model's accuracy on its own training samples,
-    from 0 to 1; NaN without samples."""
+    """After training, each client sends its local model's accuracy on its own samples, or NaN."""
 
     name, gathered, numbers = "local_accuracy", "after", 1
 
