@@ -36,20 +36,18 @@ class Model(Component):
     batch_norm: ClassVar[bool] = False
     """Whether the network has batch normalization layers."""
 
+    least: ClassVar[int] = 0
+    """The fewest pixels of each side of its images; 0 if any samples will do."""
+
     def check(self, shape: Shape) -> None:
         """Raise ValueError if the model cannot take samples of this shape."""
+        if self.least and (len(shape) != 3 or min(shape[1:]) < self.least):
+            least = f"{self.least}x{self.least} pixels"
+            raise ValueError(f"needs images of at least {least}, not samples of shape {shape}")
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
         """Build the network, its initial weights drawn from torch's current generator."""
         raise NotImplementedError
-
-
-def check_images(shape: Shape, least: int) -> None:
-    """Raise ValueError unless samples of this shape are images of `least` pixels a side or more."""
-    if len(shape) != 3 or min(shape[1:]) < least:
-        raise ValueError(
-            f"needs images of at least {least}x{least} pixels, not samples of shape {shape}"
-        )
 
 
 def from_torchvision(module: str) -> Any:
@@ -116,11 +114,8 @@ class SmallMLP(Model):
 class SmallCNN(Model):
     """3x3 convolutions of 16 and 32 channels, each followed by max pooling, and a linear layer."""
 
-    name: ClassVar[str] = "small-cnn"
+    name, least = "small-cnn", 4
     channels: ClassVar[tuple[int, int]] = (16, 32)
-
-    def check(self, shape: Shape) -> None:
-        check_images(shape, 4)
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
         depth, height, width = shape
@@ -135,15 +130,11 @@ KERNEL = 5
 
 
 class LeNet(Model):
-    """Base of the LeNets, which differ in their widths and padding. They take any number of
-    channels and any image that pooling does not use up."""
+    """Base of the LeNets, which differ in widths and padding, for images of any channels."""
 
     channels: ClassVar[tuple[int, int]]
     hidden: ClassVar[tuple[int, int]]
     padding: ClassVar[int]
-
-    def check(self, shape: Shape) -> None:
-        check_images(shape, 4 if self.padding else 16)
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
         layers: list[nn.Module] = []
@@ -162,19 +153,29 @@ class LeNet(Model):
 class LeNet5(LeNet):
     """LeNet-5 of FedEntOpt, NIID-Bench and PECO, unpadded: 6 and 16 channels, 120 and 84 units."""
 
+<<<<<<< HEAD
     name = "lenet5"
     channels = (6, 16)
     hidden = (120, 84)
     padding = 0
+=======
+    name, least = "lenet5", 16
+    channels, hidden, padding = (6, 16), (120, 84), 0
+>>>>>>> cutt
 
 
 class AmlLeNet(LeNet):
     """AML's network for CIFAR-100, padded to keep sizes: twice 64 channels, 384 and 192 units."""
 
+<<<<<<< HEAD
     name = "aml-lenet"
     channels = (64, 64)
     hidden = (384, 192)
     padding = 2
+=======
+    name, least = "aml-lenet", 4
+    channels, hidden, padding = (64, 64), (384, 192), 2
+>>>>>>> cutt
 
 
 class StratifyCNN(Model):
@@ -185,12 +186,9 @@ class StratifyCNN(Model):
     parameters, not two, and images of fewer than 12 pixels would be used up.
     """
 
-    name: ClassVar[str] = "stratify-cnn"
+    name, least = "stratify-cnn", 4
     channels: ClassVar[tuple[int, int, int]] = (32, 64, 128)
     hidden: ClassVar[int] = 256
-
-    def check(self, shape: Shape) -> None:
-        check_images(shape, 4)
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
         depth, height, width = shape
@@ -240,8 +238,7 @@ class Vgg11(Model):
 
 
 def _convolution(before: int, after: int) -> nn.Module:
-    """A 3x3 convolution with the initial weights of NIID-Bench's VGG. With PyTorch's smaller ones
-    all images look alike after eight layers without normalization."""
+    """A 3x3 convolution with NIID-Bench's initial weights: PyTorch's are too small for VGG-11."""
     convolution = nn.Conv2d(before, after, 3, padding=1)
     nn.init.kaiming_normal_(convolution.weight, mode="fan_out", nonlinearity="relu")
     nn.init.zeros_(convolution.get_parameter("bias"))
@@ -255,11 +252,16 @@ class ResNet18(Model):
     """ResNet-18 with the usual first layer for CIFAR: a 3x3 convolution of stride 1 instead of a
     7x7 one of stride 2, and no max pooling. 11,173,962 parameters for CIFAR-10."""
 
+<<<<<<< HEAD
     name = "resnet18"
     batch_norm = True
 
     def check(self, shape: Shape) -> None:
         check_images(shape, 8)  # three halvings leave a pixel
+=======
+    name, batch_norm = "resnet18", True
+    least = 8  # three halvings leave a pixel
+>>>>>>> cutt
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
         network = torchvision_model(self.name, classes)
@@ -270,14 +272,18 @@ class ResNet18(Model):
 
 
 class ResNet9(Model):
-    """Stratify's ResNet-9, its convolutions with batch normalization and biases. 6,575,370
-    parameters for CIFAR-10."""
+    """Stratify's ResNet-9, with batch normalization. 6,575,370 parameters for CIFAR-10."""
 
+<<<<<<< HEAD
     name = "resnet9"
     batch_norm = True
 
     def check(self, shape: Shape) -> None:
         check_images(shape, 8)  # three halvings leave a pixel
+=======
+    name, batch_norm = "resnet9", True
+    least = 8  # three halvings leave a pixel
+>>>>>>> cutt
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
         depth, height, width = shape
@@ -328,14 +334,17 @@ BLOCKS = 3  # in a stage
 
 
 class ResNet20(Model):
-    """ResNet-20 of FedTAN, with batch normalization and shortcuts without weights, initialized as
-    in its authors' code. 269,722 parameters for CIFAR-10."""
+    """FedTAN's ResNet-20, initialized as by its authors. 269,722 parameters for CIFAR-10."""
 
+<<<<<<< HEAD
     name = "resnet20"
     batch_norm = True
 
     def check(self, shape: Shape) -> None:
         check_images(shape, 4)
+=======
+    name, batch_norm, least = "resnet20", True, 4
+>>>>>>> cutt
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
         layers = [*_normalized(shape[0], STAGES[0]), nn.ReLU()]
@@ -391,8 +400,7 @@ PADDING = 0  # the number that stands for no character
 
 
 class CharLstm(Model):
-    """The character LSTM that AML trains federatedly: one layer of 128 units on embeddings of size
-    32, 95,824 parameters for 80 characters."""
+    """AML's federated character LSTM: a layer of 128 units on embeddings of size 32."""
 
     name = "char-lstm"
     kinds = ("text",)
@@ -429,8 +437,7 @@ class CharLstmTwo(CharLstm):
 
 
 class CharLstmCentral(CharLstm):
-    """The character LSTM that AML trains centrally: two layers of 256 units with dropout on
-    embeddings of size 8, 819,655 parameters for 79 characters."""
+    """AML's centralized character LSTM: two layers of 256 units, dropout, embeddings of size 8."""
 
     name = "char-lstm-central"
     embedding = 8

@@ -18,8 +18,7 @@ TINY = 1e-30  # a probability that is no more than 0 in float64
 
 
 class ModelResults(Protocol):
-    """The results of one model on one set of samples. A number is computed when it is first asked
-    for, and its samples are then counted in the round's ledger."""
+    """The results of a model on some samples, computed and charged when they are first read."""
 
     @property
     def loss(self) -> float:
@@ -65,13 +64,13 @@ class EvaluationContext(Protocol):
     def label_counts(self) -> np.ndarray:
         """The label counts that each client reports (client, class): the truth, noise or lies."""
 
-    def overlapping(self) -> np.ndarray:
+    def overlap(self) -> np.ndarray:
         """Whether each client holds samples that others hold too, as 1 or 0 (client)."""
 
     def samples_per_round(self) -> np.ndarray:
         """How many different samples each client trains on in a round with all of its work."""
 
-    def durations(self) -> np.ndarray:
+    def duration(self) -> np.ndarray:
         """The simulated seconds of each client's round, of all of J for needs gathered once."""
 
     def transfer_times(self) -> np.ndarray:
@@ -84,7 +83,7 @@ class EvaluationContext(Protocol):
     def global_on_batch(self) -> Iterable[ModelResults]:
         """Results of the global model on a random batch of each client, as large as a step's."""
 
-    def training_losses(self) -> np.ndarray:
+    def training_loss(self) -> np.ndarray:
         """The mean loss of each client's local steps (client), after training."""
 
     def updates(self) -> Mapping[str, np.ndarray]:
@@ -99,7 +98,7 @@ class EvaluationContext(Protocol):
     def local_on_reserved(self) -> Iterable[ModelResults]:
         """Results of each local model on the reserved test samples."""
 
-    def reserved_losses(self) -> np.ndarray:
+    def reserved_loss(self) -> np.ndarray:
         """The losses of `local_on_reserved` (client), which some trainers compute all at once."""
 
 
@@ -125,17 +124,15 @@ class Need(Component):
         return 4 * (classes if self.numbers == "classes" else self.numbers)
 
     def measure(self, context: EvaluationContext) -> np.ndarray:
-        """Measure what is known of each of the context's clients: one row for each."""
-        raise NotImplementedError
+        """Measure what is known of each of the context's clients: one row for each. Unless it says
+        otherwise, a need is what the context's method of its name returns."""
+        return getattr(context, self.name)()
 
 
 class LabelCounts(Need):
     """Every client reports its label counts before the first round, as 32-bit numbers."""
 
     name, gathered, numbers = "label_counts", "once", "classes"
-
-    def measure(self, context: EvaluationContext) -> np.ndarray:
-        return context.label_counts()
 
 
 class Overlap(Need):
@@ -144,17 +141,11 @@ class Overlap(Need):
 
     name, gathered = "overlap", "once"
 
-    def measure(self, context: EvaluationContext) -> np.ndarray:
-        return context.overlapping()
-
 
 class SamplesPerRound(Need):
     """The server knows how many of its samples each client uses in a round with all its work."""
 
     name, gathered, evaluates = "samples_per_round", "once", False
-
-    def measure(self, context: EvaluationContext) -> np.ndarray:
-        return context.samples_per_round()
 
 
 class ExpectedDuration(Need):
@@ -163,7 +154,7 @@ class ExpectedDuration(Need):
     name, gathered, evaluates = "expected_duration", "once", False
 
     def measure(self, context: EvaluationContext) -> np.ndarray:
-        return context.durations()
+        return context.duration()
 
 
 class TransferTime(Need):
@@ -177,8 +168,7 @@ class TransferTime(Need):
 
 
 class CandidateLoss(Need):
-    """Each client of the pool receives the global model, evaluates it on its own training samples
-    and sends the mean loss, as power-of-choice and FedCor require."""
+    """Each client of the pool sends the global model's mean loss on its own training samples."""
 
     name, gathered, numbers = "candidate_loss", "before", 1
 
@@ -197,8 +187,7 @@ class CandidateAccuracy(Need):
 
 
 class CandidateBatchLoss(Need):
-    """Each client of the pool receives the global model, evaluates it on a random batch of its own
-    training samples and sends the mean loss."""
+    """Each client of the pool sends the global model's mean loss on a random batch of its own."""
 
     name, gathered, numbers = "candidate_batch_loss", "before", 1
 
@@ -210,9 +199,6 @@ class TrainingLoss(Need):
     """After training, each client sends the mean loss of its local steps; nothing is evaluated."""
 
     name, gathered, numbers, evaluates = "training_loss", "after", 1, False
-
-    def measure(self, context: EvaluationContext) -> np.ndarray:
-        return context.training_losses()
 
 
 class ReceivedLoss(Need):
@@ -229,9 +215,6 @@ class Duration(Need):
     """The simulated seconds from sending a client the model to receiving its update, or else 0."""
 
     name, gathered, evaluates = "duration", "after", False
-
-    def measure(self, context: EvaluationContext) -> np.ndarray:
-        return context.durations()
 
 
 class Update(Need):
@@ -266,8 +249,7 @@ class SoftLabels(Need):
 
 
 class LocalModelAccuracy(Need):
-    """After training, each client evaluates its local model on its own training samples and sends
-    the accuracy, from 0 to 1; NaN for a client without samples."""
+    """After training, each client sends its local model's accuracy on its own samples, or NaN."""
 
     name, gathered, numbers = "local_accuracy", "after", 1
 
@@ -299,9 +281,6 @@ class ReservedLoss(Need):
     """The server evaluates each local model on reserved test samples; clients send nothing more."""
 
     name, gathered, reserved = "reserved_loss", "after", True
-
-    def measure(self, context: EvaluationContext) -> np.ndarray:
-        return context.reserved_losses()
 
 
 class ReservedCorrect(Need):

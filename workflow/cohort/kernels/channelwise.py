@@ -72,8 +72,7 @@ def _scale(
 
 
 def moments(images: Tensor, counted: Tensor) -> tuple[Tensor, Tensor]:
-    """Means and variances (client, channel) of the counted samples (client, sample) of images
-    (client, sample, row, column, channel)."""
+    """Means and variances (client, channel) of the counted samples (client, sample) of images."""
     centers = images[:, 0, 0, 0].contiguous()  # a number among the others, so that little is lost
     sums = _sum_channels(images, images, counted, centers, backward=False)
     number = counted.sum(dim=1)[:, None, None] * images[0, 0, ..., 0].numel()
@@ -82,8 +81,7 @@ def moments(images: Tensor, counted: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def scale(images: Tensor, centers: Tensor, slopes: Tensor, offsets: Tensor) -> Tensor:
-    """Subtract a center from each channel of each client's images, multiply by a slope, and add an
-    offset; all three are (client, channel)."""
+    """Images minus centers, times slopes, plus offsets, all three of them (client, channel)."""
     factors = centers, slopes, offsets, slopes
     return _scale_channels(images, images, images, *factors, backward=False)
 

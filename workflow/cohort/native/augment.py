@@ -20,8 +20,7 @@ ARRAYS = "memory", "samples", "indices", "rows", "instructions", "factors"
 
 @dataclass(frozen=True)
 class AugmentOptions:
-    """What code that augments must do: the width of the border with which images are padded,
-    whether the border reflects the image, and whether colors change."""
+    """What code that augments must do: pad by a border, which may reflect, and change colors."""
 
     border: int
     reflects: bool

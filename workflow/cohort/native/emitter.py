@@ -173,8 +173,7 @@ class Emitter:
     # vectors
 
     def load(self, base: str, *offsets: Offset, reload: bool = False) -> str:
-        """Emit a load of an aligned vector of an array. `reload` keeps LLVM from holding it in a
-        register for later, which the sums of an inner loop need."""
+        """Emit a load of an aligned vector; with `reload`, LLVM keeps it in no register."""
         kind = f"{'volatile ' if reload else ''}{self.vector}"
         return self.value(f"load {kind}, ptr {self.pointer(base, *offsets)}, align {self._width}")
 
@@ -343,8 +342,7 @@ class Variables:
 
 FORMATS = {"float": ("i32", 23, 127, 7, -87), "double": ("i64", 52, 1023, 13, -708)}
 """Of each floating-point format: the integer of its size, the bits of its mantissa, the bias of its
-exponent, the degree of the polynomial that approximates the exponential function in it, and the
-number below which that would not be a normal number."""
+exponent, the degree of the polynomial for exponentials, and the least number to take them of."""
 # ln 2 in two parts; the first has so few digits that its products with exponents are exact.
 LN2_HIGH = struct.unpack("f", struct.pack("f", round(math.log(2) * 4096) / 4096))[0]
 LN2_LOW = math.log(2) - LN2_HIGH

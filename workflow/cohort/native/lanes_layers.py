@@ -17,8 +17,7 @@ L1_SHARE = 24 * 1024  # bytes of the first-level cache that a gradient may fill
 ABREAST = 4  # vectors of samples, or pixels, that share each load of a weight
 _ARRAYS = Emitter.noalias("memory", "weights", "gradients")
 PARAMETERS = (*_ARRAYS, "i64 %blocks", *Emitter.noalias("logit_scale"))
-"""Of all functions of layers: scratch memory, weights, their gradients, how many blocks of samples
-the batch has, and what calibrated logits are scaled by."""
+"""Of all functions of layers; the batch has so many blocks of samples."""
 
 Pointer = Callable[[Index, Index], str]
 """Points to a vector (row, block, lane), by block of samples and number of the row."""
@@ -143,8 +142,7 @@ class LayerCode:
         return self.emit.broadcast(bias)
 
     def store_gradient(self, value: str, *indices: Index) -> None:
-        """Emit a store of the gradient of an input, 0 where the ReLU before it was off. Where the
-        layer before pools, its masks will tell instead."""
+        """Emit a store of an input's gradient, 0 where ReLU was off (or a mask will tell)."""
         emit, before = self.emit, self.layout.layers[self.number - 1]
         if before.rectifies and not before.pools:
             value = emit.where_positive(value, emit.load(self.pointer(self.inputs, *indices)))
@@ -272,8 +270,7 @@ class Product:
 
 class LinearCode(LayerCode):
     """Emits a linear layer: products of weights (outer, inner) and features (inner, block, lane),
-    with a tile of the result (outer, block, lane) in registers at a time. `calibrates`: the
-    gradient of the outputs is that of calibrated logits."""
+    in tiles. `calibrates`: the gradient of the outputs is that of calibrated logits."""
 
     def __init__(self, emit: Emitter, layout: LanesLayout, number: int, calibrates: bool = False):
         super().__init__(emit, layout, number)

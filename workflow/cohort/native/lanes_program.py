@@ -8,7 +8,6 @@ from cohort.native.augment import BYTES, AugmentCode, load_numbers
 from cohort.native.emitter import ZERO, Emitter, Index, Offset, chunks, exponential, transposed
 from cohort.native.lanes_convolution import ConvolutionCode
 from cohort.native.lanes_layers import PARAMETERS, LanesLayout, LinearCode
-from cohort.native.layers import Shape
 from cohort.native.program import PREDICT, TRAIN, CodeRequest, emit_entry, pointers
 from cohort.native.spectral_convolution import SpectralConvolutionCode
 
@@ -31,6 +30,7 @@ class LanesProgram:
         self.options, self.shape, self.kind = request.options, shape, request.kind
         self.emit, self.layout = Emitter(target), LanesLayout(layers, shape, request.batch, target)
         self.width, self.weight_count = self.layout.width, self.layout.weight_count
+        self.classes = layers[-1].outer
         self.slack = target.lanes * max(layer.taps for layer in layers)
         self.order, self.padding = slice(self.weight_count), 0
         self.augment = None
@@ -55,7 +55,7 @@ class LanesProgram:
         """Emit all functions and return the module as LLVM IR."""
         if self.augment is not None:
             self.augment.emit_function()
-        emit_gather(self.emit, self.layout, self.shape, self.kind)
+        self._emit_gather()
         for number, code in enumerate(self.codes):
             parts = {"prepare": code.emit_preparation, "forward": code.emit_forward}
             if self.options is not None:
@@ -68,14 +68,13 @@ class LanesProgram:
         if self.options is None:
             self._emit_predict()
         else:
-            CrossEntropyCode(self.emit, self.layout, self.options.calibrates).emit_function()
+            self._emit_cross_entropy(self.options.calibrates)
             program.emit_step(self.emit, self.weight_count, self.options)
             self._emit_train()
         return self.emit.llvm_ir()
 
     def _emit_forward(self, batch: Index) -> tuple[str, list[str]]:
-        """Emit code that fetches a batch and passes it through the network; return the size of the
-        batch and the arguments of the functions of layers."""
+        """Emit a batch's fetch and forward pass; return its size and the layers' arguments."""
         emit = self.emit
         count = emit.load_int("%counts", batch)
         blocks = emit.value(f"sdiv i64 {emit.add(count, emit.lanes - 1)}, {emit.lanes}")
@@ -122,39 +121,108 @@ class LanesProgram:
 
         with emit_entry(emit, PREDICT, before=prepare) as batch:
             self._emit_forward(batch)
-            count = self.layout.layers[-1].outer * self.width
+            count = self.classes * self.width
             with emit.loop(count // emit.lanes) as number:
                 value = emit.load("%memory", (number, emit.lanes), outputs.offset)
                 emit.store(value, "%outputs", (batch, count), (number, emit.lanes))
 
+    def _emit_gather(self) -> None:
+        """Emit `gather`, which puts a batch's samples (sample, channel, row, column) into lanes,
+        times scale plus shift: as maps (block, channel, row, column, lane) or features."""
+        emit, shape, kind, lanes = self.emit, self.shape, self.kind, self.layout.lanes
+        goal = self.layout.activations[0]
+        channels, rows, length = shape if goal.border else (1, 1, math.prod(shape))
+        with emit.function("gather", *GATHER_PARAMETERS), emit.loop("%blocks") as block:
+            numbers = [emit.load_int("%indices", (block, lanes), lane) for lane in range(lanes)]
+            size = math.prod(shape)
+            sources = [emit.pointer("%samples", (number, size), kind=kind) for number in numbers]
+            with emit.loops(channels, rows) as (channel, row):
+                offsets = (channel, rows * length), (row, length)
+                strided = zip((block, channel, row), goal.strides, strict=False)
+                line = emit.pointer("%memory", *strided, goal.offset)
+                for column, value in _gathered_columns(emit, sources, offsets, kind, length):
+                    at = *offsets, column
+                    names = "%scale", "%shift"
+                    scale, shift = (emit.broadcast(emit.load_number(name, *at)) for name in names)
+                    emit.store(emit.fma(value, scale, shift), line, (column, goal.strides[3]))
 
-def emit_gather(emit: Emitter, layout: LanesLayout, shape: Shape, kind: str) -> None:
-    """Emit the function `gather`, which puts each sample of a batch into a lane, times scale plus
-    shift: from samples (sample, channel, row, column), which are bytes (`i8`) or numbers, to maps
-    (block, channel, row, column, lane) or features (number, block, lane)."""
-    goal, lanes = layout.activations[0], layout.lanes
-    channels, rows, length = shape if goal.border else (1, 1, math.prod(shape))
-    with emit.function("gather", *GATHER_PARAMETERS), emit.loop("%blocks") as block:
-        numbers = [emit.load_int("%indices", (block, lanes), lane) for lane in range(lanes)]
-        size = math.prod(shape)
-        sources = [emit.pointer("%samples", (number, size), kind=kind) for number in numbers]
-        with emit.loops(channels, rows) as (channel, row):
-            offsets = (channel, rows * length), (row, length)
-            strided = zip((block, channel, row), goal.strides, strict=False)
-            line = emit.pointer("%memory", *strided, goal.offset)
-            for column, value in _gathered_columns(emit, sources, offsets, kind, length):
-                at = *offsets, column
-                names = "%scale", "%shift"
-                scale, shift = (emit.broadcast(emit.load_number(name, *at)) for name in names)
-                emit.store(emit.fma(value, scale, shift), line, (column, goal.strides[3]))
+    def _emit_cross_entropy(self, calibrated: bool) -> None:
+        """Emit `cross_entropy`, the gradient of a batch's mean cross-entropy with respect to the
+        logits (class, block, lane). A sample's loss is log(sum) - gap: `sums` gets the sum of the
+        exponentials of its logits minus their maximum, `gaps` its own class's logit minus that. If
+        `calibrated`, the logits are scale * (output - bias) + bias + shift, by class."""
+        emit, lanes = self.emit, self.layout.lanes
+        blocks = emit.loop(self.layout.blocks)
+        with emit.function("cross_entropy", *LOSS_PARAMETERS), blocks as block:
+            if calibrated:
+                self._emit_calibration(block)
+            greatest = emit.variables([emit.constant(-math.inf)])
+            with emit.loop(self.classes) as output, greatest.update() as values:
+                values[0] = emit.maximum(emit.load(self._logit_pointer(block, output)), values[0])
+            (maximum,) = greatest.load()
+            address = emit.pointer("%labels", (block, lanes), kind="i32")
+            labels = emit.value(f"load <{lanes} x i32>, ptr {address}, align 4")
+            total, gap = self._emit_exponentials(block, maximum, labels)
+            emit.store(total, "%sums", (block, lanes))
+            emit.store(gap, "%gaps", (block, lanes))
+            self._emit_loss_gradient(block, total, labels)
+
+    def _logit_pointer(self, block: Index, output: Index, gradient: bool = False) -> str:
+        layout = self.layout
+        array = (layout.gradients if gradient else layout.activations)[-1]
+        offsets = (block, array.strides[0]), (output, array.strides[1])
+        return self.emit.pointer("%memory", *offsets, array.offset)
+
+    def _emit_calibration(self, block: Index) -> None:
+        emit, bias_at = self.emit, self.layout.layers[-1].bias
+        with emit.loop(self.classes) as output:
+            names = "%logit_scale", "%logit_shift"
+            scale, shift = (emit.broadcast(emit.load_number(name, output)) for name in names)
+            bias = emit.broadcast(emit.load_number("%weights", output, bias_at))
+            address = self._logit_pointer(block, output)
+            without_bias = emit.op("fsub", emit.load(address), bias)
+            emit.store(emit.fma(scale, without_bias, emit.op("fadd", bias, shift)), address)
+
+    def _emit_exponentials(self, block: Index, maximum: str, labels: str) -> list[str]:
+        """Emit stores of exp(logit - maximum) as gradients; return the sum, and the label's gap."""
+        emit = self.emit
+        sums = emit.variables([ZERO, ZERO])
+        with emit.loop(self.classes) as output, sums.update() as values:
+            below = emit.op("fsub", emit.load(self._logit_pointer(block, output)), maximum)
+            power = exponential(emit, below)
+            emit.store(power, self._logit_pointer(block, output, gradient=True))
+            gap = emit.select(self._is_label(output, labels), below, values[1])
+            values[:] = emit.op("fadd", values[0], power), gap
+        return sums.load()
+
+    def _is_label(self, output: Index, labels: str) -> str:
+        emit, integers = self.emit, f"<{self.layout.lanes} x i32>"
+        number = emit.broadcast(emit.value(f"trunc i64 {output} to i32"), "i32")
+        return emit.value(f"icmp eq {integers} {labels}, {number}")
+
+    def _emit_loss_gradient(self, block: Index, total: str, labels: str) -> None:
+        """Emit (softmax - one-hot label) / batch size; 0 in lanes without a sample."""
+        emit, lanes = self.emit, self.layout.lanes
+        before = emit.mul(block, lanes)
+        left = emit.value(f"trunc i64 {emit.value(f'sub i64 %count, {before}')} to i32")
+        order = ", ".join(f"i32 {lane}" for lane in range(lanes))
+        integers = f"<{lanes} x i32>"
+        is_used = emit.value(f"icmp slt {integers} <{order}>, {emit.broadcast(left, 'i32')}")
+        count = emit.broadcast(emit.value(f"sitofp i64 %count to {emit.scalar}"))
+        share = emit.select(is_used, emit.op("fdiv", emit.constant(1), count), ZERO)
+        factor = emit.op("fdiv", share, total)
+        with emit.loop(self.classes) as output:
+            goal = self._logit_pointer(block, output, gradient=True)
+            softmax = emit.op("fmul", emit.load(goal), factor)
+            label = emit.select(self._is_label(output, labels), share, ZERO)
+            emit.store(emit.op("fsub", softmax, label), goal)
 
 
 def _gathered_columns(
     emit: Emitter, sources: Sequence[str], offsets: Sequence[Offset], kind: str, length: int
 ) -> Iterator[tuple[Index, str]]:
-    """Emit code that fetches one row of each sample: whole vectors, transposed, of which the last
-    overlaps with that before; a row shorter than a vector number by number. Yield each column with
-    its vector, which has the samples in its lanes."""
+    """Emit code that fetches a row of each sample: in whole vectors, the last two may overlap, or
+    number by number. Yield each column with its vector, the samples in its lanes."""
     lanes = emit.lanes
     if length < lanes:
         with emit.loop(length) as column:
@@ -176,82 +244,3 @@ def _gathered_columns(
             vectors = [load_numbers(emit, address, kind) for address in addresses]
             for index, value in enumerate(transposed(emit, vectors)):
                 yield emit.add(column, index), value
-
-
-class CrossEntropyCode:
-    """Emits the gradient of a batch's mean cross-entropy with respect to the logits (class, block,
-    lane). A sample's loss is log(sum) - gap: `sums` gets the sum of the exponentials of its logits
-    minus their maximum, `gaps` its own class's logit minus the maximum. With `calibrated`, the
-    logits are scale * (output - bias) + bias + shift, by class, as FedRS and FedLC need."""
-
-    def __init__(self, emit: Emitter, layout: LanesLayout, calibrated: bool):
-        self.emit, self.layout, self.calibrated = emit, layout, calibrated
-        self.layer = layout.layers[-1]
-        self.logits, self.gradients = layout.activations[-1], layout.gradients[-1]
-
-    def emit_function(self) -> None:
-        """Emit the function `cross_entropy`."""
-        emit, lanes = self.emit, self.layout.lanes
-        blocks = emit.loop(self.layout.blocks)
-        with emit.function("cross_entropy", *LOSS_PARAMETERS), blocks as block:
-            if self.calibrated:
-                self._emit_calibration(block)
-            greatest = emit.variables([emit.constant(-math.inf)])
-            with emit.loop(self.layer.outer) as output, greatest.update() as values:
-                values[0] = emit.maximum(emit.load(self._logit_pointer(block, output)), values[0])
-            (maximum,) = greatest.load()
-            address = emit.pointer("%labels", (block, lanes), kind="i32")
-            labels = emit.value(f"load <{lanes} x i32>, ptr {address}, align 4")
-            total, gap = self._emit_exponentials(block, maximum, labels)
-            emit.store(total, "%sums", (block, lanes))
-            emit.store(gap, "%gaps", (block, lanes))
-            self._emit_gradient(block, total, labels)
-
-    def _logit_pointer(self, block: Index, output: Index, gradient: bool = False) -> str:
-        array = self.gradients if gradient else self.logits
-        offsets = (block, array.strides[0]), (output, array.strides[1])
-        return self.emit.pointer("%memory", *offsets, array.offset)
-
-    def _emit_calibration(self, block: Index) -> None:
-        emit, bias_at = self.emit, self.layer.bias
-        with emit.loop(self.layer.outer) as output:
-            names = "%logit_scale", "%logit_shift"
-            scale, shift = (emit.broadcast(emit.load_number(name, output)) for name in names)
-            bias = emit.broadcast(emit.load_number("%weights", output, bias_at))
-            address = self._logit_pointer(block, output)
-            without_bias = emit.op("fsub", emit.load(address), bias)
-            emit.store(emit.fma(scale, without_bias, emit.op("fadd", bias, shift)), address)
-
-    def _emit_exponentials(self, block: Index, maximum: str, labels: str) -> list[str]:
-        """Emit stores of exp(logit - maximum) as gradients; return the sum, and the label's gap."""
-        emit = self.emit
-        sums = emit.variables([ZERO, ZERO])
-        with emit.loop(self.layer.outer) as output, sums.update() as values:
-            below = emit.op("fsub", emit.load(self._logit_pointer(block, output)), maximum)
-            power = exponential(emit, below)
-            emit.store(power, self._logit_pointer(block, output, gradient=True))
-            gap = emit.select(self._is_label(output, labels), below, values[1])
-            values[:] = emit.op("fadd", values[0], power), gap
-        return sums.load()
-
-    def _is_label(self, output: Index, labels: str) -> str:
-        emit, integers = self.emit, f"<{self.layout.lanes} x i32>"
-        number = emit.broadcast(emit.value(f"trunc i64 {output} to i32"), "i32")
-        return emit.value(f"icmp eq {integers} {labels}, {number}")
-
-    def _emit_gradient(self, block: Index, total: str, labels: str) -> None:
-        """Emit (softmax - one-hot label) / batch size; 0 in lanes without a sample."""
-        emit, lanes = self.emit, self.layout.lanes
-        before = emit.mul(block, lanes)
-        left = emit.value(f"trunc i64 {emit.value(f'sub i64 %count, {before}')} to i32")
-        order = ", ".join(f"i32 {lane}" for lane in range(lanes))
-        integers = f"<{lanes} x i32>"
-        is_used = emit.value(f"icmp slt {integers} <{order}>, {emit.broadcast(left, 'i32')}")
-        count = emit.broadcast(emit.value(f"sitofp i64 %count to {emit.scalar}"))
-        share = emit.select(is_used, emit.op("fdiv", emit.constant(1), count), ZERO)
-        factor = emit.op("fdiv", share, total)
-        with emit.loop(self.layer.outer) as output:
-            goal = self._logit_pointer(block, output, gradient=True)
-            softmax = emit.op("fmul", emit.load(goal), factor)
-            label = emit.select(self._is_label(output, labels), share, ZERO)
-            emit.store(emit.op("fsub", softmax, label), goal)

@@ -162,8 +162,7 @@ class SingleSampleCode:
 
 
 class SingleSampleLinearCode(SingleSampleCode):
-    """Emits a linear layer for one sample that skips inputs that are 0. If ReLU made them so, their
-    gradient is 0 too, and their weights do not change."""
+    """Emits a linear layer that skips inputs of 0: if ReLU made them so, no weight changes."""
 
     def emit_forward(self) -> None:
         emit, layer, lanes = self.emit, self.layer, self.lanes
@@ -220,8 +219,7 @@ class SingleSampleLinearCode(SingleSampleCode):
 
 
 class SingleSampleConvolutionCode(SingleSampleCode):
-    """Emits a convolution after the first for one sample. The backward pass visits only the outputs
-    that have a gradient, which pooling and ReLU leave few of."""
+    """Emits a convolution after the first, whose backward pass skips outputs without gradient."""
 
     def emit_forward(self) -> None:
         width = self.sides[1]
@@ -303,8 +301,7 @@ class SingleSampleConvolutionCode(SingleSampleCode):
             emit.store_number(emit.value(f"fsub {emit.scalar} {bias}, {change}"), goal)
 
     def _emit_gradient_list(self, channel: Index) -> tuple[str, str]:
-        """Emit code that lists where an output channel has a gradient, as offsets in the inputs,
-        and the gradients; return how many there are, and their sum."""
+        """Emit lists of an output channel's gradients and their offsets; return number and sum."""
         emit, layer, scalar = self.emit, self.layer, self.emit.scalar
         step = 1 + layer.pools
         count, total = emit.variables(["0"], "i64"), emit.variables([emit.literal(0)], scalar)
@@ -414,8 +411,7 @@ class FirstConvolutionCode(SingleSampleConvolutionCode):
     def _gradient_shares(
         self, gradient: str, row: Index, column: Index, channel: int
     ) -> Iterator[tuple[str, str]]:
-        """Emit the share of a gradient that each pixel before pooling has; yield each with a
-        pointer to the pixel's first input."""
+        """Emit each unpooled pixel's share of a gradient; yield it and a pointer to its inputs."""
         emit, integers = self.emit, f"<{self.lanes} x i32>"
         if not self.layer.pools:
             yield gradient, self.input_pointer((row, self.row), (column, self.column))

@@ -60,11 +60,8 @@ class History:
         return all(len(cohort) == len(responders) for cohort, responders in rounds)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The whole history as arrays, by path in a record: `cohorts`, `metrics/test_loss/round`,
-        ...
-
-        Without `responders` if every client of every cohort responded.
-        """
+        """The whole history as arrays, by path in a record (`cohorts`, `metrics/test_loss/round`),
+        without `responders` if every client of every cohort responded."""
         arrays = {"cohorts": _padded(self.cohorts, NOBODY)}
         if not self.all_responded():
             arrays["responders"] = _padded(self.responders, NOBODY)

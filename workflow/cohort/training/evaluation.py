@@ -41,8 +41,7 @@ def evaluation_batches(samples: Samples, indices: Tensor) -> tuple[Tensor, ...]:
 def evaluate(
     model: nn.Module, weights: Weights, samples: Samples, indices: Tensor, *, plain: bool = False
 ) -> Evaluation:
-    """Evaluate a model on the samples with these indices, by PyTorch alone if `plain`. Without
-    samples, or if a weight is not finite, its metrics are NaN."""
+    """Evaluate a model on samples; its metrics are NaN without any, or if it is not finite."""
     if not all_finite(weights):  # the argmax of NaN is class 0, which would score
         return Evaluation(math.nan, math.nan, math.nan, math.nan)
     loss, correct, predicted = 0.0, 0, set[int]()
@@ -66,8 +65,7 @@ def evaluate(
 def correct_by_class(
     model: nn.Module, weights: Weights, samples: Samples, indices: Tensor, classes: int, plain: bool
 ) -> tuple[Tensor, Tensor]:
-    """Count the samples of each class, and those that a model classifies correctly: two tensors
-    (class). None are correct if a weight is not finite."""
+    """Count each class's samples, and those that a model, if it is finite, classifies correctly."""
     correct = torch.zeros(classes, dtype=torch.int64, device=indices.device)
     if all_finite(weights):
         for chunk, outputs in _outputs(model, weights, samples, indices, plain):

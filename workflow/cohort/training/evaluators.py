@@ -149,8 +149,7 @@ class OnValidation(OnTest):
 
 
 class OnOwnSamples(OfModels):
-    """Evaluates the local model of each client of the cohort on the client's own training samples
-    and records the mean over clients that hold any."""
+    """Evaluates each local model of the cohort on its client's own training samples, if any."""
 
     name = "own_samples"
     setting = "evaluate_own"
@@ -170,8 +169,7 @@ class OnOwnSamples(OfModels):
 
 
 class OnCohortSamples(OnOwnSamples):
-    """Evaluates the global model after the round on the training samples of each client of its
-    cohort and records the mean over clients that hold any."""
+    """Evaluates the new global model on each client of the cohort's training samples, if any."""
 
     name = "cohort_samples"
     setting = "evaluators"
@@ -186,9 +184,13 @@ class OnCohortSamples(OnOwnSamples):
 class OnHoldout(Evaluator):
     """Evaluates the global model on all held-out samples together, and for the worst client."""
 
+<<<<<<< HEAD
     name = "holdout"
     setting = "evaluate_holdout"
     on_holdout: ClassVar[bool] = True
+=======
+    name, setting, on_holdout = "holdout", "evaluate_holdout", True
+>>>>>>> cutt
     metrics: ClassVar[Mapping[str, Metric]] = {
         **evaluation_metrics("holdout", "Held-out", "held-out samples"),
         "holdout_worst_accuracy": Metric("Held-out accuracy of the worst client", **ACCURACY),
@@ -225,9 +227,13 @@ class OnNextCohort(OfModels):
     the round, as Flower does whose client manager selects: `configure_evaluate` samples through it
     as `configure_fit` does. This draw neither is nor changes the cohort of the next round."""
 
+<<<<<<< HEAD
     name = "next_cohort"
     setting = "evaluate_next"
     on_holdout: ClassVar[bool] = True
+=======
+    name, setting, on_holdout = "next_cohort", "evaluate_next", True
+>>>>>>> cutt
     metrics = mean_metrics(
         "next_cohort", "Held-out accuracy of the next draw", "Held-out loss of the next draw"
     )

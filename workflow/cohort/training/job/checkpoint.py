@@ -1,6 +1,5 @@
-"""Checkpoints: the whole state of a run in one safetensors file. Everything but tensors is JSON in
-its header, and a checksum covers both. The previous checkpoint is kept, so that at every moment,
-even between two renames, a whole one exists."""
+"""Checkpoints: the whole state of a run in one safetensors file, what is no tensor as JSON in its
+header, with a checksum. The previous one is kept: at every moment a whole one exists."""
 
 import hashlib
 import json
@@ -79,8 +78,7 @@ def load_history(path: Path) -> History | None:
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Weights]]:
-    """The header and tensors of a checkpoint, their checksum verified. An error of the disk is
-    raised as it is: it is no reason to start over."""
+    """A checkpoint's header and tensors, verified. Errors of the disk pass: don't start over."""
     with explain_errors(path):
         content = path.read_bytes()
     try:
@@ -113,8 +111,7 @@ def _state(
 
 
 def _fits(parts: dict[str, Weights], like: RunState) -> bool:
-    """Whether a run that begins like this can have come to these tensors. Where a tensor of its
-    beginning is empty the shape is free, because such arrays grow."""
+    """Whether a run that begins like this can have come to these tensors; empty ones may grow."""
     begun = like.weights, _tensors(like.selector), _tensors(like.reports)
     for part, tensors in zip(("weights", "selector", "reports"), begun, strict=True):
         if parts[part].keys() != tensors.keys():

@@ -1,7 +1,7 @@
 """The state folder of a cell and the lease on it: one process trains the cell at a time, and a
 killed process leaves it free. Everything here does without PyTorch.
 
-    lease                            locked while the cell trains, left behind by who fails
+    lease                            locked while the cell trains; a failed process leaves it behind
     checkpoint.safetensors           the state after some round, or inside one
     checkpoint.previous.safetensors  the checkpoint before it
     finished.h5                      the record of a finished run, until the driver has seen it
@@ -43,8 +43,7 @@ def was_abandoned(folder: Path) -> bool:
 
 
 def publish(finished: Path, record: str | Path) -> None:
-    """Put a finished record in its place in one step, as a link or a copy, replacing any that is
-    there. The original stays until the driver deletes it."""
+    """Put a finished record in its place in one step, as a link or a copy; the original stays."""
     with atomic_write(record) as temporary:
         try:
             os.link(finished, temporary)
@@ -62,11 +61,9 @@ def tidy(folder: Path, *keep: str) -> None:
 def saved_header(folder: Path) -> dict[str, Any]:
     """Digest, round, diverged and sessions of a state folder's checkpoint; empty without any."""
     for name in (CHECKPOINT, PREVIOUS):
-        try:
-            with open(folder / name, "rb") as file:
-                size = int.from_bytes(file.read(8), "little")
-                head = json.loads(file.read(min(size, LONGEST_HEADER)))
+        unusable = contextlib.suppress(OSError, ValueError, KeyError, TypeError)
+        with unusable, open(folder / name, "rb") as file:
+            size = int.from_bytes(file.read(8), "little")
+            head = json.loads(file.read(min(size, LONGEST_HEADER)))
             return json.loads(head["__metadata__"]["facts"])
-        except (OSError, ValueError, KeyError, TypeError):
-            continue
     return {}

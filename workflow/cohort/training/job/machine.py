@@ -55,8 +55,7 @@ def acquire_device(device: str, jobs_per_gpu: int) -> Iterator[torch.device]:
 
 
 def visible_gpus() -> list[str]:
-    """The UUIDs of the GPUs that this process may use, in torch's order; a part of a GPU (MIG) is
-    known only by its name in CUDA_VISIBLE_DEVICES."""
+    """The UUIDs of visible GPUs in torch's order; parts (MIG) are named in CUDA_VISIBLE_DEVICES."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
     parts = dict(enumerate(name.strip() for name in visible if name.strip().startswith("MIG-")))
     properties = map(torch.cuda.get_device_properties, range(torch.cuda.device_count()))
@@ -67,8 +66,7 @@ def visible_gpus() -> list[str]:
 def hold_slot(
     gpus: Sequence[str], slots: int, waiting: Callable[[], None], folder: Path | None = None
 ) -> Iterator[int]:
-    """Hold a slot of the least used of these GPUs and yield that GPU's index in the list. Calls
-    `waiting` once if none is free; `folder` holds the lock files."""
+    """Hold a slot of the least used GPU, yield its index; call `waiting` once if none is free."""
     folder = folder or Path(tempfile.gettempdir(), f"cohort-gpus-{os.getuid()}")
     with explain_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)

@@ -36,8 +36,7 @@ class Stopped(BaseException):  # no error, so that no component that handles err
 
 
 class GivenUp(Stopped):
-    """The run stops before the client in training is done: none was done for `PATIENCE_SECONDS`
-    after a signal, or the cell leaves its stack."""
+    """The run stops amid a client's work: `PATIENCE_SECONDS` are over, or it leaves a stack."""
 
 
 def become_host(folder: Path, digest: str, is_done: Callable[[], bool]) -> IO[str] | None:

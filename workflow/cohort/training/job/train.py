@@ -114,8 +114,7 @@ def train_cell(
     watch: Watch | None = None,
     member: Member | None = None,
 ) -> None:
-    """Train a cell under its lease, on the device of `slot`, alone or as a member of a stack, and
-    publish its record, or leave that to the cell's own process."""
+    """Train a cell under its lease, alone or in a stack; publish its record unless it's a guest."""
     folder = state_folder(record)
     waiting = partial(print, "another process trains this cell: waiting for it", flush=True)
     with lease.lease(folder, waiting):
@@ -195,8 +194,7 @@ class Run:
     def begin(
         cls, cell: Cell, path: Path, device: torch.device, wish: str, member: Member | None = None
     ) -> Self:
-        """Resume a run from the checkpoint at `path`, with its trainer, or begin it by the one that
-        is wished for. A member of a stack is trained by its host."""
+        """Resume a run from the checkpoint at `path`, by its trainer, or else begin it."""
         with contract.locate_errors(cell.settings.strategy, 0):  # the user's model may fail
             task = load_task(cell, device)
         machine.set_up(task.settings.precision, device)
@@ -230,8 +228,7 @@ class Run:
         return self.state.diverged or self.state.round == self.last_round
 
     def train(self, checkpoint_seconds: float, until: int, watch: Watch) -> None:
-        """Play rounds until the end, round `until` or a signal, saving the state when it is due,
-        inside rounds too, and before stopping."""
+        """Play rounds until the end, round `until` or a signal; save when due and when stopped."""
         if self.is_over or self.state.round >= until:
             return
 
@@ -278,8 +275,7 @@ class Run:
             raise Stopped
 
     def record(self) -> Record:
-        """Make the record of a run that is over. The final model is evaluated on each client's own
-        training samples, and on the test samples class by class."""
+        """The record of a run that is over, whose model is evaluated by client and by class."""
         task, state, device = self.task, self.state, self.device
         network, plain = self.rounds.network(state.round), task.plain
         given = network, state.weights, task.train_samples

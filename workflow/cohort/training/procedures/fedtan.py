@@ -52,9 +52,8 @@ def charge_exchange(weights: Weights, copies: int, ledger: Ledger) -> None:
 
 
 class FirstStepTogether(serial.SerialTrainer):
-    """The serial trainer, but the first step of all clients shares the statistics of batch
-    normalization. Work that is resumed takes that step again. `first` has, by client, the weights
-    after the first step of the last call and the loss before."""
+    """The serial trainer, but all clients' first step shares the statistics of batch normalization;
+    resumed work takes it again. `first` has each client's weights after it and loss before."""
 
     def prepare(self) -> None:
         super().prepare()
@@ -75,8 +74,7 @@ class FirstStepTogether(serial.SerialTrainer):
         return torch.cat([loss, super().run(rest, optimizer, anchor, after)])
 
     def _first_steps(self, works: Sequence[LocalWork]) -> dict[int, tuple[Weights, Tensor]]:
-        """Take the first step of all clients that take any. It starts at the global weights, where
-        a proximal term is zero and does not pull."""
+        """Take all clients' first step, at the global weights, where no proximal term pulls."""
         networks, batches, settings = {}, {}, self.settings
         for work in works:
             if (first := next(work.steps(settings), None)) is None:

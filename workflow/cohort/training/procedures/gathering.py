@@ -143,10 +143,10 @@ class ModelEvaluations:
         report = task.selector.label_report
         return read_only(report.reported_counts(task.shards.label_counts, rng))
 
-    def overlapping(self) -> np.ndarray:
+    def overlap(self) -> np.ndarray:
         return self.task.shards.overlapping()[self.clients].astype(np.float64)
 
-    def training_losses(self) -> np.ndarray:
+    def training_loss(self) -> np.ndarray:
         return self._trained.losses.double().cpu().numpy()
 
     def global_on_own(self) -> Iterator[ModelEvaluation]:
@@ -171,7 +171,7 @@ class ModelEvaluations:
         steps = np.array([local_steps(size, settings)[0] for size in sizes])
         return np.minimum(sizes, steps * settings.batch)
 
-    def durations(self) -> np.ndarray:
+    def duration(self) -> np.ndarray:
         return read_only(np.zeros(len(self.clients)) if self.seconds is None else self.seconds)
 
     def transfer_times(self) -> np.ndarray:
@@ -191,7 +191,7 @@ class ModelEvaluations:
     def local_on_reserved(self) -> Sequence[ModelEvaluation]:
         return self._local_on_reserved
 
-    def reserved_losses(self) -> np.ndarray:
+    def reserved_loss(self) -> np.ndarray:
         assert self.trainer is not None
         self.ledger.evaluated(len(self.task.reserved) * len(self.clients), client=None)
         return self.trainer.losses(self._trained, self.task.test_samples, self.task.reserved)

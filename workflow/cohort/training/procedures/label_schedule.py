@@ -41,8 +41,8 @@ class Epoch:
 
 
 def label_frequencies(counts: np.ndarray) -> np.ndarray:
-    """How often each label is scheduled in an epoch: as often as it has samples, but no label more
-    often than the median one. `counts` is (label, client)."""
+    """How often each label is scheduled, by counts (label, client): as often as it has samples, but
+    not more often than the median label."""
     held = counts.sum(axis=1)
     most = np.median(held[held > 0])
     return np.minimum(held, most).astype(np.int64)
@@ -86,8 +86,7 @@ def schedule_single_samples(
 def schedule_batches(
     data: ClientData, rng: np.random.Generator, batch: int, weighted: bool = False
 ) -> Epoch:
-    """Schedule an epoch of batches (Algorithm 4). For a label that a client has no sample left of,
-    another client is chosen before the batch is trained."""
+    """Schedule an epoch of batches (Algorithm 4), with other clients where some have run out."""
     holders, labels = _begin_epoch(data, rng, weighted)
     samples, clients = np.empty(len(labels), np.int64), np.empty(len(labels), np.int64)
     for start in range(0, len(labels), batch):
@@ -128,8 +127,7 @@ class Holders:
         return [part.tolist() for part in parts]
 
     def draw(self, client: int, label: int) -> int | None:
-        """Draw a sample of this label that the client has not used yet; None if none is left, and
-        then the client is not asked again for this label."""
+        """Draw an unused sample of this label; a client without any (None) is asked no more."""
         if not self.left[client][label]:
             self.available[label, client] = 0
             return None

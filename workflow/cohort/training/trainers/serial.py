@@ -120,8 +120,7 @@ class SerialTrainer(Trainer):
         return self.objective.label_statistics(counts), bias
 
     def _inputs(self, indices: Tensor, work: LocalWork) -> Callable[[int, np.ndarray], Tensor]:
-        """A function from a step and its batch to the network's inputs. A shard that is seen whole,
-        and is not augmented, is standardized once."""
+        """A function from step and batch to inputs; a shard seen whole and plain is scaled once."""
         steps, per_epoch = local_steps(len(indices), self.settings)
         if not self.augmentation.numbers and steps < per_epoch:
             return lambda step, batch: _match_layout(self.samples.inputs(_rows(indices, batch)))
@@ -141,9 +140,8 @@ class SerialTrainer(Trainer):
 
 
 class StepRecordingTrainer(SerialTrainer):
-    """The serial trainer that also records each local step: its client, its number within J, loss
-    and accuracy of its batch before the step, and the seconds that it took. It takes the same steps
-    to the bit, and begins an interrupted round anew."""
+    """The serial trainer, to the bit, that also records each local step: client, number within J,
+    loss and accuracy of its batch, and seconds. It begins an interrupted round anew."""
 
     def train(
         self, works: Sequence[LocalWork], anchor: Weights, cursor: Cursor | None = None

@@ -1,5 +1,4 @@
-"""The stacked trainer, `batched` in config and records: a cohort as one program with a client axis,
-because a single client does not use a GPU to capacity."""
+"""The stacked trainer, `batched` in config: a cohort as one program, as one client fills no GPU."""
 
 from __future__ import annotations
 
@@ -53,8 +52,7 @@ Row = tuple[Part, LocalWork, list[tuple[int, np.ndarray]]]
 
 
 class StackedTrainer(Trainer):
-    """Trains all clients at once, step by step: those of its own cell, or of several cells, if
-    another `train_part` is set that collects their parts."""
+    """Trains all clients at once, step by step; those of several cells by another `train_part`."""
 
     name: ClassVar[str] = "batched"
 
@@ -65,8 +63,7 @@ class StackedTrainer(Trainer):
         self.stacks = Stacks()
 
     def network_on_device(self) -> nn.Module:
-        """The network that stacks call: on a GPU with kernels for many clients, if Triton is there
-        and they are right on this GPU for batches of this size."""
+        """The network that stacks call; on a GPU with kernels, if Triton is there and they fit."""
         samples, precision = self.samples, self.settings.precision
         plain = padding.with_padding(self.model)
         if not samples.labels.is_cuda or precision == "float64" or samples.scale is None:
@@ -454,8 +451,7 @@ def unbatchable_layer(network: nn.Module) -> str:
     for layer in network.modules():
         is_random = isinstance(layer, nn.modules.dropout._DropoutNd | nn.RNNBase)
         is_stateful = bool(list(layer.buffers(recurse=False)))
-        if (is_random and not padding.is_random(layer)) or (
-            is_stateful and not padding.is_normalization(layer)
-        ):
+        can_be = not is_random or padding.is_random(layer)
+        if not can_be or (is_stateful and not padding.is_normalization(layer)):
             return type(layer).__name__
     return ""
