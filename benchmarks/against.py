@@ -18,15 +18,8 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from benchmarks import work
-from benchmarks.contest import (
-    DIFFERENT,
-    OURS,
-    OURS_PER_MACHINE,
-    Entry,
-    contest,
-    largest_difference,
-)
+from benchmarks import contest, work
+from benchmarks.contest import OURS, OURS_PER_MACHINE, Entry
 from benchmarks.machine import commit, describe_machine
 from benchmarks.peers import ROOT
 from benchmarks.processes import Command, Failed, middle_half, time_interleaved, times_faster
@@ -139,7 +132,7 @@ def compare_rounds(
     )
     outcomes = []
     for _ in range(PASSES):
-        outcomes.append(contest([*old, *new], folder, sweeps, alone=alone))
+        outcomes.append(contest.contest([*old, *new], folder, sweeps, alone=alone))
         if problems := outcomes[-1].problems():
             raise Failed("; ".join(problems))
     comparisons = []
@@ -149,11 +142,10 @@ def compare_rounds(
         comparisons.append(Comparison(workload.name, f"s/round, {entry.title}", *seconds))
         if alone:
             before, after = (outcomes[0].answers[title] for title in titles)
-            difference = largest_difference(after, before)
-            if not difference <= DIFFERENT:
-                raise Failed(
-                    f"the results of {' and '.join(titles)} differ by {number(difference)}"
-                )
+            difference = contest.largest_difference(after, before)
+            if not difference <= contest.DIFFERENT:
+                apart = f"differ by {number(difference)}"
+                raise Failed(f"the results of {' and '.join(titles)} {apart}")
             memory = ([outcome.peak_mb[title] for outcome in outcomes] for title in titles)
             comparisons.append(Comparison(workload.name, f"memory in MB, {entry.title}", *memory))
     return comparisons
@@ -161,7 +153,7 @@ def compare_rounds(
 
 def compare_starts(sweeps: int, trees: Trees, folder: Path) -> list[Comparison]:
     """Compare two trees by the time from the start of a cell's process to its first checkpoint."""
-    old, new = (_start(project) for project in _projects(trees, folder))
+    old, new = _start(trees.old), _start(copy_project(folder, trees.new))
     return _compare_commands("W5", "a cell from its plan file", old, new, sweeps)
 
 
@@ -188,16 +180,11 @@ def compare_planning(cells: int, trees: Trees, folder: Path) -> list[Comparison]
     settings = SMALL | {"model": "small-mlp", "cohort": 3, "rounds": 4, "reserve": 60}
     snakemake = str(Path(sys.executable).with_name("snakemake"))
     command = [snakemake, "-n", "-q", "--config", "studies=cells"]
-    projects = _projects(trees, folder)
+    projects = trees.old, copy_project(folder, trees.new)
     for project in projects:
         add_study(project, "cells", settings, CELLS_AXES | {"lr": rates})
     old, new = (Command(command, environment(p, os.environ), p) for p in projects)
     return _compare_commands("W6", f"dry run of {cells:,} cells", old, new, 4)
-
-
-def _projects(trees: Trees, folder: Path) -> tuple[Path, Path]:
-    """Project folders of both trees: the old one, which was checked out for this, and a copy."""
-    return trees.old, copy_project(folder, trees.new)
 
 
 def _compare_commands(

@@ -14,26 +14,18 @@ import yaml
 
 from benchmarks.peers import ROOT
 
-PARTS = (
-    "Snakefile",
-    "rules",
-    "workflow",
-    "config",
-    "profiles",
-    "resources/paper_values",
-    "environment.yml",
-)
+FOLDERS = ("rules", "workflow", "config", "profiles", "resources/paper_values")
+PARTS = (*FOLDERS, "Snakefile", "environment.yml")
 
 
 def copy_project(target: Path, root: Path = ROOT) -> Path:
     """Copy the project's files, without results, into a folder; return the folder."""
     target.mkdir(parents=True, exist_ok=True)
-    for part in PARTS:
-        source = root / part
-        if source.is_dir():
-            shutil.copytree(source, target / part, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy2(source, target / part)
+    for part in FOLDERS:
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(root / part, target / part, ignore=ignored)
+    for part in {*PARTS} - {*FOLDERS}:
+        shutil.copy2(root / part, target / part)
     return target
 
 
@@ -41,11 +33,7 @@ def add_study(
     project: Path, name: str, settings: Mapping[str, Any], axes: Mapping[str, Any]
 ) -> None:
     """Write a study with one experiment into a project folder."""
-    study = {
-        "title": name,
-        "settings": dict(settings),
-        "experiments": {"main": {"axes": dict(axes)}},
-    }
+    study = {"title": name, "settings": settings, "experiments": {"main": {"axes": axes}}}
     (project / f"config/studies/{name}.yaml").write_text(yaml.safe_dump(study))
 
 

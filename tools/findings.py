@@ -12,13 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from cohort.core.metric import Metric
+from cohort.plan import load
 from cohort.plan.matrix import Values
 from cohort.results.claims.judged import JudgedClaim
 from cohort.results.comparison import Comparison
 from cohort.results.names import METRICS
 from cohort.results.tables.tabulate import SHARE, rank_text, rounded
-from tools.cells import plan_all
-from tools.study import collect_results, compared_table, judged, released_results, work_folder
+from tools.study import compared_table, judged, released
 
 NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?"
 NUMERAL = rf"(?<![\w.])(?<![A-Za-z][-(]){NUMBER}"
@@ -30,28 +30,12 @@ Part = tuple[set[str], dict[str, str]]
 
 def released_values(study: str, findings: Iterable[Values]) -> dict[str, str]:
     """What a study's released runs show for each value that these findings rest on."""
-    references = dict.fromkeys(
-        reference for finding in findings for reference in finding["rests_on"]
-    )
-    plan = plan_all(study)
-    claims, tables = plan.study(study).claims, plan.study(study).tables
-    names = dict.fromkeys(reference.split(", ")[0] for reference in references)
-    experiments = {tables[name]["experiment"] for name in names if name in tables}
-    experiments |= {
-        point["experiment"]
-        for name in names.keys() & claims.keys()
-        for comparison in claims[name]["comparisons"]
-        for point in comparison["points"]
-    }
-    with work_folder():
-        collect_results(plan, study, released_results(study), experiments)
-        claimed = judged(plan, study, names.keys() & claims.keys())
-        parts = {claim.claim: list(_claim_parts(claim)) for claim in claimed}
-        for name in names.keys() - claims.keys():
+    names = {text: text.split(", ")[0] for finding in findings for text in finding["rests_on"]}
+    with released(study) as plan:
+        parts = {claim.claim: list(_claim_parts(claim)) for claim in judged(plan, study)}
+        for name in set(names.values()) - parts.keys():
             parts[name] = list(_table_parts(compared_table(plan, study, name)))
-    return {
-        reference: _value_at(reference, parts[reference.split(", ")[0]]) for reference in references
-    }
+    return {reference: _value_at(reference, parts[name]) for reference, name in names.items()}
 
 
 def problems(finding: Values, shown: Mapping[str, str]) -> Iterator[str]:
@@ -131,7 +115,7 @@ def main(studies: Iterable[str]) -> None:
     """Print what the released runs of these studies show, and exit with 1 if findings differ."""
     wrong = []
     for study in studies:
-        findings = plan_all(study).study(study).findings
+        findings = load({"studies": study}).study(study).findings
         shown = released_values(study, findings)
         for reference, value in shown.items():
             print(f"{study}: {reference}: {value}")

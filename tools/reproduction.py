@@ -10,30 +10,20 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.tables import NOTHING, put_section, table
 from cohort.core.paths import CLAIMS_TABLE, RELEASED
 from cohort.pipeline.stages import look_of
-from cohort.plan import Plan, load
 from cohort.plan.yaml_files import read_yaml
 from cohort.records.record import Record
 from cohort.results.claims.judged import HELD, NOT_HELD, JudgedClaim
 from cohort.results.names import Names
 from cohort.results.release.folder import read_release
 from cohort.results.statistics import ENOUGH_SEEDS, NOT_ENOUGH
-from tools.study import (
-    ROOT,
-    collect_results,
-    compared_table,
-    judged,
-    markdown_tables,
-    released_results,
-    work_folder,
-)
+from tools.study import ROOT, compared_table, judged, markdown_tables, released
 
 README, DOCS = ROOT / "README.md", ROOT / "docs"
 PAGES = DOCS / "reproduction"
@@ -79,7 +69,7 @@ def update_study(text: str, study: str) -> str:
 
 def update_documents() -> dict[Path, str]:
     """The text of README.md and of the pages on all papers, brought up to date, by file."""
-    claims = {study: _released_claims(study) for study in PAPERS}
+    claims = {study: _judged(study) for study in PAPERS}
     printed = {study: _printed(study) for study in TABLES}
     sections = {
         README: {"showdown": _first_sentences("showdown"), "results": _summary(printed, claims)},
@@ -108,7 +98,7 @@ def _first_sentences(study: str) -> str:
 
 def section(study: str) -> str:
     """Markdown: how a study's released runs were made, its tables, and verdicts on its claims."""
-    with _released(study) as plan:
+    with released(study) as plan:
         texts = markdown_tables(plan, study)
     names = sorted(texts, key=lambda name: (name == CLAIMS_TABLE, name))
     tables = (rows_with_runs(texts[name]) for name in names)
@@ -116,17 +106,9 @@ def section(study: str) -> str:
     return "\n\n".join([_provenance_text(study, runs), *filter(None, tables)])
 
 
-@contextmanager
-def _released(study: str) -> Iterator[Plan]:
-    """Work, in this block, in a temporary folder with the metrics of a study's released runs."""
-    with work_folder():
-        plan = load({"studies": study})
-        collect_results(plan, study, released_results(study))
-        yield plan
-
-
-def _released_claims(study: str) -> list[JudgedClaim]:
-    with _released(study) as plan:
+def _judged(study: str) -> list[JudgedClaim]:
+    """The verdicts on a paper's claims by the released runs."""
+    with released(study) as plan:
         return judged(plan, study)
 
 
@@ -163,7 +145,7 @@ def _printed(study: str) -> list[Printed]:
     """What a study's table says of each printed number beside which there are enough seeds of ours,
     the nearest first."""
     name, title = TABLES[study]
-    with _released(study) as plan:
+    with released(study) as plan:
         names = Names.of(look_of(plan, study, plan.study(study).tables[name]["experiment"]))
         methods = tuple(plan.study(study).methods)
         results = [

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from cohort.core.paths import CLAIMS_TABLE, RELEASED
+from cohort.core.paths import CLAIMS_TABLE, RELEASED, digest_in
 from cohort.core.sealed_json import write_sealed
 from cohort.pipeline.stages import claims_spec, experiment_plan, spec_of
-from cohort.plan import Plan
+from cohort.plan import Plan, load
 from cohort.results.claims.judged import JudgedClaim, judged_claims, write_judged
 from cohort.results.collect import EMPTY, Result, collect, result_of_record
 from cohort.results.comparison import Comparison
@@ -30,31 +30,26 @@ def work_folder() -> Iterator[None]:
         yield
 
 
-def collect_results(
-    plan: Plan,
-    study: str,
-    result_of: Callable[[str], Result],
-    experiments: Iterable[str] | None = None,
-) -> None:
-    """Write the metrics of a study's experiments, of all by default, from each cell's result by
-    its digest."""
-    for experiment in plan.study(study).experiments if experiments is None else experiments:
+def collect_results(plan: Plan, study: str, result_of: Callable[[str], Result]) -> None:
+    """Write the metrics of a study's experiments from each cell's result by its digest."""
+    for experiment in plan.study(study).experiments:
         file, content = experiment_plan(plan, study, experiment)
-        digests = {cell["path"]: cell["digest"] for cell in content["cells"]}
-
-        def result_of_path(path: str, digests: dict[str, str] = digests) -> Result:
-            return result_of(digests[path])
-
         write_sealed(file, content, sync=False)
-        collect(file, plan.layout.metrics(study, experiment), result_of=result_of_path)
+        collect(
+            file,
+            plan.layout.metrics(study, experiment),
+            result_of=lambda path: result_of(digest_in(path)),
+        )
 
 
-def released_results(study: str) -> Callable[[str], Result]:
-    """The result of a cell, by its digest, as the study's released runs have it."""
-    source = [{"release": f"{RELEASED}/{study}"}]
-    folder = ROOT / RELEASED / study
+@contextlib.contextmanager
+def released(study: str) -> Iterator[Plan]:
+    """Work, in this block, in a temporary folder with the metrics of a study's released runs."""
+    source, folder = f"{RELEASED}/{study}", ROOT / RELEASED / study
     records = {
-        record.header["digest"]: replace(record, header=record.header | {"restored": source})
+        record.header["digest"]: replace(
+            record, header=record.header | {"restored": [{"release": source}]}
+        )
         for record in (read_release(folder) if folder.exists() else [])
     }
 
@@ -62,7 +57,10 @@ def released_results(study: str) -> Callable[[str], Result]:
         known = digest in records
         return result_of_record(records[digest]) if known else Result("missing", EMPTY.iloc[:0])
 
-    return result_of
+    with work_folder():
+        plan = load({"studies": study})
+        collect_results(plan, study, result_of)
+        yield plan
 
 
 def compared_table(plan: Plan, study: str, name: str) -> Comparison:
@@ -71,12 +69,9 @@ def compared_table(plan: Plan, study: str, name: str) -> Comparison:
     return compare_table(spec, plan.layout.metrics(study, spec["experiment"]))
 
 
-def judged(plan: Plan, study: str, names: Iterable[str] | None = None) -> list[JudgedClaim]:
-    """The verdicts on a study's claims, on all by default, by the collected results."""
-    spec = claims_spec(plan, study)
-    chosen = set(spec["claims"] if names is None else names)
-    spec["claims"] = {name: claim for name, claim in spec["claims"].items() if name in chosen}
-    return judged_claims(spec)
+def judged(plan: Plan, study: str) -> list[JudgedClaim]:
+    """The verdicts on a study's claims by the collected results."""
+    return judged_claims(claims_spec(plan, study))
 
 
 def markdown_tables(plan: Plan, study: str) -> dict[str, str]:

@@ -33,15 +33,8 @@ AML = replace(W1, name="AML", title="LeNet of the AML project, as its study has 
 AML = replace(AML, batch=128)
 WIDE = {"VGG-11": "vgg11", "ResNet-9": "resnet9", "ResNet-18": "resnet18"}
 WIDE |= {"EfficientNet-B0": "efficientnet-b0"}
-WORKLOADS = (
-    W1,
-    AML,
-    W2,
-    W2A,
-    W2B,
-    W3,
-    *(replace(W1, name=name, title=name, model=model, classes=10) for name, model in WIDE.items()),
-)
+WIDER = [replace(W1, name=it, title=it, model=model, classes=10) for it, model in WIDE.items()]
+WORKLOADS = (W1, AML, W2, W2A, W2B, W3, *WIDER)
 SERIAL = "serial"
 MOST = 20  # rounds of each
 

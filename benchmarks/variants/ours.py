@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import torch
@@ -62,27 +62,11 @@ def samples_of(given: Work, device: torch.device = CPU) -> Samples:
 
 
 def _settings(given: Work) -> Settings:
-    names = [
-        "model",
-        "J",
-        "clients",
-        "cohort",
-        "batch",
-        "lr",
-        "momentum",
-        "weight_decay",
-        "augmentation",
-    ]
-    options = {name: getattr(given.workload, name) for name in names}
-    return Settings(
-        dataset="none",
-        partition="iid",
-        strategy="fedavg",
-        seed=SEED,
-        rounds=ENDLESS,
-        evaluate_every=ENDLESS,
-        **options,
-    )
+    names = {field.name for field in fields(Settings)}
+    shared = {name: value for name, value in vars(given.workload).items() if name in names}
+    endless = {"rounds": ENDLESS, "evaluate_every": ENDLESS}
+    unused = {"dataset": "none", "partition": "iid", "strategy": "fedavg"}
+    return Settings(**shared | endless | unused, seed=SEED)
 
 
 def _shards(given: Work) -> Shards:

@@ -11,13 +11,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Subset, TensorDataset
 
 from benchmarks.protocol import serve
-from benchmarks.variants.inputs import (
-    arguments,
-    flat,
-    network,
-    shard,
-    standardized,
-)
+from benchmarks.variants.inputs import arguments, flat, network, shard, standardized
 from benchmarks.work import Work, read_work
 
 

@@ -1,24 +1,205 @@
-"""Forged releases: each is refused by its run and column, or by its file."""
+"""Forged releases, with checksums that fit: each is refused by its run and column, or by its file.
+
+A forgery is what the error must say, and a statement about a run (and its parts), all runs, the
+tables, or the manifest. The runs are FedAvg with J4 and two seeds, and with J16, of the released
+demo: 100 rounds of 4 of 20 clients, evaluated in every second one.
+"""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from cohort.core.errors import UserError
+from cohort.core.files import sha256
+from cohort.core.sealed_json import read_sealed, write_sealed
 from cohort.data.shards import Shards
 from cohort.data.shards import write as write_shards
 from cohort.plan import load
 from cohort.records.record import Record, read
 from cohort.results.collect import is_same
-from cohort.results.release.folder import read_release
+from cohort.results.release.folder import DICTIONARIES, read_release, write_release
 from cohort.results.release.restoring import restore
 from cohort.training.cell import Cell
 from tests.conftest import ROOT
-from tests.results.release.forgeries import FORGERIES, forge
+
+Tables = dict[str, pa.Table]
+Manifest = dict[str, Any]
+EVERYTHING = ("metrics", "cost", "cohorts", "responders", "traffic", "clients", "classes")
+
+
+def put(series: list[tuple[int, float]], value: float, at: int = 10) -> None:
+    """Change a value of a curve."""
+    series[at] = series[at][0], value
+
+
+def cut(run: Record, rounds: int) -> None:
+    """Cut everything after a round."""
+    for group in (run.history.metrics, run.history.cost):
+        for name, series in group.items():
+            group[name] = [pair for pair in series if pair[0] <= rounds]
+    del run.history.cohorts[rounds:], run.history.responders[rounds:]
+    run.clients["selected"] = np.bincount(np.concatenate(run.history.cohorts), minlength=20)
+    total = sum(dict(run.history.cost["bytes_up"]).values())
+    run.history.traffic["model"] = np.array([total, total, 0], np.int64)
+
+
+def trade(run: Record) -> None:
+    """Give a sample of client 0 to client 1."""
+    counts = run.clients["label_counts"]
+    counts[:2, np.flatnonzero(counts[0])[0]] += [-1, 1]
+    run.clients["size"] = counts.sum(axis=1)
+    run.clients["accuracy"] = np.zeros(20)
+
+
+def swap(runs: list[Record], *groups: str, other: int = 1) -> None:
+    """Swap what two runs recorded."""
+    for group in groups:
+        ours, theirs = (
+            vars(run.history if hasattr(run.history, group) else run)
+            for run in (runs[0], runs[other])
+        )
+        ours[group], theirs[group] = theirs[group], ours[group]
+
+
+def take(tables: Tables, name: str, order: Callable[[int], Any]) -> None:
+    """Take the rows of a table in another order."""
+    tables[name] = tables[name].take(np.array(order(len(tables[name]))))
+
+
+def begin(tables: Tables, name: str, key: str, first: Any) -> None:
+    """Change the first value of a column."""
+    table = tables[name]
+    values = pa.array([first, *table[key].to_pylist()[1:]])
+    tables[name] = table.set_column(table.column_names.index(key), key, values)
+
+
+def bomb(folder: Path, manifest: Manifest) -> None:
+    """Ten million rounds in some kB."""
+    rows = np.zeros(10**7, np.int64)
+    digests = pa.DictionaryArray.from_arrays(rows.astype(np.int32), ["k000000000000"])
+    table = pa.table({"digest": digests, "round": rows, "value": rows.astype(float)})
+    file = folder / "curves.parquet"
+    parquet.write_table(table, file, compression="zstd")
+    manifest["files"][file.name] = {"rows": len(rows), "sha256": sha256(file)}
+
+
+def forge(folder: Path, runs: list[Record], what: str, change: str) -> None:
+    """Write a release of these runs, with a change of the first run, of all, of the tables, or of
+    the manifest."""
+    runs = copy.deepcopy(runs)
+    known = globals() | vars(runs[0]) | vars(runs[0].history) | {"runs": runs, "run": runs[0]}
+    if what in ("run", "runs"):
+        exec(change, known)  # noqa: S102
+    write_release(folder, "demo", runs)
+    manifest = read_sealed(folder / "manifest.json", "", "")
+    if what == "manifest":
+        exec(change, known | {"folder": folder, "manifest": manifest})  # noqa: S102
+    if what == "tables":
+        tables = {Path(name).stem: parquet.read_table(folder / name) for name in manifest["files"]}
+        exec(change, known | {"tables": tables})  # noqa: S102
+        manifest["runs"] = len(tables["runs"])
+        for name in {*manifest["files"]} - {f"{name}.parquet" for name in tables}:
+            del manifest["files"][name]
+        for name, table in tables.items():
+            file = folder / f"{name}.parquet"
+            parquet.write_table(
+                table, file, use_dictionary=list(set(DICTIONARIES) & set(table.column_names))
+            )
+            manifest["files"][file.name] = {"rows": len(table), "sha256": sha256(file)}
+    write_sealed(folder / "manifest.json", manifest)
+
+
+RUN = [
+    ("test_accuracy is 7", "put(metrics['test_accuracy'], 7)"),
+    ("test_accuracy is nan", "put(metrics['test_accuracy'], np.nan)"),
+    ("test_accuracy is not a share", "put(metrics['test_accuracy'], 0.12345)"),
+    ("test_accuracy does not end with the sum", "put(metrics['test_accuracy'], 0.5, at=-1)"),
+    ("test_loss is -5", "put(metrics['test_loss'], -5)"),
+    ("test_classes_named is more than", "put(metrics['test_classes_named'], 11)"),
+    ("test_classes_named ends with fewer", "put(metrics['test_classes_named'], 1, at=-1)"),
+    ("cohort_entropy is not that", "put(metrics['cohort_entropy'], 2.5)"),
+    ("seconds is less than its parts", "put(cost['seconds_training'], 1e9)"),
+    ("traffic is not the sum of bytes_down", "put(cost['bytes_down'], 0)"),
+    ("client_steps are not those of J4", "put(cost['client_steps'], 10**6)"),
+    ("traffic is negative", "traffic['more'] = np.array([-1, 1, 0])"),
+    ("accuracy is 2", "clients['accuracy'][3] = 2"),
+    ("accuracy is not a share", "clients['accuracy'][3] = 0.98765"),
+    ("size is not the sum", "clients['size'][3] = 10**6"),
+    ("cohort_entropy is not that", "trade(run)"),
+    ("selected is not how often", "clients['selected'][3] = 10**6"),
+    ("right is more than was tested", "classes['right'][2] = 10**6"),
+    ("right are not counts", "classes['right'][2] = -1"),
+    ("bonus is not a column", "clients['bonus'] = np.ones(20)"),
+    ("holdout_accuracy has 1 rounds, not", "metrics['holdout_accuracy'] = [(2, 0.5)]"),
+    ("energy is not a cost", "cost['energy'] = [(1, 0.5)]"),
+    ("cohort has other clients than 0 to 19", "cohorts[4] = responders[4] = np.arange(96, 100)"),
+    ("cohort has a client twice", "cohorts[4] = responders[4] = np.array([1, 1, 2, 3])"),
+    ("cohort is not of 1 to 4 clients", "cohorts[4] = responders[4] = np.arange(20)"),
+    ("responders has clients that are not in", "responders[4] = np.arange(5)"),
+    ("responders lacks clients", "responders[4] = np.arange(0)"),
+    ("99 cohorts for 100 rounds", "cut(run, 99)"),
+    ("profiles is there", "profile.append(np.ones((4, 6)))"),
+    ("pool is not there", "run.history.pools = run.history.norms = cohorts"),
+    ("test_accuracy has 0 rounds, not the 50", "del metrics['test_accuracy']"),
+    ("train_loss do not ascend", "metrics['train_loss'].insert(0, (-48, 1.0))"),
+    ("train_loss has other rounds", "metrics['train_loss'].pop(3)"),
+    ("cohort_entropy has other rounds", "del metrics['cohort_entropy']"),
+    ("seconds is not there", "del cost['seconds']"),
+    ("client_steps is not there", "cost['client_steps'].pop(3)"),
+    ("weights_sha256 is 0", "header['weights_sha256'] = '0' * 64"),
+    (r"this digest \(lr\)", "header['settings']['lr'] = 0.5"),
+    ("settings of run .* cannot be read", "header['settings']['selector'] = ['random']"),
+    (r"this digest \(model:small-mlp\)", "header['science']['model:small-mlp'] = 7"),
+    ("'release' is a required", "header['restored'] = [{}]"),
+    ("2 is not of type", "header['restored'] = [{'release': 'a', 'restored': 2}]"),
+]
+RUNS = [
+    ("cohort_entropy is not that", "swap(runs, 'metrics')"),
+    ("selected is not how often", "swap(runs, 'cohorts', 'responders')"),
+    ("label_counts are not those of run", "swap(runs, *EVERYTHING)"),
+    ("test_accuracy", "swap(runs, 'classes')"),
+    ("client_steps are not those of J16", "swap(runs, *EVERYTHING, other=2)"),
+]
+TABLES = [
+    (
+        "curves.parquet is not sorted",
+        "take(tables, 'curves', np.random.default_rng(0).permutation)",
+    ),
+    ("do not ascend", "take(tables, 'curves', lambda rows: [*range(5), *range(rows)])"),
+    ("not sorted by round", "take(tables, 'cohorts', lambda rows: [1, 0, *range(2, rows)])"),
+    ("not sorted by client", "take(tables, 'clients', lambda rows: [1, 0, *range(2, rows)])"),
+    ("runs.parquet .* a run twice", "take(tables, 'runs', lambda rows: [0, *range(rows)])"),
+    ("runs.parquet is not sorted", "take(tables, 'runs', lambda rows: range(rows)[::-1])"),
+    ("runs.parquet has no run", "take(tables, 'runs', lambda rows: range(1, rows))"),
+    ("no rows in cohorts", "del tables['cohorts']"),
+    ("curves.parquet lacks values", "begin(tables, 'curves', 'value', None)"),
+    ("round is not a whole number", "begin(tables, 'curves', 'round', 1.5)"),
+    ("size lacks values", "begin(tables, 'clients', 'size', None)"),
+    ("seconds is 1.0, but", "begin(tables, 'runs', 'seconds', 1.0)"),
+    ("rounds_played is 7, but 100", "begin(tables, 'runs', 'rounds_played', 7)"),
+]
+MANIFEST = [
+    ("name: ", "manifest['name'] = '../../x'"),
+    ("runs.parquet has 3 rows", "manifest['runs'] = 37"),
+    ("curves.parquet has .* rows", "manifest['files']['curves.parquet']['rows'] = 1"),
+    ("'../x.parquet' was unexpected", "manifest['files']['../x.parquet'] = {}"),
+    ("'cite' is a required", "del manifest['cite']"),
+    ("would take 240 MB", "bomb(folder, manifest)"),
+]
+FORGERIES = [
+    (sentence, what, change)
+    for what, table in [("run", RUN), ("runs", RUNS), ("tables", TABLES), ("manifest", MANIFEST)]
+    for sentence, change in table
+]
+
 
 Cells = dict[str, Cell]
 KEYS = ("J", "strategy", "seed")
@@ -44,7 +225,7 @@ def runs(cells: Cells) -> list[Record]:
 def test_a_forged_release_is_refused(
     sentence: str,
     what: str,
-    change: Callable[..., object],
+    change: str,
     runs: list[Record],
     cells: Cells,
     tmp_path: Path,
@@ -65,7 +246,7 @@ def test_what_a_project_knows(
     kept as such, and its label counts must be those of the shards that exist here."""
     monkeypatch.chdir(tmp_path)
     claim = {"release": "resources/released/demo"}
-    forge(tmp_path / "demo", runs, "run", lambda run: run.header.update(restored=[claim]))
+    forge(tmp_path / "demo", runs, "run", f"header['restored'] = [{claim}]")
     first, *others = (run.header["digest"] for run in runs)
     planned = {first: cells[first]}
     shards = Path(cells[first].inputs["shards"])
