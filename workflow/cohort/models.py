@@ -114,7 +114,8 @@ class SmallMLP(Model):
 class SmallCNN(Model):
     """3x3 convolutions of 16 and 32 channels, each followed by max pooling, and a linear layer."""
 
-    name, least = "small-cnn", 4
+    name = "small-cnn"
+    least = 4
     channels: ClassVar[tuple[int, int]] = (16, 32)
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
@@ -153,29 +154,21 @@ class LeNet(Model):
 class LeNet5(LeNet):
     """LeNet-5 of FedEntOpt, NIID-Bench and PECO, unpadded: 6 and 16 channels, 120 and 84 units."""
 
-<<<<<<< HEAD
     name = "lenet5"
+    least = 16
     channels = (6, 16)
     hidden = (120, 84)
     padding = 0
-=======
-    name, least = "lenet5", 16
-    channels, hidden, padding = (6, 16), (120, 84), 0
->>>>>>> cutt
 
 
 class AmlLeNet(LeNet):
     """AML's network for CIFAR-100, padded to keep sizes: twice 64 channels, 384 and 192 units."""
 
-<<<<<<< HEAD
     name = "aml-lenet"
+    least = 4
     channels = (64, 64)
     hidden = (384, 192)
     padding = 2
-=======
-    name, least = "aml-lenet", 4
-    channels, hidden, padding = (64, 64), (384, 192), 2
->>>>>>> cutt
 
 
 class StratifyCNN(Model):
@@ -186,7 +179,8 @@ class StratifyCNN(Model):
     parameters, not two, and images of fewer than 12 pixels would be used up.
     """
 
-    name, least = "stratify-cnn", 4
+    name = "stratify-cnn"
+    least = 4
     channels: ClassVar[tuple[int, int, int]] = (32, 64, 128)
     hidden: ClassVar[int] = 256
 
@@ -252,16 +246,9 @@ class ResNet18(Model):
     """ResNet-18 with the usual first layer for CIFAR: a 3x3 convolution of stride 1 instead of a
     7x7 one of stride 2, and no max pooling. 11,173,962 parameters for CIFAR-10."""
 
-<<<<<<< HEAD
     name = "resnet18"
     batch_norm = True
-
-    def check(self, shape: Shape) -> None:
-        check_images(shape, 8)  # three halvings leave a pixel
-=======
-    name, batch_norm = "resnet18", True
     least = 8  # three halvings leave a pixel
->>>>>>> cutt
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
         network = torchvision_model(self.name, classes)
@@ -274,16 +261,9 @@ class ResNet18(Model):
 class ResNet9(Model):
     """Stratify's ResNet-9, with batch normalization. 6,575,370 parameters for CIFAR-10."""
 
-<<<<<<< HEAD
     name = "resnet9"
     batch_norm = True
-
-    def check(self, shape: Shape) -> None:
-        check_images(shape, 8)  # three halvings leave a pixel
-=======
-    name, batch_norm = "resnet9", True
     least = 8  # three halvings leave a pixel
->>>>>>> cutt
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
         depth, height, width = shape
@@ -336,15 +316,9 @@ BLOCKS = 3  # in a stage
 class ResNet20(Model):
     """FedTAN's ResNet-20, initialized as by its authors. 269,722 parameters for CIFAR-10."""
 
-<<<<<<< HEAD
     name = "resnet20"
     batch_norm = True
-
-    def check(self, shape: Shape) -> None:
-        check_images(shape, 4)
-=======
-    name, batch_norm, least = "resnet20", True, 4
->>>>>>> cutt
+    least = 4
 
     def build(self, shape: Shape, classes: int) -> nn.Module:
         layers = [*_normalized(shape[0], STAGES[0]), nn.ReLU()]

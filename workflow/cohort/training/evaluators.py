@@ -184,13 +184,9 @@ class OnCohortSamples(OnOwnSamples):
 class OnHoldout(Evaluator):
     """Evaluates the global model on all held-out samples together, and for the worst client."""
 
-<<<<<<< HEAD
     name = "holdout"
     setting = "evaluate_holdout"
-    on_holdout: ClassVar[bool] = True
-=======
-    name, setting, on_holdout = "holdout", "evaluate_holdout", True
->>>>>>> cutt
+    on_holdout = True
     metrics: ClassVar[Mapping[str, Metric]] = {
         **evaluation_metrics("holdout", "Held-out", "held-out samples"),
         "holdout_worst_accuracy": Metric("Held-out accuracy of the worst client", **ACCURACY),
@@ -227,13 +223,9 @@ class OnNextCohort(OfModels):
     the round, as Flower does whose client manager selects: `configure_evaluate` samples through it
     as `configure_fit` does. This draw neither is nor changes the cohort of the next round."""
 
-<<<<<<< HEAD
     name = "next_cohort"
     setting = "evaluate_next"
-    on_holdout: ClassVar[bool] = True
-=======
-    name, setting, on_holdout = "next_cohort", "evaluate_next", True
->>>>>>> cutt
+    on_holdout = True
     metrics = mean_metrics(
         "next_cohort", "Held-out accuracy of the next draw", "Held-out loss of the next draw"
     )
