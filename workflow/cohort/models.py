@@ -232,7 +232,8 @@ class Vgg11(Model):
 
 
 def _convolution(before: int, after: int) -> nn.Module:
-    """A 3x3 convolution with NIID-Bench's initial weights: PyTorch's are too small for VGG-11."""
+    """A 3x3 convolution with the initial weights of NIID-Bench's VGG. With PyTorch's smaller ones
+    all images look alike after eight layers without normalization."""
     convolution = nn.Conv2d(before, after, 3, padding=1)
     nn.init.kaiming_normal_(convolution.weight, mode="fan_out", nonlinearity="relu")
     nn.init.zeros_(convolution.get_parameter("bias"))
@@ -259,7 +260,8 @@ class ResNet18(Model):
 
 
 class ResNet9(Model):
-    """Stratify's ResNet-9, with batch normalization. 6,575,370 parameters for CIFAR-10."""
+    """Stratify's ResNet-9, its convolutions with batch normalization and biases. 6,575,370
+    parameters for CIFAR-10."""
 
     name = "resnet9"
     batch_norm = True
@@ -314,7 +316,8 @@ BLOCKS = 3  # in a stage
 
 
 class ResNet20(Model):
-    """FedTAN's ResNet-20, initialized as by its authors. 269,722 parameters for CIFAR-10."""
+    """ResNet-20 of FedTAN, with batch normalization and shortcuts without weights, initialized as
+    in its authors' code. 269,722 parameters for CIFAR-10."""
 
     name = "resnet20"
     batch_norm = True

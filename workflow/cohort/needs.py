@@ -168,7 +168,8 @@ class TransferTime(Need):
 
 
 class CandidateLoss(Need):
-    """Each client of the pool sends the global model's mean loss on its own training samples."""
+    """Each client of the pool sends the global model's mean loss on its own training samples, as
+    power-of-choice and FedCor require."""
 
     name, gathered, numbers = "candidate_loss", "before", 1
 
@@ -249,7 +250,8 @@ class SoftLabels(Need):
 
 
 class LocalModelAccuracy(Need):
-    """After training, each client sends its local model's accuracy on its own samples, or NaN."""
+    """After training, each client sends its local model's accuracy on its own training samples,
+    from 0 to 1; NaN without samples."""
 
     name, gathered, numbers = "local_accuracy", "after", 1
 

@@ -59,7 +59,8 @@ def call(
 
 
 def normalize(layer: Any, batch: Any, by: Normalize, images: Tensor) -> Tensor:
-    """Batch normalization as in PyTorch; by running statistics if fewer than two samples count."""
+    """Batch normalization as in PyTorch, of a batch with several samples that count; of others by
+    the running statistics, as PyTorch refuses a single sample."""
     counted, running = batch.counted, (layer.running_mean, layer.running_var)
     results, *moments = by(images, layer.weight, layer.bias, *running, counted, layer.eps)
     number = counted.sum().to(moments[1]) * images[0, 0].numel()

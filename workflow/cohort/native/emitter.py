@@ -342,7 +342,8 @@ class Variables:
 
 FORMATS = {"float": ("i32", 23, 127, 7, -87), "double": ("i64", 52, 1023, 13, -708)}
 """Of each floating-point format: the integer of its size, the bits of its mantissa, the bias of its
-exponent, the degree of the polynomial for exponentials, and the least number to take them of."""
+exponent, the degree of the polynomial that approximates the exponential function in it, and the
+number below which that would not be a normal number."""
 # ln 2 in two parts; the first has so few digits that its products with exponents are exact.
 LN2_HIGH = struct.unpack("f", struct.pack("f", round(math.log(2) * 4096) / 4096))[0]
 LN2_LOW = math.log(2) - LN2_HIGH

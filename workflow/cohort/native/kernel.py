@@ -40,7 +40,8 @@ Function = Callable[[int, int, int, int], None]
 
 @dataclass(frozen=True)
 class Inputs:
-    """Samples in memory, and the `scale` and `shift` that standardize each number of a sample."""
+    """Samples in memory, one after another, and how their numbers are standardized: times `scale`
+    plus `shift`, which are given for each number of a sample."""
 
     samples: np.ndarray
     scale: np.ndarray
@@ -186,8 +187,9 @@ def zeros(count: int, dtype: np.dtype) -> np.ndarray:
 
 
 def compile_function(key: str, text: Callable[[], str], name: str, target: Target) -> Function:
-    """Compile a module's function, or load it from the user's cache, by a `key` that names all that
-    its LLVM IR, made by `text`, depends on. Python's lock is released while it runs."""
+    """Compile a module's function, or load its machine code from the user's cache; Python's lock is
+    released while it runs. `text` makes the module's LLVM IR, if the cache has nothing under `key`,
+    which must name all that the text depends on."""
     code = _object_code(key, text, target)
     # LLVM's older linker may place code and constants too far apart, and abort the process
     jit = llvm.create_lljit_compiler(_target_machine(target), use_jit_link=True)

@@ -82,7 +82,8 @@ class ConvolutionCode(LayerCode):
         return emit.pointer(masks, *offsets, kind=f"[4 x i{self.lanes}]")
 
     def _emit_pooling(self, four: Sequence[str], masks: str) -> str:
-        """Emit the maximum of four, and a mask of where it was: the first, none if ReLU is off."""
+        """Emit the maximum of four and code that stores in `masks` which one it was: the first of
+        equals, or none if ReLU makes it 0. Return the maximum."""
         emit = self.emit
         pairs = emit.maximum(four[0], four[1]), emit.maximum(four[2], four[3])
         greatest = emit.maximum(*pairs)

@@ -17,7 +17,8 @@ L1_SHARE = 24 * 1024  # bytes of the first-level cache that a gradient may fill
 ABREAST = 4  # vectors of samples, or pixels, that share each load of a weight
 _ARRAYS = Emitter.noalias("memory", "weights", "gradients")
 PARAMETERS = (*_ARRAYS, "i64 %blocks", *Emitter.noalias("logit_scale"))
-"""Of all functions of layers; the batch has so many blocks of samples."""
+"""Of all functions of layers: scratch memory, weights, their gradients, how many blocks of samples
+the batch has, and what calibrated logits are scaled by."""
 
 Pointer = Callable[[Index, Index], str]
 """Points to a vector (row, block, lane), by block of samples and number of the row."""
@@ -270,7 +271,8 @@ class Product:
 
 class LinearCode(LayerCode):
     """Emits a linear layer: products of weights (outer, inner) and features (inner, block, lane),
-    in tiles. `calibrates`: the gradient of the outputs is that of calibrated logits."""
+    with a tile of the result (outer, block, lane) in registers at a time. `calibrates`: the
+    gradient of the outputs is that of calibrated logits."""
 
     def __init__(self, emit: Emitter, layout: LanesLayout, number: int, calibrates: bool = False):
         super().__init__(emit, layout, number)

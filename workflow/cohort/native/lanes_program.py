@@ -221,8 +221,9 @@ class LanesProgram:
 def _gathered_columns(
     emit: Emitter, sources: Sequence[str], offsets: Sequence[Offset], kind: str, length: int
 ) -> Iterator[tuple[Index, str]]:
-    """Emit code that fetches a row of each sample: in whole vectors, the last two may overlap, or
-    number by number. Yield each column with its vector, the samples in its lanes."""
+    """Emit code that fetches one row of each sample: whole vectors, transposed, of which the last
+    overlaps with that before; a row shorter than a vector number by number. Yield each column with
+    its vector, which has the samples in its lanes."""
     lanes = emit.lanes
     if length < lanes:
         with emit.loop(length) as column:

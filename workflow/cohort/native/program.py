@@ -1,5 +1,6 @@
-"""What generated code is asked for, the functions that it exports, and the step of SGD. Exported
-functions take two arrays, of pointers and of numbers in float64, and a range of batches."""
+"""What generated code is asked for, the functions that it exports, and the step of stochastic
+gradient descent. Both functions that are exported are called with two arrays, of pointers and of
+numbers in float64, and with the range of batches to work on."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

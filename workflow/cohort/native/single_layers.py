@@ -162,7 +162,8 @@ class SingleSampleCode:
 
 
 class SingleSampleLinearCode(SingleSampleCode):
-    """Emits a linear layer that skips inputs of 0: if ReLU made them so, no weight changes."""
+    """Emits a linear layer for one sample that skips inputs that are 0. If ReLU made them so, their
+    gradient is 0 too, and their weights do not change."""
 
     def emit_forward(self) -> None:
         emit, layer, lanes = self.emit, self.layer, self.lanes
@@ -219,7 +220,8 @@ class SingleSampleLinearCode(SingleSampleCode):
 
 
 class SingleSampleConvolutionCode(SingleSampleCode):
-    """Emits a convolution after the first, whose backward pass skips outputs without gradient."""
+    """Emits a convolution after the first for one sample. The backward pass visits only the outputs
+    that have a gradient, which pooling and ReLU leave few of."""
 
     def emit_forward(self) -> None:
         width = self.sides[1]

@@ -76,7 +76,8 @@ class Client:
         return [(self.encrypt(n), self.encrypt(int(self.counts[n]))) for n in self.labels]
 
     def is_new(self, differences: Sequence[bytes]) -> bool:
-        """Whether a label is new to the server's list, by its encrypted differences from that."""
+        """Whether a label of the client is missing from the server's list, from encrypted
+        differences (own label minus listed label, for each entry of the list)."""
         return 0 not in [self.decrypt(difference) for difference in differences]
 
     def position(self, differences: Sequence[bytes]) -> int:
@@ -151,8 +152,9 @@ class Exchange:
             self.sent("counts", len(count), to="server")
 
     def list_labels(self) -> None:
-        """Make the server's list, of each client's labels that differ from those of clients before,
-        until the list is complete. One client's own labels differ and are not compared."""
+        """Make the server's list: all labels of the first client, then of every other client those
+        that differ from all labels before, until the list is complete. Labels of one client differ,
+        so they are not compared with each other."""
         for client, pairs in zip(self.clients, self.pairs, strict=True):
             if len(self.server.listed) >= self.classes:
                 break

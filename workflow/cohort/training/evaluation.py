@@ -41,7 +41,8 @@ def evaluation_batches(samples: Samples, indices: Tensor) -> tuple[Tensor, ...]:
 def evaluate(
     model: nn.Module, weights: Weights, samples: Samples, indices: Tensor, *, plain: bool = False
 ) -> Evaluation:
-    """Evaluate a model on samples; its metrics are NaN without any, or if it is not finite."""
+    """Evaluate a model on the samples with these indices, by PyTorch alone if `plain`. Without
+    samples, or if a weight is not finite, its metrics are NaN."""
     if not all_finite(weights):  # the argmax of NaN is class 0, which would score
         return Evaluation(math.nan, math.nan, math.nan, math.nan)
     loss, correct, predicted = 0.0, 0, set[int]()

@@ -148,7 +148,8 @@ class Cursor:
         self._saved, self._collectors = {}, []
 
     def next_call(self) -> Weights:
-        """Begin the next call of a trainer in this round; return its saved results, if any."""
+        """Begin the next call of a trainer in this round; return the saved results of the clients
+        that were done when it was interrupted, empty for a new call."""
         done = strip_prefix(self._saved, f"work{len(self._collectors)}/finished/")
         self._collectors.append(lambda: done)
         return done

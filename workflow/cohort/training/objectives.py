@@ -30,8 +30,9 @@ class Coefficients(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Objective(Component):
-    """The local loss of a client: the mean over a batch, plus a proximal term if `is_proximal`. Its
-    methods have no control flow on values, so that trainers can apply `vmap` over clients."""
+    """The local loss of a client: the mean loss of a batch's samples, plus a proximal term if
+    `is_proximal`. Its methods handle one client, in tensor operations without control flow on
+    values, so that a trainer can apply `vmap` over clients."""
 
     is_proximal: ClassVar[bool] = False
     """Whether `proximal_term` is added to the loss."""
@@ -41,7 +42,8 @@ class Objective(Component):
         return counts
 
     def losses(self, outputs: Tensor, targets: Tensor, statistics: Tensor, bias: Tensor) -> Tensor:
-        """Each sample's loss, by outputs, the client's `label_statistics` and the output's bias."""
+        """The loss of each sample of a batch, given the model's outputs, the client's
+        `label_statistics` and the bias of the output layer."""
         raise NotImplementedError
 
     def proximal_term(self, parameters: Iterable[Tensor], start: Iterable[Tensor]) -> Tensor:
@@ -128,7 +130,8 @@ class FedProx(CrossEntropy):
 @dataclass(frozen=True, kw_only=True)
 class FedRS(CrossEntropy):
     """Cross-entropy of a restricted softmax: the logit of a class that the client does not hold,
-    without its bias, is multiplied by alpha, as in the paper; its code scales each by its share."""
+    without its bias, is multiplied by alpha. This is the paper's form; its authors' code scales
+    each class smoothly by its share, and has no bias."""
 
     name: ClassVar[str] = "fedrs"
     alpha: float = parameter(0.5, **SHARE, help="factor of the logit of a missing class")

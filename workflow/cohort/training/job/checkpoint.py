@@ -111,7 +111,8 @@ def _state(
 
 
 def _fits(parts: dict[str, Weights], like: RunState) -> bool:
-    """Whether a run that begins like this can have come to these tensors; empty ones may grow."""
+    """Whether a run that begins like this can have come to these tensors. Where a tensor of its
+    beginning is empty the shape is free, because such arrays grow."""
     begun = like.weights, _tensors(like.selector), _tensors(like.reports)
     for part, tensors in zip(("weights", "selector", "reports"), begun, strict=True):
         if parts[part].keys() != tensors.keys():

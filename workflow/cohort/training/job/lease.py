@@ -1,7 +1,7 @@
 """The state folder of a cell and the lease on it: one process trains the cell at a time, and a
 killed process leaves it free. Everything here does without PyTorch.
 
-    lease                            locked while the cell trains; a failed process leaves it behind
+    lease                            locked while the cell trains, left behind by who fails
     checkpoint.safetensors           the state after some round, or inside one
     checkpoint.previous.safetensors  the checkpoint before it
     finished.h5                      the record of a finished run, until the driver has seen it
@@ -43,7 +43,8 @@ def was_abandoned(folder: Path) -> bool:
 
 
 def publish(finished: Path, record: str | Path) -> None:
-    """Put a finished record in its place in one step, as a link or a copy; the original stays."""
+    """Put a finished record in its place in one step, as a link or a copy, replacing any that is
+    there. The original stays until the driver deletes it."""
     with atomic_write(record) as temporary:
         try:
             os.link(finished, temporary)

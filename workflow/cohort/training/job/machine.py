@@ -66,7 +66,8 @@ def visible_gpus() -> list[str]:
 def hold_slot(
     gpus: Sequence[str], slots: int, waiting: Callable[[], None], folder: Path | None = None
 ) -> Iterator[int]:
-    """Hold a slot of the least used GPU, yield its index; call `waiting` once if none is free."""
+    """Hold a slot of the least used of these GPUs and yield that GPU's index in the list. Calls
+    `waiting` once if none is free; `folder` holds the lock files."""
     folder = folder or Path(tempfile.gettempdir(), f"cohort-gpus-{os.getuid()}")
     with explain_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)

@@ -114,7 +114,8 @@ def train_cell(
     watch: Watch | None = None,
     member: Member | None = None,
 ) -> None:
-    """Train a cell under its lease, alone or in a stack; publish its record unless it's a guest."""
+    """Train a cell under its lease, on the device of `slot`, alone or as a member of a stack, and
+    publish its record, or leave that to the cell's own process."""
     folder = state_folder(record)
     waiting = partial(print, "another process trains this cell: waiting for it", flush=True)
     with lease.lease(folder, waiting):
@@ -194,7 +195,8 @@ class Run:
     def begin(
         cls, cell: Cell, path: Path, device: torch.device, wish: str, member: Member | None = None
     ) -> Self:
-        """Resume a run from the checkpoint at `path`, by its trainer, or else begin it."""
+        """Resume a run from the checkpoint at `path`, with its trainer, or begin it by the one that
+        is wished for. A member of a stack is trained by its host."""
         with contract.locate_errors(cell.settings.strategy, 0):  # the user's model may fail
             task = load_task(cell, device)
         machine.set_up(task.settings.precision, device)

@@ -52,8 +52,9 @@ def charge_exchange(weights: Weights, copies: int, ledger: Ledger) -> None:
 
 
 class FirstStepTogether(serial.SerialTrainer):
-    """The serial trainer, but all clients' first step shares the statistics of batch normalization;
-    resumed work takes it again. `first` has each client's weights after it and loss before."""
+    """The serial trainer, but the first step of all clients shares the statistics of batch
+    normalization. Work that is resumed takes that step again. `first` has, by client, the weights
+    after the first step of the last call and the loss before."""
 
     def prepare(self) -> None:
         super().prepare()

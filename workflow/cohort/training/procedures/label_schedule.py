@@ -86,7 +86,8 @@ def schedule_single_samples(
 def schedule_batches(
     data: ClientData, rng: np.random.Generator, batch: int, weighted: bool = False
 ) -> Epoch:
-    """Schedule an epoch of batches (Algorithm 4), with other clients where some have run out."""
+    """Schedule an epoch of batches (Algorithm 4). For a label that a client has no sample left of,
+    another client is chosen before the batch is trained."""
     holders, labels = _begin_epoch(data, rng, weighted)
     samples, clients = np.empty(len(labels), np.int64), np.empty(len(labels), np.int64)
     for start in range(0, len(labels), batch):

@@ -79,7 +79,8 @@ class NativeTrainer(Trainer):
     def _train_steps(
         self, steps: list[tuple[int, np.ndarray]], work: LocalWork, draws: np.ndarray
     ) -> np.ndarray:
-        """The loss of each of these steps; `draws` (epoch, sample, number) augment the samples."""
+        """Train on some steps and return the loss of each. `draws` (epoch, sample, number) are the
+        random numbers that augment the client's samples."""
         counts = np.array([len(batch) for _, batch in steps])
         positions = np.concatenate([batch for _, batch in steps])  # in the client's samples
         samples = work.samples[positions]

@@ -140,8 +140,9 @@ class SerialTrainer(Trainer):
 
 
 class StepRecordingTrainer(SerialTrainer):
-    """The serial trainer, to the bit, that also records each local step: client, number within J,
-    loss and accuracy of its batch, and seconds. It begins an interrupted round anew."""
+    """The serial trainer that also records each local step: its client, its number within J, loss
+    and accuracy of its batch before the step, and the seconds that it took. It takes the same steps
+    to the bit, and begins an interrupted round anew."""
 
     def train(
         self, works: Sequence[LocalWork], anchor: Weights, cursor: Cursor | None = None

@@ -1,4 +1,5 @@
-"""The stacked trainer, `batched` in config: a cohort as one program, as one client fills no GPU."""
+"""The stacked trainer, `batched` in config and records: a cohort as one program with a client axis,
+because a single client does not use a GPU to capacity."""
 
 from __future__ import annotations
 
