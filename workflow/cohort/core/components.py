@@ -122,8 +122,8 @@ class Catalog(MutableMapping[str, type[C]]):
         return len(list(iter(self)))
 
     def _import_user_modules(self, names: Iterable[str]) -> None:
-        """Add the components of these modules. Raise UserError for a name that is taken or cannot be
-        part of a path."""
+        """Add the components of these modules. Raise UserError for a name that is taken or cannot
+        be part of a path."""
         for module_name in sorted(names):
             del self._user_modules[module_name]
             module = user_files.import_module(self.package, module_name)
